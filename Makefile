@@ -1,0 +1,40 @@
+# Everything a fresh machine with Python 3.11+ and make needs: `make demo`, `make test`.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.PHONY: demo test check bench clean help
+
+help:
+	@echo "make demo   set up and show Dragoman at work"
+	@echo "make test   set up, lint, type-check and run every test"
+	@echo "make bench  measure speed, as ratios within one run"
+
+# torch goes first and alone: a later request for it is then already satisfied.
+$(BIN)/.base: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q -e ".[espeak]"
+	@touch $@
+
+$(BIN)/.dev: $(BIN)/.base
+	$(BIN)/pip install -q torch==2.13.0
+	$(BIN)/pip install -q -e ".[espeak,train,dev]"
+	@touch $@
+
+demo: $(BIN)/.base
+	$(BIN)/dragoman demo
+
+check: $(BIN)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: check
+	$(BIN)/pytest -n 2 --dist worksteal
+
+bench: $(BIN)/.dev
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Sound in and out: files, microphone, resampling, chunks, voice activity, playback."""

@@ -1,0 +1,1 @@
+"""Detectors count the words heard so far: the pre-decision module."""

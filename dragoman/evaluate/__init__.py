@@ -1,0 +1,1 @@
+"""Corpora, runs, sweeps, tuning, reports: the laboratory."""

@@ -1,0 +1,1 @@
+"""Latency, quality, long form and significance: every number Dragoman reports."""

@@ -1,0 +1,1 @@
+"""The Model interface, one file per model family, and the weight store."""

@@ -1,0 +1,1 @@
+"""Policies decide when to speak and how much of a draft to commit."""

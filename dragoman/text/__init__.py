@@ -1,0 +1,1 @@
+"""Languages, subword units, word boundaries, captions."""

@@ -1,0 +1,1 @@
+"""The workshop: data, nets, losses, recipes, export. The only room that imports torch."""

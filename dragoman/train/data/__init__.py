@@ -1,0 +1,1 @@
+"""Corpora, features, augmentation and batches for training."""

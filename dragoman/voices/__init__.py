@@ -1,0 +1,1 @@
+"""Voices turn text into sound, on their own thread."""

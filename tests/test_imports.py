@@ -1,0 +1,71 @@
+"""The design's import directions, held by a test."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "dragoman"
+
+# A room may import itself and the rooms named here; `errors` is open to all.
+MAY_IMPORT = {
+    "errors": set(),
+    "text": set(),
+    "audio": {"text", "store"},
+    "store": set(),
+    "metrics": {"text"},
+    "trace": {"metrics", "text"},
+    "models": {"audio", "text", "store"},
+    "detectors": {"models", "text"},
+    "policies": {"models", "text"},
+    "interpreter": {"audio", "text", "trace", "models", "detectors", "policies"},
+    "voices": {"audio", "text", "store"},
+    "evaluate": {
+        *("audio", "text", "store", "trace", "metrics", "models", "detectors", "policies"),
+        *("interpreter", "voices"),
+    },
+    "train": {
+        *("audio", "text", "store", "trace", "metrics", "models", "detectors", "policies"),
+        *("interpreter", "voices", "evaluate"),
+    },
+    "serve": {
+        *("audio", "text", "store", "trace", "metrics", "models", "detectors", "policies"),
+        *("interpreter", "voices", "evaluate"),
+    },
+}
+HEAVY = {"torch", "lightning", "lhotse", "codecarbon"}
+
+
+def imports_of(path: Path) -> set[str]:
+    """Every dotted name that a file imports, at the top or inside a function."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_point_down(path: Path):
+    room = room_of(path)
+    if room in {"cli", "__init__", "__main__"}:
+        return
+    for name in imports_of(path):
+        parts = name.split(".")
+        if parts[0] == "dragoman" and len(parts) > 1 and parts[1] not in {"errors", "__version__"}:
+            assert parts[1] in MAY_IMPORT[room] | {room}, f"{room} must not import {name}"
+        if room != "train":
+            assert parts[0] not in HEAVY, f"only train/ may import {parts[0]}, not {room}"
+
+
+def test_every_room_has_a_rule():
+    assert {room_of(path) for path in FILES} <= {*MAY_IMPORT, "cli", "__init__", "__main__"}
