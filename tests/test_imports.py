@@ -18,7 +18,8 @@ MAY_IMPORT = {
     "models": {"audio", "text", "store"},
     "detectors": {"models", "text"},
     "policies": {"models", "text"},
-    "interpreter": {"audio", "text", "trace", "models", "detectors", "policies"},
+    "clock": set(),
+    "interpreter": {"audio", "text", "trace", "models", "detectors", "policies", "clock"},
     "voices": {"audio", "text", "store"},
     "evaluate": {
         *("audio", "text", "store", "trace", "metrics", "models", "detectors", "policies"),

@@ -1,1 +1,5 @@
-"""The Model interface, one file per model family, and the weight store."""
+"""The Model interface and one file per model family."""
+
+from dragoman.models.base import Ask, Draft, Feature, Model, Stream
+
+__all__ = ["Ask", "Draft", "Feature", "Model", "Stream"]

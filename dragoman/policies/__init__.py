@@ -1,1 +1,102 @@
 """Policies decide when to speak and how much of a draft to commit."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from difflib import get_close_matches
+from typing import Any
+
+from dragoman.errors import DragomanError
+from dragoman.policies.agreement import Confidence, Consensus, LocalAgreement
+from dragoman.policies.attention import AlignAtt, EDAtt
+from dragoman.policies.base import ANYTHING, NOTHING, Allowance, Heard, Policy, Said
+from dragoman.policies.schedule import KSN, WaitK
+from dragoman.policies.simple import Follow, Greedy, Offline
+
+POLICIES: dict[str, type[Policy]] = {
+    "greedy": Greedy,
+    "offline": Offline,
+    "wait-k": WaitK,
+    "ksn": KSN,
+    "confidence": Confidence,
+    "consensus": Consensus,
+    "local-agreement": LocalAgreement,
+    "edatt": EDAtt,
+    "alignatt": AlignAtt,
+    "follow": Follow,
+}
+
+
+def make_policy(spec: str, **more: Any) -> Policy:
+    """A policy from its name and knobs: `wait-k:k=5,strict=true`, or `k=5` as a keyword."""
+    name, _, tail = spec.partition(":")
+    knobs: dict[str, Any] = {}
+    for pair in filter(None, (part.strip() for part in tail.split(","))):
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise DragomanError(f"'{pair}' in policy '{spec}' should read key=value.")
+        knobs[key.strip()] = value.strip()
+    knobs |= more
+    if name not in POLICIES:
+        raise DragomanError(f"There is no policy '{name}'.{_near(name, POLICIES)}")
+    return _build(name, knobs)
+
+
+def policy_spec(policy: Policy) -> str:
+    """The text from which `make_policy` makes this policy again."""
+    name = next(name for name, kind in POLICIES.items() if kind is type(policy))
+    knobs = ",".join(f"{f.name}={getattr(policy, f.name)}" for f in fields(policy))
+    return f"{name}:{knobs}" if knobs else name
+
+
+def _build(name: str, knobs: dict[str, Any]) -> Policy:
+    kind = POLICIES[name]
+    known = {field.name: type(field.default) for field in fields(kind)}
+    for key, value in knobs.items():
+        if key not in known:
+            raise DragomanError(f"Policy '{name}' has no knob '{key}'.{_near(key, known)}")
+        if isinstance(value, str):
+            knobs[key] = _parse(name, key, value, known[key])
+    return kind(**knobs)
+
+
+def _parse(name: str, key: str, value: str, kind: type) -> Any:
+    if kind is bool:
+        if value.lower() in {"true", "yes", "1"}:
+            return True
+        if value.lower() in {"false", "no", "0"}:
+            return False
+    else:
+        try:
+            return kind(value)
+        except ValueError:
+            pass
+    raise DragomanError(f"Knob '{key}' of policy '{name}' takes a {kind.__name__}, not '{value}'.")
+
+
+def _near(name: str, known: Any) -> str:
+    near = get_close_matches(name, known, n=1)
+    return f" Did you mean '{near[0]}'?" if near else f" There are: {', '.join(known) or 'none'}."
+
+
+__all__ = [
+    "ANYTHING",
+    "KSN",
+    "NOTHING",
+    "POLICIES",
+    "AlignAtt",
+    "Allowance",
+    "Confidence",
+    "Consensus",
+    "EDAtt",
+    "Follow",
+    "Greedy",
+    "Heard",
+    "LocalAgreement",
+    "Offline",
+    "Policy",
+    "Said",
+    "WaitK",
+    "make_policy",
+    "policy_spec",
+]

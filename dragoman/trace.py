@@ -1,0 +1,257 @@
+"""The record of what was heard and said, and when: the one source of every metric.
+
+Times are milliseconds. For every chunk of audio the trace keeps when it arrived, when work on it
+began and when that work ended; every computation-aware latency is derived from these. A trace
+file is JSON lines that grow while the speaker talks, so a crash loses nothing that was said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, TextIO
+
+import msgspec
+
+from dragoman.errors import DragomanError
+from dragoman.metrics.instance import Instance
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Hearing:
+    """One chunk of audio: how much was heard with it, and when it was worked on."""
+
+    audio_ms: float  # audio heard in all, this chunk included
+    arrival_ms: float
+    start_ms: float
+    end_ms: float
+
+    @property
+    def compute_ms(self) -> float:
+        return self.end_ms - self.start_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Saying:
+    """Text that became final, with its spacing, and the chunk after which it did."""
+
+    text: str
+    chunk: int
+
+
+@dataclass(frozen=True, slots=True)
+class Showing:
+    """What a viewer sees of the not yet final text after a chunk."""
+
+    text: str
+    chunk: int
+
+
+class Recorder(Protocol):
+    """Who listens to the interpreter's work."""
+
+    def heard(self, event: Hearing) -> None: ...
+
+    def said(self, event: Saying) -> None: ...
+
+    def shown(self, event: Showing) -> None: ...
+
+
+@dataclass(slots=True)
+class Trace:
+    """One utterance or talk, kept in memory."""
+
+    index: int = 0
+    source: str = ""  # what was heard: a file name
+    reference: str | None = None
+    hearings: list[Hearing] = field(default_factory=list)
+    sayings: list[Saying] = field(default_factory=list)
+    showings: list[Showing] = field(default_factory=list)
+
+    def heard(self, event: Hearing) -> None:
+        self.hearings.append(event)
+
+    def said(self, event: Saying) -> None:
+        self.sayings.append(event)
+
+    def shown(self, event: Showing) -> None:
+        self.showings.append(event)
+
+    @property
+    def prediction(self) -> str:
+        return "".join(said.text for said in self.sayings).strip()
+
+    @property
+    def source_length(self) -> float:
+        return self.hearings[-1].audio_ms if self.hearings else 0.0
+
+    def displays(self) -> list[str]:
+        """All that stood on the screen after each chunk: the final text, then the interim."""
+        final, said, shown = [""] * len(self.hearings), "", {s.chunk: s.text for s in self.showings}
+        events = iter(self.sayings)
+        event = next(events, None)
+        for chunk in range(len(self.hearings)):
+            while event is not None and event.chunk <= chunk:
+                said += event.text
+                event = next(events, None)
+            final[chunk] = said + shown.get(chunk, "")
+        return final
+
+    def instance(self, unit: str = "word") -> Instance:
+        """The trace as metrics want it: one delay per word (or character) of the prediction."""
+        chunks = _unit_chunks(self.sayings, unit)
+        compute, elapsed = 0.0, []
+        for heard in self.hearings:
+            compute += heard.compute_ms
+            elapsed.append(heard.audio_ms + compute)
+        return Instance(
+            index=self.index,
+            source=self.source,
+            prediction=self.prediction,
+            reference=self.reference,
+            source_length=self.source_length,
+            delays=tuple(self.hearings[c].audio_ms for c in chunks),
+            elapsed=tuple(elapsed[c] for c in chunks),
+            ends=tuple(self.hearings[c].end_ms for c in chunks),
+        )
+
+
+def _unit_chunks(sayings: Iterable[Saying], unit: str) -> list[int]:
+    """For every word or character of the prediction, the chunk after which it was whole."""
+    letters: list[tuple[str, int]] = [(c, said.chunk) for said in sayings for c in said.text]
+    while letters and letters[0][0].isspace():
+        letters.pop(0)
+    while letters and letters[-1][0].isspace():
+        letters.pop()
+    if unit == "char":
+        return [chunk for _, chunk in letters]
+    chunks: list[int] = []
+    inside = False
+    for letter, chunk in letters:
+        if letter.isspace():
+            inside = False
+        elif inside:
+            chunks[-1] = chunk
+        else:
+            chunks.append(chunk)
+            inside = True
+    return chunks
+
+
+class TraceWriter:
+    """A recorder that writes as it goes; memory stays flat however long the talk."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self._encode = msgspec.json.Encoder().encode
+
+    @classmethod
+    def open(cls, path: Path) -> TraceWriter:
+        """Append to `path`, or begin it."""
+        try:
+            return cls(path.open("a", encoding="utf-8"))
+        except OSError as error:
+            raise DragomanError(f"Cannot write the trace to {path}: {error.strerror}.") from error
+
+    def begin(self, index: int, source: str, reference: str | None = None) -> None:
+        """Start the record of one utterance or talk."""
+        self._write(
+            {"dragoman_trace": FORMAT, "index": index, "source": source, "reference": reference}
+        )
+
+    def heard(self, event: Hearing) -> None:
+        self._write({"heard": [event.audio_ms, event.arrival_ms, event.start_ms, event.end_ms]})
+
+    def said(self, event: Saying) -> None:
+        self._write({"said": event.text, "chunk": event.chunk})
+        self._file.flush()
+
+    def shown(self, event: Showing) -> None:
+        self._write({"shown": event.text, "chunk": event.chunk})
+
+    def end(self) -> None:
+        """The record is complete; a file without this line was cut short."""
+        self._write({"end": True})
+        self._file.flush()
+
+    def write(self, trace: Trace) -> None:
+        """Write a whole trace."""
+        self.begin(trace.index, trace.source, trace.reference)
+        for heard in trace.hearings:
+            self.heard(heard)
+        for said in trace.sayings:
+            self.said(said)
+        for shown in trace.showings:
+            self.shown(shown)
+        self.end()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> TraceWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _write(self, row: dict[str, Any]) -> None:
+        self._file.write(self._encode(row).decode() + "\n")
+
+
+def is_trace(path: Path) -> bool:
+    """Whether a file is one of ours, by its first line."""
+    with path.open("rb") as file:
+        return b'"dragoman_trace"' in file.readline(4096)
+
+
+def read_traces(path: Path, *, unfinished: bool = True) -> Iterator[Trace]:
+    """The traces of a file in order; `unfinished` also gives one that was cut short."""
+    trace: Trace | None = None
+    decode = msgspec.json.Decoder(dict[str, Any]).decode
+    try:
+        lines = path.open(encoding="utf-8")
+    except OSError as error:
+        raise DragomanError(f"Cannot read the trace {path}: {error.strerror}.") from error
+    with lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                row = decode(line)
+                if "dragoman_trace" in row:
+                    if trace is not None and unfinished:
+                        yield trace
+                    trace = Trace(row["index"], row["source"], row["reference"])
+                elif trace is None:
+                    raise ValueError("no record was begun")
+                elif "end" in row:
+                    yield trace
+                    trace = None
+                else:
+                    _take(trace, row)
+            except (msgspec.DecodeError, ValueError, KeyError, TypeError) as error:
+                raise DragomanError(
+                    f"Line {number} of {path} is not a line of a Dragoman trace ({error})."
+                ) from error
+    if trace is not None and unfinished:
+        yield trace
+
+
+def _take(trace: Trace, row: dict[str, Any]) -> None:
+    if "heard" in row:
+        trace.heard(Hearing(*map(float, row["heard"])))
+        return
+    kind = "said" if "said" in row else "shown"
+    if not 0 <= row["chunk"] < len(trace.hearings):
+        raise ValueError(f"chunk {row['chunk']} was not heard")
+    if kind == "said":
+        trace.said(Saying(str(row["said"]), row["chunk"]))
+    else:
+        trace.shown(Showing(str(row["shown"]), row["chunk"]))
