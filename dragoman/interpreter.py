@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from dragoman.audio.chunk import Chunk
+from dragoman.audio.chunk import RATE, Chunk
 from dragoman.clock import Clock, SimulatedClock
 from dragoman.detectors import Detector, FixedStep
 from dragoman.errors import DragomanError
@@ -21,7 +21,7 @@ class Update:
     """What one chunk of audio led to."""
 
     said: tuple[str, ...]  # words that became final, with their spacing
-    interim: str  # what the model would say next, not final
+    interim: str  # what the model last thought to say next, not final
     hearing: Hearing
 
 
@@ -57,6 +57,7 @@ class Interpreter:
         self._words = 0  # heard, in all
         self._said = Said()  # in this utterance
         self._utterance = (0.0, 0)  # audio and words heard before it
+        self._interim = ""
         self._begun = (0.0, 0.0)
 
     @property
@@ -96,7 +97,7 @@ class Interpreter:
     def _begin(self, chunk: Chunk) -> None:
         if self._source_ended:
             raise DragomanError("This stream has ended; open another interpreter to go on.")
-        audio_ms = self.stream.heard_ms + len(chunk.samples) / 16.0
+        audio_ms = self.stream.heard_ms + _ms(chunk)
         self._begun = self._clock.begin(audio_ms, chunk.arrival)
 
     def _ask(self, chunk: Chunk) -> Ask | None:
@@ -109,7 +110,7 @@ class Interpreter:
             return Ask(final=True)
         start_ms, start_words = self._utterance
         ms = self.stream.heard_ms - start_ms
-        new_ms = min(len(chunk.samples) / 16.0, ms)
+        new_ms = min(_ms(chunk), ms)
         heard = Heard(ms, new_ms, self._words - start_words)
         allowance = self._policy.allow(heard, self._said)
         if allowance.nothing:
@@ -119,8 +120,8 @@ class Interpreter:
     def _paused(self) -> bool:
         return self._pause_ms is not None and self.stream.pause_ms >= self._pause_ms
 
-    def _take(self, ask: Ask, draft: Draft) -> tuple[tuple[str, ...], str]:
-        """Commit what the policy agrees to: (words now final, interim text)."""
+    def _take(self, ask: Ask, draft: Draft) -> tuple[str, ...]:
+        """Commit what the policy agrees to: the words that are final now."""
         if ask.final:
             count = len(draft.tokens)
         else:
@@ -129,15 +130,16 @@ class Interpreter:
         if ask.final and draft.tail:
             words += (draft.tail,)
         self.model.commit(self.stream, draft, count, closed=ask.final)
+        self._interim = draft.after(count).text if not ask.final else ""
         if ask.final:
             self._past.clear()
             self._said = Said()
             self._utterance = (self.stream.heard_ms, self._words)
-            return words, ""
+            return words
         self._said = Said(self._said.words + len(words), self._said.tokens + count)
         self._silenced = draft.ended and count == len(draft.tokens) and not self._policy.go_on
         self._remember(draft, count)
-        return words, draft.after(count).text
+        return words
 
     def _remember(self, draft: Draft, count: int) -> None:
         """Keep the drafts that the policy compares with, cut to what is not yet committed."""
@@ -147,16 +149,20 @@ class Interpreter:
         memory = self._policy.memory
         self._past = deque([*shifted, draft.after(count)][-memory:] if memory else ())
 
-    def _end(self, said: tuple[str, ...], interim: str) -> Update:
+    def _end(self, said: tuple[str, ...], interim_before: str) -> Update:
         hearing = Hearing(self.stream.heard_ms, *self._begun, self._clock.end())
         if self._record is not None:
             self._record.heard(hearing)
             for text in said:
                 self._record.said(Saying(text, self._chunks))
-            if interim:
-                self._record.shown(Showing(interim, self._chunks))
+            if self._interim != interim_before:
+                self._record.shown(Showing(self._interim, self._chunks))
         self._chunks += 1
-        return Update(said, interim, hearing)
+        return Update(said, self._interim, hearing)
+
+
+def _ms(chunk: Chunk) -> float:
+    return len(chunk.samples) * 1000.0 / RATE
 
 
 def _most(ask: Ask, draft: Draft) -> int:
@@ -181,9 +187,13 @@ def step(interpreters: Sequence[Interpreter], chunks: Sequence[Chunk]) -> list[U
     )
     asks = [i._ask(chunk) for i, chunk in zip(interpreters, chunks, strict=True)]
     speaking = [(i, ask) for i, ask in zip(interpreters, asks, strict=True) if ask is not None]
-    outcomes: dict[int, tuple[tuple[str, ...], str]] = {}
+    interims = [i._interim for i in interpreters]
+    said: dict[int, tuple[str, ...]] = {}
     if speaking:
         drafts = model.draft([i.stream for i, _ in speaking], [ask for _, ask in speaking])
         for (interpreter, ask), draft in zip(speaking, drafts, strict=True):
-            outcomes[id(interpreter)] = interpreter._take(ask, draft)
-    return [i._end(*outcomes.get(id(i), ((), ""))) for i in interpreters]
+            said[id(interpreter)] = interpreter._take(ask, draft)
+    return [
+        i._end(said.get(id(i), ()), before)
+        for i, before in zip(interpreters, interims, strict=True)
+    ]

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TextIO
 import msgspec
 
 from dragoman.errors import DragomanError
-from dragoman.metrics.instance import Instance
+from dragoman.metrics.instance import Instance, Unit
 
 FORMAT = 1
 
@@ -91,17 +91,18 @@ class Trace:
 
     def displays(self) -> list[str]:
         """All that stood on the screen after each chunk: the final text, then the interim."""
-        final, said, shown = [""] * len(self.hearings), "", {s.chunk: s.text for s in self.showings}
-        events = iter(self.sayings)
-        event = next(events, None)
+        said: dict[int, str] = {}
+        for saying in self.sayings:
+            said[saying.chunk] = said.get(saying.chunk, "") + saying.text
+        shown = {showing.chunk: showing.text for showing in self.showings}
+        final, interim, displays = "", "", []
         for chunk in range(len(self.hearings)):
-            while event is not None and event.chunk <= chunk:
-                said += event.text
-                event = next(events, None)
-            final[chunk] = said + shown.get(chunk, "")
-        return final
+            final += said.get(chunk, "")
+            interim = shown.get(chunk, interim)
+            displays.append(final + interim)
+        return displays
 
-    def instance(self, unit: str = "word") -> Instance:
+    def instance(self, unit: Unit = "word") -> Instance:
         """The trace as metrics want it: one delay per word (or character) of the prediction."""
         chunks = _unit_chunks(self.sayings, unit)
         compute, elapsed = 0.0, []
@@ -116,11 +117,13 @@ class Trace:
             source_length=self.source_length,
             delays=tuple(self.hearings[c].audio_ms for c in chunks),
             elapsed=tuple(elapsed[c] for c in chunks),
+            works=tuple(self.hearings[c].compute_ms for c in chunks),
             ends=tuple(self.hearings[c].end_ms for c in chunks),
+            compute=compute,
         )
 
 
-def _unit_chunks(sayings: Iterable[Saying], unit: str) -> list[int]:
+def _unit_chunks(sayings: Iterable[Saying], unit: Unit) -> list[int]:
     """For every word or character of the prediction, the chunk after which it was whole."""
     letters: list[tuple[str, int]] = [(c, said.chunk) for said in sayings for c in said.text]
     while letters and letters[0][0].isspace():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+
 from dragoman.models import Draft, Feature
 from dragoman.policies.base import NOTHING, Allowance, Heard, Policy, Said
 
@@ -27,7 +28,6 @@ class Offline(Policy):
 @dataclass(frozen=True)
 class Follow(Policy):
     """Says what a model with its own read/write decisions (MMA, CAAT) decided to write."""
-
 
     @property
     def needs(self) -> frozenset[Feature]:
