@@ -1,0 +1,118 @@
+"""What every net is: one interface, so that one training loop and one exporter serve them all.
+
+    encoded = net.encode(features, lengths)            # speech [B, T, F] or text [B, T]
+    logits  = net.decode(tokens, encoded, cross_bias)  # teacher forcing: [B, U, V]
+
+and, to decode unit by unit,
+
+    memory = net.memory(encoded.states)                # projected once per encoding
+    cache  = net.begin(batch)
+    step   = net.step(tokens, memory, encoded.lengths, cache)   # one or more new tokens
+
+`memory` and `cache` are flat tuples of tensors: an exporter can name them, a beam can reorder
+them (the batch is always axis 0). Memory holds one entry per state along `Net.memory_time`, so an
+incremental encoder appends to it.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.train.nets.layers import padding_bias, valid
+
+# The first ids of every vocabulary. The CTC blank is no token: it comes after the last one.
+PAD, BOS, EOS, UNK = 0, 1, 2, 3
+
+
+@dataclass(frozen=True)
+class Vocabularies:
+    """How many units each side has, special tokens included, blank excluded."""
+
+    target: int
+    source: int
+
+
+@dataclass
+class Encoded:
+    """What the encoder made of a batch."""
+
+    states: Tensor  # [B, S, D]
+    lengths: Tensor  # [B] states of each item
+    ctc_logits: Tensor | None = None  # [B, C, source + 1], blank last
+    ctc_lengths: Tensor | None = None  # [B]; differs from lengths under CTC compression
+    boundary_logits: Tensor | None = None  # [B, S] does a word end at this state
+
+    @property
+    def bias(self) -> Tensor:
+        """Hides padded states from attention: [B, 1, 1, S]"""
+        return padding_bias(self.lengths, self.states.shape[1])
+
+    @property
+    def valid(self) -> Tensor:
+        """[B, S], True where a state is no padding"""
+        return valid(self.lengths, self.states.shape[1])
+
+
+@dataclass
+class Step:
+    """What one call of `step` gives for U new tokens."""
+
+    logits: Tensor  # [B, U, V]
+    cache: tuple[Tensor, ...]
+    attention: Tensor  # [B, layers, U, S] to the source, averaged over heads
+
+
+class Net(nn.Module):
+    """An encoder and a decoder. Subclasses say how; the vocabularies say how wide."""
+
+    memory_time: int = 1  # the axis of `memory` tensors that runs over states
+
+    def __init__(self, config: object, vocabularies: Vocabularies):
+        super().__init__()
+        self.config, self.vocabularies = config, vocabularies
+
+    @property
+    def blank(self) -> int:
+        """The CTC blank's index: one past the source vocabulary."""
+        return self.vocabularies.source
+
+    def encode(self, features: Tensor, lengths: Tensor) -> Encoded:
+        raise NotImplementedError
+
+    def decode(self, tokens: Tensor, encoded: Encoded, cross_bias: Tensor | None = None) -> Tensor:
+        """tokens [B, U] (BOS first) -> logits of the units that follow them [B, U, V].
+
+        `cross_bias` (see `layers.seen_bias`) limits what each unit sees of the source; padded
+        states are hidden in any case.
+        """
+        raise NotImplementedError
+
+    def memory(self, states: Tensor) -> tuple[Tensor, ...]:
+        raise NotImplementedError
+
+    def begin(self, batch: int) -> tuple[Tensor, ...]:
+        raise NotImplementedError
+
+    def step(
+        self, tokens: Tensor, memory: tuple[Tensor, ...], lengths: Tensor, cache: tuple[Tensor, ...]
+    ) -> Step:
+        """tokens [B, U] that follow what the cache holds; lengths [B] of the memory."""
+        raise NotImplementedError
+
+
+class FeatureNorm(nn.Module):
+    """(features - mean) / deviation, with the training corpus' statistics kept in the net.
+
+    The net is fed plain log-mel features; what it was trained with travels inside its weights.
+    """
+
+    def __init__(self, features: int):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(features))
+        self.register_buffer("deviation", torch.ones(features))
+
+    def forward(self, features: Tensor, lengths: Tensor) -> Tensor:
+        """[B, T, F] -> [B, T, F], zero past each length"""
+        x = (features - self.mean) / self.deviation
+        return x * valid(lengths, x.shape[1]).unsqueeze(-1)

@@ -1,0 +1,293 @@
+"""The bricks of the Transformer nets: masks, positions, attention, feed-forward, the two layers.
+
+Shapes: B batch, T or S source time, U target units, D model size, H heads, K = D / H.
+
+Every mask is an additive *bias*, 0 where a query may look and `HIDDEN` where it may not,
+broadcastable to [B, H, queries, keys]. It is finite, so a row with nothing to see (padding) gives
+numbers that nobody reads instead of NaN, and it can be added to any other bias.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+HIDDEN = -1e4  # exp(HIDDEN) is exactly 0 in every floating format
+
+
+@dataclass(frozen=True)
+class LayerConfig:
+    """What a Transformer layer is made of; the nets' configs turn into this."""
+
+    size: int = 256
+    heads: int = 4
+    ffn: int = 2048
+    dropout: float = 0.1
+    attention_dropout: float = 0.1
+    activation_dropout: float = 0.1
+    pre_norm: bool = True
+
+    def __post_init__(self):
+        if self.size % self.heads:
+            raise ValueError(f"size {self.size} does not divide into {self.heads} heads")
+
+
+# ---------------------------------------------------------------- masks
+
+
+def valid(lengths: Tensor, size: int) -> Tensor:
+    """[B] lengths -> [B, size], True where there is something."""
+    return torch.arange(size, device=lengths.device) < lengths.unsqueeze(1)
+
+
+def as_bias(visible: Tensor) -> Tensor:
+    """True (visible) -> 0, False -> HIDDEN."""
+    return torch.where(visible, 0.0, HIDDEN)
+
+
+def padding_bias(lengths: Tensor, size: int) -> Tensor:
+    """Hides the keys past each item's length: [B, 1, 1, size]."""
+    return as_bias(valid(lengths, size))[:, None, None, :]
+
+
+def causal_bias(queries: int, keys: int, device: torch.device | None = None) -> Tensor:
+    """The last `queries` of `keys` positions, each seeing itself and the past: [queries, keys]."""
+    last_seen = torch.arange(queries, device=device) + (keys - queries)
+    return as_bias(torch.arange(keys, device=device) <= last_seen.unsqueeze(1))
+
+
+def seen_bias(seen: Tensor, size: int) -> Tensor:
+    """Target unit u sees the first seen[b, u] states (wait-k training): [B, U] -> [B, 1, U, size].
+
+    A unit always sees at least one state, so that its attention is defined.
+    """
+    states = torch.arange(size, device=seen.device)
+    return as_bias(states < seen.clamp(min=1).unsqueeze(-1)).unsqueeze(1)
+
+
+# ---------------------------------------------------------------- positions
+
+
+def sinusoids(positions: Tensor, size: int) -> Tensor:
+    """Sinusoidal encoding of (real, possibly negative) positions [...] -> [..., size]."""
+    pairs = torch.arange(size // 2, device=positions.device)
+    frequencies = torch.exp(pairs * (-math.log(10000.0) / max(1, size // 2 - 1)))
+    angles = positions.unsqueeze(-1).float() * frequencies
+    return torch.cat([angles.sin(), angles.cos()], dim=-1)
+
+
+class Embedding(nn.Embedding):
+    """Token embeddings, scaled by the root of the size, plus sinusoidal positions."""
+
+    def __init__(self, vocabulary: int, size: int):
+        super().__init__(vocabulary, size)
+        nn.init.normal_(self.weight, std=size**-0.5)
+
+    def forward(self, tokens: Tensor, offset: int | Tensor = 0) -> Tensor:
+        """[B, U] tokens, the first of them at position `offset` -> [B, U, D]"""
+        size = self.embedding_dim
+        positions = torch.arange(tokens.shape[1], device=tokens.device) + offset
+        return super().forward(tokens) * math.sqrt(size) + sinusoids(positions, size)
+
+
+# ---------------------------------------------------------------- attention
+
+
+def linear(inputs: int, outputs: int, bias: bool = True) -> nn.Linear:
+    """A linear map with the Transformer's customary start."""
+    layer = nn.Linear(inputs, outputs, bias=bias)
+    nn.init.xavier_uniform_(layer.weight)
+    if bias:
+        nn.init.zeros_(layer.bias)
+    return layer
+
+
+def split_heads(x: Tensor, heads: int) -> Tensor:
+    """[B, T, D] -> [B, H, T, K]"""
+    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def join_heads(x: Tensor) -> Tensor:
+    """[B, H, T, K] -> [B, T, D]"""
+    return x.transpose(1, 2).flatten(-2)
+
+
+def attend(
+    query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, dropout: float = 0.0
+) -> Tensor:
+    """softmax(q k' / sqrt(K) + bias) v by the fastest kernel there is: [B, H, T, K]"""
+    if bias is not None:
+        bias = bias.to(query.dtype)
+    return F.scaled_dot_product_attention(query, key, value, bias, dropout_p=dropout)
+
+
+def attention_weights(query: Tensor, key: Tensor, bias: Tensor | None) -> Tensor:
+    """The weights that `attend` hides, in single precision: [B, H, queries, keys]"""
+    scores = (query @ key.transpose(-1, -2)).float() / math.sqrt(query.shape[-1])
+    return torch.softmax(scores if bias is None else scores + bias, dim=-1)
+
+
+class SelfAttention(nn.Module):
+    """Multi-head attention of a sequence to itself, with a cache of past keys and values."""
+
+    def __init__(self, config: LayerConfig):
+        super().__init__()
+        self.heads, self.dropout = config.heads, config.attention_dropout
+        self.qkv = linear(config.size, 3 * config.size)
+        self.out = linear(config.size, config.size)
+
+    def forward(
+        self, x: Tensor, bias: Tensor | None = None, past: tuple[Tensor, Tensor] | None = None
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """x [B, T, D], past keys and values [B, H, P, K]; gives [B, T, D] and all P + T of them."""
+        query, key, value = (split_heads(p, self.heads) for p in self.qkv(x).chunk(3, dim=-1))
+        if past is not None:
+            key, value = torch.cat([past[0], key], dim=2), torch.cat([past[1], value], dim=2)
+        y = attend(query, key, value, bias, self.dropout if self.training else 0.0)
+        return self.out(join_heads(y)), (key, value)
+
+
+class CrossAttention(nn.Module):
+    """Multi-head attention of the target to encoder states, projected once per encoding."""
+
+    def __init__(self, config: LayerConfig):
+        super().__init__()
+        self.heads, self.dropout = config.heads, config.attention_dropout
+        self.query = linear(config.size, config.size)
+        self.key_value = linear(config.size, 2 * config.size)
+        self.out = linear(config.size, config.size)
+
+    def project(self, states: Tensor) -> tuple[Tensor, Tensor]:
+        """Encoder states [B, S, D] -> keys and values [B, H, S, K]"""
+        key, value = (split_heads(p, self.heads) for p in self.key_value(states).chunk(2, dim=-1))
+        return key, value
+
+    def forward(
+        self, x: Tensor, memory: tuple[Tensor, Tensor], bias: Tensor | None = None
+    ) -> Tensor:
+        """x [B, U, D] attends to projected states: [B, U, D]"""
+        query = split_heads(self.query(x), self.heads)
+        y = attend(query, *memory, bias, self.dropout if self.training else 0.0)
+        return self.out(join_heads(y))
+
+    def explain(
+        self, x: Tensor, memory: tuple[Tensor, Tensor], bias: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """As forward, and the attention averaged over heads: [B, U, D], [B, U, S]"""
+        query = split_heads(self.query(x), self.heads)
+        weights = attention_weights(query, memory[0], bias)
+        y = weights.to(memory[1].dtype) @ memory[1]
+        return self.out(join_heads(y)), weights.mean(dim=1)
+
+
+# ---------------------------------------------------------------- layers
+
+
+class FeedForward(nn.Module):
+    """Two linear maps with a non-linearity between: [..., D] -> [..., D]"""
+
+    def __init__(self, config: LayerConfig, activation: nn.Module | None = None):
+        super().__init__()
+        self.wide = linear(config.size, config.ffn)
+        self.activation = activation or nn.ReLU()
+        self.dropout = nn.Dropout(config.activation_dropout)
+        self.narrow = linear(config.ffn, config.size)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.narrow(self.dropout(self.activation(self.wide(x))))
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then feed-forward, each normalised before (pre) or after (post)."""
+
+    def __init__(self, config: LayerConfig, attention: nn.Module | None = None):
+        super().__init__()
+        self.pre_norm = config.pre_norm
+        self.attention = attention or SelfAttention(config)
+        self.feed_forward = FeedForward(config)
+        self.attention_norm = nn.LayerNorm(config.size)
+        self.feed_forward_norm = nn.LayerNorm(config.size)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
+        """[B, T, D] -> [B, T, D]"""
+        if self.pre_norm:
+            x = x + self.dropout(self.attention(self.attention_norm(x), bias)[0])
+            return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
+        x = self.attention_norm(x + self.dropout(self.attention(x, bias)[0]))
+        return self.feed_forward_norm(x + self.dropout(self.feed_forward(x)))
+
+
+class DecoderLayer(nn.Module):
+    """Causal self-attention, attention to the source, feed-forward.
+
+    `cross` may be any module that is called as (x, memory, bias): monotonic attention is one.
+    """
+
+    def __init__(self, config: LayerConfig, cross: nn.Module | None = None):
+        super().__init__()
+        self.pre_norm = config.pre_norm
+        self.attention = SelfAttention(config)
+        self.cross = cross or CrossAttention(config)
+        self.feed_forward = FeedForward(config)
+        self.attention_norm = nn.LayerNorm(config.size)
+        self.cross_norm = nn.LayerNorm(config.size)
+        self.feed_forward_norm = nn.LayerNorm(config.size)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: tuple[Tensor, Tensor],
+        self_bias: Tensor | None,
+        cross_bias: Tensor | None,
+        past: tuple[Tensor, Tensor] | None = None,
+        explain: bool = False,
+    ) -> tuple[Tensor, tuple[Tensor, Tensor], Tensor | None]:
+        """x [B, U, D] -> x, the keys and values to cache, cross attention [B, U, S] if asked."""
+        normalised = self.attention_norm(x) if self.pre_norm else x
+        y, cache = self.attention(normalised, self_bias, past)
+        x = self._add(x, y, self.attention_norm)
+
+        normalised, attention = self.cross_norm(x) if self.pre_norm else x, None
+        if explain:
+            y, attention = self.cross.explain(normalised, memory, cross_bias)
+        else:
+            y = self.cross(normalised, memory, cross_bias)
+        x = self._add(x, y, self.cross_norm)
+
+        normalised = self.feed_forward_norm(x) if self.pre_norm else x
+        x = self._add(x, self.feed_forward(normalised), self.feed_forward_norm)
+        return x, cache, attention
+
+    def _add(self, x: Tensor, y: Tensor, norm: nn.LayerNorm) -> Tensor:
+        """The residual connection; post-norm normalises after it."""
+        x = x + self.dropout(y)
+        return x if self.pre_norm else norm(x)
+
+
+# ---------------------------------------------------------------- front end
+
+
+class ConvSubsampling(nn.Module):
+    """Two strided convolutions over time with gated linear units: a quarter of the frames.
+
+    Frames past an item's length are zeroed before each convolution, so an item does not depend
+    on how far its batch is padded.
+    """
+
+    def __init__(self, features: int, channels: int, size: int, kernel: int = 5):
+        super().__init__()
+        self.first = nn.Conv1d(features, 2 * channels, kernel, stride=2, padding=kernel // 2)
+        self.second = nn.Conv1d(channels, 2 * size, kernel, stride=2, padding=kernel // 2)
+
+    def forward(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """features [B, T, F] -> [B, ceil(T / 4), D] and the lengths of its items"""
+        x = features.transpose(1, 2)
+        for convolution in (self.first, self.second):
+            x = x * valid(lengths, x.shape[-1]).unsqueeze(1)
+            x = F.glu(convolution(x), dim=1)
+            lengths = (lengths + 1) // 2
+        return x.transpose(1, 2), lengths

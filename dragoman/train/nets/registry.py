@@ -1,0 +1,22 @@
+"""Every net by name. A new net is one file and one line here."""
+
+from dragoman.errors import DragomanError
+from dragoman.train.nets.base import Net, Vocabularies
+from dragoman.train.nets.transformer import Transformer, TransformerConfig
+
+# name -> (its config, itself); `NETS[name][1](config, vocabularies)` builds it
+NETS: dict[str, tuple[type, type[Net]]] = {
+    "transformer": (TransformerConfig, Transformer),
+}
+
+
+def build(name: str, settings: dict[str, object], vocabularies: Vocabularies) -> Net:
+    """A net from its name, the config fields that differ from the default, and the vocabularies."""
+    if name not in NETS:
+        raise DragomanError(f"There is no net '{name}'; the nets are {', '.join(sorted(NETS))}.")
+    config_class, net_class = NETS[name]
+    unknown = sorted(set(settings) - set(config_class.__dataclass_fields__))
+    if unknown:
+        known = ", ".join(config_class.__dataclass_fields__)
+        raise DragomanError(f"The net '{name}' has no setting '{unknown[0]}'; it has {known}.")
+    return net_class(config_class(**settings), vocabularies)

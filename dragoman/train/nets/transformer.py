@@ -1,0 +1,102 @@
+"""Transformer + CTC: the offline speech translation net of Papi et al. 2022, appendix A.1.
+
+Convolutional subsampling, 12 encoder layers with a CTC head on the eighth, 6 decoder layers;
+256 wide, 4 heads, feed-forward 2048. With 8,000 target and 5,000 source units: 32.4 M parameters
+(the output layer has its own weights; tied to the embeddings it would be 30.3 M).
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.train.nets.base import Encoded, FeatureNorm, Vocabularies
+from dragoman.train.nets.ctc import CtcHead, compress
+from dragoman.train.nets.decoder import TransformerDecoded, TransformerDecoder
+from dragoman.train.nets.layers import (
+    ConvSubsampling,
+    EncoderLayer,
+    LayerConfig,
+    padding_bias,
+    sinusoids,
+)
+
+
+@dataclass(frozen=True)
+class TransformerConfig:
+    features: int = 80
+    conv_channels: int = 512
+    size: int = 256
+    encoder_layers: int = 12
+    decoder_layers: int = 6
+    encoder_heads: int = 4
+    decoder_heads: int = 4
+    encoder_ffn: int = 2048
+    decoder_ffn: int = 2048
+    dropout: float = 0.1
+    attention_dropout: float = 0.1
+    activation_dropout: float = 0.1
+    pre_norm: bool = True
+    tied_output: bool = False
+    ctc_layer: int = 8  # 1-based; 0: no CTC
+    ctc_compression: bool = False
+
+    @property
+    def encoder(self) -> LayerConfig:
+        return self._layer(self.encoder_heads, self.encoder_ffn)
+
+    @property
+    def decoder(self) -> LayerConfig:
+        return self._layer(self.decoder_heads, self.decoder_ffn)
+
+    def _layer(self, heads: int, ffn: int) -> LayerConfig:
+        return LayerConfig(
+            size=self.size,
+            heads=heads,
+            ffn=ffn,
+            dropout=self.dropout,
+            attention_dropout=self.attention_dropout,
+            activation_dropout=self.activation_dropout,
+            pre_norm=self.pre_norm,
+        )
+
+
+class Transformer(TransformerDecoded):
+    """Speech [B, T, F] -> a quarter of the frames as states -> target units."""
+
+    def __init__(self, config: TransformerConfig, vocabularies: Vocabularies):
+        super().__init__(config, vocabularies)
+        self.feature_norm = FeatureNorm(config.features)
+        self.subsampling = ConvSubsampling(config.features, config.conv_channels, config.size)
+        self.dropout = nn.Dropout(config.dropout)
+        self.layers = nn.ModuleList(self.make_layer() for _ in range(config.encoder_layers))
+        self.norm = nn.LayerNorm(config.size) if config.pre_norm else nn.Identity()
+        self.ctc = CtcHead(config.size, vocabularies.source) if config.ctc_layer else None
+        self.decoder = TransformerDecoder(
+            vocabularies.target, config.decoder_layers, config.decoder, config.tied_output
+        )
+
+    def make_layer(self) -> nn.Module:
+        """One encoder layer, called as layer(states, bias)."""
+        return EncoderLayer(self.config.encoder)
+
+    def positioned(self, x: Tensor) -> Tensor:
+        """Scaled states with their positions: [B, S, D] -> [B, S, D]"""
+        positions = sinusoids(torch.arange(x.shape[1], device=x.device), x.shape[2])
+        return x * math.sqrt(x.shape[2]) + positions
+
+    def encode(self, features: Tensor, lengths: Tensor) -> Encoded:
+        x, lengths = self.subsampling(self.feature_norm(features, lengths), lengths)
+        x = self.dropout(self.positioned(x))
+        encoded = Encoded(x, lengths)
+        bias = encoded.bias
+        for depth, layer in enumerate(self.layers, start=1):
+            x = layer(x, bias)
+            if self.ctc is not None and depth == self.config.ctc_layer:
+                encoded.ctc_logits, encoded.ctc_lengths = self.ctc(x), lengths
+                if self.config.ctc_compression:
+                    x, encoded.lengths = compress(x, encoded.ctc_logits, lengths)
+                    bias = padding_bias(encoded.lengths, x.shape[1])
+        encoded.states = self.norm(x)
+        return encoded
