@@ -14,9 +14,7 @@ from typing import Literal
 from dragoman.errors import DragomanError
 from dragoman.store import places
 
-Task = Literal[
-    "speech translation", "speech recognition", "speech synthesis", "voice activity", "translation"
-]
+Task = Literal["translation", "recognition", "synthesis", "voice activity"]
 
 
 @dataclass(frozen=True, slots=True)

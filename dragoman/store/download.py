@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import urllib.error
 import urllib.request
 from http.client import HTTPException, HTTPResponse
@@ -13,6 +14,7 @@ from dragoman.store.progress import Bar
 from dragoman.store.records import PIECE, is_right, sha256_of
 
 TIMEOUT = 30.0  # seconds without a byte before a connection counts as dead
+OUR_OWN_FAULTS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES}  # of the disk, not the net
 
 
 class SourceError(Exception):
@@ -46,6 +48,8 @@ def _fetch_all(address: str, wanted: File, to: Path, title: str, bar: Bar) -> No
         try:
             _fetch_some(address, have, wanted, to, title, bar)
         except (OSError, HTTPException, ValueError) as error:
+            if getattr(error, "errno", None) in OUR_OWN_FAULTS:
+                raise
             now = to.stat().st_size if to.exists() else 0
             if now <= have:
                 raise SourceError(f"{title}: {_reason(error)}") from error

@@ -41,6 +41,8 @@ def _pip_address(wheel: str) -> str:
     """The address that pip knows for a wheel, among all that it tells of the project."""
     project = wheel.split("-")[0].replace("_", "-")
     told = _run_pip("index", "versions", "-vv", "--pre", project)
+    if "No module named pip" in told:
+        raise SourceError(f"{wheel}: this Python has no pip to find it with")
     found = re.search(rf"\b(?:https?|file)://\S*/{re.escape(wheel)}(?=[#\s]|$)", told)
     if not found:
         raise SourceError(f"{wheel}: pip finds it in no configured package index{_last_line(told)}")

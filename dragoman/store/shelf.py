@@ -1,11 +1,10 @@
-"""The store's shelf: get a model, look whether it is there, verify it, add one, take one away."""
+"""The store's shelf: the folder of a model, at once when it is there, fetched when it is not."""
 
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,13 +46,14 @@ def _own_folder(name: str) -> Path:
 
 def _fetch(name: str) -> Path:
     """Make a model complete: keep what is right, throw away what is not, fetch the rest."""
-    from dragoman.store.progress import Bar
+    import shutil
 
     model = catalogue.model(name)
     folder = places.models() / name
-    with _sentences(), Bar() as bar, _lock(name, bar):
+    with working_on(name) as bar:
         if find(name):  # another process was quicker
             return folder
+        records.forget(name)
         _keep_only_right_files(model, folder)
         _fetch_missing(model, folder, bar)
         records.write(name, catalogue.entry_path(name), list(model.files))
@@ -62,8 +62,7 @@ def _fetch(name: str) -> Path:
 
 
 def _keep_only_right_files(model: Model, folder: Path) -> None:
-    records.forget(model.name)
-    for path in sorted(folder.rglob("*"), reverse=True):
+    for path in sorted(folder.rglob("*"), reverse=True):  # a folder comes after what is in it
         file = model.files.get(path.relative_to(folder).as_posix())
         if path.is_dir() and not path.is_symlink():
             if not any(path.iterdir()):
@@ -91,33 +90,33 @@ def _fetch_missing(model: Model, folder: Path, bar: Bar) -> None:
 
 
 @contextmanager
-def _lock(name: str, bar: Bar) -> Iterator[None]:
-    """One process at a time works on a model; the others wait and then find it done."""
-    from filelock import FileLock, Timeout
+def working_on(name: str) -> Iterator[Bar]:
+    """Hold a model's lock: one process at a time; the others wait and then find the work done.
 
-    places.locks().mkdir(parents=True, exist_ok=True)
-    lock = FileLock(places.locks() / f"{name}.lock")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        bar.say(f"Another process is fetching {name}; waiting for it.")
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
+    A full disk or a folder that cannot be written becomes a sentence: it is the user's to mend.
+    """
+    from dragoman.store.progress import Bar
 
-
-@contextmanager
-def _sentences() -> Iterator[None]:
-    """A full disk or a folder that cannot be written is the user's to mend: say so."""
     try:
-        yield
+        places.locks().mkdir(parents=True, exist_ok=True)
+        with Bar() as bar, _lock(name, bar):
+            yield bar
     except OSError as error:
         raise DragomanError(
             f"the model store {places.home()} cannot be used ({error.strerror or error}); "
             f"make room or name another folder in DRAGOMAN_HOME."
         ) from error
+
+
+def _lock(name: str, bar: Bar) -> AbstractContextManager[object]:
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(places.locks() / f"{name}.lock")
+    try:
+        return lock.acquire(timeout=0)
+    except Timeout:
+        bar.say(f"Another process is working on {name}; waiting for it.")
+        return lock.acquire()
 
 
 def megabytes(size: int) -> str:

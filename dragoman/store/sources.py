@@ -43,10 +43,17 @@ def missing_files(model: Model, folder: Path) -> Files:
 
 def from_folders(model: Model, missing: Files, folder: Path, bar: Bar) -> None:
     """Link the files from folders on this machine, where a file with the right hash is found."""
+    wrong = []
     for place in _folders(model):
         for name, file in missing.items():
-            if not (folder / name).exists() and is_right(place / name, file):
+            if (folder / name).exists() or not (place / name).exists():
+                continue
+            if is_right(place / name, file):
                 _link(place / name, folder / name)
+            else:
+                wrong.append(place / name)
+    if wrong:
+        raise SourceError(f"{wrong[0]} is not the file that the catalogue names")
 
 
 def _folders(model: Model) -> Iterator[Path]:
