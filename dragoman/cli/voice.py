@@ -1,0 +1,125 @@
+"""`dragoman voice`: speak parallel text with many voices, to train on."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from dragoman.cli.app import GroupedCommand, GroupedOption
+
+
+@click.command(cls=GroupedCommand)
+@click.argument("text", type=click.Path(path_type=Path))
+@click.argument("out", type=click.Path(path_type=Path))
+@click.option(
+    "--columns",
+    cls=GroupedOption,
+    group="Text",
+    metavar="NAMES",
+    help="Names of the columns, if the file has no header: en,de,_ (_ is ignored).",
+)
+@click.option("--speak", cls=GroupedOption, group="Text", default="en", show_default=True,
+              help="The column that is spoken.")  # fmt: skip
+@click.option("--skip", cls=GroupedOption, group="Text", type=click.IntRange(0), default=0,
+              help="Leave out this many rows first.")  # fmt: skip
+@click.option("--limit", cls=GroupedOption, group="Text", type=click.IntRange(1),
+              help="Speak at most this many rows.")  # fmt: skip
+@click.option("--max-words", cls=GroupedOption, group="Text", type=click.IntRange(1), default=80,
+              show_default=True, help="Longer texts are skipped and counted.")  # fmt: skip
+@click.option("--voices", cls=GroupedOption, group="Voices", default="espeak", show_default=True,
+              help="Engines and their shares: espeak*0.8,hibari*0.2.")  # fmt: skip
+@click.option("--rooms", cls=GroupedOption, group="Voices", type=click.FloatRange(0, 1),
+              default=0.5, show_default=True, help="Share heard in a room.")  # fmt: skip
+@click.option("--noise", cls=GroupedOption, group="Voices", type=click.FloatRange(0, 1),
+              default=0.5, show_default=True, help="Share with noise.")  # fmt: skip
+@click.option("--seed", cls=GroupedOption, group="Voices", type=int, default=1, show_default=True,
+              help="The same seed gives the same bytes.")  # fmt: skip
+@click.option("--codec", cls=GroupedOption, group="Output", default="pcm", show_default=True,
+              type=click.Choice(["pcm", "flac", "opus"]),
+              help="pcm is fastest (115 MB an hour), opus smallest (about 15).")  # fmt: skip
+@click.option("--jobs", cls=GroupedOption, group="Output", type=click.IntRange(1),
+              help="Processes  [default: one per core]")  # fmt: skip
+@click.option("--fault-limit", cls=GroupedOption, group="Output", type=click.FloatRange(0, 1),
+              default=0.02, show_default=True,
+              help="Stop when more than this share of the rows is faulty.")  # fmt: skip
+def command(
+    text: Path,
+    out: Path,
+    columns: str | None,
+    speak: str,
+    skip: int,
+    limit: int | None,
+    max_words: int,
+    voices: str,
+    rooms: float,
+    noise: float,
+    seed: int,
+    codec: Literal["pcm", "flac", "opus"],
+    jobs: int | None,
+    fault_limit: float,
+) -> None:
+    """Speak the rows of TEXT (a TSV, plain, .gz or .xz) into the folder OUT, ready to train on.
+
+    Each row gets a voice, a pace, a room and noise of its own; the ends of its words are kept.
+    An interrupted run goes on where it stopped.
+
+        dragoman voice europarl.en-de.tsv.xz voiced --columns en,de,_,_ --limit 10000
+    """
+    from dragoman.train.data.packing import hours_there
+    from dragoman.train.voicing.corpus import voice_text
+    from dragoman.train.voicing.shard import Staging
+    from dragoman.train.voicing.spoken import parse_shares
+
+    staging = Staging(speak, seed, parse_shares(voices), codec, rooms, noise, max_words)
+    processes = jobs or os.cpu_count() or 1
+    hours_before, begun, cpu = hours_there(out), time.perf_counter(), _cpu()
+    with _counting(limit) as count:
+        header = voice_text(
+            text,
+            out,
+            staging,
+            columns=columns,
+            skip=skip,
+            limit=limit,
+            processes=processes,
+            fault_limit=fault_limit,
+            progress=count,
+        )
+    made, wall, work = header.hours - hours_before, time.perf_counter() - begun, _cpu() - cpu
+    click.echo(f"{out}: {header.items} utterances, {header.hours:.2f} hours of speech.")
+    if made > 0:
+        click.echo(
+            f"{3600 * made / wall:.0f} hours of speech an hour with {processes} processes, "
+            f"{3600 * made / work:.0f} per hour of one core's work."
+        )
+
+
+def _cpu() -> float:
+    """Seconds of processor time of the worker processes that have ended."""
+    import resource
+
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+@contextmanager
+def _counting(limit: int | None) -> Iterator[Callable[[int, float], None]]:
+    """A progress line on stderr: utterances, hours of speech, hours an hour."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("voicing"),
+        BarColumn(),
+        TextColumn("{task.completed} utterances  {task.fields[hours]:.1f} h of speech"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task("voicing", total=limit, hours=0.0)
+        yield lambda items, hours: progress.update(task, completed=items, hours=hours)

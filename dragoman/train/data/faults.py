@@ -1,0 +1,77 @@
+"""Data faults: named, counted and skipped up to a limit, never silently."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from dragoman.errors import DragomanError
+from dragoman.train.files import whole_file
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """One thing wrong with the data: what kind, where, and the details."""
+
+    kind: str
+    where: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.kind} ({self.why})"
+
+
+class ItemError(Exception):
+    """Raised by whoever reads one item; whoever reads many catches it and counts."""
+
+    def __init__(self, kind: str, where: str, why: str) -> None:
+        super().__init__(f"{where}: {kind} ({why})")
+        self.fault = Fault(kind, where, why)
+
+
+class Faults:
+    """The faults met so far. More than `limit` of the items (a share of 1) stops the work."""
+
+    # A small corpus is not stopped by its first fault, nor a huge one before it was well sampled.
+    GRACE = 20
+
+    def __init__(self, limit: float = 0.02) -> None:
+        self.limit = limit
+        self.items = 0
+        self.found: list[Fault] = []
+
+    def seen(self, items: int = 1) -> None:
+        """Count items that were looked at, good or bad."""
+        self.items += items
+
+    def add(self, faults: Iterable[Fault]) -> None:
+        """Count faults; beyond the limit, raise with the counts and the first examples."""
+        self.found.extend(faults)
+        if len(self.found) > max(self.GRACE, self.limit * self.items):
+            examples = "; ".join(str(fault) for fault in self.found[:3])
+            raise DragomanError(
+                f"{len(self.found)} of {self.items} items are faulty, more than the limit of "
+                f"{self.limit:.0%}: {self.summary()}. The first: {examples}. "
+                "Mend the data, or raise the limit if you can do without them."
+            )
+
+    def check_small(self) -> None:
+        """At the end: the grace does not excuse a corpus of which most is faulty."""
+        if self.items and len(self.found) * 2 > self.items:
+            examples = "; ".join(str(fault) for fault in self.found[:3])
+            raise DragomanError(
+                f"{len(self.found)} of {self.items} items are faulty: {examples}. Mend the data."
+            )
+
+    def summary(self) -> str:
+        """`3 corrupt recording, 1 empty text`, or `none`."""
+        counts = Counter(fault.kind for fault in self.found)
+        return ", ".join(f"{n} {kind}" for kind, n in counts.most_common()) or "none"
+
+
+def write_faults(path: Path, faults: Iterable[Fault]) -> None:
+    """Every fault as one JSON line."""
+    with whole_file(path, "wb") as stream:
+        stream.writelines(msgspec.json.encode(fault) + b"\n" for fault in faults)

@@ -1,0 +1,196 @@
+"""A pack: a corpus made ready for training, in shards that are quick to read.
+
+    pack.json             what it holds; written last, so a folder with it is complete
+    shard-00000.pcm       sound, one item after the other (raw int16, FLAC or Ogg Opus)
+    shard-00000.jsonl     one line per item: where its sound lies, its texts, its word ends
+    faults.jsonl          what was skipped, and why
+
+All sound is 16 kHz mono. A shard is a function of its inputs alone, so packs are made by many
+processes at once, and an interrupted one goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from dragoman.errors import DragomanError
+from dragoman.train.data.faults import Fault
+from dragoman.train.files import whole_file
+
+RATE = 16_000
+Codec = Literal["pcm", "flac", "opus"]
+CODECS: tuple[Codec, ...] = ("pcm", "flac", "opus")
+
+
+class Item(msgspec.Struct, omit_defaults=True):
+    """One utterance: its sound (bytes `offset` to `offset + size` of the shard) and its texts.
+
+    `word_ends` has one time (ms) per whitespace-separated word of the spoken text; it is empty
+    where nobody knows the boundaries. `phones` are the synthesiser's symbols, with their ends.
+    """
+
+    id: str
+    offset: int
+    size: int
+    samples: int
+    text: dict[str, str]
+    voice: str = ""
+    word_ends: list[int] = []
+    phones: list[str] = []
+    phone_ends: list[int] = []
+
+
+class Header(msgspec.Struct):
+    """The contents of `pack.json`."""
+
+    codec: Codec
+    languages: list[str]
+    spoken: str
+    shards: int
+    items: int
+    hours: float
+    fingerprint: str
+    made_from: dict[str, str | int | float | bool | None]
+    version: int = 1
+
+
+class ShardReport(msgspec.Struct):
+    """What one finished shard holds; its last line, so that a resumed pack need not recount."""
+
+    items: int
+    samples: int
+    faults: list[Fault]
+
+
+def encode_sound(sound: np.ndarray, codec: Codec) -> bytes:
+    """int16 samples as bytes of the codec."""
+    if codec == "pcm":
+        return sound.astype("<i2", copy=False).tobytes()
+    import soundfile
+
+    buffer = io.BytesIO()
+    kind = {"flac": ("FLAC", "PCM_16"), "opus": ("OGG", "OPUS")}[codec]
+    soundfile.write(buffer, sound, RATE, format=kind[0], subtype=kind[1])
+    return buffer.getvalue()
+
+
+def decode_sound(data: bytes, codec: Codec, samples: int) -> np.ndarray:
+    """The int16 samples of one item; Opus may round its length, `samples` is what counts."""
+    if codec == "pcm":
+        return np.frombuffer(data, dtype="<i2")
+    import soundfile
+
+    sound, _ = soundfile.read(io.BytesIO(data), dtype="int16")
+    return np.pad(sound, (0, max(0, samples - len(sound))))[:samples]
+
+
+class ShardWriter:
+    """Writes one shard; nothing appears under its name until `write_shard` has finished."""
+
+    def __init__(self, folder: Path, number: int, codec: Codec) -> None:
+        self.stem = folder / f"shard-{number:05d}"
+        self.codec: Codec = codec
+
+    def write(self, spoken: Iterable[tuple[Item, np.ndarray] | Fault]) -> ShardReport:
+        """Take items with their sound (or the fault in their place) and write them all."""
+        offset, samples, items, faults = 0, 0, 0, []
+        with (
+            whole_file(self.stem.with_suffix(".jsonl"), "wb") as index,
+            whole_file(self.stem.with_suffix(f".{self.codec}"), "wb") as sounds,
+        ):
+            for one in spoken:
+                if isinstance(one, Fault):
+                    faults.append(one)
+                    continue
+                item, sound = one
+                data = encode_sound(sound, self.codec)
+                item.offset, item.size, item.samples = offset, len(data), len(sound)
+                sounds.write(data)
+                index.write(msgspec.json.encode(item) + b"\n")
+                offset, samples, items = offset + len(data), samples + len(sound), items + 1
+            report = ShardReport(items, samples, faults)
+            index.write(msgspec.json.encode(report) + b"\n")
+        return report
+
+
+def finished_shard(folder: Path, number: int) -> ShardReport | None:
+    """The report of a shard that is already there, else None."""
+    path = folder / f"shard-{number:05d}.jsonl"
+    if not path.exists():
+        return None
+    last = path.read_bytes().rstrip(b"\n").rpartition(b"\n")[2]
+    return msgspec.json.decode(last, type=ShardReport)
+
+
+class Pack:
+    """A finished pack, opened for reading: `items` in order, `sound(i)` by memory map."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.header = read_header(folder)
+        self.shards: list[np.ndarray] = []
+        self.items: list[Item] = []
+        self.shard_of: list[int] = []
+        for number in range(self.header.shards):
+            items = list(_read_items(folder / f"shard-{number:05d}.jsonl"))
+            self.items += items
+            self.shard_of += [number] * len(items)
+            self.shards.append(self._map(number))
+        if len(self.items) != self.header.items:
+            raise DragomanError(
+                f"{folder} holds {len(self.items)} items where pack.json promises "
+                f"{self.header.items}; make the pack again."
+            )
+
+    def _map(self, number: int) -> np.ndarray:
+        path = self.folder / f"shard-{number:05d}.{self.header.codec}"
+        if not path.exists():
+            raise DragomanError(f"{path} is missing; make the pack again.")
+        if path.stat().st_size == 0:
+            return np.zeros(0, np.uint8)
+        return np.memmap(path, np.uint8, mode="r")
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def sound(self, number: int) -> np.ndarray:
+        """The int16 samples of item `number` (for PCM a view of the map, nothing is copied)."""
+        item = self.items[number]
+        data = self.shards[self.shard_of[number]][item.offset : item.offset + item.size]
+        if self.header.codec == "pcm":
+            return data.view("<i2")
+        return decode_sound(data.tobytes(), self.header.codec, item.samples)
+
+
+def read_header(folder: Path) -> Header:
+    """pack.json of a folder, or a sentence."""
+    path = folder / "pack.json"
+    if not path.exists():
+        begun = any(folder.glob("shard-*"))
+        hint = (
+            "it is unfinished, run the command that makes it again" if begun else "it is not a pack"
+        )
+        raise DragomanError(f"{folder} has no pack.json: {hint}.")
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Header)
+    except msgspec.MsgspecError as error:
+        raise DragomanError(f"{path} cannot be read ({error}); make the pack again.") from error
+
+
+def write_header(folder: Path, header: Header) -> None:
+    with whole_file(folder / "pack.json", "wb") as stream:
+        stream.write(msgspec.json.format(msgspec.json.encode(header), indent=1) + b"\n")
+
+
+def _read_items(path: Path) -> Iterator[Item]:
+    if not path.exists():
+        raise DragomanError(f"{path} is missing; make the pack again.")
+    decoder = msgspec.json.Decoder(Item)
+    *lines, _report = path.read_bytes().rstrip(b"\n").split(b"\n")
+    return (decoder.decode(line) for line in lines)

@@ -1,0 +1,169 @@
+"""Make a pack with many processes: one job per shard, finished shards are not made again."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from dragoman.errors import DragomanError
+from dragoman.train.data.faults import Faults, write_faults
+from dragoman.train.data.pack import (
+    RATE,
+    Codec,
+    Header,
+    ShardReport,
+    finished_shard,
+    read_header,
+    write_header,
+)
+from dragoman.train.files import whole_file
+
+T = TypeVar("T")
+MadeFrom = dict[str, str | int | float | bool | None]
+Progress = Callable[[int, float], None]  # items and hours that are done
+
+
+class Job(Protocol):
+    """What one process needs to make one shard."""
+
+    number: int
+
+
+def make_pack(
+    folder: Path,
+    jobs: Iterable[Job],
+    make: Callable[[Any], ShardReport],
+    *,
+    made_from: MadeFrom,
+    codec: Codec,
+    languages: list[str],
+    spoken: str,
+    processes: int,
+    fault_limit: float = 0.02,
+    progress: Progress = lambda items, hours: None,
+) -> Header:
+    """Run every job whose shard is not there yet, then close the pack with its header.
+
+    `made_from` says what the pack is a function of; a folder begun with something else is refused.
+    """
+    fingerprint = begin(folder, made_from)
+    if (folder / "pack.json").exists():
+        return read_header(folder)
+    faults, reports, items, samples = Faults(fault_limit), {}, 0, 0
+    for number, report in _reports(folder, jobs, make, processes):
+        reports[number] = report
+        items, samples = items + report.items, samples + report.samples
+        faults.seen(report.items + len(report.faults))
+        faults.add(report.faults)
+        progress(items, samples / RATE / 3600)
+    faults.check_small()
+    if items == 0:
+        raise DragomanError(f"Nothing came into {folder}: the corpus has no usable item.")
+    in_order = [fault for number in sorted(reports) for fault in reports[number].faults]
+    write_faults(folder / "faults.jsonl", in_order)
+    header = Header(
+        codec, languages, spoken, len(reports), items, samples / RATE / 3600, fingerprint, made_from
+    )
+    write_header(folder, header)
+    return header
+
+
+def begin(folder: Path, made_from: MadeFrom) -> str:
+    """Open the folder for a pack made from exactly this, and return the fingerprint."""
+    text = msgspec.json.encode(made_from, order="sorted")
+    path = folder / "made_from.json"
+    if path.exists():
+        if path.read_bytes() != text:
+            raise DragomanError(
+                f"{folder} was begun from other text or settings; choose another folder, "
+                "or delete it to begin again."
+            )
+    elif folder.exists() and any(folder.iterdir()):
+        raise DragomanError(f"{folder} is not empty and not a pack; choose another folder.")
+    else:
+        with whole_file(path, "wb") as stream:
+            stream.write(text)
+    return hashlib.sha256(text).hexdigest()
+
+
+def hours_there(folder: Path) -> float:
+    """Hours of speech in the shards that are finished."""
+    numbers = (int(path.stem.removeprefix("shard-")) for path in folder.glob("shard-*.jsonl"))
+    reports = (finished_shard(folder, number) for number in numbers)
+    return sum(report.samples for report in reports if report) / RATE / 3600
+
+
+def groups_of(things: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Lists of `size` things, the last one maybe shorter."""
+    iterator = iter(things)
+    while group := list(islice(iterator, size)):
+        yield group
+
+
+def _reports(
+    folder: Path, jobs: Iterable[Job], make: Callable[[Any], ShardReport], processes: int
+) -> Iterator[tuple[int, ShardReport]]:
+    """Shard numbers and reports as shards are finished, or found finished.
+
+    Every shard gets a process of its own: synthesisers carry hidden state from sentence to
+    sentence, and what they leak goes with them. Results travel by the shard's own file.
+    """
+    context = get_context("spawn")
+    running: dict[int, tuple[Job, BaseProcess, Connection]] = {}  # by sentinel
+    try:
+        for job in jobs:
+            done = finished_shard(folder, job.number)
+            if done is not None:
+                yield job.number, done
+                continue
+            while len(running) >= processes:
+                yield from _reap(folder, running)
+            ours, theirs = context.Pipe(duplex=False)
+            process = context.Process(target=_work, args=(make, job, theirs), daemon=True)
+            process.start()
+            theirs.close()
+            running[process.sentinel] = (job, process, ours)
+        while running:
+            yield from _reap(folder, running)
+    finally:
+        for _, process, _ in running.values():
+            process.terminate()
+            process.join()
+
+
+def _work(make: Callable[[Any], ShardReport], job: Job, answer: Connection) -> None:
+    """In the worker process: make the shard; a DragomanError goes back as its sentence."""
+    try:
+        make(job)
+    except DragomanError as error:
+        answer.send(str(error))
+        sys.exit(2)
+
+
+def _reap(
+    folder: Path, running: dict[int, tuple[Job, BaseProcess, Connection]]
+) -> Iterator[tuple[int, ShardReport]]:
+    """Wait until at least one process has ended, and give its report or raise its error."""
+    for sentinel in wait(list(running)):
+        job, process, answer = running.pop(sentinel)
+        process.join()
+        if process.exitcode == 2 and answer.poll():
+            raise DragomanError(answer.recv())
+        if process.exitcode and process.exitcode < 0:
+            raise DragomanError(
+                f"A worker process was killed (signal {-process.exitcode}), perhaps for want of "
+                "memory; run the same command again to go on, with fewer processes if it recurs."
+            )
+        report = finished_shard(folder, job.number)
+        if process.exitcode or report is None:
+            raise RuntimeError(f"The worker for shard {job.number} failed; its error is above.")
+        yield job.number, report

@@ -1,0 +1,50 @@
+"""Writing that is never half done: a temporary name, then a rename; a full disk is a sentence."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from dragoman.errors import DragomanError
+
+_SENTENCES = {
+    errno.ENOSPC: "the disk is full; make room and run the same command again",
+    errno.EDQUOT: "the disk quota is used up; make room and run the same command again",
+    errno.EACCES: "writing there is not allowed; choose another folder",
+    errno.EROFS: "that file system is read-only; choose another folder",
+}
+
+
+@contextmanager
+def sentences_for(path: Path) -> Iterator[None]:
+    """Turn an OSError of writing `path` into a DragomanError that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _SENTENCES:
+            raise
+        raise DragomanError(f"Cannot write {path}: {_SENTENCES[error.errno]}.") from error
+
+
+@contextmanager
+def whole_file(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
+    """Open a file for writing that appears under its name only once it is complete.
+
+    The data is on the disk before the name is: a power cut leaves the old file or the new one.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    encoding = None if "b" in mode else "utf-8"
+    try:
+        with sentences_for(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with open(temporary, mode, encoding=encoding) as stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""Voiced corpora: parallel text spoken by many synthetic voices, with the words' true ends."""

@@ -1,0 +1,65 @@
+"""Voice a whole text into a pack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+
+from dragoman.errors import DragomanError
+from dragoman.train.data.pack import Header
+from dragoman.train.data.packing import MadeFrom, Progress, groups_of, make_pack
+from dragoman.train.voicing.shard import Job, Staging, make_shard
+from dragoman.train.voicing.text import Row, columns_of, fingerprint, read_rows
+
+ROWS_PER_SHARD = 512  # about an hour of speech
+
+
+def voice_text(
+    text: Path,
+    folder: Path,
+    staging: Staging,
+    *,
+    columns: str | None = None,
+    limit: int | None = None,
+    skip: int = 0,
+    processes: int = 1,
+    fault_limit: float = 0.02,
+    progress: Progress = lambda items, hours: None,
+) -> Header:
+    """Speak rows `skip` to `skip + limit` of a TSV file; an interrupted run goes on."""
+    names, header = columns_of(text, columns)
+    languages = [name for name in names if name != "_"]
+    if staging.spoken not in languages:
+        raise DragomanError(
+            f"{text} has no column '{staging.spoken}' to speak; it has {', '.join(languages)}."
+        )
+    stop = None if limit is None else skip + limit
+    rows = islice(read_rows(text, names, header), skip, stop)
+    made_from: MadeFrom = {
+        "text": text.name,
+        "sha256": fingerprint(text),
+        "columns": ",".join(names),
+        "skip": skip,
+        "limit": limit,
+        **{k: v for k, v in asdict(staging).items() if k != "shares"},
+        "voices": ",".join(f"{s.engine}*{s.weight:g}" for s in staging.shares),
+    }
+    return make_pack(
+        folder,
+        _jobs(folder, rows, staging),
+        make_shard,
+        made_from=made_from,
+        codec=staging.codec,
+        languages=languages,
+        spoken=staging.spoken,
+        processes=processes,
+        fault_limit=fault_limit,
+        progress=progress,
+    )
+
+
+def _jobs(folder: Path, rows: Iterator[Row], staging: Staging) -> Iterator[Job]:
+    for number, group in enumerate(groups_of(rows, ROWS_PER_SHARD)):
+        yield Job(folder, number, group, staging)

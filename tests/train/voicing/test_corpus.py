@@ -1,0 +1,134 @@
+"""`dragoman voice`: same seed, same bytes, whatever the processes and interruptions."""
+
+import lzma
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from dragoman.errors import DragomanError
+from dragoman.train.data.pack import Pack
+from dragoman.train.voicing import corpus
+from dragoman.train.voicing.shard import Staging
+from dragoman.train.voicing.spoken import parse_shares
+
+pytest.importorskip("espeakng_loader")
+
+ROWS = [
+    ("Good morning, dear colleagues.", "Guten Morgen, liebe Kollegen."),
+    ("The vote takes place at 12 o’clock.", "Die Abstimmung findet um 12 Uhr statt."),
+    ("", "Leer."),
+    ("I agree.", "Ich stimme zu."),
+    ("word " * 1000, "zu lang"),
+    ("Thank you very much!", "Vielen Dank!"),
+]
+
+
+def staging(**changes) -> Staging:
+    settings = {
+        "spoken": "en",
+        "seed": 3,
+        "shares": parse_shares("espeak"),
+        "codec": "pcm",
+        "rooms": 0.5,
+        "noise": 0.5,
+        "max_words": 80,
+    }
+    return Staging(**settings | changes)
+
+
+@pytest.fixture
+def text(tmp_path) -> Path:
+    path = tmp_path / "text.tsv"
+    path.write_text("en\tde\n" + "".join(f"{en}\t{de}\n" for en, de in ROWS), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def small_shards(monkeypatch):
+    monkeypatch.setattr(corpus, "ROWS_PER_SHARD", 2)
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def test_same_seed_same_bytes_after_an_interruption_and_with_more_processes(text, tmp_path):
+    whole, again = tmp_path / "whole", tmp_path / "again"
+    header = corpus.voice_text(text, whole, staging(), processes=1, fault_limit=0.5)
+    assert (header.items, header.languages) == (4, ["en", "de"])
+
+    corpus.voice_text(text, again, staging(), processes=2, fault_limit=0.5)
+    assert files_of(again) == files_of(whole)
+
+    # As after a kill: a shard is missing, another has sound but no index yet.
+    for name in ("pack.json", "shard-00000.jsonl", "shard-00000.pcm", "shard-00001.jsonl"):
+        (again / name).unlink()
+    corpus.voice_text(text, again, staging(), processes=1, fault_limit=0.5)
+    assert files_of(again) == files_of(whole)
+
+    pack = Pack(whole)
+    assert [item.text["de"] for item in pack.items] == [ROWS[i][1] for i in (0, 1, 3, 5)]
+    for number, item in enumerate(pack.items):
+        sound = pack.sound(number)
+        assert sound.dtype == np.int16
+        assert len(sound) == item.samples > 8000
+        assert np.abs(sound).max() > 100
+        assert len(item.word_ends) == len(item.text["en"].split())
+        assert item.word_ends[-1] <= 1000 * len(sound) / 16000
+    faults = (whole / "faults.jsonl").read_text().splitlines()
+    assert len(faults) == 2
+    assert "row 4" in faults[0]  # the header is line 1, as an editor counts
+    assert "1000 en words" in faults[1]
+
+    with pytest.raises(DragomanError, match="other text or settings"):
+        corpus.voice_text(text, whole, staging(seed=4))
+
+
+def test_command_says_what_it_made_and_is_complete_at_once_the_second_time(text, tmp_path):
+    from dragoman.cli.voice import command
+
+    packed = tmp_path / "text.tsv.xz"
+    packed.write_bytes(lzma.compress("\n".join("\t".join(r) for r in ROWS[:2]).encode()))
+    arguments = [str(packed), str(tmp_path / "out"), "--columns", "en,de", "--jobs", "1",
+                 "--voices", "espeak*1,hibari*1", "--codec", "opus"]  # fmt: skip
+    result = CliRunner().invoke(command, arguments, catch_exceptions=False)
+    assert "2 utterances" in result.output
+    assert "one core's work" in result.output
+    pack = Pack(tmp_path / "out")
+    assert len(pack.sound(0)) == pack.items[0].samples
+    result = CliRunner().invoke(command, arguments, catch_exceptions=False)
+    assert "2 utterances" in result.output
+    assert "one core's work" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"spoken": "fr"}, "no column 'fr'"),
+        ({"columns": "en,en"}, "repeat a name"),
+    ],
+)
+def test_bad_columns_are_a_sentence(text, tmp_path, change, sentence):
+    columns = change.pop("columns", None)
+    with pytest.raises(DragomanError, match=sentence):
+        corpus.voice_text(text, tmp_path / "out", staging(**change), columns=columns)
+
+
+def test_bad_text_files_are_a_sentence(tmp_path):
+    with pytest.raises(DragomanError, match="There is no file"):
+        corpus.voice_text(tmp_path / "no.tsv", tmp_path / "out", staging())
+    plain = tmp_path / "plain.tsv"
+    plain.write_text("Some text.\tEin Text.\n")
+    with pytest.raises(DragomanError, match="--columns en,de"):
+        corpus.voice_text(plain, tmp_path / "out", staging())
+    with pytest.raises(DragomanError, match="no voice engine 'esspeak'"):
+        parse_shares("esspeak")
+
+
+def test_mostly_faulty_text_stops_with_examples(tmp_path):
+    path = tmp_path / "text.tsv"
+    path.write_text("en\tde\n" + "\tleer\n" * 5 + "One.\tEins.\n")
+    with pytest.raises(DragomanError, match=r"5 of 6 items are faulty.*row 2"):
+        corpus.voice_text(path, tmp_path / "out", staging())
