@@ -118,7 +118,11 @@ class Interpreter:
         return Ask(allowance.words, allowance.tokens, avoid_end=self._policy.avoid_end)
 
     def _paused(self) -> bool:
-        return self._pause_ms is not None and self.stream.pause_ms >= self._pause_ms
+        """The speaker stopped, after having said something in this utterance."""
+        if self._pause_ms is None:
+            return False
+        pause_ms = self.stream.pause_ms
+        return self._pause_ms <= pause_ms < self.stream.heard_ms - self._utterance[0]
 
     def _take(self, ask: Ask, draft: Draft) -> tuple[str, ...]:
         """Commit what the policy agrees to: the words that are final now."""

@@ -27,6 +27,7 @@ class Entry:
 COMMANDS: dict[str, Entry] = {
     "voice": Entry("Train", "dragoman.cli.voice", "Speak parallel text, to train on."),
     "score": Entry("Measure", "dragoman.cli.score", "Score a log: latency and quality."),
+    "models": Entry("Set up", "dragoman.cli.models", "Fetch, check and remove model weights."),
 }
 
 

@@ -62,10 +62,9 @@ class KSN(Policy):
     n: int = 2
 
     def __post_init__(self) -> None:
-        if self.k < 0 or self.s < 1 or self.n < 1:
+        if min(self.k, self.s, self.n) < 1:
             raise DragomanError(
-                f"(k, s, N) needs k of 0 or more and s, N of 1 or more, "
-                f"not ({self.k}, {self.s}, {self.n})."
+                f"(k, s, N) are each 1 or more, not ({self.k}, {self.s}, {self.n})."
             )
 
     def steps(self, ms: float) -> int:

@@ -1,0 +1,112 @@
+"""Find and fetch package archives through the tools that know the configured indexes.
+
+pip and npm say where an archive lies: mirrors, extra indexes and folders of wheels are theirs to
+know. Archives are fetched as plain files, so that an interrupted download continues. Only wheels
+are taken from pip, for it runs code of the package to look into anything else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from pathlib import Path
+
+from dragoman.store.catalogue import Archive
+from dragoman.store.download import TIMEOUT, SourceError, download
+from dragoman.store.progress import Bar
+
+
+def fetch_archive(archive: Archive, to: Path, bar: Bar) -> None:
+    """Fetch one archive into `to`, whole and with the right hash."""
+    if archive.npm:
+        download(_npm_address(archive.npm), archive.file, to, archive.title, bar)
+        return
+    address = _pip_address(archive.title)
+    try:
+        download(address, archive.file, to, archive.title, bar)
+    except SourceError:
+        if "****" not in address:
+            raise
+        # The index wants a password, which pip knows and hides from us: let pip fetch it.
+        _pip_download(archive, to, bar)
+
+
+def _pip_address(wheel: str) -> str:
+    """The address that pip knows for a wheel, among all that it tells of the project."""
+    project = wheel.split("-")[0].replace("_", "-")
+    told = _run_pip("index", "versions", "-vv", "--pre", project)
+    if "No module named pip" in told:
+        raise SourceError(f"{wheel}: this Python has no pip to find it with")
+    found = re.search(rf"\b(?:https?|file)://\S*/{re.escape(wheel)}(?=[#\s]|$)", told)
+    if not found:
+        raise SourceError(f"{wheel}: pip finds it in no configured package index{_last_line(told)}")
+    return found.group()
+
+
+def _pip_download(archive: Archive, to: Path, bar: Bar) -> None:
+    """Let pip itself fetch a wheel, whatever machine the wheel is for; nothing is installed."""
+    project, version, *_, platform = archive.title.removesuffix(".whl").split("-")
+    bar.begin(archive.title, archive.size)
+    with tempfile.TemporaryDirectory(dir=to.parent) as folder:
+        told = _run_pip(
+            *("download", "--no-deps", "--only-binary", ":all:", "--platform", platform),
+            *("--dest", folder, f"{project}=={version}"),
+        )
+        fetched = Path(folder) / archive.title
+        if not fetched.exists():
+            raise SourceError(f"{archive.title}: pip could not fetch it{_last_line(told)}")
+        fetched.replace(to)
+
+
+def _run_pip(*arguments: str) -> str:
+    """Run pip with this interpreter; both its output and its complaints, as text."""
+    command = [sys.executable, "-m", "pip", "--no-input", "--disable-pip-version-check"]
+    command += [*arguments, "--retries", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
+
+
+def _last_line(told: str) -> str:
+    lines = [line for line in told.splitlines() if line.startswith("ERROR:")]
+    return f" ({lines[-1].removeprefix('ERROR: ')})" if lines else ""
+
+
+def _npm_address(package: str) -> str:
+    """The address of a tarball, from npm, or without npm from the registry that is configured."""
+    if npm := shutil.which("npm"):
+        command = [npm, "view", "--json", "--fetch-retries=0", package, "dist.tarball"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode == 0 and done.stdout.strip():
+            return str(json.loads(done.stdout))
+        told = [line for line in done.stderr.splitlines() if line.startswith("npm error")]
+        detail = told[-1].removeprefix("npm error ") if told else "npm says nothing more"
+        raise SourceError(f"{package}: npm does not find it ({detail})")
+    registry = _registry_without_npm()
+    if registry is None:
+        raise SourceError(f"{package}: npm is not installed and no npm registry is configured")
+    name, _, version = package.rpartition("@")
+    address = f"{registry.rstrip('/')}/{name.replace('/', '%2F')}/{version}"
+    try:
+        with urllib.request.urlopen(address, timeout=TIMEOUT) as answer:
+            return str(json.load(answer)["dist"]["tarball"])
+    except (OSError, ValueError, KeyError) as error:
+        raise SourceError(f"{package}: the npm registry does not answer ({error})") from error
+
+
+def _registry_without_npm() -> str | None:
+    """NPM_CONFIG_REGISTRY, or the registry line of the user's .npmrc."""
+    for name in ("NPM_CONFIG_REGISTRY", "npm_config_registry"):
+        if value := os.environ.get(name):
+            return value
+    try:
+        lines = (Path.home() / ".npmrc").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    found = re.search(r"^registry\s*=\s*(\S+)", lines, re.MULTILINE)
+    return found.group(1) if found else None

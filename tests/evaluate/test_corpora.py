@@ -1,0 +1,119 @@
+"""Every layout, on corpora that the tests make."""
+
+import json
+
+import numpy as np
+import pytest
+import soundfile
+
+from dragoman.errors import DragomanError
+from dragoman.evaluate.corpora import read_corpus
+
+
+@pytest.fixture
+def wav(tmp_path):
+    def make(name: str):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        soundfile.write(path, np.zeros(1600, np.float32), 16000)
+        return path
+
+    return make
+
+
+def test_tsv_with_a_column_per_language(tmp_path, wav):
+    wav("sound/a.wav")
+    corpus = tmp_path / "c.tsv"
+    corpus.write_text('audio\tstart\tend\tde\ten\nsound/a.wav\t0.5\t2\tSag "ja\tSay "yes\n')
+    (clip,) = read_corpus(corpus, "de", "en")
+    assert (clip.start, clip.end) == (0.5, 2.0)
+    assert clip.texts == {"de": 'Sag "ja', "en": 'Say "yes'}
+    assert clip.audio == tmp_path / "sound/a.wav"
+
+
+def test_jsonl_with_paragraph_lists(tmp_path, wav):
+    wav("a.wav")
+    corpus = tmp_path / "c.jsonl"
+    row = {"audio": "a.wav", "en_verbatim": "eh yes", "ref_de": ["Eins.", "Zwei."], "speaker": "X"}
+    corpus.write_text(json.dumps(row) + "\n\n")
+    (clip,) = read_corpus(corpus, "en", "de")
+    assert clip.texts == {"en": "eh yes", "de": "Eins. Zwei."}
+
+
+def test_must_c(tmp_path, wav):
+    wav("dev/wav/ted_1.wav")
+    txt = tmp_path / "dev/txt"
+    txt.mkdir()
+    (txt / "dev.yaml").write_text(
+        "- {duration: 3.5, offset: 16.08, speaker_id: spk.1, wav: ted_1.wav}\n"
+        "- {duration: 1.0, offset: 20.0, speaker_id: spk.1, wav: ted_1.wav}\n"
+    )
+    (txt / "dev.en").write_text("one\ntwo\n")
+    (txt / "dev.de").write_text("eins\nzwei\n")
+    for path in (tmp_path / "dev", txt / "dev.yaml"):
+        clips = read_corpus(path, "en", "de")
+        assert [clip.texts["de"] for clip in clips] == ["eins", "zwei"]
+        assert clips[0].start == 16.08
+        assert clips[0].end == pytest.approx(19.58)
+
+
+def test_europarl_st(tmp_path, wav):
+    wav("en/audios/en.2009.1.wav")
+    split = tmp_path / "en/de/dev"
+    split.mkdir(parents=True)
+    (split / "segments.lst").write_text("en.2009.1 0.0 4.5\nen.2009.1 4.5 6\n")
+    (split / "segments.en").write_text("a\nb\n")
+    (split / "segments.de").write_text("c\nd\n")
+    clips = read_corpus(split, "en", "de")
+    assert [(clip.start, clip.end, clip.texts["de"]) for clip in clips] == [
+        (0.0, 4.5, "c"),
+        (4.5, 6.0, "d"),
+    ]
+
+
+def test_covost(tmp_path, wav):
+    wav("clips/x.mp3.wav")
+    corpus = tmp_path / "covost_v2.de_en.dev.tsv"
+    corpus.write_text(
+        "path\tsentence\ttranslation\tclient_id\nx.mp3.wav\tGuten Tag\tGood day\tabc\n"
+    )
+    (clip,) = read_corpus(corpus, "de", "en")
+    assert clip.texts == {"de": "Guten Tag", "en": "Good day"}
+
+
+def test_simuleval_lists(tmp_path, wav):
+    wav("a.wav")
+    (tmp_path / "source.txt").write_text("a.wav\n")
+    (tmp_path / "target.txt").write_text("hello\n")
+    (clip,) = read_corpus(tmp_path / "source.txt", "de", "en", tmp_path / "target.txt")
+    assert clip.texts == {"en": "hello"}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("c.tsv", "a\tb\n1\t2\n", "has no header Dragoman knows"),
+        ("c.tsv", "audio\tde\na.wav\tx\n", "has no text in 'en'; its languages are: de."),
+        ("c.tsv", "audio\tstart\ten\na.wav\tsoon\tx\n", "Line 2 of .* has 'soon' as its start"),
+        ("c.tsv", "audio\ten\na.wav\tx\ttoo many\n", "Line 2 .* columns of its header"),
+        ("c.tsv", "audio\ten\n", "is empty"),
+        ("c.tsv", "audio\ten\nno.wav\tx\nno2.wav\ty\n", "not there: .*no.wav and 1 more"),
+        ("c.jsonl", '{"audio": "a.wav", "en": "x"}\n{', "Line 2 of .* is not JSON"),
+        ("c.jsonl", '{"en": "x"}\n', "Line 1 of .* names no 'audio'"),
+        ("c.yaml", "- {offset: 1}\n", "no references in 'en'"),
+    ],
+)
+def test_faults_are_named(tmp_path, wav, name, content, sentence):
+    wav("a.wav")
+    (tmp_path / name).write_text(content)
+    with pytest.raises(DragomanError, match=sentence):
+        read_corpus(tmp_path / name, "de", "en")
+
+
+def test_a_binary_file_is_not_a_corpus(tmp_path, wav):
+    with pytest.raises(DragomanError, match="not UTF-8"):
+        read_corpus(wav("a.tsv.wav").rename(tmp_path / "a.tsv"), "de", "en")
+    with pytest.raises(DragomanError, match="no corpus at"):
+        read_corpus(tmp_path / "nothing.tsv", "de", "en")
+    with pytest.raises(DragomanError, match="no layout known"):
+        read_corpus(tmp_path, "de", "en")

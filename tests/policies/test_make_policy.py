@@ -1,0 +1,40 @@
+"""Policies from their names on the command line."""
+
+import pytest
+
+from dragoman.errors import DragomanError
+from dragoman.policies import POLICIES, WaitK, make_policy, policy_spec
+
+
+def test_knobs_are_parsed_by_type():
+    policy = make_policy("wait-k:k=5, strict=yes")
+    assert policy == WaitK(k=5, strict=True)
+    assert make_policy("wait-k", k=7) == WaitK(k=7)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_spec_round_trip(name):
+    policy = make_policy(name)
+    assert make_policy(policy_spec(policy)) == policy
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        ("wait-q", "There is no policy 'wait-q'. Did you mean 'wait-k'?"),
+        ("consensus:alfa=1", "Policy 'consensus' has no knob 'alfa'. Did you mean 'alpha'?"),
+        ("wait-k:k", "'k' in policy 'wait-k:k' should read key=value."),
+        ("wait-k:k=three", "Knob 'k' of policy 'wait-k' takes a int, not 'three'."),
+        ("wait-k:strict=maybe", "Knob 'strict' of policy 'wait-k' takes a bool, not 'maybe'."),
+        ("wait-k:k=0", "wait-k needs k of 1 or more, not 0."),
+        ("ksn:s=0", "(k, s, N) are each 1 or more, not (200, 0, 2)."),
+        ("consensus:alpha=2", "The consensus threshold alpha must lie between 0 and 1, not 2.0."),
+        ("confidence:measure=x", "The confidence policy measures 'speech' or 'tokens', not 'x'."),
+        ("local-agreement:n=1", "Local agreement compares 2 drafts or more, not 1."),
+        ("alignatt:f=-1", "AlignAtt's f counts frames: 0 or more, not -1."),
+    ],
+)
+def test_bad_specs_get_a_sentence(spec, sentence):
+    with pytest.raises(DragomanError) as caught:
+        make_policy(spec)
+    assert str(caught.value) == sentence

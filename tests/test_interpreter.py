@@ -1,0 +1,273 @@
+"""The loop itself, on a scripted model."""
+
+import io
+import itertools
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.audio.chunk import Chunk
+from dragoman.clock import RealClock, SimulatedClock
+from dragoman.detectors import Boundaries, CtcWords, FixedStep, make_detector
+from dragoman.errors import DragomanError
+from dragoman.interpreter import Interpreter, step
+from dragoman.policies import (
+    AlignAtt,
+    Confidence,
+    Follow,
+    Greedy,
+    LocalAgreement,
+    Offline,
+    WaitK,
+    make_policy,
+)
+from dragoman.trace import Trace, TraceWriter, is_trace, read_traces
+from tests.scripted import DiaryModel, ScriptedModel, chunks_of
+
+SCRIPT = [("the", 300.0), ("old", 700.0), ("man", 1100.0), ("sings", 1900.0), ("well", 2400.0)]
+TEXT = "the old man sings well"
+
+
+def interpret(model, policy, total_ms=3000, step_ms=200, **options):
+    trace = Trace()
+    interpreter = Interpreter(model, policy, record=trace, **options)
+    updates = list(interpreter.run(chunks_of(total_ms, step_ms)))
+    return trace, updates, interpreter
+
+
+def test_greedy_says_each_word_with_the_chunk_that_brought_it():
+    trace, _, _ = interpret(ScriptedModel(SCRIPT), Greedy())
+    assert trace.prediction == TEXT
+    assert list(trace.instance().delays) == [400, 800, 1200, 2000, 2400]
+
+
+@given(
+    spec=st.sampled_from(
+        ["greedy", "offline", "consensus", "local-agreement", "wait-k:k=2", "alignatt", "edatt",
+         "confidence", "ksn:k=100,s=20,n=2", "follow"]
+    ),
+    step_ms=st.sampled_from([50, 130, 400, 1000, 9000]),
+    tokens_per_word=st.integers(1, 3),
+)  # fmt: skip
+@settings(deadline=None)
+def test_every_policy_says_the_whole_text_of_a_steady_model(spec, step_ms, tokens_per_word):
+    model = ScriptedModel(SCRIPT, tokens_per_word=tokens_per_word)
+    trace, _, _ = interpret(model, make_policy(spec), step_ms=step_ms)
+    assert trace.prediction == TEXT
+
+
+def test_local_agreement_ignores_words_that_flicker():
+    invented = itertools.count()
+    model = ScriptedModel(SCRIPT, flicker=lambda ms: [f"guess{next(invented)}"])
+    assert interpret(model, LocalAgreement())[0].prediction == TEXT
+    greedy = interpret(ScriptedModel(SCRIPT, flicker=lambda ms: ["guess"]), Greedy())[0]
+    assert "guess" in greedy.prediction
+
+
+def test_reading_costs_no_draft():
+    model = ScriptedModel(SCRIPT)
+    _, updates, interpreter = interpret(model, WaitK(k=5), detector=FixedStep(400))
+    assert sum(model.batches) == len(interpreter.stream.drafts) < len(updates)
+
+
+def test_interim_text_is_what_the_policy_held_back():
+    _, updates, _ = interpret(ScriptedModel(SCRIPT), LocalAgreement())
+    assert updates[1].said == ()
+    assert updates[1].interim == " the"
+    assert updates[2].said == (" the",)
+    assert updates[2].interim == ""
+    assert updates[-1].interim == ""
+
+
+def test_displays_join_final_and_interim_text():
+    trace, _, _ = interpret(ScriptedModel(SCRIPT), LocalAgreement())
+    assert trace.displays()[1:5] == [" the", " the", " the old", " the old"]
+    assert trace.displays()[-1].strip() == TEXT
+
+
+def test_a_policy_that_needs_what_the_model_has_not_is_refused_with_a_sentence():
+    bare = ScriptedModel(SCRIPT, features=frozenset())
+    for policy in (AlignAtt(), Confidence(), Follow()):
+        with pytest.raises(DragomanError, match=r"This policy needs .* 'scripted' does not have"):
+            Interpreter(bare, policy)
+    with pytest.raises(DragomanError, match="This detector needs a CTC head"):
+        Interpreter(bare, WaitK(), detector=CtcWords())
+    running = Interpreter(bare, Greedy())
+    with pytest.raises(DragomanError, match="attention"):
+        running.policy = AlignAtt()
+    assert running.policy == Greedy()
+
+
+def test_knobs_can_be_turned_while_the_stream_runs():
+    interpreter = Interpreter(ScriptedModel(SCRIPT), Offline())
+    chunks = chunks_of(3000, 200)
+    said = [interpreter.hear(chunk).said for chunk in chunks[:5]]
+    assert not any(said)
+    interpreter.policy = Greedy()
+    assert interpreter.hear(chunks[5]).said == (" the", " old", " man")
+
+
+def test_a_pause_ends_the_utterance_even_for_the_offline_policy():
+    model = ScriptedModel([("one", 300.0), ("two", 600.0), ("three", 2900.0)])
+    trace, _, interpreter = interpret(
+        model, Offline(), utterance_pause_ms=700, detector=Boundaries((300.0, 600.0, 2900.0))
+    )
+    assert list(trace.instance().delays)[:2] == [1400, 1400]
+    assert [closed for _, _, closed in interpreter.stream.commits].count(True) == 2
+
+
+def test_wait_k_counts_from_the_start_of_each_utterance():
+    ends = (200.0, 400.0, 600.0, 2000.0, 2200.0, 2400.0)
+    script = [(f"w{i}", end) for i, end in enumerate(ends)]
+    trace, _, _ = interpret(
+        ScriptedModel(script), WaitK(k=2), utterance_pause_ms=600, detector=Boundaries(ends)
+    )
+    # w0 and w1 are said two words behind, w2 with the pause at 1200; then it waits for two again.
+    assert list(trace.instance().delays) == [400, 600, 1200, 2200, 2400, 3000]
+
+
+def test_many_speakers_in_one_batch_hear_what_each_would_alone():
+    scripts = [[(f"{name}{i}", 250.0 * (i + 1)) for i in range(8)] for name in "abc"]
+    alone = [interpret(ScriptedModel(s), WaitK(k=1 + n))[0] for n, s in enumerate(scripts)]
+    names = iter("abc")
+    model = _Multiplexed(scripts)
+    traces = [Trace() for _ in scripts]
+    speakers = [
+        Interpreter(model, WaitK(k=1 + n), source=next(names), record=t)
+        for n, t in enumerate(traces)
+    ]
+    for chunk in chunks_of(3000, 200):
+        step(speakers, [chunk] * 3)
+    assert [t.prediction for t in traces] == [t.prediction for t in alone]
+    assert [t.instance().delays for t in traces] == [t.instance().delays for t in alone]
+    assert max(model.batches) == 3
+
+
+class _Multiplexed(DiaryModel):
+    """Three scripts behind one model; the source 'language' picks the script."""
+
+    def __init__(self, scripts):
+        self._models = [ScriptedModel(script) for script in scripts]
+        self._of = {}
+        super().__init__(lambda stream, ask: self._of[id(stream)]._continue(stream, ask))
+
+    def open(self, source, target):
+        stream = super().open(source, target)
+        self._of[id(stream)] = self._models["abc".index(source)]
+        return stream
+
+
+def test_a_finished_stream_refuses_more():
+    _, _, interpreter = interpret(ScriptedModel(SCRIPT), Greedy())
+    assert interpreter.finished
+    with pytest.raises(DragomanError, match="has ended"):
+        interpreter.hear(Chunk(np.zeros(10, np.float32), last=True))
+
+
+def test_the_simulated_clock_queues_work_behind_work():
+    ticks = iter([0.0, 0.5, 10.0, 10.1, 20.0, 20.1])
+    clock = SimulatedClock(lambda: next(ticks))
+    assert clock.begin(200.0, None) == (200.0, 200.0)
+    assert clock.end() == 700.0
+    assert clock.begin(400.0, None) == (400.0, 700.0)  # waits for the work before it
+    assert clock.end() == pytest.approx(800.0)
+    assert clock.begin(1000.0, None) == (1000.0, 1000.0)
+    assert clock.end() == pytest.approx(1100.0)
+
+
+def test_the_real_clock_takes_the_arrival_that_the_source_stamped():
+    ticks = iter([100.0, 101.0, 101.25])
+    clock = RealClock(lambda: next(ticks))
+    assert clock.begin(500.0, 0.5) == (500.0, 1000.0)
+    assert clock.end() == 1250.0
+
+
+def test_memory_stays_flat_over_an_eight_hour_talk():
+    # Half a second a chunk, a word every two chunks; the diary is emptied as a real model would.
+    samples = np.zeros(8000, np.float32)
+    model = DiaryModel(lambda stream, ask: _one_word())
+    writer = TraceWriter(_Nowhere())
+    writer.begin(0, "talk")
+    interpreter = Interpreter(model, WaitK(k=3), detector=FixedStep(1000), record=writer)
+    peaks = []
+    tracemalloc.start()
+    for chunk in range(8 * 3600 * 2):
+        interpreter.hear(Chunk(samples, last=False))
+        for diary in (interpreter.stream.drafts, interpreter.stream.commits, model.batches):
+            diary.clear()
+        interpreter.stream.committed.clear()
+        if chunk % 7200 == 100:
+            peaks.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+    assert interpreter.stream.heard_ms == 8 * 3600 * 1000
+    assert max(peaks) - peaks[0] < 50_000
+
+
+def _one_word():
+    from dragoman.models import Draft
+
+    return Draft((1,), (" word",), (1,), log_probs=(0.0,))
+
+
+class _Nowhere(io.TextIOBase):
+    def write(self, text):
+        return len(text)
+
+
+def test_detectors_by_name():
+    assert make_detector("fixed", 320) == FixedStep(320)
+    assert make_detector("ctc") == CtcWords()
+    with pytest.raises(DragomanError, match="There is no detector 'oracle'"):
+        make_detector("oracle")
+    with pytest.raises(DragomanError, match="above 0 ms"):
+        FixedStep(0)
+    with pytest.raises(DragomanError, match="not in order"):
+        Boundaries((3.0, 2.0))
+
+
+def test_a_trace_survives_its_file(tmp_path):
+    trace, _, _ = interpret(ScriptedModel(SCRIPT), LocalAgreement())
+    trace.reference, trace.source, trace.index = "der Mann", "a.wav", 7
+    path = tmp_path / "trace.jsonl"
+    with TraceWriter.open(path) as writer:
+        writer.write(trace)
+    assert is_trace(path)
+    assert list(read_traces(path)) == [trace]
+
+
+def test_a_trace_that_was_cut_short_keeps_what_was_said(tmp_path):
+    trace, _, _ = interpret(ScriptedModel(SCRIPT), Greedy())
+    path = tmp_path / "trace.jsonl"
+    with TraceWriter.open(path) as writer:
+        writer.write(trace)
+        writer.write(trace)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:-3]))
+    whole, cut = read_traces(path)
+    assert whole == trace
+    assert trace.prediction.startswith(cut.prediction)
+    assert list(read_traces(path, unfinished=False)) == [trace]
+
+
+@pytest.mark.parametrize("line", ["{", '{"said": "x", "chunk": 99}', '{"heard": [1]}', "[]", "7"])
+def test_a_bad_line_of_a_trace_is_named(tmp_path, line):
+    path = tmp_path / "trace.jsonl"
+    path.write_text('{"dragoman_trace":1,"index":0,"source":"","reference":null}\n' + line + "\n")
+    with pytest.raises(DragomanError, match=r"Line 2 of .* is not a line of a Dragoman trace"):
+        list(read_traces(path))
+
+
+def test_the_three_clocks_of_a_trace():
+    ticks = itertools.count(0.0, 0.3)  # every piece of work takes 300 ms, audio comes every 200
+    trace, _, _ = interpret(
+        ScriptedModel(SCRIPT), Greedy(), clock=SimulatedClock(lambda: next(ticks))
+    )
+    instance = trace.instance()
+    assert instance.delays[0] == 400
+    assert instance.elapsed[0] == pytest.approx(400 + 2 * 300)  # audio plus all work so far
+    assert instance.works[0] == pytest.approx(300)
+    assert instance.ends[0] == pytest.approx(200 + 2 * 300)  # the second chunk had to queue
+    assert instance.compute == pytest.approx(15 * 300)
