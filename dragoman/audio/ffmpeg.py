@@ -1,0 +1,137 @@
+"""Decoding through ffmpeg, where it is installed: m4a, mp4, webm, mkv and all the rest.
+
+ffmpeg decodes into a pipe, as a wav that never ends; nothing is written to disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from dragoman.audio.decoded import Decoded, Span
+from dragoman.audio.pcm import READ_BYTES, ByteStream, Frames, RawFormat, pcm_frames
+from dragoman.audio.wav import read_wav_header
+from dragoman.errors import DragomanError
+
+# What ffmpeg puts before a message (an address, the file's name), and lines that say nothing.
+_PREFIX = re.compile(r"^(\[[^\]]*\] *)?((file|pipe):[^ ]*: )?")
+_EMPTY = re.compile(r"trailing '\?'|Last message repeated")
+
+log = logging.getLogger(__name__)
+
+
+def open_ffmpeg(path: Path, span: Span) -> Decoded:
+    """Begin to decode a file from the wanted start: ffmpeg seeks, and stops at the wanted end."""
+    seek = ["-ss", f"{span.start:.6f}"] if span.start else []
+    stop = [] if span.end is None else ["-t", f"{span.end - span.start + 0.1:.6f}"]
+    # 'file:' keeps a name with a colon or a leading dash from being taken for something else.
+    return _decoded(_Pipe.start([*seek, "-i", f"file:{path}"], stop, str(path)))
+
+
+def open_ffmpeg_stream(stream: ByteStream, name: str) -> Decoded:
+    """Begin to decode what comes through a pipe."""
+    pipe = _Pipe.start(["-i", "pipe:0"], [], name, stdin=subprocess.PIPE)
+    threading.Thread(target=pipe.pump, args=(stream,), daemon=True).start()
+    return _decoded(pipe, live=True)
+
+
+def ffmpeg_seconds(path: Path) -> float | None:
+    """How long a file says it is; None where it does not know, as what a browser recorded."""
+    probe = shutil.which("ffprobe")
+    if probe is None:
+        return None
+    ask = ["-v", "error", "-select_streams", "a:0", "-show_entries", "stream=index:format=duration"]
+    answer = subprocess.run(
+        [probe, *ask, "-of", "json", f"file:{path}"], capture_output=True, stdin=subprocess.DEVNULL
+    )
+    facts = json.loads(answer.stdout or "{}")
+    if "format" in facts and not facts.get("streams"):
+        raise DragomanError(f"{path} holds no sound.")
+    seconds = facts.get("format", {}).get("duration")
+    return None if seconds is None else float(seconds)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pipe:
+    """A running ffmpeg."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    sound: IO[bytes]
+    complaints: IO[bytes]
+
+    @classmethod
+    def start(cls, source: list[str], stop: list[str], name: str, stdin: int = -3) -> _Pipe:
+        program = shutil.which("ffmpeg")
+        if program is None:
+            raise DragomanError(
+                f"{name} is of a kind that needs ffmpeg: install ffmpeg, "
+                "or convert it to wav, flac, ogg or mp3."
+            )
+        # A file, not a pipe: however much ffmpeg has to say, it never waits for a reader.
+        complaints = tempfile.TemporaryFile()  # noqa: SIM115
+        wav = ["-map", "0:a:0", *stop, "-bitexact", "-c:a", "pcm_f32le", "-f", "wav", "pipe:1"]
+        process = subprocess.Popen(
+            [program, "-nostdin", "-v", "error", *source, *wav],
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=complaints,
+        )
+        assert process.stdout is not None
+        return cls(name, process, process.stdout, complaints)
+
+    def pump(self, stream: ByteStream) -> None:
+        """Hand on what comes in, until there is no more or ffmpeg wants no more."""
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError, ValueError), self.process.stdin as target:
+            while data := stream.read1(READ_BYTES):
+                target.write(data)
+                target.flush()
+
+    def reason(self) -> str:
+        """The last thing that ffmpeg complained about, if it did."""
+        self.process.wait()
+        self.complaints.seek(0)
+        lines = self.complaints.read().decode(errors="replace").strip().splitlines()
+        useful = [line for line in lines if not _EMPTY.search(line)]
+        return _PREFIX.sub("", useful[-1]).strip().rstrip(".") if useful else ""
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self.sound.close()
+        self.complaints.close()
+
+
+def _decoded(pipe: _Pipe, live: bool = False) -> Decoded:
+    try:
+        header = read_wav_header(pipe.sound, pipe.name)  # type: ignore[arg-type]
+    except DragomanError:
+        reason = pipe.reason()
+        pipe.close()
+        if "matches no streams" in reason:
+            raise DragomanError(f"{pipe.name} holds no sound.") from None
+        hint = "; if these are raw samples, say in which format" if live else ""
+        raise DragomanError(
+            f"{pipe.name} is not a recording that can be read (ffmpeg: {reason}){hint}."
+        ) from None
+    return Decoded(pipe.name, header.format.rate, _frames(pipe, header.format), live)
+
+
+def _frames(pipe: _Pipe, format: RawFormat) -> Iterator[Frames]:
+    try:
+        yield from pcm_frames(pipe.sound, format)  # type: ignore[arg-type]
+        if reason := pipe.reason():
+            log.warning("%s is damaged; what can be read of it is (ffmpeg: %s).", pipe.name, reason)
+    finally:
+        pipe.close()

@@ -1,0 +1,63 @@
+"""From any sample rate to 16 kHz, block by block: the past is never computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from dragoman.audio.chunk import RATE, Samples
+from dragoman.errors import DragomanError
+
+LOWEST_RATE, HIGHEST_RATE = 4000, 768_000
+
+
+def check_rate(rate: int, name: str) -> int:
+    """The rate itself, or a sentence: a header's nonsense must not become gigabytes of sound."""
+    if not LOWEST_RATE <= rate <= HIGHEST_RATE:
+        raise DragomanError(
+            f"{name} says it has {rate} samples a second; "
+            f"speech needs between {LOWEST_RATE} and {HIGHEST_RATE}."
+        )
+    return rate
+
+
+class Resampler:
+    """A stream of mono sound changed from one rate to another.
+
+    What comes out, joined, equals resampling the whole at once. It lags by some tens of
+    milliseconds (the filter looks ahead) until `finish` gives the rest.
+    """
+
+    def __init__(self, rate: int, to: int = RATE) -> None:
+        self._stream = None
+        if rate != to:
+            import soxr
+
+            self._stream = soxr.ResampleStream(rate, to, 1, dtype="float32", quality="HQ")
+
+    def feed(self, block: Samples) -> Samples:
+        if self._stream is None:
+            return block
+        out: Samples = self._stream.resample_chunk(np.ascontiguousarray(block))
+        return out
+
+    def finish(self) -> Samples:
+        nothing = np.zeros(0, np.float32)
+        if self._stream is None:
+            return nothing
+        out: Samples = self._stream.resample_chunk(nothing, last=True)
+        return out
+
+
+def resampled(blocks: Iterable[Samples], rate: int, to: int = RATE) -> Iterator[Samples]:
+    """The blocks of a recording at another rate."""
+    resampler = Resampler(rate, to)
+    for block in blocks:
+        yield resampler.feed(block)
+    yield resampler.finish()
+
+
+def resample(samples: Samples, rate: int, to: int = RATE) -> Samples:
+    """A whole clip at another rate."""
+    return np.concatenate(list(resampled([samples], rate, to)))

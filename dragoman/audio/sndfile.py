@@ -1,0 +1,205 @@
+"""Decoding through libsndfile (wav, flac, ogg, opus, mp3, …), with its corners rounded off.
+
+- The length of an mp3 is a guess where its header has none, or speaks of the first of several
+  joined recordings. libsndfile stops there; we open what remains and go on.
+- An mp3 that is sought in gives noise until enough of it has been decoded.
+- A wav whose recorder was killed says it has no samples, or more than there are.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from dragoman.audio.decoded import Decoded, Span, skip
+from dragoman.audio.pcm import Frames, RawFormat, pcm_frames
+from dragoman.audio.resample import check_rate
+from dragoman.audio.wav import CodedWavError, WavHeader, is_wav, read_wav_header
+
+if TYPE_CHECKING:
+    from soundfile import SoundFile
+
+log = logging.getLogger(__name__)
+
+BLOCK = 4096
+TAGS = 2048
+"""Fewer bytes than this after an mp3 are its tags, not more sound."""
+
+
+UNKNOWN = 1 << 48
+"""More frames than this is how libsndfile says that a file does not know its length."""
+
+
+class UnknownFormatError(Exception):
+    """libsndfile does not know this kind of file."""
+
+
+def open_sndfile(path: Path, span: Span) -> Decoded:
+    """Begin to decode a file from the wanted start."""
+    header = _wav_header(path)
+    if header is not None:
+        size = path.stat().st_size - header.data_start
+        if header.data_bytes is None:  # whatever follows the header is sound
+            return open_pcm(path, header.format, span, header.data_start)
+        if size < header.data_bytes:
+            _warn_of_missing(path, header, size)
+    with path.open("rb") as file, next(_parts(file)) as sound:
+        rate = check_rate(sound.samplerate, str(path))
+    return Decoded(str(path), rate, _frames(path, span.first(rate), rate))
+
+
+def sndfile_seconds(path: Path) -> float:
+    """How long a file is, without decoding it."""
+    header = _wav_header(path)
+    if header is not None and header.data_bytes is None:
+        size = path.stat().st_size - header.data_start
+        return size // header.format.frame_bytes / header.format.rate
+    total = 0.0
+    with path.open("rb") as file:
+        for sound in _parts(file):
+            if sound.frames > UNKNOWN:
+                return float(sum(map(len, _frames(path, 0, sound.samplerate))) / sound.samplerate)
+            total += sound.frames / check_rate(sound.samplerate, str(path))
+            _run_to_end(sound)
+    return total
+
+
+def _wav_header(path: Path) -> WavHeader | None:
+    """The header, where this is a wav of plain numbers."""
+    with path.open("rb") as file:
+        if not is_wav(file.read(12)):
+            return None
+        file.seek(0)
+        try:
+            return read_wav_header(file, str(path))
+        except CodedWavError:
+            return None
+
+
+def open_pcm(path: Path, format: RawFormat, span: Span, offset: int = 0) -> Decoded:
+    """Begin to read a file of plain samples that begin at an offset."""
+
+    def frames() -> Iterator[Frames]:
+        with path.open("rb") as file:
+            file.seek(offset + span.first(format.rate) * format.frame_bytes)
+            yield from pcm_frames(file, format)
+
+    return Decoded(str(path), format.rate, frames())
+
+
+def _warn_of_missing(path: Path, header: WavHeader, size: int) -> None:
+    second = header.format.rate * header.format.frame_bytes
+    if header.data_bytes is not None and size > 0:
+        log.warning(
+            "%s is cut short: its header speaks of %.3g s, but it holds %.3g s.",
+            *(str(path), header.data_bytes / second, size / second),
+        )
+
+
+class _From:
+    """A file as seen from an offset on: what libsndfile takes for a file of its own."""
+
+    def __init__(self, file: BinaryIO, offset: int) -> None:
+        self._file, self._offset = file, offset
+        file.seek(offset)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        if whence == os.SEEK_SET:
+            offset += self._offset
+        return self._file.seek(offset, whence) - self._offset
+
+    def tell(self) -> int:
+        return self._file.tell() - self._offset
+
+    def readinto(self, buffer: Any) -> int:
+        return self._file.readinto(buffer)  # type: ignore[attr-defined,no-any-return]
+
+    def read(self, size: int = -1) -> bytes:
+        return self._file.read(size)
+
+
+def _parts(file: BinaryIO) -> Iterator[SoundFile]:
+    """The recordings in a file, one after the other: one, or several joined mp3s.
+
+    The one that was given has to be read to its end before the next is asked for.
+    """
+    import soundfile
+
+    class Forward(soundfile.SoundFile):  # type: ignore[misc]
+        """Read onwards only: else the library seeks after every read, which breaks an mp3."""
+
+        def seekable(self) -> bool:
+            return False
+
+    size = file.seek(0, os.SEEK_END)
+    offset = 0
+    while True:
+        try:
+            sound = Forward(_From(file, offset))
+        except soundfile.LibsndfileError as error:
+            if offset:
+                return  # only tags remain
+            raise UnknownFormatError(error.error_string.rstrip(".")) from None
+        with sound:
+            yield sound
+            offset = file.tell()
+            if sound.format != "MP3" or size - offset < TAGS:
+                return
+
+
+def _frames(path: Path, first: int, rate: int) -> Iterator[Frames]:
+    """The frames of a file from the given one on."""
+    with path.open("rb") as file:
+        for sound in _parts(file):
+            if sound.samplerate != rate:
+                log.warning("%s changes its sample rate on the way: the rest is left out.", path)
+                return
+            if first >= sound.frames:
+                first -= sound.frames
+                _run_to_end(sound)
+                continue
+            if (at := _seek(sound, first)) is None:
+                return
+            yield from skip(_blocks(sound, str(path)), first - at)
+            first = 0
+
+
+def _seek(sound: SoundFile, frame: int) -> int | None:
+    """Go to a frame, or to one before it; gives the frame reached, None where the file is cut."""
+    import soundfile
+
+    if sound.frames > UNKNOWN:
+        return 0
+    # An mp3 frame needs up to 24 before it to be complete.
+    target = max(0, frame - sound.samplerate) if sound.format == "MP3" else frame
+    try:
+        return int(sound.seek(target)) if target else 0
+    except soundfile.LibsndfileError:
+        return None
+
+
+def _run_to_end(sound: SoundFile) -> None:
+    """Put the file where the sound ends, so that what follows can be opened."""
+    if sound.format == "MP3" and sound.frames > 0:
+        sound.seek(sound.frames - 1)
+        sound.read(1)
+
+
+def _blocks(sound: SoundFile, name: str) -> Iterator[Frames]:
+    import soundfile
+
+    read = 0
+    while True:
+        try:
+            block: Frames = sound.read(BLOCK, dtype="float32", always_2d=True)
+        except soundfile.LibsndfileError:
+            seconds = read / sound.samplerate
+            log.warning("%s is damaged after %.3g s: the rest is lost.", name, seconds)
+            return
+        if not len(block):
+            return
+        read += len(block)
+        yield block

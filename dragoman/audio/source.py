@@ -1,0 +1,163 @@
+"""Sound from files and pipes, as 16 kHz mono chunks.
+
+    for chunk in open_audio("talk.m4a", step_ms=1000): ...
+
+Whatever the length of a recording, only a few blocks of it are in memory.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from dragoman.audio.chunk import Chunk, Chunker, Samples
+from dragoman.audio.decoded import Decoded, Span, mono, skip
+from dragoman.audio.ffmpeg import ffmpeg_seconds, open_ffmpeg, open_ffmpeg_stream
+from dragoman.audio.pcm import ByteStream, RawFormat, Reread, pcm_frames, read_exactly
+from dragoman.audio.resample import resampled
+from dragoman.audio.sndfile import UnknownFormatError, open_pcm, open_sndfile, sndfile_seconds
+from dragoman.audio.wav import is_wav, read_wav_header
+from dragoman.errors import DragomanError
+
+STDIN = "-"
+
+
+def open_audio(
+    path: str | Path,
+    *,
+    start: float = 0.0,
+    end: float | None = None,
+    step_ms: float = 1000.0,
+    raw: RawFormat | None = None,
+) -> Iterator[Chunk]:
+    """The chunks of a file, or of standard input ('-'); exactly one of them is the last.
+
+    `start` and `end` are seconds; what lies before the start is sought over, not decoded.
+    `raw` says how to read bytes that are plain samples. What is wrong with a file is said here,
+    not at the first chunk; of a pipe nothing is awaited before it is needed.
+    """
+    span, chunker = Span(start, end), Chunker(step_ms)
+    if is_pipe(path):
+        return _chunks_of_pipe(path, span, chunker, raw)
+    chunks = _chunks(_open_file(Path(path), span, raw), span, chunker)
+    return itertools.chain([next(chunks)], chunks)
+
+
+def read_audio(
+    path: str | Path,
+    start: float = 0.0,
+    end: float | None = None,
+    raw: RawFormat | None = None,
+) -> Samples:
+    """A whole clip, or the wanted part of it."""
+    return np.concatenate([c.samples for c in open_audio(path, start=start, end=end, raw=raw)])
+
+
+def duration(path: str | Path) -> float:
+    """The length of a file in seconds; it is decoded only where its header does not know."""
+    path = _existing(Path(path))
+    try:
+        seconds = sndfile_seconds(path)
+    except UnknownFormatError as error:
+        _check_media(path, str(error))
+        known = ffmpeg_seconds(path)
+        seconds = sum(c.seconds for c in open_audio(path)) if known is None else known
+    if seconds <= 0:
+        raise DragomanError(f"{path} holds no sound.")
+    return seconds
+
+
+def is_pipe(path: str | Path) -> bool:
+    """Whether this is standard input or a named pipe: it can be read once, and not sought in."""
+    try:
+        return str(path) == STDIN or stat.S_ISFIFO(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def _chunks(decoded: Decoded, span: Span, chunker: Chunker) -> Iterator[Chunk]:
+    for block in resampled(mono(decoded, span), decoded.rate):
+        # The newest samples of a file wait, so that the last chunk is never empty.
+        yield from chunker.feed(block, hold=not decoded.live)
+    yield chunker.finish()
+
+
+def _chunks_of_pipe(
+    path: str | Path, span: Span, chunker: Chunker, raw: RawFormat | None
+) -> Iterator[Chunk]:
+    if str(path) == STDIN:
+        standard = cast(ByteStream, sys.stdin.buffer)
+        yield from _chunks(_open_stream(standard, "Standard input", span, raw), span, chunker)
+    else:
+        with Path(path).open("rb") as stream:
+            yield from _chunks(_open_stream(stream, str(path), span, raw), span, chunker)
+
+
+def _open_stream(stream: ByteStream, name: str, span: Span, raw: RawFormat | None) -> Decoded:
+    limit = None
+    if raw is None:
+        head = read_exactly(stream, 12)
+        if not head:
+            raise DragomanError(f"{name} holds no sound.")
+        stream = Reread(head, stream)
+        if not is_wav(head):
+            decoded = open_ffmpeg_stream(stream, name)
+            return Decoded(name, decoded.rate, skip(decoded.frames, span.first(decoded.rate)), True)
+        header = read_wav_header(stream, name)
+        raw, limit = header.format, header.data_bytes
+    frames = pcm_frames(stream, raw, limit)
+    return Decoded(name, raw.rate, skip(frames, span.first(raw.rate)), live=True)
+
+
+def _open_file(path: Path, span: Span, raw: RawFormat | None) -> Decoded:
+    _existing(path)
+    if raw is not None:
+        return open_pcm(path, raw, span)
+    try:
+        return open_sndfile(path, span)
+    except UnknownFormatError as error:
+        _check_media(path, str(error))
+        return open_ffmpeg(path, span)
+
+
+def _existing(path: Path) -> Path:
+    """The path, if it is a file that may be read and has something in it."""
+    if os.path.isdir(path):
+        raise DragomanError(f"{path} is a folder; name a recording in it.")
+    try:
+        with path.open("rb") as file:
+            if not file.read(1):
+                raise DragomanError(f"{path} is empty.")
+    except FileNotFoundError:
+        raise DragomanError(f"There is no file {path}.") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise DragomanError(f"{str(path)!r} cannot be read: {reason}.") from None
+    return path
+
+
+# How recordings begin that ffmpeg can read and libsndfile may not: offset, bytes.
+_SIGNATURES = (
+    *((0, b"RIFF"), (0, b"RF64"), (4, b"ftyp"), (4, b"moov"), (4, b"mdat"), (4, b"wide")),
+    *((0, b"\x1aE\xdf\xa3"), (0, b"OggS"), (0, b"fLaC"), (0, b"ID3"), (0, b"FLV"), (0, b"FORM")),
+    *((0, b"\xff\xf1"), (0, b"\xff\xf9"), (0, b"0&\xb2u"), (0, b"#!AMR"), (0, b"caff")),
+    *((0, b"\x0bw"), (0, b"MAC "), (0, b"wvpk"), (0, b"\x47\x40"), (0, b"\x00\x00\x01\xba")),
+)
+
+
+def _check_media(path: Path, reason: str) -> None:
+    """Refuse what libsndfile refused, unless it begins as a recording does.
+
+    ffmpeg tries hard to find sound in anything, and noise is what it finds.
+    """
+    with path.open("rb") as file:
+        head = file.read(16)
+    if not any(head[at:].startswith(mark) for at, mark in _SIGNATURES):
+        raise DragomanError(f"{path} is not a recording, whatever its name says ({reason}).")

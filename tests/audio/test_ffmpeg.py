@@ -1,0 +1,141 @@
+"""What libsndfile cannot read, read for real where ffmpeg is installed."""
+
+import io
+import shutil
+import subprocess
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from dragoman.audio import ffmpeg
+from dragoman.audio.chunk import RATE
+from dragoman.audio.source import duration, open_audio, read_audio
+from dragoman.errors import DragomanError
+from tests.audio.conftest import chirp
+from tests.audio.test_source import joined, likeness
+
+needs_ffmpeg = pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="ffmpeg is not installed")
+
+KINDS = {
+    "talk.m4a": ["-c:a", "aac"],
+    "talk.mp4": ["-c:a", "aac"],
+    "talk.aac": ["-c:a", "aac"],
+    "talk.webm": ["-c:a", "libopus"],
+    "talk.mkv": ["-c:a", "flac"],
+    "talk.wma": ["-c:a", "wmav2"],
+}
+
+
+def convert(source, target, *how):
+    command = ["ffmpeg", "-v", "error", "-y", "-i", source, *how, target]
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+    return target
+
+
+def shift(part, whole):
+    """By how many seconds a part has to be moved to lie on the whole, as its middle tells."""
+    middle = part[4000:12000]
+    lags = range(-2000, 2000)
+    likenesses = [likeness(middle, whole[4000 + lag : 12000 + lag]) for lag in lags]
+    assert max(likenesses) > 0.97
+    return lags[int(np.argmax(likenesses))] / RATE
+
+
+@needs_ffmpeg
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_of_file(recording, tmp_path, name):
+    path = convert(recording(seconds=3.0, rate=44100, channels=2), tmp_path / name, *KINDS[name])
+    samples = joined(open_audio(path, step_ms=300))
+    assert len(samples) / RATE == pytest.approx(3.0, abs=0.2)
+    assert duration(path) == pytest.approx(3.0, abs=0.2)
+    part = read_audio(path, 1.0, 2.0)
+    assert len(part) == RATE
+    assert abs(shift(part, samples[RATE:])) < (0.1 if name == "talk.wma" else 0.01)
+
+
+@needs_ffmpeg
+def test_the_sound_itself(recording, tmp_path):
+    path = convert(recording(rate=48000), tmp_path / "talk.mkv", "-c:a", "flac")
+    assert likeness(read_audio(path), chirp(2.0)) > 0.9999
+
+
+@needs_ffmpeg
+def test_a_flac_that_does_not_know_its_length(recording, tmp_path, caplog):
+    path = tmp_path / "piped.flac"
+    with path.open("wb") as file:
+        command = ["ffmpeg", "-v", "error", "-i", recording(), "-f", "flac", "pipe:1"]
+        subprocess.run(command, check=True, stdout=file, stdin=subprocess.DEVNULL)
+    assert duration(path) == 2.0
+    assert np.array_equal(read_audio(path), read_audio(recording()))
+    assert not caplog.messages
+    with pytest.raises(DragomanError, match="has ended before 9 s"):
+        read_audio(path, start=9)
+
+
+@needs_ffmpeg
+def test_an_mp3_that_guesses_its_length_too_short(recording, tmp_path):
+    loud = recording(seconds=20.0)
+    quieter = ["-af", "volume=enable='gt(t,5)':volume=0.0001", "-q:a", "5", "-write_xing", "0"]
+    path = convert(loud, tmp_path / "talk.mp3", *quieter)
+    assert len(read_audio(path)) / RATE == pytest.approx(20.0, abs=0.5)
+
+
+@needs_ffmpeg
+@pytest.mark.parametrize("name", ["talk.webm", "talk.mp3"])
+def test_any_kind_on_standard_input(recording, tmp_path, monkeypatch, name):
+    path = convert(recording(), tmp_path / name)
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(path.read_bytes())))
+    samples = joined(open_audio("-", start=0.5, step_ms=100))
+    assert len(samples) / RATE == pytest.approx(1.5, abs=0.1)
+
+
+@needs_ffmpeg
+def test_a_webm_that_is_cut_is_read_and_said(recording, tmp_path, caplog):
+    path = convert(recording(seconds=10.0), tmp_path / "talk.webm")
+    path.write_bytes(path.read_bytes()[:20000])
+    assert 0.5 < len(read_audio(path)) / RATE < 9.5
+    assert "is damaged" in caplog.text
+
+
+@needs_ffmpeg
+def test_an_m4a_that_is_cut_has_lost_its_index(recording, tmp_path):
+    path = convert(recording(seconds=10.0), tmp_path / "talk.m4a")
+    path.write_bytes(path.read_bytes()[:20000])
+    with pytest.raises(DragomanError, match="is not a recording that can be read"):
+        open_audio(path)
+
+
+@needs_ffmpeg
+def test_a_film_without_sound(tmp_path):
+    path = tmp_path / "silent.mp4"
+    command = ["ffmpeg", "-v", "error", "-f", "lavfi", "-i", "color=d=0.2:s=16x16", path]
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+    for ask in (open_audio, duration):
+        with pytest.raises(DragomanError, match="holds no sound"):
+            ask(path)
+
+
+@needs_ffmpeg
+def test_leaving_early_ends_ffmpeg(recording, tmp_path, monkeypatch):
+    started = []
+    popen = subprocess.Popen
+
+    def remember(*args, **kwargs):
+        started.append(popen(*args, **kwargs))
+        return started[-1]
+
+    path = convert(recording(seconds=60.0), tmp_path / "talk.mkv", "-c:a", "flac")
+    monkeypatch.setattr(ffmpeg.subprocess, "Popen", remember)
+    chunks = open_audio(path, step_ms=100)
+    next(chunks)
+    del chunks
+    assert started[0].poll() is not None
+
+
+def test_without_ffmpeg_the_sentence_says_so(tmp_path, monkeypatch):
+    path = tmp_path / "talk.m4a"
+    path.write_bytes(b"\0\0\0\x20ftypM4A " + bytes(100))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(DragomanError, match="install ffmpeg"):
+        open_audio(path)

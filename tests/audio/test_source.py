@@ -1,0 +1,189 @@
+"""Real files of every kind that libsndfile writes, read back as chunks."""
+
+import io
+import os
+import tempfile
+import threading
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import soundfile
+import soxr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.audio.chunk import RATE
+from dragoman.audio.pcm import RawFormat
+from dragoman.audio.source import duration, open_audio, read_audio
+from tests.audio.conftest import chirp
+
+KINDS = {
+    "talk.wav": {},
+    "float.wav": {"subtype": "FLOAT"},
+    "law.wav": {"subtype": "ULAW"},
+    "talk.flac": {},
+    "talk.ogg": {"format": "OGG", "subtype": "VORBIS"},
+    "talk.opus": {"format": "OGG", "subtype": "OPUS"},
+    "talk.mp3": {"format": "MP3"},
+    "talk.aiff": {},
+    "talk.caf": {},
+}
+
+
+def joined(chunks):
+    chunks = list(chunks)
+    assert [c.last for c in chunks] == [False] * (len(chunks) - 1) + [True]
+    assert all(c.samples.dtype == np.float32 for c in chunks)
+    return np.concatenate([c.samples for c in chunks])
+
+
+def likeness(a, b):
+    n = min(len(a), len(b))
+    return np.corrcoef(a[:n], b[:n])[0, 1]
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("rate", [16000, 48000])
+def test_every_kind_of_file(recording, name, rate):
+    path = recording(name, 2.0, rate, channels=2, **KINDS[name])
+    samples = read_audio(path)
+    assert len(samples) == 2 * RATE
+    assert likeness(samples, chirp(2.0)) > 0.99
+    assert duration(path) == 2.0
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_part_is_sought(recording, name):
+    path = recording(name, 3.0, 24000, **KINDS[name])
+    whole, part = read_audio(path), read_audio(path, 1.25, 2.5)
+    assert len(part) == 1.25 * RATE
+    assert np.abs(part - whole[20000:40000])[200:-200].max() < 0.02
+
+
+def test_channels_are_averaged(tmp_path):
+    sides = np.stack([np.full(1600, 0.5), np.full(1600, -0.25)], axis=1)
+    soundfile.write(tmp_path / "a.wav", sides, RATE, "FLOAT")
+    assert np.allclose(read_audio(tmp_path / "a.wav"), 0.125)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.integers(1, 6000),
+    st.sampled_from([8000, 16000, 22050, 44100]) | st.integers(4000, 65535),
+    st.floats(0.1, 500),
+    st.sampled_from(["WAV", "FLAC"]),
+)
+def test_any_step_gives_the_same_samples(frames, rate, step_ms, kind):
+    samples = np.random.default_rng(frames).uniform(-1, 1, frames)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "talk"
+        soundfile.write(path, samples, rate, format=kind)
+        written, _ = soundfile.read(path, dtype="float32")
+        got = joined(open_audio(path, step_ms=step_ms))
+    assert np.allclose(got, soxr.resample(written, rate, RATE), atol=1e-5)
+
+
+@pytest.mark.parametrize("seconds", [0.5, 1.0, 1.5])
+def test_a_length_that_is_a_multiple_of_the_step(recording, seconds):
+    chunks = list(open_audio(recording(seconds=seconds), step_ms=500))
+    assert [c.seconds for c in chunks] == [0.5] * round(seconds / 0.5)
+    assert [c.last for c in chunks] == [False] * (len(chunks) - 1) + [True]
+
+
+@given(st.lists(st.floats(0.001, 1.999), min_size=1, max_size=5, unique=True))
+@settings(max_examples=20, deadline=None)
+def test_parts_that_adjoin_give_the_whole(cuts):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "talk.wav"
+        soundfile.write(path, chirp(2.0), RATE, "FLOAT")
+        edges = [0.0, *sorted({round(cut, 3) for cut in cuts}), None]
+        parts = [read_audio(path, a, b) for a, b in pairwise(edges)]
+    assert np.array_equal(np.concatenate(parts), chirp(2.0))
+
+
+def test_an_end_after_the_end_is_said(recording, caplog):
+    path = recording(seconds=1.0)
+    assert len(read_audio(path, 0.5, 1.2)) == RATE / 2
+    assert not caplog.messages
+    assert len(read_audio(path, 0.5, 9.0)) == RATE / 2
+    assert "ends at 1.0 s, before the 9.0 s" in caplog.text
+
+
+# Odd files that are whole: nothing of them may be lost.
+
+
+def test_joined_mp3s_are_heard_to_the_end(recording, tmp_path):
+    one = recording("one.mp3", 1.0, format="MP3")
+    both = tmp_path / "both.mp3"
+    both.write_bytes(one.read_bytes() * 2)
+    assert duration(both) == pytest.approx(2.0, abs=0.06)
+    samples = read_audio(both)
+    assert len(samples) / RATE == pytest.approx(2.0, abs=0.06)
+    assert likeness(samples[:RATE], chirp(1.0)) > 0.99
+    late = read_audio(both, 1.5)
+    assert likeness(late, samples[RATE * 3 // 2 :]) > 0.99
+
+
+@pytest.mark.parametrize("size", [0, 0xFFFFFFFF, 0x80000000])
+def test_a_wav_whose_recorder_was_killed(recording, size, caplog):
+    path = recording(seconds=1.0)
+    data = bytearray(path.read_bytes())
+    assert data[36:40] == b"data"
+    data[4:8] = data[40:44] = size.to_bytes(4, "little")
+    path.write_bytes(data)
+    assert duration(path) == 1.0
+    assert len(read_audio(path)) == RATE
+    assert len(read_audio(path, 0.25, 0.5)) == RATE / 4
+    assert not caplog.messages
+
+
+# Standard input and pipes.
+
+
+@pytest.fixture
+def stdin(monkeypatch):
+    def put(data):
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(data)))
+
+    return put
+
+
+def test_raw_samples_on_standard_input(stdin):
+    sides = np.stack([chirp(1.0, 48000), chirp(1.0, 48000)], axis=1)
+    stdin((sides * 32767).astype("<i2").tobytes())
+    got = joined(open_audio("-", step_ms=100, raw=RawFormat.parse("s16le:48000:2")))
+    assert len(got) == RATE
+    assert likeness(got, chirp(1.0)) > 0.99
+
+
+def test_wav_on_standard_input(stdin, recording):
+    stdin(recording(seconds=1.0, rate=8000).read_bytes())
+    got = joined(open_audio("-", step_ms=100, start=0.25, end=0.75))
+    assert len(got) == RATE / 2
+
+
+def test_a_pipe_gives_a_chunk_as_soon_as_it_is_complete(stdin):
+    stdin(np.zeros(RATE, "<i2").tobytes())
+    chunks = list(open_audio("-", step_ms=500, raw=RawFormat()))
+    assert [len(c.samples) for c in chunks] == [8000, 8000, 0]
+    assert chunks[-1].last
+
+
+def test_raw_samples_in_a_file(tmp_path):
+    path = tmp_path / "talk.raw"
+    path.write_bytes(chirp(1.0).astype("<f4").tobytes())
+    raw = RawFormat("f32le")
+    assert np.array_equal(read_audio(path, 0.5, raw=raw), chirp(1.0)[RATE // 2 :])
+
+
+def test_a_named_pipe(recording, tmp_path):
+    data = recording(seconds=1.0).read_bytes()
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(data,))
+    writer.start()
+    assert len(joined(open_audio(pipe, step_ms=100))) == RATE
+    writer.join()
