@@ -209,6 +209,7 @@ def test_padding_does_not_matter():
     )
 
 
+@settings(deadline=None)
 @given(st.integers(1, 6), st.integers(1, 6), st.integers(1, 9))
 def test_wait_k_is_a_walk_of_zeros_and_ones(k, units, groups):
     energy = waitk_energy(k, units, groups)[None, None]
