@@ -109,15 +109,14 @@ def read(path: Path) -> Model:
     except (msgspec.DecodeError, OSError) as error:
         raise DragomanError(f"{path} is not an entry of the model catalogue: {error}.") from None
     for name in found.files:
-        _check_file_name(name, path)
+        check_file_name(name, path)
     archives = tuple(_spell_out(archive, found.files, path) for archive in found.archives)
     return replace(found, name=path.stem, archives=archives)
 
 
-def _check_file_name(name: str, entry: Path) -> None:
+def check_file_name(name: str, entry: Path) -> None:
     """A file must land inside its model's folder, whatever an entry says."""
-    parts = PurePosixPath(name).parts
-    if not parts or name != "/".join(parts) or parts[0] == "/" or ".." in parts or "\\" in name:
+    if set(name.split("/")) & {"", ".", ".."} or set(name) & {"\\", "\0"}:
         raise DragomanError(f"{entry} names the file '{name}', which is not a plain relative path.")
 
 

@@ -24,9 +24,10 @@ class SourceError(Exception):
 def download(address: str, wanted: File, to: Path, title: str, bar: Bar) -> None:
     """Fetch `wanted` into `to`; what an earlier, interrupted call left there is continued."""
     to.parent.mkdir(parents=True, exist_ok=True)
-    if to.exists() and to.stat().st_size > wanted.size:
-        to.unlink()
-    continued = to.exists() and to.stat().st_size > 0
+    to.touch()
+    if to.stat().st_size > wanted.size:
+        to.write_bytes(b"")
+    continued = to.stat().st_size > 0
     _fetch_all(address, wanted, to, title, bar)
     if is_right(to, wanted):
         return
@@ -43,15 +44,14 @@ def download(address: str, wanted: File, to: Path, title: str, bar: Bar) -> None
 
 def _fetch_all(address: str, wanted: File, to: Path, title: str, bar: Bar) -> None:
     """Connect as often as it takes, as long as every connection brings something."""
-    while (have := to.stat().st_size if to.exists() else 0) < wanted.size:
+    while (have := to.stat().st_size) < wanted.size:
         bar.begin(title, wanted.size, have)
         try:
             _fetch_some(address, have, wanted, to, title, bar)
         except (OSError, HTTPException, ValueError) as error:
             if getattr(error, "errno", None) in OUR_OWN_FAULTS:
                 raise
-            now = to.stat().st_size if to.exists() else 0
-            if now <= have:
+            if to.stat().st_size <= have:
                 raise SourceError(f"{title}: {_reason(error)}") from error
         else:
             if to.stat().st_size <= have:
@@ -69,7 +69,7 @@ def _fetch_some(address: str, have: int, wanted: File, to: Path, title: str, bar
             bar.begin(title, wanted.size)
         with to.open("r+b" if have else "wb") as file:
             file.seek(have)
-            while piece := answer.read(PIECE):
+            while piece := answer.read1(PIECE):  # what has come so far, so that it is kept
                 file.write(piece)
                 bar.advance(len(piece))
                 have += len(piece)

@@ -20,6 +20,9 @@ from pathlib import Path
 from dragoman.store.catalogue import Archive
 from dragoman.store.download import TIMEOUT, SourceError, download
 from dragoman.store.progress import Bar
+from dragoman.store.records import is_right
+
+HIDDEN = "****"  # stands for a password in the addresses that pip prints; only pip can use those
 
 
 def fetch_archive(archive: Archive, to: Path, bar: Bar) -> None:
@@ -28,53 +31,52 @@ def fetch_archive(archive: Archive, to: Path, bar: Bar) -> None:
         download(_npm_address(archive.npm), archive.file, to, archive.title, bar)
         return
     address = _pip_address(archive.title)
-    try:
-        download(address, archive.file, to, archive.title, bar)
-    except SourceError:
-        if "****" not in address:
-            raise
-        # The index wants a password, which pip knows and hides from us: let pip fetch it.
+    if address is None or HIDDEN in address:
         _pip_download(archive, to, bar)
+    else:
+        download(address, archive.file, to, archive.title, bar)
 
 
-def _pip_address(wheel: str) -> str:
-    """The address that pip knows for a wheel, among all that it tells of the project."""
+def _pip_address(wheel: str) -> str | None:
+    """The address that pip knows for a wheel, from all that it tells of the project.
+
+    None if pip knows the project and yet names no address.
+    """
     project = wheel.split("-")[0].replace("_", "-")
-    told = _run_pip("index", "versions", "-vv", "--pre", project)
+    done = _run_pip("index", "versions", "-vv", "--pre", project)
+    told = done.stdout + done.stderr
+    found = re.search(rf"\b(?:https?|file)://\S*/{re.escape(wheel)}(?![\w.-])", told)
+    if found:
+        return found.group()
+    if done.returncode == 0:
+        return None
     if "No module named pip" in told:
         raise SourceError(f"{wheel}: this Python has no pip to find it with")
-    found = re.search(rf"\b(?:https?|file)://\S*/{re.escape(wheel)}(?=[#\s]|$)", told)
-    if not found:
-        raise SourceError(f"{wheel}: pip finds it in no configured package index{_last_line(told)}")
-    return found.group()
+    raise SourceError(f"{wheel}: pip finds it in no package index that can be reached")
 
 
 def _pip_download(archive: Archive, to: Path, bar: Bar) -> None:
     """Let pip itself fetch a wheel, whatever machine the wheel is for; nothing is installed."""
     project, version, *_, platform = archive.title.removesuffix(".whl").split("-")
     bar.begin(archive.title, archive.size)
+    to.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=to.parent) as folder:
-        told = _run_pip(
+        done = _run_pip(
             *("download", "--no-deps", "--only-binary", ":all:", "--platform", platform),
             *("--dest", folder, f"{project}=={version}"),
         )
         fetched = Path(folder) / archive.title
-        if not fetched.exists():
-            raise SourceError(f"{archive.title}: pip could not fetch it{_last_line(told)}")
+        if not is_right(fetched, archive.file):
+            told = done.stderr.strip().splitlines() or ["it is not the archive that was named"]
+            raise SourceError(f"{archive.title}: pip could not fetch it ({told[-1]})")
         fetched.replace(to)
 
 
-def _run_pip(*arguments: str) -> str:
-    """Run pip with this interpreter; both its output and its complaints, as text."""
+def _run_pip(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run pip with this interpreter."""
     command = [sys.executable, "-m", "pip", "--no-input", "--disable-pip-version-check"]
     command += [*arguments, "--retries", "1"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout + done.stderr
-
-
-def _last_line(told: str) -> str:
-    lines = [line for line in told.splitlines() if line.startswith("ERROR:")]
-    return f" ({lines[-1].removeprefix('ERROR: ')})" if lines else ""
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def _npm_address(package: str) -> str:

