@@ -2,11 +2,19 @@
 
 from dragoman.errors import DragomanError
 from dragoman.train.nets.base import Net, Vocabularies
+from dragoman.train.nets.conformer import Conformer, ConformerConfig
+from dragoman.train.nets.mt import TextTransformer, TextTransformerConfig
+from dragoman.train.nets.s_transformer import STransformer, STransformerConfig
 from dragoman.train.nets.transformer import Transformer, TransformerConfig
+from dragoman.train.nets.vgg_blstm import VggBlstm, VggBlstmConfig
 
 # name -> (its config, itself); `NETS[name][1](config, vocabularies)` builds it
 NETS: dict[str, tuple[type, type[Net]]] = {
     "transformer": (TransformerConfig, Transformer),
+    "conformer": (ConformerConfig, Conformer),
+    "s-transformer": (STransformerConfig, STransformer),
+    "vgg-blstm": (VggBlstmConfig, VggBlstm),
+    "text-transformer": (TextTransformerConfig, TextTransformer),
 }
 
 

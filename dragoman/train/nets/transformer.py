@@ -68,7 +68,7 @@ class Transformer(TransformerDecoded):
     def __init__(self, config: TransformerConfig, vocabularies: Vocabularies):
         super().__init__(config, vocabularies)
         self.feature_norm = FeatureNorm(config.features)
-        self.subsampling = ConvSubsampling(config.features, config.conv_channels, config.size)
+        self.subsampling = self.make_front()
         self.dropout = nn.Dropout(config.dropout)
         self.layers = nn.ModuleList(self.make_layer() for _ in range(config.encoder_layers))
         self.norm = nn.LayerNorm(config.size) if config.pre_norm else nn.Identity()
@@ -77,8 +77,13 @@ class Transformer(TransformerDecoded):
             vocabularies.target, config.decoder_layers, config.decoder, config.tied_output
         )
 
+    def make_front(self) -> nn.Module:
+        """What turns features [B, T, F] and lengths into fewer, wider frames and lengths."""
+        config = self.config
+        return ConvSubsampling(config.features, config.conv_channels, config.size)
+
     def make_layer(self) -> nn.Module:
-        """One encoder layer, called as layer(states, bias)."""
+        """One encoder layer, called as layer(states, *around)."""
         return EncoderLayer(self.config.encoder)
 
     def positioned(self, x: Tensor) -> Tensor:
@@ -86,17 +91,20 @@ class Transformer(TransformerDecoded):
         positions = sinusoids(torch.arange(x.shape[1], device=x.device), x.shape[2])
         return x * math.sqrt(x.shape[2]) + positions
 
+    def around(self, x: Tensor, lengths: Tensor) -> tuple:
+        """What every layer needs to know besides x [B, S, D]: here, where the padding is."""
+        return (padding_bias(lengths, x.shape[1]),)
+
     def encode(self, features: Tensor, lengths: Tensor) -> Encoded:
         x, lengths = self.subsampling(self.feature_norm(features, lengths), lengths)
         x = self.dropout(self.positioned(x))
-        encoded = Encoded(x, lengths)
-        bias = encoded.bias
+        around = self.around(x, lengths)
+        logits = ctc_lengths = None
         for depth, layer in enumerate(self.layers, start=1):
-            x = layer(x, bias)
-            if self.ctc is not None and depth == self.config.ctc_layer:
-                encoded.ctc_logits, encoded.ctc_lengths = self.ctc(x), lengths
+            x = layer(x, *around)
+            if depth == self.config.ctc_layer:
+                logits, ctc_lengths = self.ctc(x), lengths
                 if self.config.ctc_compression:
-                    x, encoded.lengths = compress(x, encoded.ctc_logits, lengths)
-                    bias = padding_bias(encoded.lengths, x.shape[1])
-        encoded.states = self.norm(x)
-        return encoded
+                    x, lengths = compress(x, logits, lengths)
+                    around = self.around(x, lengths)
+        return Encoded(self.norm(x), lengths, logits, ctc_lengths)

@@ -1,7 +1,10 @@
 import pytest
+import torch
 from tiny_nets import TINY, tiny
 
 from dragoman.train.nets.base import Net
+
+torch.set_num_threads(1)  # tiny products: threads that wait for each other only cost
 
 
 @pytest.fixture(params=TINY, ids=lambda label: label.replace(", ", "-"))

@@ -30,6 +30,38 @@ TINY = {
         "transformer",
         {**SMALL, "conv_channels": 32, "ctc_layer": 1, "ctc_compression": True},
     ),
+    "conformer": ("conformer", {**SMALL, "conv_channels": 32, "ctc_layer": 1, "kernel": 5}),
+    "conformer, rotary, compressed": (
+        "conformer",
+        {
+            **SMALL,
+            "conv_channels": 32,
+            "ctc_layer": 1,
+            "kernel": 5,
+            "positions": "rotary",
+            "ctc_compression": True,
+        },
+    ),
+    "s-transformer, log": ("s-transformer", {**SMALL, "conv_channels": 4, "maps": 2}),
+    "s-transformer, gauss, ctc": (
+        "s-transformer",
+        {**SMALL, "conv_channels": 4, "maps": 2, "penalty": "gauss", "ctc_layer": 1},
+    ),
+    "vgg-blstm": (
+        "vgg-blstm",
+        {
+            "features": 7,
+            "channels": 8,
+            "size": 32,
+            "encoder_layers": 2,
+            "attention": 16,
+            "dropout": 0.0,
+        },
+    ),
+    "text-transformer": (
+        "text-transformer",
+        {key: value for key, value in SMALL.items() if key != "features"},
+    ),
 }
 
 

@@ -1,0 +1,55 @@
+"""Batch normalisation that does not count padding, and that is one over all processes."""
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+
+class MaskedBatchNorm(nn.Module):
+    """nn.BatchNorm, but the statistics are those of the valid frames only.
+
+    With several processes the sums are added up over all of them (as in SyncBatchNorm), so the
+    gradients of two processes are those of one with both their batches.
+    """
+
+    def __init__(self, channels: int, axis: int = -1, momentum: float = 0.1, epsilon: float = 1e-5):
+        super().__init__()
+        self.axis, self.momentum, self.epsilon = axis, momentum, epsilon
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """x with channels on `axis`; mask broadcasts to it, of size 1 on that axis, 0 = padding."""
+        shape = [1] * x.ndim
+        shape[self.axis] = -1
+        if self.training:
+            mean, variance = self._statistics(x, mask, shape)
+        else:
+            mean, variance = self.running_mean, self.running_var
+        scale = self.weight * torch.rsqrt(variance + self.epsilon)
+        shift = self.bias - mean * scale
+        return x * scale.view(shape).to(x.dtype) + shift.view(shape).to(x.dtype)
+
+    def _statistics(self, x: Tensor, mask: Tensor, shape: list[int]) -> tuple[Tensor, Tensor]:
+        """Mean and variance of every channel, in single precision or better."""
+        others = [i for i in range(x.ndim) if i != self.axis % x.ndim]
+        precise = torch.promote_types(x.dtype, torch.float32)
+        mask = mask.to(precise)
+        # Around the running mean, so that the difference of squares below loses no digits.
+        centred = (x.to(precise) - self.running_mean.view(shape)) * mask
+        channels = x.shape[self.axis]
+        count = mask.sum() * (x.numel() / (channels * mask.numel()))
+        sums = torch.cat([centred.sum(others), (centred * centred).sum(others), count.view(1)])
+        if dist.is_available() and dist.is_initialized():
+            sums = torch.distributed.nn.functional.all_reduce(sums)
+        count = sums[-1].clamp(min=1)
+        offset = sums[:channels] / count
+        variance = (sums[channels:-1] / count - offset * offset).clamp(min=0)
+        mean = self.running_mean + offset
+        with torch.no_grad():
+            unbiased = variance * (count / (count - 1).clamp(min=1))
+            self.running_mean.lerp_(mean, self.momentum)
+            self.running_var.lerp_(unbiased, self.momentum)
+        return mean, variance

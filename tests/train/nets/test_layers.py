@@ -1,0 +1,162 @@
+"""The bricks against their formulas."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from dragoman.errors import DragomanError
+from dragoman.train.nets.base import FeatureNorm, Vocabularies
+from dragoman.train.nets.ctc import compress
+from dragoman.train.nets.layers import (
+    HIDDEN,
+    LayerConfig,
+    SelfAttention,
+    causal_bias,
+    padding_bias,
+    seen_bias,
+    sinusoids,
+)
+from dragoman.train.nets.norms import MaskedBatchNorm
+from dragoman.train.nets.registry import build
+from dragoman.train.nets.relative import RelativeAttention, RotaryAttention, distances, rotations
+
+
+def parameters(name: str, settings: dict, vocabularies: Vocabularies) -> int:
+    with torch.device("meta"):  # shapes only
+        net = build(name, settings, vocabularies)
+    return sum(parameter.numel() for parameter in net.parameters())
+
+
+def test_parameters_as_in_the_papers():
+    sizes = Vocabularies(target=8000, source=5000)
+    assert parameters("transformer", {}, sizes) == pytest.approx(32.4e6, rel=0.02)
+    assert parameters("conformer", {}, sizes) == pytest.approx(35.7e6, rel=0.02)
+    teacher = {"size": 1024, "encoder_heads": 16, "decoder_heads": 16, "shared_vocabulary": True}
+    teacher |= {"encoder_ffn": 4096, "decoder_ffn": 4096}
+    count = parameters("text-transformer", teacher, Vocabularies(32000, 32000))
+    assert count == pytest.approx(212e6, rel=0.02)
+
+
+def test_a_wrong_name_or_setting_is_named():
+    with pytest.raises(DragomanError, match="no net 'transfomer'"):
+        build("transfomer", {}, Vocabularies(9, 9))
+    with pytest.raises(DragomanError, match="no setting 'layers'"):
+        build("transformer", {"layers": 3}, Vocabularies(9, 9))
+    with pytest.raises(DragomanError, match="relative or rotary"):
+        build("conformer", {"positions": "absolute"}, Vocabularies(9, 9))
+
+
+def test_masks():
+    assert (padding_bias(torch.tensor([1, 3]), 3)[:, 0, 0] == 0).tolist() == [
+        [True, False, False],
+        [True, True, True],
+    ]
+    assert (causal_bias(2, 4) == 0).tolist() == [[True] * 3 + [False], [True] * 4]
+    assert (seen_bias(torch.tensor([[0, 2]]), 3)[0, 0] == 0).tolist() == [
+        [True, False, False],  # never nothing
+        [True, True, False],
+    ]
+    assert torch.exp(torch.tensor(HIDDEN)) == 0
+
+
+def test_self_attention_is_the_textbook_one():
+    torch.manual_seed(0)
+    attention = SelfAttention(LayerConfig(size=8, heads=2, attention_dropout=0))
+    reference = nn.MultiheadAttention(8, 2, batch_first=True)
+    with torch.no_grad():
+        reference.in_proj_weight.copy_(attention.qkv.weight)
+        reference.in_proj_bias.copy_(attention.qkv.bias)
+        reference.out_proj.weight.copy_(attention.out.weight)
+        reference.out_proj.bias.copy_(attention.out.bias)
+    x = torch.randn(3, 5, 8)
+    expected, _ = reference(x, x, x, need_weights=False)
+    torch.testing.assert_close(attention(x)[0], expected)
+
+
+def by_hand(attention: RelativeAttention, x: torch.Tensor) -> torch.Tensor:
+    """Transformer-XL's score, term by term."""
+    size, heads = x.shape[2], attention.heads
+    width = size // heads
+    query, key, value = attention.qkv(x).chunk(3, -1)
+    out = torch.zeros_like(x)
+    for b in range(x.shape[0]):
+        for h in range(heads):
+            part = slice(h * width, (h + 1) * width)
+            u, v = attention.content_bias[part], attention.position_bias[part]
+            scores = torch.zeros(x.shape[1], x.shape[1])
+            for i in range(x.shape[1]):
+                for j in range(x.shape[1]):
+                    place = attention.position(sinusoids(torch.tensor(i - j), size))[part]
+                    q = query[b, i, part]
+                    scores[i, j] = (q + u) @ key[b, j, part] + (q + v) @ place
+            out[b, :, part] = torch.softmax(scores / math.sqrt(width), -1) @ value[b, :, part]
+    return attention.out(out)
+
+
+@pytest.mark.parametrize("states", [1, 2, 5])
+def test_relative_attention_is_its_formula(states):
+    torch.manual_seed(0)
+    attention = RelativeAttention(LayerConfig(size=8, heads=2, attention_dropout=0))
+    nn.init.normal_(attention.content_bias)
+    nn.init.normal_(attention.position_bias)
+    x = torch.randn(2, states, 8)
+    result = attention(x, torch.zeros(1, 1), distances(states, 8))
+    torch.testing.assert_close(result, by_hand(attention, x))
+
+
+def test_rotary_attention_knows_distances_only():
+    torch.manual_seed(0)
+    attention = RotaryAttention(LayerConfig(size=8, heads=2, attention_dropout=0))
+    x = torch.randn(1, 6, 8)
+    here = attention(x, torch.zeros(1, 1), rotations(torch.arange(6), 4))
+    there = attention(x, torch.zeros(1, 1), rotations(torch.arange(100, 106), 4))
+    stretched = attention(x, torch.zeros(1, 1), rotations(torch.arange(0, 12, 2), 4))
+    torch.testing.assert_close(here, there, atol=1e-5, rtol=1e-4)
+    assert not torch.allclose(here, stretched)
+
+
+def test_compression_averages_runs_of_equal_labels():
+    labels = torch.tensor([[7, 7, 3, 7, 7, 7], [1, 2, 2, 2, 0, 0]])
+    states = torch.randn(2, 6, 4, requires_grad=True)
+    short, lengths = compress(states, nn.functional.one_hot(labels, 8), torch.tensor([6, 3]))
+    assert lengths.tolist() == [3, 2]
+    expected = [states[0, :2].mean(0), states[0, 2], states[0, 3:].mean(0)]
+    torch.testing.assert_close(short[0], torch.stack(expected))
+    torch.testing.assert_close(short[1, :2], torch.stack([states[1, 0], states[1, 1:3].mean(0)]))
+    short.sum().backward()
+    torch.testing.assert_close(states.grad[0, 0], torch.full((4,), 0.5))
+    assert (states.grad[1, 3:] == 0).all()
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_masked_batch_norm_is_batch_norm_of_the_valid_frames(training):
+    torch.manual_seed(0)
+    norm, reference = MaskedBatchNorm(4).train(training), nn.BatchNorm1d(4).train(training)
+    x = torch.randn(2, 5, 4) * 3 + 1
+    mask = torch.ones(2, 5, 1)
+    mask[1, 2:] = 0
+    kept = mask[..., 0] == 1
+    for _ in range(3):
+        expected = reference(x[kept])
+        torch.testing.assert_close(norm(x, mask)[kept], expected)
+    torch.testing.assert_close(norm.running_mean, reference.running_mean)
+    torch.testing.assert_close(norm.running_var, reference.running_var)
+
+
+def test_masked_batch_norm_gradient():
+    norm = MaskedBatchNorm(3, axis=1).double()
+    x = torch.randn(2, 3, 4, 2, dtype=torch.double, requires_grad=True)
+    mask = torch.ones(2, 1, 4, 1)
+    mask[0, :, 2:] = 0
+    norm.momentum = 0.0  # gradcheck calls it many times
+    assert torch.autograd.gradcheck(lambda x: norm(x, mask), (x,), atol=1e-4)
+
+
+def test_features_are_normalised_inside_the_net():
+    norm = FeatureNorm(2)
+    norm.mean.copy_(torch.tensor([1.0, 2.0]))
+    norm.deviation.copy_(torch.tensor([2.0, 4.0]))
+    x = norm(torch.tensor([[[3.0, 2.0], [9.0, 9.0]]]), torch.tensor([1]))
+    assert x.tolist() == [[[1.0, 0.0], [0.0, 0.0]]]
