@@ -1,0 +1,122 @@
+import sys
+
+import numpy as np
+import pytest
+
+from dragoman.audio.chunk import RATE
+from dragoman.audio.microphone import Microphone
+from dragoman.errors import DragomanError
+from tests.audio.conftest import chirp
+from tests.audio.fake_sounddevice import FakeSounddevice
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    fake = FakeSounddevice([("Desk", 1, 0, (48000, 16000)), ("Old", 1, 0, (44100,))])
+    monkeypatch.setitem(sys.modules, "sounddevice", fake)
+    return fake
+
+
+def listen(microphone):
+    """All chunks, and the error that came after them."""
+    chunks = []
+    try:
+        chunks.extend(microphone.chunks())
+    except DragomanError as error:
+        return chunks, str(error)
+    return chunks, None
+
+
+def collect(microphone, seconds):
+    """All chunks of a microphone that is stopped after some seconds of sound."""
+    chunks, heard = [], 0.0
+    for chunk in microphone.chunks():
+        chunks.append(chunk)
+        heard += chunk.seconds
+        if heard >= seconds:
+            microphone.stop()
+    return chunks
+
+
+def joined(chunks):
+    assert [c.last for c in chunks] == [False] * (len(chunks) - 1) + [True]
+    return np.concatenate([c.samples for c in chunks])
+
+
+def test_what_is_said_comes_and_stop_ends_it(fake):
+    fake.script = [chirp(1.0), None]
+    microphone = Microphone(step_ms=250)
+    chunks = collect(microphone, 1.0)
+    assert np.array_equal(joined(chunks), chirp(1.0))
+    assert [len(c.samples) for c in chunks] == [4000] * 4 + [0]
+    assert microphone.trouble is None
+    assert fake.streams[0].closed
+
+
+def test_a_microphone_of_another_rate(fake):
+    fake.script = [chirp(2.0, 44100), None]
+    chunks = collect(Microphone("Old", step_ms=100), 1.8)
+    samples = joined(chunks)
+    assert fake.streams[0].how["samplerate"] == 44100
+    assert len(samples) == 2 * RATE
+    assert np.corrcoef(samples, chirp(2.0))[0, 1] > 0.999
+
+
+def test_chunks_are_stamped_with_the_moment_they_were_complete(fake):
+    ticks = iter(np.arange(10.0, 1000.0, 0.5))
+    fake.script = [chirp(0.1), 0.2, None]
+    microphone = Microphone(step_ms=20, clock=lambda: float(next(ticks)))
+    arrivals = [chunk.arrival for chunk in collect(microphone, 0.1)]
+    assert arrivals == sorted(arrivals)
+    assert arrivals[0] > 0
+
+
+def test_pulled_out_everything_comes_then_the_last_chunk_then_the_sentence(fake):
+    fake.script = [chirp(0.7)]
+    microphone = Microphone(step_ms=500)
+    chunks, error = listen(microphone)
+    assert np.array_equal(joined(chunks), chirp(0.7))
+    assert error == "The microphone 'Desk' is gone."
+    assert microphone.trouble == error
+
+
+def test_a_driver_that_only_falls_silent_counts_as_pulled_out(fake):
+    fake.script = [chirp(0.3), None]
+    chunks, error = listen(Microphone(step_ms=500, patience=0.15))
+    assert np.array_equal(joined(chunks), chirp(0.3))
+    assert "is gone" in error
+
+
+def test_a_busy_microphone(fake):
+    fake.busy = True
+    with pytest.raises(DragomanError, match=r"'Desk' cannot be opened \(Device unavailable\)"):
+        Microphone().chunks()
+
+
+def test_what_finds_no_room_is_counted_and_reported(fake, caplog):
+    fake.script = [chirp(5.0), None]
+    microphone = Microphone(step_ms=500, backlog=1.0)
+    chunks = microphone.chunks()
+    fake.streams[0].thread.join()
+    microphone.stop()
+    assert len(joined(list(chunks))) == RATE
+    assert microphone.lost == 4.0
+    assert "4.0 s found no room" in caplog.text
+
+
+def test_leaving_early_gives_the_microphone_back(fake):
+    fake.script = [chirp(1.0), None]
+    chunks = Microphone(step_ms=100).chunks()
+    next(chunks)
+    chunks.close()
+    assert fake.streams[0].closed
+
+
+def test_stopped_before_anything_came(fake):
+    fake.script = [None]
+    microphone = Microphone()
+    chunks = microphone.chunks()
+    microphone.stop()
+    (only,) = chunks
+    assert only.last
+    assert len(only.samples) == 0
