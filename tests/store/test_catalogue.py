@@ -8,16 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError
-from dragoman.store import catalogue
+from dragoman.store import catalogue, places
 
-SHIPPED = ["whisper-base", "silero-vad", "whisper-tiny.en", "moonshine-tiny", "kokoro"]
-
-
-def test_the_shipped_models_are_there():
-    assert set(SHIPPED) <= set(catalogue.names())
+SHIPPED = sorted(path.stem for path in places.shipped_entries().glob("*.yaml"))
+PAGE = Path(__file__).parents[2] / "docs" / "models.md"
 
 
-@pytest.mark.parametrize("name", catalogue.names())
+def test_the_page_on_models_tells_of_every_one():
+    assert len(SHIPPED) >= 11
+    assert set(SHIPPED) == set(
+        re.findall(r"`([\w.-]+)`(?=[^\n]*\| [^\n]* MB \|)", PAGE.read_text())
+    )
+
+
+@pytest.mark.parametrize("name", SHIPPED)
 def test_every_shipped_entry_is_sound(name):
     model = catalogue.model(name)
     hashes = [*model.files.values(), *(archive.file for archive in model.archives)]
