@@ -1,0 +1,124 @@
+"""Whisper's log-mel spectrogram, made once per frame while the speaker talks.
+
+A frame is 25 ms of sound around a point every 10 ms. Frames whose sound has all arrived are
+computed once and kept; the two or three at the edge of what was heard are made anew each time,
+as if silence followed. Whisper's scaling depends on the loudest point of the whole window, so it
+is applied last, to the window that the encoder is about to see.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.audio.chunk import RATE, Samples
+
+HOP = 160
+WINDOW = 400
+REACH = WINDOW // 2  # a frame reaches this many samples to each side of its centre
+FRAME_MS = 1000.0 * HOP / RATE
+QUIETEST = -10.0  # log10 of the least power that is told apart from silence
+RANGE = 8.0  # what is quieter than the loudest point by more than this is not heard
+
+Mel = NDArray[np.float32]
+
+
+class LogMel:
+    """The unscaled log-mel frames of one stream, `[frames, bands]`, from `start` on."""
+
+    def __init__(self, bands: int) -> None:
+        self.bands = bands
+        self.start = 0  # index, in the stream, of the first frame that is kept
+        self.heard = 0  # samples heard since the stream began
+        self._frames: Mel = np.empty((0, bands), np.float32)
+        self._tail: Samples = np.empty(0, np.float32)  # sound from which frames are yet to come
+
+    @property
+    def frames(self) -> int:
+        """Frames heard since the stream began: one per hop of sound, begun ones included."""
+        return -(-self.heard // HOP)
+
+    def hear(self, samples: Samples) -> None:
+        """Take the next sound and make the frames that it completes."""
+        self._tail = self._reflected(np.concatenate([self._tail, samples]))
+        self.heard += len(samples)
+        ready = (len(self._tail) - WINDOW) // HOP + 1
+        if ready > 0:
+            self._frames = np.concatenate([self._frames, log_mel(self._tail, ready, self.bands)])
+            self._tail = self._tail[ready * HOP :]
+
+    def _reflected(self, tail: Samples) -> Samples:
+        """Before the first sound stands its mirror image, as in Whisper's own front end."""
+        begun = self.start + len(self._frames) > 0 or len(self._tail) > REACH
+        if begun or len(tail) <= REACH:
+            return tail
+        return np.concatenate([tail[REACH:0:-1], tail])
+
+    def forget(self, frame: int) -> None:
+        """Drop the frames before `frame`, counted from the beginning of the stream."""
+        drop = min(max(0, frame - self.start), len(self._frames))
+        self._frames = self._frames[drop:].copy()
+        self.start += drop
+
+    def window(self, padding: int, loudest: float = QUIETEST) -> Mel:
+        """What the encoder sees: `[bands, frames]` kept, then `padding` frames of silence.
+
+        `loudest` is the level that the scaling takes for the loudest point if the window itself
+        has none that is louder.
+        """
+        overlap = min(padding, -(-REACH // HOP))  # the first silent frames reach into the sound
+        edge = self.frames - self.start - len(self._frames) + overlap
+        silence = np.zeros(max(0, edge * HOP + WINDOW - len(self._tail)), np.float32)
+        recent = np.concatenate([self._tail, silence])
+        parts = [self._frames, log_mel(recent, edge, self.bands)]
+        parts.append(np.full((padding - overlap, self.bands), QUIETEST, np.float32))
+        return scale(np.concatenate(parts).T, loudest)
+
+
+def log_mel(sound: Samples, frames: int, bands: int) -> Mel:
+    """The first `frames` frames of a sound that begins at the left edge of the first of them."""
+    if frames < 1:
+        return np.empty((0, bands), np.float32)
+    cut = np.lib.stride_tricks.sliding_window_view(sound, WINDOW)[: frames * HOP : HOP]
+    spectrum = np.fft.rfft(cut * _hann(), axis=1)
+    power = (spectrum.real**2 + spectrum.imag**2).astype(np.float32)
+    energy = np.maximum(power @ mel_filters(bands).T, np.float32(10.0**QUIETEST))
+    logs: Mel = np.log10(energy)
+    return logs
+
+
+def scale(mel: Mel, loudest: float = QUIETEST) -> Mel:
+    """Whisper's scaling: nothing quieter than 8 below the loudest point, then (x + 4) / 4."""
+    floor = max(float(mel.max(initial=QUIETEST)), loudest) - RANGE
+    return np.ascontiguousarray((np.maximum(mel, np.float32(floor)) + 4.0) / 4.0, np.float32)
+
+
+@cache
+def _hann() -> NDArray[np.float32]:
+    return np.hanning(WINDOW + 1)[:-1].astype(np.float32)
+
+
+@cache
+def mel_filters(bands: int) -> NDArray[np.float32]:
+    """Triangular filters `[bands, bins]` of equal area, evenly spaced on Slaney's mel scale."""
+    edges = _mel_to_hertz(np.linspace(0.0, _hertz_to_mel(RATE / 2), bands + 2))
+    bins = np.linspace(0.0, RATE / 2, REACH + 1)
+    rising = (bins - edges[:-2, None]) / np.diff(edges)[:-1, None]
+    falling = (edges[2:, None] - bins) / np.diff(edges)[1:, None]
+    triangles = np.maximum(0.0, np.minimum(rising, falling))
+    area = 2.0 / (edges[2:] - edges[:-2])
+    return (triangles * area[:, None]).astype(np.float32)
+
+
+# Slaney's scale: 15 mels for the first 1000 Hz, then a factor of 6.4 in frequency per 27 mels.
+_LOG_STEP = float(np.log(6.4) / 27.0)
+
+
+def _hertz_to_mel(hertz: float) -> float:
+    return hertz * 0.015 if hertz < 1000.0 else 15.0 + float(np.log(hertz / 1000.0)) / _LOG_STEP
+
+
+def _mel_to_hertz(mel: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.where(mel < 15.0, mel / 0.015, 1000.0 * np.exp(_LOG_STEP * (mel - 15.0)))

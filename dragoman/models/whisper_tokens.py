@@ -1,0 +1,155 @@
+"""Whisper's vocabulary: special tokens, languages, and how tokens become words.
+
+Text tokens stand for bytes, not letters: a letter may be spread over several tokens, and a word
+over several more. Only a folder's own vocabulary file is read; nothing has to be encoded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from dragoman.errors import DragomanError
+
+# Written without spaces between words: every letter is a word of its own.
+SPACELESS = frozenset({"zh", "ja", "th", "lo", "my", "yue"})
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Tokens grouped into words; `ends[i]` tokens are used up when `words[i]` is whole."""
+
+    words: tuple[str, ...]
+    ends: tuple[int, ...]
+    tail: str  # text of the tokens after the last whole word
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What the ids mean."""
+
+    names: tuple[str, ...]  # of every token, as the vocabulary file prints it
+    languages: dict[str, int]
+    start: int
+    end: int
+    translate: int
+    transcribe: int
+    previous: int
+    no_times: int
+    first_time: int
+
+    @classmethod
+    def load(cls, folder: Path) -> Vocabulary:
+        """Read `vocabulary.txt` or `vocabulary.json` of a CTranslate2 folder."""
+        names = _read_names(folder)
+        ids = {name: index for index, name in enumerate(names)}
+        try:
+            start, translate = ids["<|startoftranscript|>"], ids["<|translate|>"]
+            return cls(
+                names=tuple(names),
+                languages={n.strip("<|>"): i for n, i in ids.items() if start < i < translate},
+                start=start,
+                end=ids["<|endoftext|>"],
+                translate=translate,
+                transcribe=ids["<|transcribe|>"],
+                previous=ids["<|startofprev|>"],
+                no_times=ids["<|notimestamps|>"],
+                first_time=ids["<|notimestamps|>"] + 1,
+            )
+        except KeyError as error:
+            raise DragomanError(
+                f"The vocabulary in {folder} has no token {error}; it is not Whisper's."
+            ) from error
+
+    def piece(self, token: int) -> bytes:
+        """The bytes that a token stands for; special tokens stand for none."""
+        return _bytes_of(self.names[token])
+
+    def text(self, tokens: Sequence[int]) -> str:
+        """The text of tokens, special ones left out."""
+        return b"".join(map(self.piece, tokens)).decode("utf-8", "replace")
+
+    def words(self, tokens: Sequence[int], *, spaceless: bool, ended: bool) -> Words:
+        """Group tokens into words as they are printed, each with the space before it.
+
+        A word is known to be whole when the next one begins, or when the text has `ended`.
+        Punctuation belongs to the word before it.
+        """
+        words: list[str] = []
+        ends: list[int] = []
+        word = ""  # being read
+        letters = b""  # bytes that do not make whole letters yet
+        first = 0  # the token in which they began
+        for count, token in enumerate(tokens):
+            first = first if letters else count
+            letters += self.piece(token)
+            text = _decoded(letters)
+            if text is None:
+                continue
+            if word.strip() and _begins_word(text, spaceless):
+                words.append(word)
+                ends.append(first)
+                word = ""
+            word += text
+            letters = b""
+        if word and ended:
+            words.append(word)
+            ends.append(len(tokens))
+            word = ""
+        return Words(tuple(words), tuple(ends), word)
+
+
+def _decoded(letters: bytes) -> str | None:
+    """The text of bytes; None as long as the last letter lacks some of its own."""
+    try:
+        return letters.decode("utf-8")
+    except UnicodeDecodeError as error:
+        cut_short = error.end == len(letters) and error.reason == "unexpected end of data"
+        return None if cut_short else letters.decode("utf-8", "replace")
+
+
+def _begins_word(text: str, spaceless: bool) -> bool:
+    letter = text[:1]
+    return letter == " " or (spaceless and not letter.isascii() and letter.isalnum())
+
+
+def _read_names(folder: Path) -> list[str]:
+    for name in ("vocabulary.json", "vocabulary.txt"):
+        path = folder / name
+        try:
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            continue
+        except (OSError, UnicodeDecodeError) as error:
+            raise DragomanError(f"Cannot read the vocabulary {path}: {error}.") from error
+        if name.endswith(".txt"):
+            return text.removesuffix("\n").split("\n")
+        try:
+            names = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise DragomanError(f"The vocabulary {path} is not JSON: {error}.") from error
+        return [str(name) for name in names]
+    raise DragomanError(f"There is no vocabulary.txt or vocabulary.json in {folder}.")
+
+
+@lru_cache(maxsize=8192)
+def _bytes_of(name: str) -> bytes:
+    """A token's bytes from its printable name."""
+    if name.startswith("<|") and name.endswith("|>"):
+        return b""
+    return bytes(_BYTES[letter] for letter in name if letter in _BYTES)
+
+
+def _printable_bytes() -> dict[str, int]:
+    """The alphabet of byte-level vocabularies: printable bytes stand for themselves, the others
+    for letters from U+0100 on, in order."""
+    plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in plain]
+    table = {chr(byte): byte for byte in plain}
+    return table | {chr(0x100 + index): byte for index, byte in enumerate(others)}
+
+
+_BYTES = _printable_bytes()
