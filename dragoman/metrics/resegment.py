@@ -1,0 +1,285 @@
+"""Cuts the output of a whole talk into pieces that belong to the reference's sentences.
+
+A streaming system says one long text; references come in sentences. Two ways to find the cuts:
+
+- `soft` aligns words by the letters they share and keeps every pair that helps, so a word finds
+  its sentence even when it is inflected otherwise or when its neighbours are missing. This is
+  the alignment of "Better Late Than Never" (arXiv:2509.17349), as OmniSTEval computes it.
+- `mwer` places the cuts so that the word errors against all sentences together are fewest, the
+  method of Matusov et al. (2005), with the choices among equally good cuts that mweralign makes.
+
+Both are exact: no beam, no band. `docs/longform.md` says when to prefer which.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from itertools import groupby
+from math import inf
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.errors import DragomanError
+from dragoman.metrics.alignment import Floats, Path, Problem, best_path
+from dragoman.metrics.instance import Unit
+
+Aligner = Literal["soft", "mwer"]
+ALIGNERS: tuple[Aligner, ...] = ("soft", "mwer")
+
+# A lone one of these never pairs with a word in soft alignment.
+PUNCTUATION = frozenset(".!?,;:-()。！？，；：—ー（）")
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """What is compared: tokens, and for every unit of the text the token it begins in."""
+
+    texts: list[str]
+    of_unit: list[int]
+
+
+def cut(
+    units: Sequence[str],
+    references: Sequence[str],
+    *,
+    unit: Unit = "word",
+    aligner: Aligner = "soft",
+    language: str | None = None,
+    drop_unplaced: bool = False,
+) -> list[int]:
+    """Where to cut `units` (words or characters) so that piece i goes with reference i.
+
+    Returns one number more than there are references: piece i is `units[cuts[i]:cuts[i + 1]]`.
+    With a `language` soft alignment first splits off punctuation by that language's Moses rules.
+
+    Soft alignment finds no place for stray punctuation before the very first word. It goes to
+    the first sentence, unless `drop_unplaced`: then the first cut is after it, as in OmniSTEval.
+    """
+    if not references:
+        raise DragomanError("There is no reference sentence to cut the output by.")
+    if aligner == "mwer":
+        hypothesis = _mwer_tokens(units, unit)
+        sentences = [_mwer_tokens(_units_of(text, unit), unit).texts for text in references]
+        cuts = _mwer_cuts(hypothesis.texts, sentences)
+    else:
+        split = _moses(language) if language and unit == "word" else None
+        hypothesis = _soft_tokens(units, split)
+        sentences = [_soft_tokens(_lower_units(text, unit), split).texts for text in references]
+        cuts = _soft_cuts(hypothesis.texts, sentences, unit)
+        if not drop_unplaced:
+            cuts[0] = 0
+    return [bisect_left(hypothesis.of_unit, token) for token in cuts]
+
+
+def _units_of(text: str, unit: Unit) -> list[str]:
+    return text.split() if unit == "word" else list(text)
+
+
+def _lower_units(text: str, unit: Unit) -> list[str]:
+    """The units of a reference for soft alignment, where white space is no character."""
+    lowered = text.strip().lower()
+    return lowered.split() if unit == "word" else list(lowered.replace(" ", ""))
+
+
+# --- fewest word errors ---------------------------------------------------------------------------
+
+
+def _mwer_tokens(units: Sequence[str], unit: Unit) -> Tokens:
+    """Words as they are; of characters, those up to U+00FF stay together as runs.
+
+    That keeps a Latin word inside Chinese text whole. Only ASCII letters lose their case.
+    """
+    if unit == "word":
+        return Tokens([_ascii_lower(word) for word in units], list(range(len(units))))
+    texts: list[str] = []
+    of_unit: list[int] = []
+    for latin, run in groupby(units, key=lambda character: character[:1] <= "\xff"):
+        members = list(run)
+        of_unit += [len(texts) + (0 if latin else i) for i in range(len(members))]
+        texts += ["".join(members)] if latin else members
+    return Tokens([_ascii_lower(text) for text in texts], of_unit)
+
+
+def _ascii_lower(text: str) -> str:
+    return text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
+
+
+def _mwer_cuts(hypothesis: Sequence[str], sentences: Sequence[Sequence[str]]) -> list[int]:
+    """Cuts with the fewest insertions, deletions and substitutions over all sentences.
+
+    Moving on to the next sentence before anything was said costs 1, so an output that lost its
+    first sentence lends it a word of the second: an oddity, kept because mweralign has it.
+    """
+    reference = [token for sentence in sentences for token in sentence]
+    numbers = _numbers(reference, hypothesis)
+    rows, columns = numbers[: len(reference)], numbers[len(reference) :]
+    owner = _owners(sentences)
+    path = best_path(
+        Problem(
+            rows=len(rows),
+            columns=len(columns),
+            gains=lambda begin, end: (rows[begin:end, None] == columns).astype(float),
+            skip=1,
+            head_cost=[here - before for before, here in zip([0, *owner], owner, strict=False)],
+            pairs_win_ties=False,
+        )
+    )
+    first_row = np.cumsum([1] + [len(sentence) for sentence in sentences])
+    return [0, *(path.entered[row] for row in first_row[1:-1]), len(hypothesis)]
+
+
+def _owners(sentences: Sequence[Sequence[str]]) -> list[int]:
+    """For every reference token the number of its sentence."""
+    return [index for index, sentence in enumerate(sentences) for _ in sentence]
+
+
+def _numbers(*sequences: Sequence[str]) -> NDArray[np.int64]:
+    """Tokens as integers that are equal where the tokens are."""
+    codes: dict[str, int] = {}
+    return np.array(
+        [codes.setdefault(token, len(codes)) for tokens in sequences for token in tokens],
+        dtype=np.int64,
+    )
+
+
+# --- shared letters -------------------------------------------------------------------------------
+
+
+def _soft_tokens(units: Sequence[str], split: Callable[[str], list[str]] | None) -> Tokens:
+    """Units without differences of case and width, each cut further by `split`."""
+    texts: list[str] = []
+    of_unit: list[int] = []
+    for unit in units:
+        text = _fold(unit)
+        of_unit.append(len(texts))
+        texts += split(text) if split else [text]
+    return Tokens(texts, of_unit)
+
+
+@lru_cache(maxsize=100_000)
+def _fold(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).lower()
+
+
+def _soft_cuts(
+    hypothesis: Sequence[str], sentences: Sequence[Sequence[str]], unit: Unit
+) -> list[int]:
+    """Cuts of the alignment with the greatest sum of similarities.
+
+    A token that is paired goes to its partner's sentence. A run of tokens between two reference
+    tokens goes to the former's sentence up to the first token that is more like the latter.
+    """
+    reference = [token for sentence in sentences for token in sentence]
+    if not reference:  # nothing to go by: the first sentence has it all
+        return [0] + [len(hypothesis)] * len(sentences)
+    path = best_path(
+        Problem(
+            rows=len(reference),
+            columns=len(hypothesis),
+            gains=_similarities(reference, hypothesis, unit),
+            skip=0,
+            head_cost=[0] * len(reference),
+            pairs_win_ties=True,
+        )
+    )
+    owner = _owners(sentences)
+    placed = _placed(path, reference, hypothesis, unit)
+    sentence_of = [owner[row] if row >= 0 else -1 for row in placed]
+    return [*(bisect_left(sentence_of, index) for index in range(len(sentences))), len(hypothesis)]
+
+
+def _placed(
+    path: Path, reference: Sequence[str], hypothesis: Sequence[str], unit: Unit
+) -> list[int]:
+    """For every hypothesis token the reference token it goes with, or -1: nowhere."""
+    placed: list[int] = []
+    for row in range(len(reference) + 1):
+        former, latter = row - 1, row
+        if path.paired[row]:
+            placed.append(former)
+        goes_with = former
+        for token in hypothesis[path.entered[row] + path.paired[row] : path.entered[row + 1]]:
+            if goes_with == former and latter < len(reference):
+                like_former = similarity(reference[former], token, unit) if row else -inf
+                if similarity(reference[latter], token, unit) > like_former:
+                    goes_with = latter
+            placed.append(goes_with)
+    return placed
+
+
+def similarity(one: str, other: str, unit: Unit) -> float:
+    """How alike two tokens are: the share of letters in common (words), or equality (characters).
+
+    Punctuation and anything else are infinitely unlike.
+    """
+    if (one in PUNCTUATION) != (other in PUNCTUATION):
+        return -inf
+    if unit == "char":
+        return float(one == other)
+    letters = {*one, *other}
+    return len({*one} & {*other}) / len(letters) if letters else 0.0
+
+
+def _similarities(
+    reference: Sequence[str], hypothesis: Sequence[str], unit: Unit
+) -> Callable[[int, int], Floats]:
+    """`similarity` of a block of reference tokens with all of the output, as one matrix."""
+    distinct = list(dict.fromkeys([*reference, *hypothesis]))
+    marks = np.array([token in PUNCTUATION for token in distinct], dtype=bool)
+    sets = _letter_sets(distinct if unit == "word" else [])
+    sizes = sets.sum(axis=1, dtype=float)
+    numbers = _numbers(reference, hypothesis)
+    columns, column_of = np.unique(numbers[len(reference) :], return_inverse=True)
+
+    def block(begin: int, end: int) -> Floats:
+        rows, row_of = np.unique(numbers[: len(reference)][begin:end], return_inverse=True)
+        if unit == "char":
+            alike = (rows[:, None] == columns).astype(float)
+        else:
+            common = (sets[rows] @ sets[columns].T).astype(float)
+            alike = common / np.maximum(sizes[rows, None] + sizes[columns] - common, 1)
+        alike[marks[rows, None] != marks[columns]] = -inf
+        table: Floats = alike[row_of[:, None], column_of]
+        return table
+
+    return block
+
+
+def _letter_sets(tokens: Sequence[str]) -> NDArray[np.float32]:
+    """One row per token with a 1 for every letter it has."""
+    letters = {letter: i for i, letter in enumerate(sorted(set("".join(tokens))))}
+    sets = np.zeros((len(tokens), len(letters)), dtype=np.float32)
+    for row, token in enumerate(tokens):
+        sets[row, [letters[letter] for letter in token]] = 1
+    return sets
+
+
+@cache
+def _moses(language: str) -> Callable[[str], list[str]] | None:
+    """The Moses tokeniser of a language; Chinese and Japanese have none."""
+    if language in ("zh", "ja"):
+        return None
+    try:
+        from sacremoses import MosesTokenizer
+    except ImportError as error:
+        raise DragomanError(
+            "Aligning with a language's Moses rules needs the package sacremoses: "
+            "install it with pip install 'dragoman[moses]', or leave the language out."
+        ) from error
+    tokenizer = MosesTokenizer(lang=language)
+
+    @cache
+    def split(word: str) -> list[str]:
+        parts = tokenizer.tokenize(word, escape=False, aggressive_dash_splits=True)
+        # Moses itself leaves a comma on a number at the end of a line; every word is a line here.
+        if len(parts) > 1 and parts[-1] == "," and parts[-2][-1].isdigit():
+            parts[-2:] = [parts[-2] + ","]
+        return [str(part) for part in parts]
+
+    return split
