@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice
 from math import isfinite
+from operator import le
 from typing import Literal
 
 from dragoman.errors import DragomanError
@@ -38,6 +39,7 @@ class Instance:
     works: Sequence[float] | None = None
     ends: Sequence[float] | None = None
     compute: float | None = None  # all the time spent computing, silent chunks included
+    erased: int | None = None  # units that were shown and taken back before the output was final
     source: str = ""
     # Speech output only: how long each chunk sounds, when the first one starts, and for every
     # chunk its start and duration.
@@ -55,48 +57,46 @@ class Instance:
 
         With a `unit`, the prediction must also have as many units as there are delays.
         """
-        fault = self._fault(unit)
+        fault = self.malformed() or self.disorder() or (unit and self.miscount(unit))
         if fault:
             raise DragomanError(f"{where}: sentence {self.index} {fault}.")
 
-    def _fault(self, unit: Unit | None) -> str | None:
+    def malformed(self) -> str | None:
+        """Say so if something is no number or lists that belong together differ in length."""
         if not isfinite(self.source_length) or self.source_length < 0:
             return f"has a source length of {self.source_length}; it must be a positive number"
-        fault = _fault_of_times("delays", self.delays)
-        if fault:
-            return fault
-        for name in ("elapsed", "works", "ends", "durations", "intervals"):
+        for name in ("delays", "elapsed", "works", "ends", "durations", "intervals"):
             values = getattr(self, name)
-            if values is not None and len(values) not in (0, len(self.delays)):
+            if values is None:
+                continue
+            if len(values) not in (0, len(self.delays)):
                 return f"has {len(self.delays)} delays but {len(values)} {name}"
-        for name in ("elapsed", "works", "ends", "durations"):
-            values = getattr(self, name)
-            if values is not None and not all(map(isfinite, values)):
+            if name != "intervals" and not all(map(isfinite, values)):
                 return f"has {name} that are not numbers"
-        if unit is not None and not self.says_speech:
-            counts = unit_counts(self.prediction, unit)
-            if len(self.delays) not in counts:
-                return (
-                    f"has {counts[0]} {unit}s in its prediction but {len(self.delays)} delays; "
-                    "is it measured in another unit (--unit word or --unit char)?"
-                )
         return None
 
+    def disorder(self) -> str | None:
+        """Say so if a delay is negative or before the one before it."""
+        delays = self.delays
+        if len(delays) and min(delays) < 0:
+            return f"has a negative delay ({min(delays):g})"
+        if all(map(le, delays, islice(delays, 1, None))):
+            return None
+        unit = next(i for i in range(1, len(delays)) if delays[i] < delays[i - 1])
+        before, after = delays[unit - 1], delays[unit]
+        return f"has unsorted delays: {after:g} follows {before:g} at unit {unit + 1}"
 
-def _fault_of_times(name: str, times: Sequence[float]) -> str | None:
-    """What is wrong with times that must be numbers, not negative, and never go down."""
-    if not all(map(isfinite, times)):
-        return f"has {name} that are not numbers"
-    if times and min(times) < 0:
-        return f"has negative {name} ({min(times):g})"
-    for position, (one, following) in enumerate(pairwise(times)):
-        if following < one:
-            return f"has unsorted {name}: {following:g} follows {one:g} at unit {position + 2}"
-    return None
-
-
-def unit_counts(prediction: str, unit: Unit) -> tuple[int, ...]:
-    """How many delays a prediction may have; some tools time the spaces between characters."""
-    if unit == "word":
-        return (len(prediction.split()),)
-    return (len(prediction) - prediction.count(" "), len(prediction))
+    def miscount(self, unit: Unit) -> str | None:
+        """Say so if the prediction has not as many units as there are delays."""
+        if self.says_speech:
+            return None
+        count = len(self.prediction.split()) if unit == "word" else len(self.prediction)
+        counts = {count}
+        if unit == "char":  # some tools give a time to spaces, some do not
+            counts.add(count - self.prediction.count(" "))
+        if len(self.delays) in counts:
+            return None
+        return (
+            f"has {count} {unit}s in its prediction but {len(self.delays)} delays; "
+            "is it measured in another unit (--unit word or --unit char)?"
+        )

@@ -1,0 +1,52 @@
+"""Finds out which tool wrote a log, and reads it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dragoman.errors import DragomanError
+from dragoman.metrics import simuleval_log, simulstream_log
+from dragoman.metrics.instance import Unit
+from dragoman.metrics.lines import Log, decode_line, read_lines
+
+
+def read_log(path: Path, unit: Unit = "word", *, strict: bool = True, skip: bool = False) -> Log:
+    """Read a SimulEval folder or instances.log, or a simulstream log.
+
+    `strict` refuses times that contradict themselves; `skip` leaves broken sentences out instead
+    and counts them.
+    """
+    path = find_log(path)
+    first = first_row(path)
+    if simulstream_log.knows(first):
+        return simulstream_log.read(path, unit)
+    if simuleval_log.knows(first):
+        return simuleval_log.read(path, unit, strict=strict, skip=skip)
+    raise DragomanError(
+        f"{path} is not a log that can be scored: its first line has neither the delays of a "
+        "SimulEval log nor the audio times of a simulstream log."
+    )
+
+
+def find_log(path: Path) -> Path:
+    """The log file itself, which may be named by its folder."""
+    if path.is_dir():
+        inside = path / "instances.log"
+        if not inside.is_file():
+            raise DragomanError(
+                f"There is no instances.log in the folder {path}; name the log file to score."
+            )
+        return inside
+    if not path.exists():
+        raise DragomanError(f"There is no log at {path}.")
+    return path
+
+
+def first_row(path: Path) -> dict[str, Any]:
+    """The first line that holds anything, as an object."""
+    for number, line in read_lines(path):
+        return decode_line(line, number, path, msgspec.json.Decoder(dict[str, Any]))
+    raise DragomanError(f"The log {path} is empty: there is nothing to score.")

@@ -1,0 +1,154 @@
+"""simulstream's logs: one JSON object per chunk of audio, in seconds; here a talk per recording.
+
+A line says how much audio was processed in all, how long the chunk took, which tokens were added
+to the output and, before that, which were taken back from its end.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dragoman.errors import DragomanError
+from dragoman.metrics.instance import Instance, Unit
+from dragoman.metrics.lines import Log, decode_line, read_lines
+
+WORD_MARK = "▁"  # SentencePiece's sign for the beginning of a word
+
+
+class Line(msgspec.Struct):
+    """What a line may hold: the recording's name, or what happened after a chunk."""
+
+    id: int | str | None = None
+    metadata: dict[str, Any] | None = None
+    total_audio_processed: float = 0.0
+    computation_time: float = 0.0
+    generated_tokens: list[str] = []
+    deleted_tokens: list[str] = []
+
+
+@dataclass(slots=True)
+class Talk:
+    """One recording while it is read. Times are milliseconds."""
+
+    name: str
+    unit: Unit
+    audio: list[float] = field(default_factory=list)  # after each chunk, the audio heard in all
+    works: list[float] = field(default_factory=list)  # the time each chunk took
+    tokens: list[str] = field(default_factory=list)  # what the output is made of now
+    changed: list[int] = field(default_factory=list)  # the chunk that last changed each token
+    deleted: list[str] = field(default_factory=list)  # runs of tokens that were taken back
+
+    def take(self, line: Line) -> None:
+        """Follow what happened after one more chunk."""
+        chunk = len(self.audio)
+        self.audio.append(1000 * line.total_audio_processed)
+        self.works.append(1000 * line.computation_time)
+        if line.deleted_tokens:
+            kept = len(self.tokens) - len(line.deleted_tokens)
+            if kept < 0 or self.tokens[kept:] != line.deleted_tokens:
+                raise ValueError("tokens are taken back that were not the last of the output")
+            del self.tokens[kept:], self.changed[kept:]
+            self.deleted.append(_text(line.deleted_tokens))
+            inside_word = not line.deleted_tokens[0].startswith(WORD_MARK)
+            if kept and inside_word and self.unit == "word":
+                self.changed[-1] = chunk  # a word lost its end just now
+        self.tokens += line.generated_tokens
+        self.changed += [chunk] * len(line.generated_tokens)
+
+    def instance(self, index: int) -> Instance:
+        """The final output, each unit with the times of the chunk that last changed it."""
+        chunks = self._unit_chunks()
+        ends, elapsed = _clocks(self.audio, self.works)
+        return Instance(
+            index=index,
+            prediction=_text(self.tokens),
+            delays=array("d", [self.audio[chunk] for chunk in chunks]),
+            source_length=self.audio[-1] if self.audio else 0.0,
+            elapsed=array("d", [elapsed[chunk] for chunk in chunks]),
+            works=array("d", [self.works[chunk] for chunk in chunks]),
+            ends=array("d", [ends[chunk] for chunk in chunks]),
+            compute=sum(self.works),
+            erased=sum(
+                len(run.split()) if self.unit == "word" else len(run) for run in self.deleted
+            ),
+            source=self.name,
+        )
+
+    def _size(self, text: str) -> int:
+        return len(text.split()) if self.unit == "word" else len(text)
+
+    def _unit_chunks(self) -> list[int]:
+        """For every word or character of the output the chunk that last changed it."""
+        letters = [
+            (letter, chunk)
+            for token, chunk in zip(self.tokens, self.changed, strict=True)
+            for letter in token.replace(WORD_MARK, " ")
+        ]
+        if self.unit == "char":
+            text = "".join(letter for letter, _ in letters)
+            begin = len(text) - len(text.lstrip())
+            return [chunk for _, chunk in letters[begin : len(text.rstrip())]]
+        words = groupby(letters, key=lambda pair: pair[0] == " ")
+        return [max(chunk for _, chunk in word) for blank, word in words if not blank]
+
+
+def knows(first: dict[str, Any]) -> bool:
+    """Whether this is the first line of such a log."""
+    return bool({"model_loading_time", "metadata", "total_audio_processed"} & first.keys())
+
+
+def read(path: Path, unit: Unit) -> Log:
+    """Read the log; every recording becomes one talk, without a reference."""
+    talks: dict[int | str, Talk] = {}
+    decoder = msgspec.json.Decoder(Line)
+    whole_words = unit == "word" and not _has_word_marks(path)
+    for number, raw in read_lines(path):
+        line = decode_line(raw, number, path, decoder)
+        if whole_words:
+            line.generated_tokens = [WORD_MARK + token for token in line.generated_tokens]
+            line.deleted_tokens = [WORD_MARK + token for token in line.deleted_tokens]
+        try:
+            if line.metadata is not None and line.id is not None:
+                talks[line.id] = Talk(str(line.metadata["wav_name"]), unit)
+            elif line.id is not None:
+                talks[line.id].take(line)
+        except KeyError as error:
+            raise DragomanError(
+                f"{path}, line {number}: {error} is not known; a recording begins with a line that "
+                "has its id and, as metadata, its wav_name."
+            ) from error
+        except ValueError as error:
+            raise DragomanError(f"{path}, line {number}: {error}.") from error
+    instances = [talk.instance(index) for index, talk in enumerate(talks.values())]
+    for instance in instances:
+        instance.check(f"{path}, {instance.source}")
+    return Log(path, "simulstream", instances)
+
+
+def _has_word_marks(path: Path) -> bool:
+    """Whether tokens are pieces of words; otherwise every token is a word."""
+    return any(WORD_MARK.encode() in line or b"\\u2581" in line for _, line in read_lines(path))
+
+
+def _clocks(audio: list[float], works: list[float]) -> tuple[list[float], list[float]]:
+    """When each chunk's work really ended, and SimulEval's elapsed: audio + all work so far."""
+    ends: list[float] = []
+    elapsed: list[float] = []
+    end = total = 0.0
+    for arrival, work in zip(audio, works, strict=True):
+        end = max(arrival, end) + work
+        total += work
+        ends.append(end)
+        elapsed.append(arrival + total)
+    return ends, elapsed
+
+
+def _text(tokens: list[str]) -> str:
+    """Tokens joined; their marks say where words begin."""
+    return "".join(tokens).replace(WORD_MARK, " ").strip()

@@ -1,0 +1,47 @@
+"""Words as BLEU counts them: sacreBLEU's tokenizers, and its default one for many lines at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+# sacreBLEU's "13a" rules, applied to all lines joined together: the same words, much faster. A
+# mark of punctuation stands alone; so do full stop and comma but between digits; so does a dash
+# after a digit. A test holds the words equal to sacreBLEU's.
+MARKS = '{|}~[\\]^_`!"#$%&()*+:;<=>?@/'
+FULL_STOP = re.compile(r"\.(?:(?<=[^0-9]\.)|(?=[^0-9]))")
+COMMA = re.compile(r",(?:(?<=[^0-9],)|(?=[^0-9]))")
+DASH = re.compile(r"-(?<=[0-9]-)")
+# With these in a line the order of the rules matters: sacreBLEU itself takes such lines.
+UNUSUAL = ("..", ".,", ",.", ",,", "\n", "&", "<skipped>")
+
+
+def words_of(lines: Sequence[str], tokenizer: str) -> list[list[str]]:
+    """The words of each line by one of sacreBLEU's tokenizers."""
+    if tokenizer != "13a":
+        return _words_by_sacrebleu(lines, tokenizer)
+    lines = [line.rstrip() for line in lines]
+    unusual = [row for row, line in enumerate(lines) if any(mark in line for mark in UNUSUAL)]
+    words = _words_13a(lines)
+    slow = _words_by_sacrebleu([lines[row] for row in unusual], tokenizer) if unusual else []
+    for row, slow_words in zip(unusual, slow, strict=True):
+        words[row] = slow_words
+    return words
+
+
+def _words_by_sacrebleu(lines: Sequence[str], tokenizer: str) -> list[list[str]]:
+    from sacrebleu.metrics.bleu import BLEU
+
+    tokenize = BLEU(tokenize=tokenizer).tokenizer
+    return [tokenize(line.rstrip()).split() for line in lines]
+
+
+def _words_13a(lines: Sequence[str]) -> list[list[str]]:
+    # The blanks around each line keep the rules from looking across the break between two.
+    text = "\n".join([f" {line} ".replace("\n", " ") for line in lines])
+    for mark in MARKS:
+        text = text.replace(mark, f" {mark} ")
+    text = FULL_STOP.sub(" . ", text)
+    text = COMMA.sub(" , ", text)
+    text = DASH.sub(" - ", text)
+    return [line.split() for line in text.split("\n")]
