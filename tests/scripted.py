@@ -135,3 +135,13 @@ def chunks_of(total_ms: int, step_ms: int) -> list[Chunk]:
         Chunk(np.zeros(min(step, total - start), np.float32), last=start + step >= total)
         for start in starts
     ]
+
+
+def sentence() -> ScriptedModel:
+    """Seven words, one every 400 ms."""
+    return ScriptedModel([(f"word{i}", 400.0 * (i + 1)) for i in range(7)])
+
+
+def steady() -> ScriptedModel:
+    """Twelve words, one every 400 ms: a model for commands that take `module:function`."""
+    return ScriptedModel([(f"word{i}", 400.0 * (i + 1)) for i in range(12)])

@@ -20,18 +20,19 @@ MAY_IMPORT = {
     "policies": {"models", "text"},
     "clock": set(),
     "interpreter": {"audio", "text", "trace", "models", "detectors", "policies", "clock"},
+    "setup": {"trace", "models", "detectors", "policies", "interpreter", "clock"},
     "voices": {"audio", "text", "store"},
     "evaluate": {
         *("audio", "text", "store", "trace", "metrics", "models", "detectors", "policies"),
-        *("interpreter", "voices"),
+        *("interpreter", "voices", "setup", "clock"),
     },
     "train": {
         *("audio", "text", "store", "trace", "metrics", "models", "detectors", "policies"),
-        *("interpreter", "voices", "evaluate"),
+        *("interpreter", "voices", "evaluate", "setup", "clock"),
     },
     "serve": {
         *("audio", "text", "store", "trace", "metrics", "models", "detectors", "policies"),
-        *("interpreter", "voices", "evaluate"),
+        *("interpreter", "voices", "evaluate", "setup", "clock"),
     },
 }
 HEAVY = {"torch", "lightning", "lhotse", "codecarbon"}

@@ -1,0 +1,46 @@
+"""From a name to a model: one of the store's, a folder, or a function of the user's own."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+from dragoman.errors import DragomanError
+from dragoman.models.base import Model
+
+
+def load_model(name: str, *, threads: int = 0) -> Model:
+    """Load a model.
+
+    `name` is an entry of the store (`dragoman models list`), a folder with a CTranslate2 Whisper
+    or an exported net, or `package.module:function` where the function returns a Model.
+    `threads` 0 leaves the number to the library.
+    """
+    if ":" in name and not Path(name).exists():
+        return _own(name)
+    folder = Path(name).expanduser()
+    if not folder.is_dir():
+        from dragoman.store import get
+
+        folder = get(name)
+    return _from_folder(folder, threads)
+
+
+def _from_folder(folder: Path, threads: int) -> Model:
+    if (folder / "model.bin").is_file():
+        from dragoman.models.whisper import WhisperModel
+
+        return WhisperModel.load(folder, threads=threads)
+    raise DragomanError(
+        f"{folder} holds no model that Dragoman knows: a CTranslate2 Whisper has a model.bin."
+    )
+
+
+def _own(name: str) -> Model:
+    module, _, function = name.partition(":")
+    try:
+        make = getattr(import_module(module), function)
+    except (ImportError, AttributeError) as error:
+        raise DragomanError(f"There is no model function '{name}' ({error}).") from error
+    model: Model = make()
+    return model

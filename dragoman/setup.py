@@ -1,0 +1,105 @@
+"""A setup: which model, languages, policy and knobs. One YAML file holds it; `translate`, `live`,
+`evaluate` and the SimulEval agent all take it, and `tune` writes it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields, replace
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from dragoman.clock import Clock
+from dragoman.detectors import make_detector
+from dragoman.errors import DragomanError
+from dragoman.interpreter import Interpreter
+from dragoman.models import Model
+from dragoman.models.load import load_model
+from dragoman.policies import make_policy
+from dragoman.trace import Recorder
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Everything that decides what is said when; the audio and the clock come from outside."""
+
+    model: str = "whisper-base"
+    source: str | None = None  # language code; None: detect
+    target: str = "en"
+    policy: str = "local-agreement"
+    detector: str = "fixed"
+    word_ms: float = 280.0  # the fixed detector's step
+    step_ms: float = 1000.0  # audio per chunk
+    utterance_pause_ms: float | None = None
+    threads: int = 0
+
+    def with_changes(self, **changes: Any) -> Setup:
+        """The same setup with every value that is not None exchanged."""
+        return replace(self, **{key: value for key, value in changes.items() if value is not None})
+
+    @classmethod
+    def read(cls, path: Path) -> Setup:
+        """Read a setup from YAML; an unknown key or a wrong type is an error."""
+        import yaml
+
+        try:
+            values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise DragomanError(f"Cannot read the setup {path}: {error.strerror}.") from error
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise DragomanError(f"{path} is not YAML: {str(error).splitlines()[0]}.") from error
+        if not isinstance(values, dict):
+            raise DragomanError(f"{path} should hold lines of 'key: value'.")
+        return cls._checked(values, path)
+
+    @classmethod
+    def _checked(cls, values: dict[str, Any], path: Path) -> Setup:
+        import msgspec
+
+        known = [field.name for field in fields(cls)]
+        for key in values:
+            if key not in known:
+                near = get_close_matches(str(key), known, n=1)
+                hint = f"Did you mean '{near[0]}'?" if near else f"Keys are: {', '.join(known)}."
+                raise DragomanError(f"{path} has an unknown key '{key}'. {hint}")
+        try:
+            return msgspec.convert(values, cls, strict=True)
+        except msgspec.ValidationError as error:
+            raise DragomanError(f"{path}: {error}.") from error
+
+    def write(self, path: Path) -> None:
+        """Write the setup so that `read` gives it back."""
+        import yaml
+
+        try:
+            path.write_text(yaml.safe_dump(asdict(self), sort_keys=False), encoding="utf-8")
+        except OSError as error:
+            raise DragomanError(f"Cannot write the setup to {path}: {error.strerror}.") from error
+
+
+class System:
+    """A setup with its model loaded, ready to open interpreters."""
+
+    def __init__(self, setup: Setup, model: Model | None = None) -> None:
+        self.setup = setup
+        self._given = model
+
+    @cached_property
+    def model(self) -> Model:
+        return self._given or load_model(self.setup.model, threads=self.setup.threads)
+
+    def interpreter(
+        self, record: Recorder | None = None, clock: Clock | None = None
+    ) -> Interpreter:
+        """An interpreter for one speaker."""
+        setup = self.setup
+        return Interpreter(
+            self.model,
+            make_policy(setup.policy),
+            source=setup.source,
+            target=setup.target,
+            detector=make_detector(setup.detector, setup.word_ms),
+            clock=clock,
+            record=record,
+            utterance_pause_ms=setup.utterance_pause_ms,
+        )

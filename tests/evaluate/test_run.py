@@ -1,0 +1,73 @@
+"""Runs over a corpus: resumed, in processes, with a broken clip."""
+
+import numpy as np
+import pytest
+import soundfile
+
+from dragoman.errors import DragomanError
+from dragoman.evaluate.corpora import Clip
+from dragoman.evaluate.run import TRACES, run_corpus
+from dragoman.setup import Setup
+from dragoman.trace import read_traces
+
+SETUP = Setup(model="tests.scripted:steady", policy="greedy", source="de", step_ms=500)
+
+
+@pytest.fixture
+def clips(tmp_path):
+    made = []
+    for index in range(5):
+        path = tmp_path / f"{index}.wav"
+        soundfile.write(path, np.zeros(16000 * (index + 2), np.float32), 16000)
+        made.append(Clip(index, path, {"en": "word0 word1"}))
+    return made
+
+
+def test_a_run_says_every_clip_and_keeps_its_traces(tmp_path, clips):
+    seen = []
+    run = run_corpus(clips, SETUP, tmp_path / "r", on_clip=lambda d, t: seen.append((d, t)))
+    assert [trace.index for trace in run.traces] == [0, 1, 2, 3, 4]
+    assert run.traces[0].prediction.split() == [f"word{i}" for i in range(12)]
+    assert run.traces[0].instance().delays[:5] == (500, 1000, 1500, 2000, 2000)
+    assert seen == [(done, 5) for done in range(6)]
+    assert list(read_traces(tmp_path / "r" / TRACES)) == run.traces
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, clips):
+    whole = run_corpus(clips, SETUP, tmp_path / "r")
+    path = tmp_path / "r" / TRACES
+    lines = path.read_text().splitlines(keepends=True)
+    ends = [i for i, line in enumerate(lines) if '"end"' in line]
+    path.write_text("".join(lines[: ends[2] + 3]))  # three whole traces, the fourth cut short
+    seen = []
+    again = run_corpus(clips, SETUP, tmp_path / "r", on_clip=lambda d, t: seen.append(d))
+    assert seen[0] == 3
+    assert [t.prediction for t in again.traces] == [t.prediction for t in whole.traces]
+    assert again.traces[:3] == whole.traces[:3]
+
+
+def test_processes_give_what_one_gives(tmp_path, clips):
+    one = run_corpus(clips, SETUP, tmp_path / "one")
+    two = run_corpus(clips, SETUP, tmp_path / "two", jobs=2)
+    assert [t.instance().delays for t in two.traces] == [t.instance().delays for t in one.traces]
+
+
+def test_a_broken_clip_is_counted_and_named(tmp_path, clips):
+    clips[2].audio.write_bytes(b"not sound at all")
+    run = run_corpus(clips, SETUP, tmp_path / "r")
+    assert [trace.index for trace in run.traces] == [0, 1, 3, 4]
+    assert [failure.index for failure in run.failures] == [2]
+    assert "2.wav" in run.failures[0].reason
+
+
+def test_two_runs_are_never_mixed(tmp_path, clips):
+    run_corpus(clips, SETUP, tmp_path / "r")
+    with pytest.raises(DragomanError, match="holds another run"):
+        run_corpus(clips, SETUP.with_changes(policy="offline"), tmp_path / "r")
+    with pytest.raises(DragomanError, match="holds another run"):
+        run_corpus(clips[:3], SETUP, tmp_path / "r")
+
+
+def test_a_setup_that_does_not_fit_fails_the_run(tmp_path, clips):
+    with pytest.raises(DragomanError, match="no policy 'wait'"):
+        run_corpus(clips, SETUP.with_changes(policy="wait"), tmp_path / "r")
