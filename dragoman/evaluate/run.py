@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import multiprocessing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -59,16 +59,22 @@ def run_corpus(
     *,
     jobs: int = 1,
     system: System | None = None,
+    only: Collection[int] | None = None,
     on_clip: Callable[[int, int], None] = lambda done, total: None,
 ) -> Run:
     """Interpret every clip that the folder has no trace of yet; give all traces, in order.
 
     `jobs` above 1 interprets in that many processes, each with a model and one thread of its own.
+    `only` limits the run to some clips of the corpus; the others may follow in a later call.
     `on_clip` hears of progress: (clips done, clips in all).
     """
     _claim(folder, setup, clips)
+    if only is not None:
+        clips = [clip for clip in clips if clip.index in only]
+    wanted = {clip.index for clip in clips}
     path = folder / TRACES
-    done = {trace.index: trace for trace in read_traces(path, unfinished=False)}
+    known = read_traces(path, unfinished=False)
+    done = {trace.index: trace for trace in known if trace.index in wanted}
     todo = [clip for clip in clips if clip.index not in done]
     failures = []
     on_clip(len(clips) - len(todo), len(clips))

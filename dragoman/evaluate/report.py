@@ -1,0 +1,159 @@
+"""The report: one HTML file that works with no network.
+
+It shows latency-quality curves, plain and computation-aware, a table of systems with intervals and
+signatures, and a page per sentence: what was said when.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from dragoman.errors import DragomanError
+from dragoman.evaluate.chart import Point, curves
+from dragoman.trace import Trace
+
+COLUMNS = ("BLEU", "chrF", "WER", "AL", "LAAL", "LAAL_CA", "DAL", "AP", "RTF")
+IN_SECONDS = {"AL", "LAAL", "LAAL_CA", "DAL"}
+
+
+@dataclass(frozen=True, slots=True)
+class SystemResult:
+    """One system on one corpus, scored."""
+
+    name: str
+    curve: str  # systems that share it are joined by a line
+    scores: Mapping[str, float | None]
+    signature: Mapping[str, str]
+    sentences: Sequence[Mapping[str, Any]]  # `index` and the scores of each sentence
+    traces: Sequence[Trace]
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    notes: str = ""  # the setup, the failures
+
+
+def write_report(path: Path, title: str, lead: str, systems: Sequence[SystemResult]) -> None:
+    """Write the report, whole or not at all."""
+    page = files("dragoman.evaluate") / "page"
+    html = _HTML.format(
+        title=escape(title),
+        lead=escape(lead),
+        css=(page / "report.css").read_text(encoding="utf-8"),
+        js=(page / "report.js").read_text(encoding="utf-8"),
+        charts=_charts(systems),
+        table=_table(systems),
+        signatures=_signatures(systems),
+        data=json.dumps(_data(systems), ensure_ascii=False).replace("</", "<\\/"),
+    )
+    temporary = path.with_name(path.name + ".part")
+    try:
+        temporary.write_text(html, encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        raise DragomanError(f"Cannot write the report to {path}: {error.strerror}.") from error
+
+
+_HTML = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title><style>{css}</style></head><body>
+<main id="overview">
+<h1>{title}</h1><p class="lead">{lead}</p>
+<h2>Quality against latency</h2><div class="charts">{charts}</div>
+<h2>Systems</h2><div class="scroll">{table}</div>
+<h2>Signatures</h2>{signatures}
+</main>
+<main id="page" hidden></main>
+<script type="application/json" id="data">{data}</script>
+<script>{js}</script>
+</body></html>
+"""
+
+
+def _charts(systems: Sequence[SystemResult]) -> str:
+    figures = []
+    for latency, caption in (
+        ("LAAL", "Latency of the policy alone"),
+        ("LAAL_CA", "Latency with computation, as a listener sees it"),
+    ):
+        points = [
+            Point(s.curve, s.name, ms / 1000.0, bleu)
+            for s in systems
+            if (ms := s.scores.get(latency)) is not None
+            and (bleu := s.scores.get("BLEU")) is not None
+        ]
+        figures.append(
+            f"<figure><figcaption>{caption}</figcaption>{curves(points, 'BLEU', latency)}</figure>"
+        )
+    return "".join(figures)
+
+
+def _table(systems: Sequence[SystemResult]) -> str:
+    columns = [c for c in COLUMNS if any(s.scores.get(c) is not None for s in systems)]
+    head = "".join(f"<th>{c}{' (s)' if c in IN_SECONDS else ''}</th>" for c in columns)
+    rows = []
+    for number, system in enumerate(systems):
+        cells = "".join(_cell(system, column) for column in columns)
+        name = f'<a href="#/{number}">{escape(system.name)}</a>'
+        if system.notes:
+            name += f'<span class="range">{escape(system.notes)}</span>'
+        rows.append(f"<tr><td>{name}</td>{cells}</tr>")
+    return (
+        f"<table><thead><tr><th>System</th>{head}</tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table>"
+    )
+
+
+def _cell(system: SystemResult, column: str) -> str:
+    value = system.scores.get(column)
+    if value is None:
+        return '<td data-value="">–</td>'
+    scale, digits = (1000.0, 2) if column in IN_SECONDS else (1.0, 2 if column in _RATIOS else 1)
+    text = f"{value / scale:.{digits}f}"
+    if column in system.intervals:
+        low, high = system.intervals[column]
+        text += f'<span class="range">{low / scale:.{digits}f}–{high / scale:.{digits}f}</span>'
+    return f'<td data-value="{value}">{text}</td>'
+
+
+_RATIOS = {"AP", "RTF"}
+
+
+def _signatures(systems: Sequence[SystemResult]) -> str:
+    """Each signature once; systems of one report usually share them."""
+    known: dict[str, str] = {}
+    for system in systems:
+        known |= system.signature
+    rows = "".join(
+        f"<dt>{escape(k)}</dt><dd><code>{escape(v)}</code></dd>" for k, v in known.items()
+    )
+    return f"<dl>{rows}</dl>"
+
+
+def _data(systems: Sequence[SystemResult]) -> dict[str, Any]:
+    return {"systems": [{"name": s.name, "sentences": _sentences(s)} for s in systems]}
+
+
+def _sentences(system: SystemResult) -> list[dict[str, Any]]:
+    scores = {row["index"]: row for row in system.sentences}
+    rows = []
+    for trace in system.traces:
+        instance = trace.instance()
+        times = zip(trace.prediction.split(), instance.delays, instance.ends or (), strict=False)
+        own = scores.get(trace.index, {})
+        rows.append(
+            {
+                "index": trace.index,
+                "source": trace.source,
+                "source_length": round(trace.source_length),
+                "reference": trace.reference,
+                "prediction": trace.prediction,
+                "words": [[word, round(delay), round(end)] for word, delay, end in times],
+            }
+            | {name: own.get(name) for name in ("AL", "LAAL", "LAAL_CA", "DAL")}
+        )
+    return rows

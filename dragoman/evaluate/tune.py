@@ -1,0 +1,115 @@
+"""Tuning: the best policy and knobs for a language and a latency budget.
+
+Paper 002 ends by asking practitioners to tune their systems for each language. This does it by
+successive halving: every candidate interprets a few clips, the better half goes on with more, the
+last ones see the whole corpus. A candidate far over the budget drops out at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from dragoman.errors import DragomanError
+from dragoman.evaluate.corpora import Clip
+from dragoman.evaluate.grid import slug
+from dragoman.evaluate.run import run_corpus
+from dragoman.setup import Setup, System
+from dragoman.trace import Trace
+
+Scorer = Callable[[Sequence[Trace]], Mapping[str, float | None]]
+# Scores on a few clips are noisy: a candidate this far over the budget may still come back.
+SLACK = 1.25
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A candidate and what it scored on as many clips as it was given."""
+
+    setup: Setup
+    clips: int
+    quality: float
+    latency_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """The winner, and every candidate's last trial, best first."""
+
+    best: Trial
+    trials: list[Trial]
+
+
+def tune(
+    clips: Sequence[Clip],
+    candidates: Sequence[Setup],
+    budget_ms: float,
+    folder: Path,
+    score: Scorer,
+    *,
+    latency: str = "LAAL",
+    quality: str = "BLEU",
+    first: int = 12,
+    seed: int = 1,
+    jobs: int = 1,
+    system: System | None = None,
+    on_trial: Callable[[Trial, int, int], None] = lambda trial, done, total: None,
+) -> Tuned:
+    """Find the candidate with the best quality whose latency keeps to the budget.
+
+    `system` lends its loaded model to every candidate. `on_trial` hears of each finished trial.
+    """
+    order = [clip.index for clip in clips]
+    Random(seed).shuffle(order)
+    size, remaining, trials = min(first, len(order)), list(candidates), {}
+    while True:
+        for done, setup in enumerate(remaining, start=1):
+            lent = None if system is None else System(setup, system.model)
+            run = run_corpus(
+                clips, setup, folder / slug(setup), jobs=jobs, system=lent, only=order[:size]
+            )
+            trial = _trial(setup, run.traces, score, latency, quality)
+            trials[setup] = trial
+            on_trial(trial, done, len(remaining))
+        if size == len(order):
+            break
+        remaining = _better_half([trials[s] for s in remaining], budget_ms)
+        size = len(order) if len(remaining) <= 2 else min(size * 2, len(order))
+    ranked = sorted(trials.values(), key=lambda t: _rank(t, budget_ms, len(order)))
+    if ranked[0].latency_ms > budget_ms or ranked[0].clips < len(order):
+        nearest = min(trials.values(), key=lambda t: t.latency_ms)
+        raise DragomanError(
+            f"No policy kept to {budget_ms:g} ms; the fastest, {nearest.setup.policy}, needs "
+            f"{nearest.latency_ms:.0f} ms. Allow more with --max-latency."
+        )
+    return Tuned(ranked[0], ranked)
+
+
+def _trial(
+    setup: Setup, traces: Sequence[Trace], score: Scorer, latency: str, quality: str
+) -> Trial:
+    scores = score(traces)
+    latency_ms, value = scores.get(latency), scores.get(quality)
+    if latency_ms is None:  # nothing was said, or only after the end
+        latency_ms = float("inf")
+    return Trial(setup, len(traces), value or 0.0, latency_ms)
+
+
+def _better_half(trials: Sequence[Trial], budget_ms: float) -> list[Setup]:
+    fitting = [t for t in trials if t.latency_ms <= budget_ms * SLACK]
+    pool = fitting or sorted(trials, key=lambda t: t.latency_ms)[:2]
+    ranked = sorted(pool, key=lambda t: -t.quality)
+    half = max(2, (len(ranked) + 1) // 2)
+    kept = ranked[:half]
+    # The best that keeps to the budget already stays, whatever the quality of those just over it.
+    safe = next((t for t in ranked if t.latency_ms <= budget_ms), None)
+    if safe is not None and safe not in kept:
+        kept.append(safe)
+    return [trial.setup for trial in kept]
+
+
+def _rank(trial: Trial, budget_ms: float, clips: int) -> tuple[bool, bool, float]:
+    """Those that saw the whole corpus first, of these the fitting ones, of these the best."""
+    return trial.clips < clips, trial.latency_ms > budget_ms, -trial.quality

@@ -1,0 +1,76 @@
+"""Grids and tuning, on the scripted model."""
+
+import numpy as np
+import pytest
+import soundfile
+
+from dragoman.errors import DragomanError
+from dragoman.evaluate.corpora import Clip
+from dragoman.evaluate.grid import STANDARD, expand, grid, slug
+from dragoman.evaluate.tune import tune
+from dragoman.setup import Setup
+
+BASE = Setup(model="tests.scripted:steady", source="de")
+
+
+def test_alternatives_are_multiplied_out():
+    assert expand("greedy") == ["greedy"]
+    assert expand("ksn:k=100|200, s=10|20, n=1") == [
+        *("ksn:k=100,s=10,n=1", "ksn:k=100,s=20,n=1"),
+        *("ksn:k=200,s=10,n=1", "ksn:k=200,s=20,n=1"),
+    ]
+    with pytest.raises(DragomanError, match="should read key=value"):
+        expand("ksn:k")
+
+
+def test_a_grid_names_each_of_its_setups_differently():
+    setups = grid(BASE, STANDARD, [500.0, 1000.0])
+    assert len({slug(s) for s in setups}) == len(setups) == 2 * sum(map(len, map(expand, STANDARD)))
+    with pytest.raises(DragomanError, match="no policy"):
+        grid(BASE, ["wait"], [500.0])
+
+
+@pytest.fixture
+def clips(tmp_path):
+    made = []
+    for index in range(20):
+        path = tmp_path / f"{index}.wav"
+        soundfile.write(path, np.zeros(16000 * 5, np.float32), 16000)
+        made.append(Clip(index, path, {"en": "x"}))
+    return made
+
+
+def by_delay(traces):
+    """The later the better, for a contest whose outcome is known."""
+    mean = float(np.mean([d for t in traces for d in t.instance().delays]))
+    return {"LAAL": mean, "BLEU": mean}
+
+
+def test_tuning_finds_the_slowest_policy_within_the_budget(tmp_path, clips):
+    candidates = grid(BASE, ["wait-k:k=1|2|3|4|5|6|7|8|9", "offline"], [280.0])
+    seen = []
+    tuned = tune(
+        clips, candidates, 4000, tmp_path / "t", by_delay, first=5,
+        on_trial=lambda trial, done, total: seen.append(trial),
+    )  # fmt: skip
+    everyone = {s.policy: by_delay_alone(s, clips, tmp_path) for s in candidates}
+    best = max((v, k) for k, v in everyone.items() if v <= 4000)
+    assert tuned.best.setup.policy == best[1]
+    assert tuned.best.latency_ms == pytest.approx(best[0])
+    assert tuned.best.clips == 20
+    # Most candidates never saw the whole corpus.
+    assert sum(t.clips for t in tuned.trials) < 0.6 * len(candidates) * 20
+    assert {t.clips for t in seen} == {5, 10, 20}
+
+
+def by_delay_alone(setup, clips, tmp_path):
+    from dragoman.evaluate.run import run_corpus
+
+    run = run_corpus(clips, setup, tmp_path / "alone" / slug(setup))
+    return by_delay(run.traces)["LAAL"]
+
+
+def test_a_budget_that_nothing_meets_says_what_the_fastest_needs(tmp_path, clips):
+    candidates = grid(BASE, ["wait-k:k=3|5", "offline"], [1000.0])
+    with pytest.raises(DragomanError, match=r"No policy kept to 10 ms; the fastest, wait-k:k=3"):
+        tune(clips, candidates, 10, tmp_path / "t", by_delay)
