@@ -23,14 +23,14 @@ def load_model(name: str, *, threads: int = 0) -> Model:
         from dragoman.store import get
 
         folder = get(name)
-    return _from_folder(folder, threads)
+    return _from_folder(name, folder, threads)
 
 
-def _from_folder(folder: Path, threads: int) -> Model:
+def _from_folder(name: str, folder: Path, threads: int) -> Model:
     if (folder / "model.bin").is_file():
         from dragoman.models.whisper import WhisperModel
 
-        return WhisperModel.load(folder, threads=threads)
+        return WhisperModel.load(folder, name=name, threads=threads)
     raise DragomanError(
         f"{folder} holds no model that Dragoman knows: a CTranslate2 Whisper has a model.bin."
     )
