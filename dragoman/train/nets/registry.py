@@ -3,6 +3,7 @@
 from dragoman.errors import DragomanError
 from dragoman.train.nets.base import Net, Vocabularies
 from dragoman.train.nets.conformer import Conformer, ConformerConfig
+from dragoman.train.nets.incremental import Incremental, IncrementalConfig
 from dragoman.train.nets.mt import TextTransformer, TextTransformerConfig
 from dragoman.train.nets.s_transformer import STransformer, STransformerConfig
 from dragoman.train.nets.transformer import Transformer, TransformerConfig
@@ -12,6 +13,7 @@ from dragoman.train.nets.vgg_blstm import VggBlstm, VggBlstmConfig
 NETS: dict[str, tuple[type, type[Net]]] = {
     "transformer": (TransformerConfig, Transformer),
     "conformer": (ConformerConfig, Conformer),
+    "incremental": (IncrementalConfig, Incremental),
     "s-transformer": (STransformerConfig, STransformer),
     "vgg-blstm": (VggBlstmConfig, VggBlstm),
     "text-transformer": (TextTransformerConfig, TextTransformer),

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.train.nets.base import Encoded, FeatureNorm, Vocabularies
+from dragoman.train.nets.boundaries import BoundaryHead
 from dragoman.train.nets.ctc import CtcHead, compress
 from dragoman.train.nets.decoder import TransformerDecoded, TransformerDecoder
 from dragoman.train.nets.layers import (
@@ -41,6 +42,7 @@ class TransformerConfig:
     tied_output: bool = False
     ctc_layer: int = 8  # 1-based; 0: no CTC
     ctc_compression: bool = False
+    boundaries: bool = False  # a head that fires at word ends
 
     @property
     def encoder(self) -> LayerConfig:
@@ -73,6 +75,7 @@ class Transformer(TransformerDecoded):
         self.layers = nn.ModuleList(self.make_layer() for _ in range(config.encoder_layers))
         self.norm = nn.LayerNorm(config.size) if config.pre_norm else nn.Identity()
         self.ctc = CtcHead(config.size, vocabularies.source) if config.ctc_layer else None
+        self.boundaries = BoundaryHead(config.size) if config.boundaries else None
         self.decoder = TransformerDecoder(
             vocabularies.target, config.decoder_layers, config.decoder, config.tied_output
         )
@@ -107,4 +110,6 @@ class Transformer(TransformerDecoded):
                 if self.config.ctc_compression:
                     x, lengths = compress(x, logits, lengths)
                     around = self.around(x, lengths)
-        return Encoded(self.norm(x), lengths, logits, ctc_lengths)
+        x = self.norm(x)
+        ends = None if self.boundaries is None else self.boundaries(x)
+        return Encoded(x, lengths, logits, ctc_lengths, ends)

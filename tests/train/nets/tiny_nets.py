@@ -30,7 +30,10 @@ TINY = {
         "transformer",
         {**SMALL, "conv_channels": 32, "ctc_layer": 1, "ctc_compression": True},
     ),
-    "conformer": ("conformer", {**SMALL, "conv_channels": 32, "ctc_layer": 1, "kernel": 5}),
+    "conformer": (
+        "conformer",
+        {**SMALL, "conv_channels": 32, "ctc_layer": 1, "kernel": 5, "boundaries": True},
+    ),
     "conformer, rotary, compressed": (
         "conformer",
         {
@@ -40,6 +43,21 @@ TINY = {
             "kernel": 5,
             "positions": "rotary",
             "ctc_compression": True,
+        },
+    ),
+    "incremental": (
+        "incremental",
+        {
+            **SMALL,
+            "conv_channels": 8,
+            "ctc_layer": 2,
+            "kernel": 5,
+            "chunk": 3,
+            "right": 2,
+            "left": 4,
+            "train_chunks": (2, 4),
+            "train_rights": (0, 2),
+            "train_lefts": (4, 8),
         },
     ),
     "s-transformer, log": ("s-transformer", {**SMALL, "conv_channels": 4, "maps": 2}),
