@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-SOUND_SPEED = 343.0
+SOUND_SPEED = 343.0  # m/s
+NOISE_SAMPLES = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +61,14 @@ def in_room(sound: np.ndarray, response: np.ndarray) -> np.ndarray:
 def coloured_noise(samples: int, slope: float, random: np.random.Generator) -> np.ndarray:
     """Noise of unit power whose power falls with frequency as f^-slope (0 white, 1 pink, 2 brown).
 
-    A second of it is made and repeated with a crossfade-free random roll: noise has no rhythm.
+    Two seconds are made and repeated from a random point on; the inverse FFT is periodic, so
+    there is no seam.
     """
-    size = 1 << 15
+    size = NOISE_SAMPLES
     spectrum = np.fft.rfft(random.standard_normal(size).astype(np.float32))
     frequency = np.maximum(np.arange(len(spectrum), dtype=np.float32), 8.0)
     one = np.fft.irfft(spectrum * frequency ** (-slope / 2), size)
     one = (one / max(float(np.sqrt(np.mean(one**2))), 1e-9)).astype(np.float32)
-    # The inverse FFT is periodic, so repeating it has no seam.
     start = int(random.integers(size))
     return np.resize(np.roll(one, -start), samples)
 

@@ -1,0 +1,133 @@
+"""Augmentation of whole batches on their device; all chance comes from a generator.
+
+Sound is float [B, samples] in the int16 range, features [B, frames, F].
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+SINC_HALF = 16  # samples on each side that the resampling filter looks at
+
+
+def play_at(sound: Tensor, speeds: Tensor, width: int) -> Tensor:
+    """Each sound played at its speed (as SoX's `speed`: pitch moves too): [B, width].
+
+    Windowed-sinc interpolation at the fractional places that the speed asks for; above speed 1
+    the filter also removes what would fold back. Speed 1 gives the sound itself.
+    """
+    batch, samples = sound.shape
+    places = torch.arange(width, device=sound.device, dtype=torch.float64) * speeds.double()[:, None]
+    whole = places.floor()
+    part = (places - whole).to(sound.dtype)
+    whole = whole.long()
+    cutoff = (1 / speeds).clamp(max=1.0)[:, None].to(sound.dtype)
+    played = torch.zeros(batch, width, dtype=sound.dtype, device=sound.device)
+    for tap in range(1 - SINC_HALF, SINC_HALF + 1):
+        distance = tap - part
+        window = torch.cos(distance * (math.pi / 2 / SINC_HALF)).square()
+        weight = cutoff * torch.sinc(cutoff * distance) * window * (distance.abs() < SINC_HALF)
+        index = whole + tap
+        inside = (index >= 0) & (index < samples)
+        played += sound.gather(1, index.clamp(0, samples - 1)) * weight * inside
+    return played
+
+
+def in_rooms(sound: Tensor, responses: Tensor) -> Tensor:
+    """Convolve each sound with its impulse response [B, taps]; the length stays."""
+    size = sound.shape[1] + responses.shape[1] - 1
+    size = 1 << (size - 1).bit_length()
+    spectrum = torch.fft.rfft(sound, size) * torch.fft.rfft(responses, size)
+    return torch.fft.irfft(spectrum, size)[:, : sound.shape[1]]
+
+
+def with_noise(sound: Tensor, valid: Tensor, noise: Tensor, snr_db: Tensor) -> Tensor:
+    """Add noise [B, samples] of unit power at each item's signal-to-noise ratio [B]."""
+    power = (sound.square() * valid).sum(1) / valid.sum(1).clamp(min=1)
+    scale = (power / 10 ** (snr_db / 10)).sqrt().unsqueeze(1)
+    return sound + scale * noise * valid
+
+
+def echoes(sound: Tensor, delays: Tensor, decays: Tensor) -> Tensor:
+    """SoX's `echo` with one tap: each sound plus itself, delayed by samples [B], decayed [B]."""
+    places = torch.arange(sound.shape[1], device=sound.device) - delays.unsqueeze(1)
+    delayed = sound.gather(1, places.clamp(min=0)) * (places >= 0)
+    return sound + decays.unsqueeze(1) * delayed
+
+
+def tilt(sound: Tensor, db_per_octave: Tensor) -> Tensor:
+    """SoX's `treble` in spirit: each spectrum tilted around 1 kHz, at 16 kHz sampling."""
+    spectrum = torch.fft.rfft(sound)
+    hertz = torch.linspace(0, 8000, spectrum.shape[1], device=sound.device).clamp(min=50.0)
+    gain = 10 ** (db_per_octave.unsqueeze(1) * torch.log2(hertz / 1000) / 20)
+    return torch.fft.irfft(spectrum * gain, sound.shape[1])
+
+
+def shift_pitch(sound: Tensor, factor: float) -> Tensor:
+    """SoX's `pitch`: all pitches times `factor`, the duration unchanged (phase vocoder)."""
+    size, hop = 512, 128
+    window = torch.hann_window(size, device=sound.device, dtype=sound.dtype)
+    spectrum = torch.stft(sound, size, hop, window=window, return_complex=True)
+    stretched = torch.istft(
+        _vocoder(spectrum, 1 / factor, hop, size), size, hop, window=window
+    )
+    speeds = torch.full((len(sound),), factor, device=sound.device)
+    return play_at(stretched, speeds, sound.shape[1])
+
+
+def _vocoder(spectrum: Tensor, rate: float, hop: int, size: int) -> Tensor:
+    """Frames of [B, bins, frames] at times 0, rate, 2 rate, ... with phases that go on evenly."""
+    places = torch.arange(0, spectrum.shape[2] - 1, rate, device=spectrum.device)
+    left = places.floor().long()
+    part = (places - left).to(spectrum.real.dtype)
+    first, second = spectrum[:, :, left], spectrum[:, :, left + 1]
+    loudness = (1 - part) * first.abs() + part * second.abs()
+    bins = torch.arange(spectrum.shape[1], device=spectrum.device, dtype=part.dtype)
+    expected = (2 * math.pi * hop / size) * bins[:, None]
+    turned = second.angle() - first.angle() - expected
+    turned = turned - 2 * math.pi * torch.round(turned / (2 * math.pi)) + expected
+    phase = torch.cumsum(F.pad(turned[:, :, :-1], (1, 0)), dim=2) + spectrum[:, :, :1].angle()
+    return torch.polar(loudness, phase)
+
+
+@dataclass(frozen=True)
+class SpecAugment:
+    """Masks of frequency and time (Park et al. 2019), without time warping."""
+
+    frequency_masks: int
+    time_masks: int
+    frequency_width: int = 27
+    time_width: int = 100
+    time_share: float = 1.0  # of the frames, at most
+
+    def __call__(
+        self, features: Tensor, lengths: Tensor, fill: Tensor, random: torch.Generator
+    ) -> Tensor:
+        """Masked features; `fill` [F] is what a mask shows, the mean of the corpus."""
+        batch, frames, size = features.shape
+        hidden = torch.zeros(batch, frames, size, dtype=torch.bool, device=features.device)
+        sizes = torch.full((batch,), size, device=features.device)
+        for _ in range(self.frequency_masks):
+            widest = sizes.clamp(max=self.frequency_width)
+            hidden |= _spans(sizes, widest, size, random).unsqueeze(1)
+        for _ in range(self.time_masks):
+            widest = (lengths * self.time_share).long().clamp(max=self.time_width)
+            hidden |= _spans(lengths, widest, frames, random).unsqueeze(2)
+        return torch.where(hidden, fill.to(features.dtype), features)
+
+
+SPEC_AUGMENT = {"LB": SpecAugment(1, 1), "LD": SpecAugment(2, 2)}
+
+
+def _spans(lengths: Tensor, widest: Tensor, size: int, random: torch.Generator) -> Tensor:
+    """One random span in each row, of a width up to `widest`, inside its length: bool [B, size]."""
+    draws = torch.rand(2, len(lengths), generator=random, device=lengths.device)
+    widths = (draws[0] * (widest + 1)).long()
+    starts = (draws[1] * (lengths - widths + 1).clamp(min=1)).long()
+    places = torch.arange(size, device=lengths.device)
+    return (places >= starts.unsqueeze(1)) & (places < (starts + widths).unsqueeze(1))

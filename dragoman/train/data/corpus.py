@@ -1,0 +1,149 @@
+"""Packs as one training set: lengths and unit ids in flat arrays, sound by number."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dragoman.errors import DragomanError
+from dragoman.train.data.faults import Fault, Faults
+from dragoman.train.data.pack import RATE, Item, Pack
+from dragoman.train.data.vocabulary import Pieces
+from dragoman.train.recipe import Data
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Rows of different lengths in one array: row i is flat[starts[i] : starts[i + 1]]."""
+
+    flat: np.ndarray
+    starts: np.ndarray
+
+    @classmethod
+    def of(cls, rows: list[list[int]]) -> Ragged:
+        lengths = np.fromiter((len(row) for row in rows), np.int64, len(rows))
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        flat = np.fromiter((x for row in rows for x in row), np.int32, int(starts[-1]))
+        return cls(flat, starts)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        return np.diff(self.starts)
+
+    def __getitem__(self, row: int) -> np.ndarray:
+        return self.flat[self.starts[row] : self.starts[row + 1]]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One item of a training set: which pack, which item in it."""
+
+    pack: int
+    item: int
+
+
+class TrainingSet:
+    """The items of some packs that are fit for training, with their texts as unit ids."""
+
+    def __init__(self, packs: list[Pack], parts: list[Part], data: Data):
+        self.packs, self.parts, self.data = packs, parts, data
+        self.samples = np.array([self.item(n).samples for n in range(len(parts))], np.int64)
+        self.source = self.target = Ragged.of([[] for _ in parts])
+        self.word_ends = Ragged.of([self.item(n).word_ends for n in range(len(parts))])
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def item(self, number: int) -> Item:
+        part = self.parts[number]
+        return self.packs[part.pack].items[part.item]
+
+    def sound(self, number: int) -> np.ndarray:
+        part = self.parts[number]
+        return self.packs[part.pack].sound(part.item)
+
+    def texts(self, language: str) -> list[str]:
+        return [self.item(number).text.get(language, "") for number in range(len(self))]
+
+    def with_units(self, source: Pieces, target: Pieces, faults: Faults) -> TrainingSet:
+        """The set with its texts encoded; too long or empty texts are faults and left out."""
+        targets = target.encode(self.texts(self.data.target))
+        sources = source.encode(self.texts(self.data.source))
+        target.check(targets, f"'{self.data.target}'")
+        source.check(sources, f"'{self.data.source}'")
+        found = {
+            number: fault
+            for number, (ours, theirs) in enumerate(zip(sources, targets, strict=True))
+            if (fault := self._unit_fault(number, ours, theirs))
+        }
+        faults.add(found.values())
+        kept = [number for number in range(len(self)) if number not in found]
+        fit = TrainingSet(self.packs, [self.parts[number] for number in kept], self.data)
+        fit.source = Ragged.of([sources[number] for number in kept])
+        fit.target = Ragged.of([targets[number] for number in kept])
+        return fit
+
+    def _unit_fault(self, number: int, source: list[int], target: list[int]) -> Fault | None:
+        part, item = self.parts[number], self.item(number)
+        where = f"{self.packs[part.pack].folder.name} item {item.id}"
+        longest = max(len(source), len(target))
+        if not target:
+            return Fault("empty text", where, f"no '{self.data.target}' text")
+        if longest > self.data.max_units:
+            return Fault("text too long", where, f"{longest} units")
+        return None
+
+    def fingerprint(self) -> str:
+        """Changes with any item, text or pack."""
+        digest = hashlib.sha256()
+        for pack in self.packs:
+            digest.update(pack.header.fingerprint.encode())
+        digest.update(np.array([(p.pack, p.item) for p in self.parts], np.int64).tobytes())
+        for ragged in (self.source, self.target):
+            digest.update(ragged.flat.tobytes())
+            digest.update(ragged.starts.tobytes())
+        return digest.hexdigest()
+
+
+def open_set(folders: list[Path], data: Data, faults: Faults) -> TrainingSet:
+    """The packs in these folders as one set, without items that are too short or too long."""
+    packs = [Pack(folder) for folder in folders]
+    parts = []
+    for number, pack in enumerate(packs):
+        _check_languages(pack, data)
+        faults.seen(len(pack))
+        for place, item in enumerate(pack.items):
+            seconds = item.samples / RATE
+            if data.min_seconds <= seconds <= data.max_seconds:
+                parts.append(Part(number, place))
+            else:
+                where = f"{pack.folder.name} item {item.id}"
+                faults.add([Fault("odd length", where, f"{seconds:.1f} s of sound")])
+    if not parts:
+        raise DragomanError(f"There is nothing to train on in {', '.join(map(str, folders))}.")
+    return TrainingSet(packs, parts, data)
+
+
+def hold_out(whole: TrainingSet, items: int, seed: int) -> tuple[TrainingSet, TrainingSet]:
+    """Split at random into a set to train on and a small one to validate on."""
+    items = min(items, len(whole) // 10)
+    if items == 0:
+        raise DragomanError(
+            f"{len(whole)} items are too few to hold some out for validation; give data.dev."
+        )
+    order = np.random.default_rng(seed).permutation(len(whole))
+    held, kept = sorted(order[:items]), sorted(order[items:])
+    return (
+        TrainingSet(whole.packs, [whole.parts[n] for n in kept], whole.data),
+        TrainingSet(whole.packs, [whole.parts[n] for n in held], whole.data),
+    )
+
+
+def _check_languages(pack: Pack, data: Data) -> None:
+    for language in (data.source, data.target):
+        if language not in pack.header.languages:
+            has = ", ".join(pack.header.languages)
+            raise DragomanError(f"{pack.folder} has no '{language}' text; it has {has}.")

@@ -1,0 +1,102 @@
+"""From a batch's sound to the features a net is fed: speed, rooms, noise, log-mel, masks.
+
+Everything happens for the whole batch at once, on the device; the net itself subtracts the
+corpus' mean. Chance depends on the seed and the batch's number only.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from dragoman.train.data.augment import (
+    SPEC_AUGMENT,
+    echoes,
+    in_rooms,
+    play_at,
+    shift_pitch,
+    tilt,
+    with_noise,
+)
+from dragoman.train.data.fbank import RATE, Fbank
+from dragoman.train.data.loader import Batch
+from dragoman.train.data.rooms import NOISE_SAMPLES, coloured_noise, impulse_response, random_room
+from dragoman.train.recipe import Augment
+
+_ROOMS, _NOISES = 64, 16  # prepared once and then drawn from
+
+
+class FrontEnd(nn.Module):
+    """Batch -> features [B, frames, F] and their lengths."""
+
+    def __init__(self, features: int, augment: Augment, seed: int):
+        super().__init__()
+        self.augment, self.seed = augment, seed
+        self.fbank = Fbank(features)
+        random = np.random.default_rng(seed)
+        rooms = _rooms(random) if augment.rooms else torch.zeros(0)
+        noises = _noises(random) if augment.noise else torch.zeros(0)
+        self.register_buffer("rooms", rooms, persistent=False)
+        self.register_buffer("noises", noises, persistent=False)
+
+    @torch.no_grad()
+    def forward(self, batch: Batch, fill: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """With `fill` (what masks show, [F]) the batch is augmented; without, heard as it is."""
+        sound = batch.sound.float()
+        if batch.perturbed:
+            sound = play_at(sound, batch.speeds, batch.width)
+        if fill is None:
+            return self.fbank(sound, batch.samples)
+        random = torch.Generator(sound.device).manual_seed(self.seed * 1_000_003 + batch.number)
+        sound = self.world(sound, batch.samples, random)
+        features, lengths = self.fbank(sound, batch.samples)
+        if self.augment.spec != "none":
+            features = SPEC_AUGMENT[self.augment.spec](features, lengths, fill, random)
+        return features, lengths
+
+    def world(self, sound: Tensor, lengths: Tensor, random: torch.Generator) -> Tensor:
+        """Effects, rooms and noise, each for its share of the batch: [B, samples]"""
+        augment, (batch, width), device = self.augment, sound.shape, sound.device
+        inside = torch.arange(width, device=device) < lengths.unsqueeze(1)
+
+        def draw(low: float, high: float) -> Tensor:
+            return low + (high - low) * torch.rand(batch, generator=random, device=device)
+
+        def some(share: float) -> Tensor:
+            return (draw(0, 1) < share).unsqueeze(1)
+
+        def pick(bank: Tensor) -> Tensor:
+            return bank[torch.randint(len(bank), (batch,), generator=random, device=device)]
+
+        if augment.effects:
+            changed = echoes(sound, draw(0.02 * RATE, 0.2 * RATE).long(), draw(0.1, 0.5))
+            sound = torch.where(some(augment.effects), changed, sound)
+            sound = torch.where(some(augment.effects), tilt(sound, draw(-4, 4)), sound)
+            factor = float(2 ** (draw(-3, 3)[0] / 12))  # one for the batch: three semitones
+            changed = shift_pitch(sound, factor)
+            sound = torch.where(some(augment.effects), changed, sound)
+        if augment.rooms:
+            sound = torch.where(some(augment.rooms), in_rooms(sound, pick(self.rooms)), sound)
+        if augment.noise:
+            start = int(torch.randint(NOISE_SAMPLES, (1,), generator=random, device=device))
+            noise = pick(self.noises).roll(-start, 1)
+            noise = noise.repeat(1, -(-width // NOISE_SAMPLES))[:, :width]
+            noisy = with_noise(sound, inside, noise, draw(5, 35))
+            sound = torch.where(some(augment.noise), noisy, sound)
+        return sound * inside
+
+
+def _rooms(random: np.random.Generator) -> Tensor:
+    """Impulse responses, padded to the longest: [rooms, taps]"""
+    made = [impulse_response(random_room(random), RATE, random) for _ in range(_ROOMS)]
+    taps = max(len(response) for response in made)
+    return torch.from_numpy(np.stack([np.pad(r, (0, taps - len(r))) for r in made]))
+
+
+def _noises(random: np.random.Generator) -> Tensor:
+    """Periodic noises of unit power, from white to brown: [noises, samples]"""
+    slopes = random.uniform(0, 2, size=_NOISES)
+    return torch.from_numpy(
+        np.stack([coloured_noise(NOISE_SAMPLES, slope, random) for slope in slopes])
+    )

@@ -1,0 +1,159 @@
+"""Planned batches become tensors, prepared by threads ahead of the step that needs them.
+
+Threads suffice: reading a memory map and decoding both release the interpreter's lock, and all
+heavy work (resampling, features, augmentation) is done for the whole batch on the device.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dragoman.train.data.corpus import Ragged, TrainingSet
+from dragoman.train.data.plan import Place, Planned, played
+from dragoman.train.data.vocabulary import BOS, EOS, PAD
+
+AHEAD = 4  # batches in preparation
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One batch: [B, ...] padded to the shape of its bucket."""
+
+    place: Place
+    number: int  # of the micro-batch since the start of training: it seeds all chance
+    items: np.ndarray
+    width: int  # samples that the batch is padded to, once played at its speeds
+    perturbed: bool  # is any speed not 1
+    sound: Tensor  # int16 [B, samples as recorded]
+    samples: Tensor  # [B] once played
+    speeds: Tensor  # [B]
+    source: Tensor  # unit ids [B, S]
+    source_lengths: Tensor
+    tokens: Tensor  # BOS and target ids [B, U]
+    labels: Tensor  # target ids and EOS [B, U]
+    target_lengths: Tensor  # EOS included
+    word_ends: Tensor  # ms [B, W], 0 past the last word
+
+    @property
+    def units(self) -> int:
+        """Target units to be predicted, which every loss is divided by."""
+        return int(self.target_lengths.sum())
+
+    def to(self, device: torch.device) -> Batch:
+        moved = {
+            field.name: getattr(self, field.name).to(device, non_blocking=True)
+            for field in fields(self)
+            if isinstance(getattr(self, field.name), Tensor)
+        }
+        return replace(self, **moved)
+
+
+class Loader:
+    """Makes batches of a training set; with `resident` all its sound waits in one tensor."""
+
+    def __init__(
+        self,
+        data: TrainingSet,
+        threads: int = 4,
+        resident: str = "disk",
+        device: torch.device | str = "cpu",
+    ):
+        self.data, self.threads = data, threads
+        self.pinned = torch.device(device).type == "cuda"
+        self.starts: np.ndarray | None = None
+        self.all_sound: Tensor | None = None
+        if resident != "disk":
+            self._fill(torch.device(device) if resident == "device" else torch.device("cpu"))
+
+    def _fill(self, device: torch.device) -> None:
+        self.starts = np.concatenate([[0], np.cumsum(self.data.samples)])
+        self.all_sound = torch.empty(int(self.starts[-1]), dtype=torch.int16, device=device)
+
+        def copy(number: int) -> None:
+            sound = torch.from_numpy(np.array(self.data.sound(number)))
+            self.all_sound[self.starts[number] : self.starts[number + 1]] = sound
+
+        with ThreadPoolExecutor(self.threads) as pool:
+            deque(pool.map(copy, range(len(self.data))), maxlen=0)
+
+    def batches(self, plan: Iterable[tuple[int, Planned]]) -> Iterator[Batch]:
+        """Batches for (number, planned) pairs, a few of them in preparation at any time."""
+        pool = ThreadPoolExecutor(self.threads)
+        coming: deque[Future[Batch]] = deque()
+        try:
+            for number, planned in plan:
+                coming.append(pool.submit(self.make, number, planned))
+                if len(coming) > AHEAD:
+                    yield coming.popleft().result()
+            while coming:
+                yield coming.popleft().result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def make(self, number: int, planned: Planned) -> Batch:
+        shape, items, data = planned.shape, planned.items, self.data
+        lengths = data.samples[items]
+        source, source_lengths = _padded(data.source, items, shape.source)
+        target, target_lengths = _padded(data.target, items, shape.target)
+        word_ends, _ = _padded(data.word_ends, items, int(data.word_ends.lengths.max(initial=1)))
+        labels = target.copy()
+        labels[np.arange(len(items)), target_lengths] = EOS
+        tokens = np.concatenate([np.full((len(items), 1), BOS), target[:, :-1]], axis=1)
+        batch = Batch(
+            place=planned.place,
+            number=number,
+            items=items,
+            width=shape.samples,
+            perturbed=bool((planned.speeds != 1).any()),
+            sound=self._sound(items, int(np.ceil(shape.samples * planned.speeds.max()))),
+            samples=torch.from_numpy(played(lengths, planned.speeds)),
+            speeds=torch.from_numpy(planned.speeds).float(),
+            source=torch.from_numpy(source),
+            source_lengths=torch.from_numpy(source_lengths),
+            tokens=torch.from_numpy(tokens),
+            labels=torch.from_numpy(labels),
+            target_lengths=torch.from_numpy(target_lengths + 1),
+            word_ends=torch.from_numpy(word_ends),
+        )
+        return _pin(batch) if self.pinned else batch
+
+    def _sound(self, items: np.ndarray, width: int) -> Tensor:
+        """[B, width] int16, zero past each item's end."""
+        lengths = self.data.samples[items]
+        if self.all_sound is None:
+            sound = np.zeros((len(items), width), np.int16)
+            for row, number in enumerate(items):
+                sound[row, : lengths[row]] = self.data.sound(number)
+            return torch.from_numpy(sound)
+        device = self.all_sound.device
+        starts = torch.from_numpy(self.starts[items]).to(device)
+        ends = starts + torch.from_numpy(lengths).to(device)
+        places = starts.unsqueeze(1) + torch.arange(width, device=device)
+        inside = places < ends.unsqueeze(1)
+        return self.all_sound[torch.where(inside, places, 0)] * inside
+
+
+def _padded(rows: Ragged, items: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows as [B, width] int64 filled with PAD, and their lengths."""
+    padded = np.full((len(items), width), PAD, np.int64)
+    lengths = rows.lengths[items]
+    for place, number in enumerate(items):
+        padded[place, : lengths[place]] = rows[number]
+    return padded, lengths.astype(np.int64)
+
+
+def _pin(batch: Batch) -> Batch:
+    """Pinned memory lets the copy to the GPU overlap with its work."""
+    pinned = {
+        field.name: value.pin_memory()
+        for field in fields(batch)
+        if isinstance(value := getattr(batch, field.name), Tensor) and value.device.type == "cpu"
+    }
+    return replace(batch, **pinned)

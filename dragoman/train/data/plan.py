@@ -1,0 +1,136 @@
+"""Which items form which batch: a pure function of the seed and the epoch's number.
+
+Items are put into buckets by duration. A bucket has ONE shape (items, samples, units), so a GPU
+sees few shapes and plans its kernels once; an item with unusually long texts goes to the first
+bucket that has room for them. Every batch is full: a bucket's last one is filled up with items
+from its beginning. Since nothing is remembered between epochs, training can stop and go on at any
+batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dragoman.train.data.corpus import TrainingSet
+from dragoman.train.data.pack import RATE
+from dragoman.train.recipe import Batch
+
+_ROOM_FOR_TEXTS = 0.99  # the share of a bucket's items whose texts must fit its shape
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a batch is padded to."""
+
+    items: int
+    samples: int
+    source: int
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A batch's place in the endless stream: where to go on after it has been used."""
+
+    epoch: int
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One batch to be: item numbers and the speed at which each is played."""
+
+    place: Place
+    items: np.ndarray
+    speeds: np.ndarray
+    shape: Shape
+
+
+class Plan:
+    """Batches without end, in an order that the seed and the epoch decide."""
+
+    def __init__(
+        self, data: TrainingSet, batch: Batch, seed: int, speeds: tuple[float, ...] = (1.0,)
+    ):
+        self.seed, self.speeds = seed, np.array(speeds)
+        self.samples = data.samples
+        self.texts = np.stack([data.source.lengths, data.target.lengths + 1])  # EOS
+        self.shapes = _shapes(self.samples / min(speeds), self.texts, batch)
+
+    def epoch(self, number: int) -> list[Planned]:
+        """The batches of one epoch, in order."""
+        random = np.random.default_rng([self.seed, number])
+        speeds = self.speeds[random.integers(len(self.speeds), size=len(self.samples))]
+        buckets = _buckets(played(self.samples, speeds), self.texts, self.shapes)
+        groups = []
+        for bucket, shape in enumerate(self.shapes):
+            members = random.permutation(np.flatnonzero(buckets == bucket))
+            if len(members):
+                full = -(-len(members) // shape.items) * shape.items
+                rows = np.resize(members, full).reshape(-1, shape.items)
+                groups += [(row, shape) for row in rows]
+        order = random.permutation(len(groups))
+        return [
+            Planned(Place(number, index), groups[n][0], speeds[groups[n][0]], groups[n][1])
+            for index, n in enumerate(order)
+        ]
+
+    def stream(self, start: Place = Place(0, 0)) -> Iterator[Planned]:
+        """All batches from `start` on, epoch after epoch."""
+        epoch, index = start.epoch, start.index
+        while True:
+            yield from self.epoch(epoch)[index:]
+            epoch, index = epoch + 1, 0
+
+    def once(self) -> Iterator[Planned]:
+        """Every item exactly once, at its own speed, for validation: batches may be short."""
+        buckets = _buckets(self.samples, self.texts, self.shapes)
+        for bucket, shape in enumerate(self.shapes):
+            members = np.flatnonzero(buckets == bucket)
+            for start in range(0, len(members), shape.items):
+                items = members[start : start + shape.items]
+                exact = Shape(len(items), shape.samples, shape.source, shape.target)
+                yield Planned(Place(0, 0), items, np.ones(len(items)), exact)
+
+
+def played(samples: np.ndarray, speeds: np.ndarray) -> np.ndarray:
+    """Samples that remain when sound is played at a speed."""
+    return np.floor(samples / speeds).astype(np.int64)
+
+
+def _shapes(samples: np.ndarray, texts: np.ndarray, batch: Batch) -> list[Shape]:
+    """Shapes of buckets that each hold about the same amount of speech."""
+    order = np.argsort(samples, kind="stable")
+    speech = np.cumsum(samples[order])
+    cuts = np.searchsorted(speech, speech[-1] * np.arange(1, batch.buckets) / batch.buckets)
+    shapes: list[Shape] = []
+    for members in np.split(order, cuts):
+        if len(members) == 0:
+            continue
+        longest = _up(float(samples[members].max()), RATE // 25)
+        room = np.quantile(texts[:, members], _ROOM_FOR_TEXTS, axis=1)
+        source, target = (_up(float(value), 8) for value in room)
+        if shapes:  # a longer bucket has room for whatever a shorter one has
+            source, target = max(source, shapes[-1].source), max(target, shapes[-1].target)
+        items = max(1, int(batch.seconds * RATE / longest))
+        shapes.append(Shape(items - items % 8 if items > 8 else items, longest, source, target))
+    last = shapes[-1]
+    most = [_up(float(value), 8) for value in texts.max(axis=1)]
+    shapes[-1] = Shape(last.items, last.samples, *most)
+    return [shape for n, shape in enumerate(shapes) if shape not in shapes[:n]]
+
+
+def _buckets(samples: np.ndarray, texts: np.ndarray, shapes: list[Shape]) -> np.ndarray:
+    """The first bucket with room for each item."""
+    found = np.full(len(samples), -1)
+    for number, shape in enumerate(shapes):
+        fits = (samples <= shape.samples) & (texts[0] <= shape.source) & (texts[1] <= shape.target)
+        found[(found < 0) & fits] = number
+    return found
+
+
+def _up(value: float, step: int) -> int:
+    return int(-(-value // step) * step)

@@ -1,0 +1,102 @@
+"""SentencePiece vocabularies, trained from the corpus and saved with the run."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from dragoman.errors import DragomanError
+from dragoman.train.files import whole_file
+from dragoman.train.recipe import Units
+
+PAD, BOS, EOS, UNK = 0, 1, 2, 3  # as every net expects them
+_SENTENCES = 1_000_000  # a random sample of this many is plenty to learn units from
+_NOT_SPOKEN = re.compile(r"[^\w\s'’-]|(?<!\w)['’-]|['’-](?!\w)")
+MOST_UNKNOWN = 0.05
+
+
+class Pieces:
+    """A trained vocabulary: text to unit ids and back."""
+
+    def __init__(self, path: Path, units: Units):
+        import sentencepiece
+
+        self.units = units
+        try:
+            self.model = sentencepiece.SentencePieceProcessor(model_file=str(path))
+        except (OSError, RuntimeError) as error:
+            raise DragomanError(f"{path} is not a SentencePiece model.") from error
+        ids = (self.model.pad_id(), self.model.bos_id(), self.model.eos_id(), self.model.unk_id())
+        if ids != (PAD, BOS, EOS, UNK):
+            raise DragomanError(
+                f"The vocabulary {path} has its special units at {ids}, not at (0, 1, 2, 3) for "
+                "pad, bos, eos, unk; train it with this recipe's `vocabulary` instead."
+            )
+
+    def __len__(self) -> int:
+        return int(self.model.get_piece_size())
+
+    def encode(self, texts: list[str]) -> list[list[int]]:
+        """Ids without BOS and EOS."""
+        return self.model.encode([self.prepared(text) for text in texts], out_type=int)
+
+    def decode(self, ids: list[int]) -> str:
+        kept = [i for i in ids if i > UNK]
+        return str(self.model.decode(kept)).strip()
+
+    def prepared(self, text: str) -> str:
+        """The text as the units were learned from it."""
+        return plain(text) if self.units.plain else text
+
+    def check(self, ids: list[list[int]], what: str) -> None:
+        """Refuse a vocabulary that does not know the language of the data."""
+        total = sum(len(row) for row in ids)
+        unknown = sum(row.count(UNK) for row in ids)
+        if total and unknown / total > MOST_UNKNOWN:
+            raise DragomanError(
+                f"{unknown / total:.0%} of the {what} units are unknown to the vocabulary: "
+                "it was trained on another language or script. Give the right one."
+            )
+
+
+def plain(text: str) -> str:
+    """Lower case, no punctuation but inside words: `Don’t stop, OK?` -> `don’t stop ok`."""
+    return " ".join(_NOT_SPOKEN.sub(" ", text.lower()).split())
+
+
+def train_pieces(texts: Iterable[str], units: Units, path: Path) -> None:
+    """Learn a vocabulary and write its model to `path`."""
+    import sentencepiece
+
+    prepared = [plain(text) for text in texts] if units.plain else list(texts)
+    if not any(prepared):
+        raise DragomanError("There is no text to learn a vocabulary from.")
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(prepared),
+            model_writer=model,
+            model_type=units.kind,
+            vocab_size=units.size,
+            hard_vocab_limit=False,  # a small corpus gives a smaller vocabulary
+            treat_whitespace_as_suffix=units.suffix,
+            character_coverage=1.0 if units.kind != "char" else 0.9999,
+            input_sentence_size=_SENTENCES,
+            max_sentence_length=20_000,
+            shuffle_input_sentence=len(prepared) > _SENTENCES,
+            pad_id=PAD,
+            bos_id=BOS,
+            eos_id=EOS,
+            unk_id=UNK,
+            num_threads=1,  # more threads change the result
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        raise DragomanError(
+            f"No {units.kind} vocabulary of {units.size} units can be learned from this text: "
+            f"{error}. Ask for fewer units."
+        ) from error
+    with whole_file(path, "wb") as stream:
+        stream.write(model.getvalue())

@@ -1,0 +1,162 @@
+"""A recipe: everything that a training run is a function of, as typed settings.
+
+    net: conformer
+    task: offline
+    data: {train: [packs/train], dev: [packs/dev], source: en, target: de}
+    ...
+
+Read from YAML (`base:` names a recipe to start from), changed by `key=value` on the command line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from dragoman.errors import DragomanError
+from dragoman.train.settings import convert, merge
+
+
+@dataclass(frozen=True)
+class Data:
+    """Where the speech and text come from. Each path is a pack, or a corpus to be packed."""
+
+    train: tuple[str, ...]
+    dev: tuple[str, ...] = ()
+    source: str = "en"
+    target: str = "de"
+    dev_items: int = 500  # held out of the training data where there is no dev set
+    min_seconds: float = 0.3
+    max_seconds: float = 30.0
+    max_units: int = 400  # longer targets are skipped and counted
+    fault_limit: float = 0.02  # a larger share of faulty items stops the run
+    packs: str = "packs"  # where corpora are packed
+    resident: Literal["disk", "host", "device"] = "disk"  # where the sound waits
+
+
+@dataclass(frozen=True)
+class Units:
+    """A vocabulary. With `suffix` a word's last unit carries its end: no look at the next word."""
+
+    kind: Literal["unigram", "bpe", "char"] = "unigram"
+    size: int = 8000
+    suffix: bool = True
+    plain: bool = False  # lower case without punctuation, as speech is
+    model: str = ""  # a trained SentencePiece model to use as it is
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    source: Units = Units("bpe", 5000)
+    target: Units = Units("unigram", 8000)
+
+
+@dataclass(frozen=True)
+class Augment:
+    """What is done to the sound while training; shares are of utterances."""
+
+    spec: Literal["none", "LB", "LD"] = "LD"
+    speeds: tuple[float, ...] = (1.0,)
+    effects: float = 0.0  # tempo, echo, tilt, gain as SoX would
+    rooms: float = 0.0
+    noise: float = 0.0
+
+
+@dataclass(frozen=True)
+class Batch:
+    seconds: float = 400.0  # of speech, padding included, per process and micro-batch
+    accumulate: int = 1  # micro-batches per update and process
+    buckets: int = 12  # shapes that batches are padded to
+
+
+@dataclass(frozen=True)
+class Optimiser:
+    kind: Literal["adam", "adamw"] = "adam"
+    rate: float = 2e-3  # the peak
+    schedule: Literal["inverse_sqrt", "cosine", "constant"] = "inverse_sqrt"
+    warmup: int = 25_000
+    betas: tuple[float, float] = (0.9, 0.98)
+    eps: float = 1e-8
+    weight_decay: float = 0.0
+    clip: float = 10.0
+
+
+@dataclass(frozen=True)
+class Steps:
+    """When things happen, counted in updates."""
+
+    total: int = 100_000
+    validate: int = 1000
+    save: int = 1000  # resume points
+    patience: int = 10  # validations without a better one before stopping; 0: never
+    average: int = 7  # checkpoints around the best that make the final weights
+    log: int = 50
+
+
+@dataclass(frozen=True)
+class Machine:
+    precision: Literal["32-true", "bf16-mixed", "bf16-true", "16-mixed"] = "32-true"
+    accelerator: str = "auto"
+    devices: int | str = 1
+    nodes: int = 1
+    strategy: str = "auto"  # any of Lightning's: ddp, ddp_find_unused_parameters_true, fsdp
+    compile: str = ""  # a torch.compile mode (default, max-autotune-no-cudagraphs, ...) or off
+    threads: int = 4  # that prepare batches
+    carbon: bool = True  # account energy with codecarbon where it is installed
+
+
+@dataclass(frozen=True)
+class Recipe:
+    net: str
+    data: Data
+    task: str = "offline"
+    net_settings: dict[str, Any] = field(default_factory=dict)
+    task_settings: dict[str, Any] = field(default_factory=dict)
+    vocabulary: Vocabulary = Vocabulary()
+    augment: Augment = Augment()
+    batch: Batch = Batch()
+    optimiser: Optimiser = Optimiser()
+    steps: Steps = Steps()
+    machine: Machine = Machine()
+    init: str = ""  # a run or checkpoint whose matching weights to start from
+    init_parts: tuple[str, ...] = ()  # only these parts of it, e.g. the encoder; () is all
+    seed: int = 1
+
+
+def read_recipe(path: Path, changes: tuple[str, ...] = ()) -> Recipe:
+    """A recipe file with `key.key=value` changes, checked down to every key and value."""
+    data = read_yaml(path)
+    for change in changes:
+        data = merge(data, parse_change(change))
+    return convert(Recipe, data)
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """A recipe file as plain data, with its `base` merged underneath."""
+    if not path.is_file():
+        raise DragomanError(f"There is no recipe {path}.")
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise DragomanError(f"{path} is not valid YAML: {error}.") from error
+    if not isinstance(data, dict):
+        raise DragomanError(f"{path} is not a recipe: it must hold settings (key: value).")
+    base = data.pop("base", None)
+    return merge(read_yaml(path.parent / base), data) if base else data
+
+
+def parse_change(text: str) -> dict[str, Any]:
+    """`steps.total=500` as {"steps": {"total": 500}}."""
+    keys, equals, value = text.partition("=")
+    if not equals or not keys:
+        raise DragomanError(f"'{text}' is not a change; write key=value, e.g. steps.total=500.")
+    try:
+        tree: Any = yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        raise DragomanError(f"The value in '{text}' is not valid YAML: {error}.") from error
+    for key in reversed(keys.split(".")):
+        tree = {key: tree}
+    return tree

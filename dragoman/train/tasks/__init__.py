@@ -1,0 +1,1 @@
+"""What a net is trained to do: one small file per task."""
