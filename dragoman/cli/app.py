@@ -26,6 +26,7 @@ class Entry:
 # Commands in the order in which `--help` shows them.
 COMMANDS: dict[str, Entry] = {
     "voice": Entry("Train", "dragoman.cli.voice", "Speak parallel text, to train on."),
+    "train": Entry("Train", "dragoman.cli.train", "Train a model as a recipe says."),
     "score": Entry("Measure", "dragoman.cli.score", "Score a log: latency and quality."),
     "models": Entry("Set up", "dragoman.cli.models", "Fetch, check and remove model weights."),
 }

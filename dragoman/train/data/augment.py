@@ -22,7 +22,9 @@ def play_at(sound: Tensor, speeds: Tensor, width: int) -> Tensor:
     the filter also removes what would fold back. Speed 1 gives the sound itself.
     """
     batch, samples = sound.shape
-    places = torch.arange(width, device=sound.device, dtype=torch.float64) * speeds.double()[:, None]
+    places = (
+        torch.arange(width, device=sound.device, dtype=torch.float64) * speeds.double()[:, None]
+    )
     whole = places.floor()
     part = (places - whole).to(sound.dtype)
     whole = whole.long()
@@ -73,9 +75,7 @@ def shift_pitch(sound: Tensor, factor: float) -> Tensor:
     size, hop = 512, 128
     window = torch.hann_window(size, device=sound.device, dtype=sound.dtype)
     spectrum = torch.stft(sound, size, hop, window=window, return_complex=True)
-    stretched = torch.istft(
-        _vocoder(spectrum, 1 / factor, hop, size), size, hop, window=window
-    )
+    stretched = torch.istft(_vocoder(spectrum, 1 / factor, hop, size), size, hop, window=window)
     speeds = torch.full((len(sound),), factor, device=sound.device)
     return play_at(stretched, speeds, sound.shape[1])
 

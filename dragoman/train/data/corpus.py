@@ -69,7 +69,7 @@ class TrainingSet:
         return [self.item(number).text.get(language, "") for number in range(len(self))]
 
     def with_units(self, source: Pieces, target: Pieces, faults: Faults) -> TrainingSet:
-        """The set with its texts encoded; too long or empty texts are faults and left out."""
+        """The set with its texts encoded; empty or too long ones are left out and counted."""
         targets = target.encode(self.texts(self.data.target))
         sources = source.encode(self.texts(self.data.source))
         target.check(targets, f"'{self.data.target}'")
@@ -79,12 +79,17 @@ class TrainingSet:
             for number, (ours, theirs) in enumerate(zip(sources, targets, strict=True))
             if (fault := self._unit_fault(number, ours, theirs))
         }
-        faults.add(found.values())
+        for fault in found.values():
+            faults.leave_out(fault)
         kept = [number for number in range(len(self)) if number not in found]
-        fit = TrainingSet(self.packs, [self.parts[number] for number in kept], self.data)
+        fit = self.subset(kept)
         fit.source = Ragged.of([sources[number] for number in kept])
         fit.target = Ragged.of([targets[number] for number in kept])
         return fit
+
+    def subset(self, numbers: list[int]) -> TrainingSet:
+        """Some of the items, without unit ids."""
+        return TrainingSet(self.packs, [self.parts[number] for number in numbers], self.data)
 
     def _unit_fault(self, number: int, source: list[int], target: list[int]) -> Fault | None:
         part, item = self.parts[number], self.item(number)
@@ -121,7 +126,7 @@ def open_set(folders: list[Path], data: Data, faults: Faults) -> TrainingSet:
                 parts.append(Part(number, place))
             else:
                 where = f"{pack.folder.name} item {item.id}"
-                faults.add([Fault("odd length", where, f"{seconds:.1f} s of sound")])
+                faults.leave_out(Fault("odd length", where, f"{seconds:.1f} s of sound"))
     if not parts:
         raise DragomanError(f"There is nothing to train on in {', '.join(map(str, folders))}.")
     return TrainingSet(packs, parts, data)
@@ -136,10 +141,7 @@ def hold_out(whole: TrainingSet, items: int, seed: int) -> tuple[TrainingSet, Tr
         )
     order = np.random.default_rng(seed).permutation(len(whole))
     held, kept = sorted(order[:items]), sorted(order[items:])
-    return (
-        TrainingSet(whole.packs, [whole.parts[n] for n in kept], whole.data),
-        TrainingSet(whole.packs, [whole.parts[n] for n in held], whole.data),
-    )
+    return whole.subset(kept), whole.subset(held)
 
 
 def _check_languages(pack: Pack, data: Data) -> None:

@@ -41,6 +41,7 @@ class Faults:
         self.limit = limit
         self.items = 0
         self.found: list[Fault] = []
+        self.left: list[Fault] = []
 
     def seen(self, items: int = 1) -> None:
         """Count items that were looked at, good or bad."""
@@ -57,6 +58,10 @@ class Faults:
                 "Mend the data, or raise the limit if you can do without them."
             )
 
+    def leave_out(self, fault: Fault) -> None:
+        """Count an item that is sound but unwanted, such as one too long: no limit applies."""
+        self.left.append(fault)
+
     def check_small(self) -> None:
         """At the end: the grace does not excuse a corpus of which most is faulty."""
         if self.items and len(self.found) * 2 > self.items:
@@ -67,7 +72,7 @@ class Faults:
 
     def summary(self) -> str:
         """`3 corrupt recording, 1 empty text`, or `none`."""
-        counts = Counter(fault.kind for fault in self.found)
+        counts = Counter(fault.kind for fault in [*self.found, *self.left])
         return ", ".join(f"{n} {kind}" for kind, n in counts.most_common()) or "none"
 
 

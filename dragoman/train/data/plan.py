@@ -78,7 +78,7 @@ class Plan:
             for index, n in enumerate(order)
         ]
 
-    def stream(self, start: Place = Place(0, 0)) -> Iterator[Planned]:
+    def stream(self, start: Place) -> Iterator[Planned]:
         """All batches from `start` on, epoch after epoch."""
         epoch, index = start.epoch, start.index
         while True:

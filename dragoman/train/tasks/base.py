@@ -9,14 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import torch
-import torch.nn.functional as F
 from lightning import LightningModule
 from torch import Tensor
 
 from dragoman.train.data.front import FrontEnd
 from dragoman.train.data.loader import Batch
-from dragoman.train.data.vocabulary import PAD
-from dragoman.train.nets.base import Net
+from dragoman.train.losses.tokens import cross_entropy
+from dragoman.train.nets.base import PAD, Net
 
 
 @dataclass
@@ -52,34 +51,12 @@ class Task(LightningModule):
         """Called before every update: schedules of loss weights live here."""
 
 
-def smoothed_cross_entropy(
-    logits: Tensor, labels: Tensor, smoothing: float
-) -> tuple[Tensor, dict[str, tuple[Tensor, Tensor]]]:
-    """Sum over the units that are no padding; with accuracy and plain likelihood to show."""
-    flat, wanted = logits.float().flatten(0, -2), labels.flatten()
-    loss = F.cross_entropy(
-        flat, wanted, ignore_index=PAD, reduction="sum", label_smoothing=smoothing
-    )
+def token_terms(logits: Tensor, labels: Tensor, smoothing: float) -> Terms:
+    """Cross entropy as the term `ce`; accuracy and plain likelihood are shown."""
+    loss = cross_entropy(logits, labels, smoothing)
     with torch.no_grad():
-        real = wanted != PAD
+        real = labels != PAD
         units = real.sum()
-        right = ((flat.argmax(-1) == wanted) & real).sum()
-        plain = F.cross_entropy(flat, wanted, ignore_index=PAD, reduction="sum")
-    return loss, {"accuracy": (right, units), "nll": (plain, units)}
-
-
-def ctc_loss(logits: Tensor, lengths: Tensor, labels: Tensor, label_lengths: Tensor) -> Tensor:
-    """Sum over the batch; logits [B, T, units + 1] with the blank last.
-
-    An item with more labels than states has no alignment and gives no loss.
-    """
-    scores = logits.float().log_softmax(-1).transpose(0, 1)
-    return F.ctc_loss(
-        scores,
-        labels,
-        lengths,
-        label_lengths,
-        blank=logits.shape[-1] - 1,
-        reduction="sum",
-        zero_infinity=True,
-    )
+        right = ((logits.argmax(-1) == labels) & real).sum()
+        plain = cross_entropy(logits, labels) if smoothing else loss.detach()
+    return Terms({"ce": loss}, {"accuracy": (right, units), "nll": (plain, units)})

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dragoman.train.data.front import FrontEnd
 from dragoman.train.data.loader import Batch
-from dragoman.train.tasks.base import Task, Terms, ctc_loss, smoothed_cross_entropy
+from dragoman.train.losses.tokens import ctc
+from dragoman.train.nets.base import Net
+from dragoman.train.tasks.base import Task, Terms, token_terms
 
 
 @dataclass(frozen=True)
@@ -19,17 +22,20 @@ class OfflineSettings:
 
 
 class Offline(Task):
-    def __init__(self, net, front, settings: OfflineSettings):
+    def __init__(self, net: Net, front: FrontEnd, settings: OfflineSettings):
         super().__init__(net, front)
         self.settings = settings
 
     def forward(self, batch: Batch) -> Terms:
         encoded = self.net.encode(*self.features(batch))
         logits = self.net.decode(batch.tokens, encoded)
-        loss, shown = smoothed_cross_entropy(logits, batch.labels, self.settings.label_smoothing)
-        losses = {"ce": loss}
+        terms = token_terms(logits, batch.labels, self.settings.label_smoothing)
         if encoded.ctc_logits is not None and self.settings.ctc:
-            losses["ctc"] = self.settings.ctc * ctc_loss(
-                encoded.ctc_logits, encoded.ctc_lengths, batch.source, batch.source_lengths
+            terms.losses["ctc"] = self.settings.ctc * ctc(
+                encoded.ctc_logits,
+                encoded.ctc_lengths,
+                batch.source,
+                batch.source_lengths,
+                self.net.blank,
             )
-        return Terms(losses, shown)
+        return terms

@@ -1,0 +1,79 @@
+"""`dragoman train`: run a recipe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dragoman.cli.app import GroupedCommand, GroupedOption
+
+
+@click.command(cls=GroupedCommand)
+@click.argument("recipe", type=click.Path(path_type=Path))
+@click.argument("changes", nargs=-1, metavar="[KEY=VALUE]...")
+@click.option("--run", cls=GroupedOption, group="Output", type=click.Path(path_type=Path),
+              help="The run's folder  [default: runs/RECIPE]")  # fmt: skip
+def command(recipe: Path, changes: tuple[str, ...], run: Path | None) -> None:
+    """Train as RECIPE (a YAML file) says, with single settings changed by KEY=VALUE.
+
+    The run folder holds settings, versions, metrics and checkpoints. The same command goes on
+    with a run that was interrupted, exactly where it was.
+
+        dragoman train recipes/conformer-ctc.en-de.yaml data.train=[voiced] steps.total=2000
+    """
+    from dragoman.train.recipe import read_recipe
+
+    settings = read_recipe(recipe, changes)
+    from dragoman.train.train import train
+
+    folder = run or Path("runs") / recipe.stem
+    with Show() as show:
+        train(settings, folder, show)
+    click.echo(f"{folder}/final.pt")
+
+
+class Show:
+    """Progress on stderr: a bar, and a line per validation."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+        from rich.progress import TimeRemainingColumn as Remaining
+
+        text = TextColumn("{task.fields[now]}")
+        columns = (TextColumn("training"), BarColumn(), MofNCompleteColumn(), Remaining(), text)
+        self.progress = Progress(*columns, console=Console(stderr=True))
+        self.task = self.progress.add_task("training", total=None, now="preparing data")
+
+    def __enter__(self) -> Show:
+        self.progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.progress.stop()
+
+    def __call__(self, line: dict[str, Any]) -> None:
+        say = self.progress.console.print
+        match line["kind"]:
+            case "note":
+                say(line["text"])
+            case "begin":
+                train = line["train"]
+                say(f"{train['items']} utterances, {train['hours']} h; faults: {line['faults']}")
+                self.progress.update(self.task, total=line["total"], now="")
+            case "train":
+                now = f"loss {line['loss']:.3f}  {line['hours_per_second'] * 3600:.0f}x real time"
+                self.progress.update(self.task, completed=line["step"], now=now)
+            case "dev":
+                best = " (best)" if line["best_step"] == line["step"] else ""
+                say(f"step {line['step']}  dev loss {line['loss']:.4f}{best}  " + _shown(line))
+            case "end":
+                say(f"best dev loss {line['best']:.4f} at step {line['step']}")
+
+
+def _shown(line: dict[str, Any]) -> str:
+    hidden = {"step", "kind", "epoch", "loss", "best", "best_step"}
+    pairs = ((key, value) for key, value in line.items() if key not in hidden)
+    return "  ".join(f"{key.removeprefix('loss/')} {value:.3f}" for key, value in pairs)

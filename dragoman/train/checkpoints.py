@@ -1,0 +1,120 @@
+"""Checkpoints: where to go on, the weights around the best validation, and their average."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.fabric import Fabric
+
+from dragoman.errors import DragomanError
+from dragoman.train.files import sentences_for
+
+KEPT_RESUMES = 2  # the one before is there should the last one be damaged
+
+
+def save(fabric: Fabric, path: Path, state: dict[str, Any]) -> None:
+    """Write a checkpoint from all processes; its name appears once it is complete."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    with sentences_for(path):
+        fabric.save(temporary, state)
+        fabric.barrier()
+        if fabric.is_global_zero:
+            with open(temporary, "rb") as stream:
+                os.fsync(stream.fileno())
+            os.replace(temporary, path)
+        fabric.barrier()
+
+
+def numbered(folder: Path, kind: str) -> list[tuple[int, Path]]:
+    """`kind-STEP.pt` files by step."""
+    paths = folder.glob(f"{kind}-*.pt")
+    return sorted((int(path.stem.removeprefix(f"{kind}-")), path) for path in paths)
+
+
+def path_for(folder: Path, kind: str, step: int) -> Path:
+    return folder / f"{kind}-{step:08d}.pt"
+
+
+def prune_resumes(folder: Path) -> None:
+    for _, path in numbered(folder, "resume")[:-KEPT_RESUMES]:
+        path.unlink(missing_ok=True)
+
+
+def around(steps: list[int], best: int, count: int) -> list[int]:
+    """Up to `count` steps centred on the best one, moved inwards at the ends."""
+    place = steps.index(best)
+    first = max(0, min(place - count // 2, len(steps) - count))
+    return steps[first : first + count]
+
+
+def prune_weights(folder: Path, best: int, count: int) -> None:
+    """Keep the weights that may still be averaged: around the best, and the latest."""
+    found = numbered(folder, "weights")
+    steps = [step for step, _ in found]
+    place = steps.index(best)
+    needed = {*steps[max(0, place - count) : place + count], *steps[-count:]}
+    for step, path in found:
+        if step not in needed:
+            path.unlink(missing_ok=True)
+
+
+def load_weights(path: Path) -> dict[str, torch.Tensor]:
+    """The net's weights from a checkpoint of any kind, or from a run folder's final one."""
+    if path.is_dir():
+        path = path / "final.pt"
+    if not path.exists():
+        raise DragomanError(f"There are no weights at {path}.")
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        raise DragomanError(f"{path} is not a checkpoint, or a damaged one: {error}.") from error
+    weights = state.get("task", state.get("net"))
+    if weights is None:
+        raise DragomanError(f"{path} holds no net.")
+    return {key.removeprefix("net."): value for key, value in weights.items()}
+
+
+def average(paths: list[Path]) -> dict[str, torch.Tensor]:
+    """The mean of several checkpoints' weights; counters are taken from the last."""
+    total: dict[str, torch.Tensor] = {}
+    for path in paths:
+        for key, value in load_weights(path).items():
+            if value.is_floating_point():
+                before = total.get(key)
+                total[key] = value.double() if before is None else before + value.double()
+            else:
+                total[key] = value
+    last = load_weights(paths[-1])
+    return {
+        key: (value / len(paths)).to(last[key].dtype) if value.is_floating_point() else value
+        for key, value in total.items()
+    }
+
+
+def start_from(net: torch.nn.Module, path: Path, parts: tuple[str, ...]) -> list[str]:
+    """Load the weights of another run into a net: all of them, or those of some parts.
+
+    Returns the names that were loaded. Weights that do not fit are a sentence.
+    """
+    given, ours = load_weights(path), net.state_dict()
+    chosen = {
+        key: value
+        for key, value in given.items()
+        if not parts or any(key == part or key.startswith(part + ".") for part in parts)
+    }
+    if not chosen:
+        has = ", ".join(sorted({key.partition(".")[0] for key in given}))
+        raise DragomanError(f"{path} has no part named {' or '.join(parts)}; it has {has}.")
+    for key, value in chosen.items():
+        if key not in ours or ours[key].shape != value.shape:
+            mine = tuple(ours[key].shape) if key in ours else "nothing"
+            raise DragomanError(
+                f"The weights of {path} do not fit: '{key}' is {tuple(value.shape)} there and "
+                f"{mine} here. Use the same net settings and vocabulary, or name with init_parts "
+                "only the parts that are alike."
+            )
+    net.load_state_dict(chosen, strict=not parts)
+    return sorted(chosen)

@@ -1,0 +1,274 @@
+"""The training loop, in one sitting.
+
+Lightning's Fabric places it on one device or many machines; nothing else hides. Chance is a
+function of the seed and the micro-batch's number, data order a function of the seed and the epoch:
+a run that was killed goes on exactly as if it had not been.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.fabric import Fabric
+
+from dragoman.errors import DragomanError
+from dragoman.train import checkpoints
+from dragoman.train.data.corpus import TrainingSet
+from dragoman.train.data.loader import Batch, Loader
+from dragoman.train.data.pack import RATE
+from dragoman.train.data.plan import Place, Plan, Planned
+from dragoman.train.recipe import Recipe
+from dragoman.train.run import RunFolder
+from dragoman.train.schedule import rate_at
+from dragoman.train.tasks.base import Task, Terms
+
+Watch = Callable[[dict[str, Any]], None]
+
+
+@dataclass
+class State:
+    """Where training stands: with the weights and the optimiser, all there is to resume."""
+
+    step: int = 0
+    micro_batch: int = 0
+    epoch: int = 0
+    index: int = 0  # of the next batch in the epoch
+    best: float = float("inf")
+    best_step: int = 0
+    stale: int = 0  # validations since the best
+
+
+class Training:
+    """One run: updates, validations, checkpoints, until it is done."""
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        recipe: Recipe,
+        run: RunFolder,
+        task: Task,
+        train: TrainingSet,
+        dev: TrainingSet,
+        watch: Watch = lambda line: None,
+    ):
+        self.fabric, self.recipe, self.run, self.watch = fabric, recipe, run, watch
+        self.plain_task = task
+        self.task, self.optimiser = fabric.setup(task, make_optimiser(task, recipe))
+        self.state = State()
+        self.train_set, self.dev_set = train, dev
+        threads, resident = recipe.machine.threads, recipe.data.resident
+        self.loader = Loader(train, threads, resident, fabric.device)
+        self.dev_loader = Loader(dev, threads, "disk", fabric.device)
+        self.seen: dict[str, Any] = defaultdict(float)
+
+    def fit(self) -> None:
+        """Train to the end; resumes from the last checkpoint in the run folder, if any."""
+        self.resume()
+        steps, state = self.recipe.steps, self.state
+        self.task.train()
+        begun, batches = time.perf_counter(), self.batches()
+        while state.step < steps.total and not self.stopped_early():
+            state.step += 1
+            self.update(batches)
+            if state.step % steps.log == 0:
+                self.log(time.perf_counter() - begun)
+                begun = time.perf_counter()
+            if state.step % steps.validate == 0 or state.step == steps.total:
+                self.validate()
+            if state.step % steps.save == 0 or state.step == steps.total or self.stopped_early():
+                self.save()
+        batches.close()
+
+    def update(self, batches: Iterator[tuple[Batch, int]]) -> None:
+        """One step of the optimiser, over the micro-batches of all processes."""
+        recipe, fabric, state = self.recipe, self.fabric, self.state
+        rate = rate_at(state.step, recipe.steps.total, recipe.optimiser)
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        self.plain_task.at_step(state.step)
+        for turn in range(recipe.batch.accumulate):
+            batch, units = next(batches)
+            torch.manual_seed(recipe.seed * 1_000_003 + batch.number)
+            last = turn == recipe.batch.accumulate - 1
+            with fabric.no_backward_sync(self.task, enabled=not last):
+                terms = self.task(batch.to(fabric.device))
+                # Processes average their gradients: times their number gives the sum.
+                fabric.backward(terms.total * (fabric.world_size / units))
+            self.count(terms, batch, units)
+        norm = fabric.clip_gradients(
+            self.task, self.optimiser, max_norm=recipe.optimiser.clip, error_if_nonfinite=False
+        )
+        self.optimiser.step()
+        self.optimiser.zero_grad(set_to_none=True)
+        self.seen["norm"] = norm
+        self.seen["rate"] = rate
+
+    def batches(self) -> Iterator[tuple[Batch, int]]:
+        """This process's micro-batches from where training stands, each with its update's units.
+
+        An update takes `world_size * accumulate` batches of the plan in turn, so the number of
+        processes changes who computes what, not what is computed.
+        """
+        state, recipe, fabric = self.state, self.recipe, self.fabric
+        plan = Plan(self.train_set, recipe.batch, recipe.seed, recipe.augment.speeds)
+        group = fabric.world_size * recipe.batch.accumulate
+        units: dict[int, tuple[int, Place]] = {}
+
+        def mine(stream: Iterator[Planned], number: int) -> Iterator[tuple[int, Planned]]:
+            while planned := list(islice(stream, group)):
+                total = sum(self.units_of(one) for one in planned)
+                for place in range(fabric.global_rank, group, fabric.world_size):
+                    units[number + place] = (total, planned[-1].place)
+                    yield number + place, planned[place]
+                number += group
+
+        stream = plan.stream(Place(state.epoch, state.index))
+        for batch in self.loader.batches(mine(stream, state.micro_batch)):
+            total, last = units.pop(batch.number)
+            state.micro_batch = (batch.number // group + 1) * group
+            state.epoch, state.index = last.epoch, last.index + 1
+            yield batch, total
+
+    def units_of(self, planned: Planned) -> int:
+        return int((self.train_set.target.lengths[planned.items] + 1).sum())
+
+    def count(self, terms: Terms, batch: Batch, units: int) -> None:
+        """Add to the sums that the next log line shows, without waiting for the device."""
+        seen = self.seen
+        for name, term in terms.losses.items():
+            seen[f"loss/{name}"] += term.detach() / units
+        for name, (top, bottom) in terms.shown.items():
+            seen[f"top/{name}"] += top.detach()
+            seen[f"bottom/{name}"] += bottom
+        seen["seconds"] += float(batch.samples.sum()) / RATE
+        seen["updates"] += 1 / self.recipe.batch.accumulate
+
+    def log(self, elapsed: float) -> None:
+        """One line of means since the last one."""
+        fabric, seen = self.fabric, self.seen
+        line: dict[str, Any] = {"step": self.state.step, "kind": "train"}
+        line["epoch"] = self.state.epoch
+        for name in [key for key in seen if key.startswith("loss/")]:
+            total = fabric.all_reduce(torch.as_tensor(seen[name], device=fabric.device), "sum")
+            line[name] = float(total) / float(seen["updates"])
+        line["loss"] = sum(value for key, value in line.items() if key.startswith("loss/"))
+        for name in [key[4:] for key in seen if key.startswith("top/")]:
+            line[name] = float(seen[f"top/{name}"]) / max(1.0, float(seen[f"bottom/{name}"]))
+        line["norm"], line["rate"] = float(seen["norm"]), seen["rate"]
+        line["updates_per_second"] = float(seen["updates"]) / elapsed
+        line["hours_per_second"] = seen["seconds"] * fabric.world_size / 3600 / elapsed
+        self.seen = defaultdict(float)
+        self.write(line)
+        if not math.isfinite(line["loss"]):
+            raise DragomanError(
+                f"The loss is {line['loss']} at step {self.state.step}: training has diverged. "
+                "Lower optimiser.rate, or lengthen optimiser.warmup."
+            )
+
+    def validate(self) -> None:
+        """Loss on the dev set; remember the best, keep the weights around it."""
+        fabric, state = self.fabric, self.state
+        self.task.eval()
+        sums: dict[str, torch.Tensor] = defaultdict(lambda: torch.zeros((), device=fabric.device))
+        plan = enumerate(Plan(self.dev_set, self.recipe.batch, self.recipe.seed).once())
+        mine = (pair for pair in plan if pair[0] % fabric.world_size == fabric.global_rank)
+        with torch.no_grad():
+            for batch in self.dev_loader.batches(mine):
+                terms = self.task(batch.to(fabric.device))
+                sums["units"] += batch.units
+                for name, term in terms.losses.items():
+                    sums[f"loss/{name}"] += term
+                for name, (top, bottom) in terms.shown.items():
+                    sums[f"top/{name}"] += top
+                    sums[f"bottom/{name}"] += bottom
+        self.task.train()
+        names = self.names_everywhere(sums)
+        total = {name: float(fabric.all_reduce(sums[name], "sum")) for name in names}
+        line: dict[str, Any] = {"step": state.step, "kind": "dev", "epoch": state.epoch}
+        for name in names:
+            if name.startswith("loss/"):
+                line[name] = total[name] / total["units"]
+            elif name.startswith("top/"):
+                line[name[4:]] = total[name] / max(1.0, total[f"bottom/{name[4:]}"])
+        line["loss"] = sum(value for key, value in line.items() if key.startswith("loss/"))
+        self.keep_best(line)
+        self.write(line)
+
+    def names_everywhere(self, sums: dict[str, Any]) -> list[str]:
+        """A process without a dev batch must still take part in the sums: all names, sorted."""
+        if self.fabric.world_size == 1:
+            return sorted(sums)
+        everyone: list[Any] = [None] * self.fabric.world_size
+        torch.distributed.all_gather_object(everyone, sorted(sums))
+        return sorted({name for names in everyone for name in names})
+
+    def keep_best(self, line: dict[str, Any]) -> None:
+        state, folder = self.state, self.run.folder
+        if line["loss"] < state.best:
+            state.best, state.best_step, state.stale = line["loss"], state.step, 0
+        else:
+            state.stale += 1
+        line["best"], line["best_step"] = state.best, state.best_step
+        path = checkpoints.path_for(folder, "weights", state.step)
+        checkpoints.save(self.fabric, path, {"task": self.task})
+        if self.fabric.is_global_zero and state.best_step:
+            checkpoints.prune_weights(folder, state.best_step, self.recipe.steps.average)
+
+    def stopped_early(self) -> bool:
+        return 0 < self.recipe.steps.patience <= self.state.stale
+
+    def save(self) -> None:
+        """A point to resume from."""
+        path = checkpoints.path_for(self.run.folder, "resume", self.state.step)
+        content = {"task": self.task, "optimiser": self.optimiser, "state": asdict(self.state)}
+        checkpoints.save(self.fabric, path, content)
+        if self.fabric.is_global_zero:
+            checkpoints.prune_resumes(self.run.folder)
+
+    def resume(self) -> None:
+        """Go back to the last checkpoint; a damaged one gives way to the one before."""
+        for _, path in reversed(checkpoints.numbered(self.run.folder, "resume")):
+            content = {"task": self.task, "optimiser": self.optimiser, "state": {}}
+            try:
+                self.fabric.load(path, content)
+            except (RuntimeError, EOFError, OSError) as error:
+                self.watch({"kind": "note", "text": f"{path.name} is damaged ({error})"})
+                continue
+            self.state = State(**content["state"])
+            break
+        if self.fabric.is_global_zero:
+            self.run.forget_after(self.state.step)
+
+    def write(self, line: dict[str, Any]) -> None:
+        if self.fabric.is_global_zero:
+            self.run.log(line)
+            self.watch(line)
+
+
+def make_optimiser(task: Task, recipe: Recipe) -> torch.optim.Optimizer:
+    settings = recipe.optimiser
+    kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[settings.kind]
+    trained = [parameter for parameter in task.parameters() if parameter.requires_grad]
+    return kind(
+        trained,
+        lr=settings.rate,
+        betas=settings.betas,
+        eps=settings.eps,
+        weight_decay=settings.weight_decay,
+    )
+
+
+def final_weights(folder: Path, best: int, count: int) -> list[Path]:
+    """The checkpoints whose average a run ends with."""
+    found = dict(checkpoints.numbered(folder, "weights"))
+    if best not in found:
+        raise DragomanError(f"{folder} has no weights of a validation; steps.validate is too high.")
+    return [found[step] for step in checkpoints.around(sorted(found), best, count)]

@@ -1,0 +1,101 @@
+"""Everything between a recipe and its first batch: packs, vocabularies, unit ids, statistics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from dragoman.train.data.corpus import TrainingSet, hold_out, open_set
+from dragoman.train.data.faults import Faults
+from dragoman.train.data.front import FrontEnd
+from dragoman.train.data.loader import Loader
+from dragoman.train.data.plan import Plan
+from dragoman.train.data.sources import pack_of
+from dragoman.train.data.vocabulary import Pieces, train_pieces
+from dragoman.train.recipe import Augment, Batch, Recipe, Units
+from dragoman.train.run import RunFolder
+
+_ITEMS_FOR_STATISTICS = 2000
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The data of a run, ready to be batched."""
+
+    train: TrainingSet
+    dev: TrainingSet
+    source: Pieces
+    target: Pieces
+    faults: Faults
+
+
+def prepare(recipe: Recipe, run: RunFolder, processes: int) -> Prepared:
+    """Open (or make) packs and vocabularies; a second call finds what the first one made."""
+    data = recipe.data
+    faults = Faults(data.fault_limit)
+    folders = [pack_of(name, recipe, processes) for name in data.train]
+    train = open_set(folders, data, faults)
+    if data.dev:
+        dev = open_set([pack_of(name, recipe, processes) for name in data.dev], data, faults)
+    else:
+        train, dev = hold_out(train, data.dev_items, recipe.seed)
+    source = _pieces(run, "source", recipe.vocabulary.source, train, data.source)
+    target = _pieces(run, "target", recipe.vocabulary.target, train, data.target)
+    train, dev = (part.with_units(source, target, faults) for part in (train, dev))
+    return Prepared(train, dev, source, target, faults)
+
+
+def _pieces(run: RunFolder, side: str, units: Units, data: TrainingSet, language: str) -> Pieces:
+    path = run.folder / f"{side}.model"
+    if units.model:
+        return Pieces(Path(units.model), units)
+    if not path.exists():
+        train_pieces(data.texts(language), units, path)
+    return Pieces(path, units)
+
+
+def describe(prepared: Prepared) -> dict[str, object]:
+    """What data.json says."""
+    return {
+        name: {
+            "items": len(part),
+            "hours": round(float(part.samples.sum()) / 16000 / 3600, 3),
+            "packs": [str(pack.folder) for pack in part.packs],
+            "fingerprint": part.fingerprint(),
+        }
+        for name, part in (("train", prepared.train), ("dev", prepared.dev))
+    } | {"faults": prepared.faults.summary()}
+
+
+def feature_statistics(
+    run: RunFolder, data: TrainingSet, features: int, seed: int, device: torch.device
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and deviation of the features over a sample of the corpus; kept in the run."""
+    path = run.folder / "features.npz"
+    if not path.exists():
+        chosen = np.random.default_rng(seed).permutation(len(data))[:_ITEMS_FOR_STATISTICS]
+        sample = data.subset(sorted(chosen))
+        front = FrontEnd(features, Augment(spec="none"), seed).to(device)
+        sums = torch.zeros(2, features, dtype=torch.float64, device=device)
+        frames = 0
+        for batch in Loader(sample).batches(enumerate(Plan(sample, Batch(), seed).once())):
+            heard, lengths = front(batch.to(device))
+            inside = torch.arange(heard.shape[1], device=device) < lengths.unsqueeze(1)
+            kept = heard[inside].double()
+            sums += torch.stack([kept.sum(0), kept.square().sum(0)])
+            frames += len(kept)
+        mean = sums[0] / frames
+        deviation = (sums[1] / frames - mean.square()).clamp(min=1e-8).sqrt()
+        _write_statistics(path, mean.cpu().numpy(), deviation.cpu().numpy())
+    with np.load(path) as kept:
+        return kept["mean"], kept["deviation"]
+
+
+def _write_statistics(path: Path, mean: np.ndarray, deviation: np.ndarray) -> None:
+    from dragoman.train.files import whole_file
+
+    with whole_file(path, "wb") as stream:
+        np.savez(stream, mean=mean.astype(np.float32), deviation=deviation.astype(np.float32))

@@ -1,0 +1,94 @@
+"""`dragoman train` as a function: from a recipe to a run folder with final weights."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import torch
+from lightning.fabric import Fabric
+
+from dragoman.errors import DragomanError
+from dragoman.train import checkpoints
+from dragoman.train.data.front import FrontEnd
+from dragoman.train.files import whole_file
+from dragoman.train.loop import Training, Watch, final_weights
+from dragoman.train.nets.base import Net, Vocabularies
+from dragoman.train.nets.registry import build
+from dragoman.train.prepare import Prepared, describe, feature_statistics, prepare
+from dragoman.train.recipe import Recipe
+from dragoman.train.run import RunFolder
+from dragoman.train.tasks.base import Task
+from dragoman.train.tasks.registry import build_task
+
+
+def train(recipe: Recipe, folder: Path, watch: Watch = lambda line: None) -> None:
+    """Run a recipe to its end; a folder with an unfinished run is gone on with."""
+    machine = recipe.machine
+    fabric = Fabric(
+        accelerator=machine.accelerator,
+        devices=machine.devices,
+        num_nodes=machine.nodes,
+        strategy=machine.strategy,
+        precision=machine.precision,
+    )
+    fabric.launch(train_here, recipe, folder, watch)
+
+
+def train_here(fabric: Fabric, recipe: Recipe, folder: Path, watch: Watch) -> None:
+    """The work of one process."""
+    run = RunFolder(folder)
+    if fabric.is_global_zero:
+        resumed = run.open(recipe)
+        watch({"kind": "note", "text": f"{'going on with' if resumed else 'new run'} {folder}"})
+    fabric.barrier()
+    with fabric.rank_zero_first():
+        prepared = prepare(recipe, run, os.cpu_count() or 1)
+        net = make_net(recipe, prepared)
+        task = make_task(recipe, net, prepared, run, fabric.device)
+    if fabric.is_global_zero:
+        run.write_json("data.json", describe(prepared))
+        watch({"kind": "begin", "total": recipe.steps.total, **describe(prepared)})
+    if recipe.machine.compile:
+        task.net.encode = torch.compile(task.net.encode, mode=recipe.machine.compile)
+        task.net.decode = torch.compile(task.net.decode, mode=recipe.machine.compile)
+    training = Training(fabric, recipe, run, task, prepared.train, prepared.dev, watch)
+    training.fit()
+    fabric.barrier()
+    if fabric.is_global_zero:
+        finish(recipe, run, training.state.best_step)
+        watch({"kind": "end", "best": training.state.best, "step": training.state.best_step})
+
+
+def make_net(recipe: Recipe, prepared: Prepared) -> Net:
+    """The recipe's net with weights that its seed draws, or those of another run."""
+    torch.manual_seed(recipe.seed)
+    vocabularies = Vocabularies(len(prepared.target), len(prepared.source))
+    try:
+        net = build(recipe.net, recipe.net_settings, vocabularies)
+    except (ValueError, TypeError) as error:
+        raise DragomanError(f"The net_settings do not fit '{recipe.net}': {error}.") from error
+    return net
+
+
+def make_task(
+    recipe: Recipe, net: Net, prepared: Prepared, run: RunFolder, device: torch.device
+) -> Task:
+    front = None
+    if hasattr(net, "feature_norm"):
+        features = len(net.feature_norm.mean)
+        mean, deviation = feature_statistics(run, prepared.train, features, recipe.seed, device)
+        net.feature_norm.mean.copy_(torch.from_numpy(mean))
+        net.feature_norm.deviation.copy_(torch.from_numpy(deviation))
+        front = FrontEnd(features, recipe.augment, recipe.seed)
+    if recipe.init:
+        checkpoints.start_from(net, Path(recipe.init), recipe.init_parts)
+    return build_task(recipe.task, recipe.task_settings, net, front)
+
+
+def finish(recipe: Recipe, run: RunFolder, best: int) -> None:
+    """Average the checkpoints around the best into final.pt."""
+    paths = final_weights(run.folder, best, recipe.steps.average)
+    with whole_file(run.folder / "final.pt", "wb") as stream:
+        torch.save({"net": checkpoints.average(paths)}, stream)
+    run.write_json("final.json", {"averaged": [path.name for path in paths], "best_step": best})
