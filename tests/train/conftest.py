@@ -1,0 +1,69 @@
+"""A small corpus with real sound for the training tests, made once without any synthesiser."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dragoman.train.data.pack import Header, Item, ShardWriter, write_header
+
+WORDS = {"red": "rot", "green": "grün", "blue": "blau", "small": "klein", "large": "groß"}
+RATE = 16_000
+
+
+def tone(number: int, random: np.random.Generator) -> np.ndarray:
+    """A word as a quarter of a second of two tones that belong to it alone."""
+    time = np.arange(RATE // 4) / RATE
+    sound = sum(np.sin(2 * np.pi * pitch * (number + 1) * time) for pitch in (300, 450))
+    return 4000 * sound + 30 * random.standard_normal(len(time))
+
+
+def make_pack(folder: Path, items: int, seed: int = 0, codec: str = "pcm") -> Path:
+    """Sentences of two to four colour words, sung."""
+    random = np.random.default_rng(seed)
+    names = list(WORDS)
+
+    def sung():
+        for number in range(items):
+            words = random.integers(len(names), size=random.integers(2, 5))
+            sound = np.concatenate([tone(word, random) for word in words]).astype(np.int16)
+            english = " ".join(names[word] for word in words)
+            german = " ".join(WORDS[names[word]] for word in words)
+            ends = [250 * (place + 1) for place in range(len(words))]
+            text = {"en": english, "de": german}
+            yield Item(str(number), 0, 0, 0, text, word_ends=ends), sound
+
+    report = ShardWriter(folder, 0, codec).write(sung())
+    hours = report.samples / RATE / 3600
+    header = Header(codec, ["en", "de"], "en", 1, report.items, hours, f"sung-{items}-{seed}", {})
+    write_header(folder, header)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def sung(tmp_path_factory) -> Path:
+    return make_pack(tmp_path_factory.mktemp("packs") / "sung", 60)
+
+
+@pytest.fixture(scope="session")
+def tiny(sung) -> dict:
+    """Plain settings of a recipe that takes a second or two."""
+    return {
+        "net": "conformer",
+        "task": "offline",
+        "net_settings": {
+            **{"conv_channels": 16, "size": 16, "encoder_layers": 2, "decoder_layers": 1},
+            **{"encoder_heads": 2, "decoder_heads": 2, "encoder_ffn": 32, "decoder_ffn": 32},
+            **{"kernel": 5, "ctc_layer": 1, "dropout": 0.1},
+        },
+        "data": {"train": [str(sung)], "dev_items": 6},
+        "vocabulary": {
+            "source": {"kind": "char", "size": 40},
+            "target": {"kind": "char", "size": 40},
+        },
+        "augment": {"spec": "LB", "speeds": [0.9, 1.0]},
+        "batch": {"seconds": 6, "buckets": 2},
+        "optimiser": {"rate": 0.005, "warmup": 5},
+        "steps": {"total": 12, "validate": 4, "save": 3, "log": 2, "average": 2},
+        "machine": {"accelerator": "cpu"},
+    }

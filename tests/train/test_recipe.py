@@ -1,0 +1,79 @@
+"""Recipes: typed, with a sentence for every mistake."""
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.errors import DragomanError
+from dragoman.train.recipe import Optimiser, read_recipe
+from dragoman.train.schedule import rate_at
+
+RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.yaml"))
+TEXT = "net: conformer\ndata: {train: [a], dev: [b]}\n"
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    (tmp_path / "base.yaml").write_text(TEXT + "steps: {total: 7, save: 3}\n")
+    (tmp_path / "next.yaml").write_text("base: base.yaml\nsteps: {total: 9}\n")
+    return tmp_path / "next.yaml"
+
+
+def test_base_and_changes_are_merged(path):
+    recipe = read_recipe(path, ("steps.log=2", "data.train=[x, y]", "optimiser.betas=[0.9, 0.999]"))
+    assert (recipe.steps.total, recipe.steps.save, recipe.steps.log) == (9, 3, 2)
+    assert recipe.data.train == ("x", "y")
+    assert recipe.data.dev == ("b",)
+    assert recipe.optimiser.betas == (0.9, 0.999)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ("optimiser.warmpu=3", "no setting 'optimiser.warmpu'; did you mean 'warmup'"),
+        ("optmiser.warmup=3", "did you mean 'optimiser'"),
+        ("steps.total=many", "'steps.total' is 'many'"),
+        ("augment.spec=XX", "'augment.spec' is 'XX'"),
+        ("steps=3", "'steps' must hold settings"),
+        ("steps.total", "write key=value"),
+        ("data.train=[", "not valid YAML"),
+    ],
+)
+def test_mistakes_are_sentences(path, change, sentence):
+    with pytest.raises(DragomanError, match=sentence):
+        read_recipe(path, (change,))
+
+
+def test_missing_things_are_sentences(tmp_path):
+    with pytest.raises(DragomanError, match="There is no recipe"):
+        read_recipe(tmp_path / "no.yaml")
+    (tmp_path / "short.yaml").write_text("net: conformer\n")
+    with pytest.raises(DragomanError, match="'data' is missing"):
+        read_recipe(tmp_path / "short.yaml")
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_every_recipe_of_the_project_names_a_net_and_a_task_that_exist(path):
+    from dragoman.train.nets.base import Vocabularies
+    from dragoman.train.nets.registry import NETS
+    from dragoman.train.settings import convert
+    from dragoman.train.tasks.registry import TASKS
+
+    recipe = read_recipe(path)
+    config, _ = NETS[recipe.net]
+    config(**recipe.net_settings)
+    kind, _ = TASKS[recipe.task]
+    convert(kind, recipe.task_settings, "task_settings")
+    assert Vocabularies(recipe.vocabulary.target.size, recipe.vocabulary.source.size)
+
+
+def test_rates_follow_their_formulas():
+    inverse = Optimiser(rate=2.0, warmup=100, schedule="inverse_sqrt")
+    assert rate_at(50, 1000, inverse) == 1.0
+    assert rate_at(100, 1000, inverse) == 2.0
+    assert rate_at(400, 1000, inverse) == 1.0
+    cosine = Optimiser(rate=2.0, warmup=100, schedule="cosine")
+    assert rate_at(550, 1000, cosine) == pytest.approx(1.0)
+    assert rate_at(1000, 1000, cosine) == pytest.approx(0.0)
+    constant = Optimiser(rate=2.0, warmup=0, schedule="constant")
+    assert rate_at(5, 10, constant) == 2.0

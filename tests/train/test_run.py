@@ -1,0 +1,150 @@
+"""A run from recipe to final weights; killed at any moment it goes on as if it had not been."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+from dragoman.errors import DragomanError
+from dragoman.train.checkpoints import around, load_weights, numbered
+from dragoman.train.recipe import Recipe
+from dragoman.train.settings import convert, merge
+from dragoman.train.train import train
+
+
+def recipe_of(settings: dict, **changes) -> Recipe:
+    return convert(Recipe, merge(settings, changes))
+
+
+def same_weights(one: Path, other: Path) -> bool:
+    first, second = load_weights(one), load_weights(other)
+    return first.keys() == second.keys() and all(torch.equal(first[k], second[k]) for k in first)
+
+
+@pytest.fixture(scope="module")
+def torch_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def whole(tiny, tmp_path_factory, torch_threads) -> Path:
+    """An uninterrupted run."""
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    train(recipe_of(tiny), folder)
+    return folder
+
+
+def test_the_folder_tells_all(whole):
+    assert yaml.safe_load((whole / "recipe.yaml").read_text())["optimiser"]["rate"] == 0.005
+    assert set(json.loads((whole / "code.json").read_text())) >= {"dragoman", "git", "torch"}
+    data = json.loads((whole / "data.json").read_text())
+    assert data["train"]["items"] == 54
+    assert len(data["dev"]["fingerprint"]) == 64
+    lines = [json.loads(line) for line in (whole / "metrics.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines if line["kind"] == "dev"] == [4, 8, 12]
+    assert [line["step"] for line in lines if line["kind"] == "train"] == [2, 4, 6, 8, 10, 12]
+    assert len(numbered(whole, "resume")) == 2
+    final = json.loads((whole / "final.json").read_text())
+    assert len(final["averaged"]) == 2
+
+
+def test_averages_are_means(whole):
+    final = json.loads((whole / "final.json").read_text())
+    first, second = (load_weights(whole / name) for name in final["averaged"])
+    for key, value in load_weights(whole).items():
+        if value.is_floating_point():
+            torch.testing.assert_close(value, (first[key] + second[key]) / 2)
+
+
+def test_killed_in_the_middle_and_resumed_gives_the_same_weights(whole, tiny, tmp_path):
+    """kill -9 while the second process is somewhere after step 4; dropout, masks, speeds are on."""
+    path, folder = tmp_path / "recipe.yaml", tmp_path / "killed"
+    path.write_text(yaml.safe_dump(tiny))
+    command = [sys.executable, "-m", "dragoman", "train", str(path), "--run", str(folder)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+    while process.poll() is None and not _step_reached(folder, 4):
+        time.sleep(0.01)
+    assert process.poll() is None, "it ended before it could be killed"
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (folder / "final.pt").exists()
+    assert 0 < numbered(folder, "resume")[-1][0] < 12
+
+    train(recipe_of(tiny), folder)
+    assert same_weights(folder / "final.pt", whole / "final.pt")
+    assert _without_times(folder) == _without_times(whole)
+
+
+def _step_reached(folder: Path, step: int) -> bool:
+    path = folder / "metrics.jsonl"
+    return path.exists() and any(
+        json.loads(line)["step"] >= step for line in path.read_text().splitlines()[:-1]
+    )
+
+
+def _without_times(folder: Path) -> list[dict]:
+    """Validation lines: train lines are means since the process began."""
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [line for line in lines if line["kind"] == "dev"]
+
+
+def test_stopped_at_every_checkpoint_gives_the_same_weights(whole, tiny, tmp_path):
+    for total in (3, 7, 12):
+        train(recipe_of(tiny, steps={"total": total}), tmp_path / "steps")
+    name = "weights-00000012.pt"
+    assert same_weights(tmp_path / "steps" / name, whole / name)
+
+
+def test_a_damaged_checkpoint_gives_way_to_the_one_before(whole, tiny, tmp_path):
+    whole = Path(shutil.copytree(whole, tmp_path / "copy"))
+    last = numbered(whole, "resume")[-1][1]
+    before = load_weights(whole / "final.pt")
+    last.write_bytes(last.read_bytes()[:1000])
+    (whole / "final.pt").unlink()
+    train(recipe_of(tiny), whole)
+    after = load_weights(whole / "final.pt")
+    assert all(torch.equal(before[key], after[key]) for key in before)
+
+
+def test_another_recipe_is_refused_in_the_same_folder(whole, tiny):
+    with pytest.raises(DragomanError, match="another 'seed'"):
+        train(recipe_of(tiny, seed=2), whole)
+    with pytest.raises(DragomanError, match="not empty and not a run"):
+        train(recipe_of(tiny), whole.parent)
+
+
+def test_starting_from_another_run(whole, tiny, tmp_path):
+    changes = {"init": str(whole), "steps": {"total": 1, "validate": 1}}
+    parts = ["subsampling", "layers", "norm"]
+    train(recipe_of(tiny, **changes, init_parts=parts), tmp_path / "next")
+    settings = {"net_settings": {"size": 32}}
+    with pytest.raises(DragomanError, match="do not fit"):
+        train(recipe_of(tiny, **changes, init_parts=parts, **settings), tmp_path / "wide")
+    with pytest.raises(DragomanError, match="no part named encoder"):
+        train(recipe_of(tiny, **changes, init_parts=["encoder"]), tmp_path / "none")
+
+
+def test_divergence_is_a_sentence(tiny, tmp_path):
+    wild = {"rate": 1e30, "warmup": 1, "clip": 1e30}
+    with pytest.raises(DragomanError, match="diverged"):
+        train(recipe_of(tiny, optimiser=wild), tmp_path / "wild")
+
+
+def test_around_the_best():
+    steps = [10, 20, 30, 40, 50]
+    assert around(steps, 30, 3) == [20, 30, 40]
+    assert around(steps, 10, 3) == [10, 20, 30]
+    assert around(steps, 50, 3) == [30, 40, 50]
+    assert around(steps, 20, 9) == steps
