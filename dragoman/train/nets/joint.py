@@ -1,0 +1,126 @@
+"""Joint speech-text MMA: Zaidi et al. 2022 (Decision Attentive Regularization), section 3.3.
+
+One monotonic decoder reads from two encoders: speech (12 layers) and text (6). The top six speech
+layers are the text encoder's layers, so both end in one space, where CAR can compare them; the
+decoder's energies for both can be compared by DAR, and the text side can teach the speech side.
+
+    speech = net.encode(features, lengths)        text = net.encode_text(units, unit_lengths)
+    st     = net.align(tokens, speech)            mt   = net.align_text(tokens, text)
+
+At work only speech is heard; the net is then an MMA like any other.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.errors import DragomanError
+from dragoman.train.nets.base import Encoded, FeatureNorm, Vocabularies
+from dragoman.train.nets.layers import (
+    ConvSubsampling,
+    Embedding,
+    EncoderLayer,
+    LayerConfig,
+    sinusoids,
+)
+from dragoman.train.nets.mma import Aligned, MonotonicDecoder, MonotonicNet
+from dragoman.train.nets.monotonic import decide_every
+from dragoman.train.nets.monotonic_attention import MonotonicConfig
+
+
+@dataclass(frozen=True)
+class JointConfig:
+    """The paper's sizes (table 2)."""
+
+    features: int = 80
+    conv_channels: int = 1024
+    size: int = 512
+    speech_layers: int = 12
+    text_layers: int = 6  # these are also the top ones of the speech encoder
+    decoder_layers: int = 6
+    heads: int = 8
+    ffn: int = 2048
+    dropout: float = 0.1
+    attention_dropout: float = 0.1
+    activation_dropout: float = 0.1
+    pre_norm: bool = True
+    tied_output: bool = False
+    attention: str = "infinite"
+    wait: int = 0
+    ratio: int = 7  # states per decision for speech; text decides at every unit
+    pooling: str = "average"
+    noise: float = 1.0
+    energy_bias: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.text_layers > self.speech_layers:
+            raise DragomanError(
+                f"The {self.text_layers} text layers are the top of the speech encoder, which has "
+                f"only {self.speech_layers}; give it at least as many."
+            )
+
+    @property
+    def layer(self) -> LayerConfig:
+        return LayerConfig(
+            size=self.size,
+            heads=self.heads,
+            ffn=self.ffn,
+            dropout=self.dropout,
+            attention_dropout=self.attention_dropout,
+            activation_dropout=self.activation_dropout,
+            pre_norm=self.pre_norm,
+        )
+
+    @property
+    def monotonic(self) -> MonotonicConfig:
+        return MonotonicConfig(
+            self.attention, self.wait, self.ratio, self.pooling, self.noise, self.energy_bias
+        )
+
+
+class JointMma(MonotonicNet):
+    """Speech [B, T, F] or source units [B, T] -> states in one space -> target units."""
+
+    def __init__(self, config: JointConfig, vocabularies: Vocabularies):
+        super().__init__(config, vocabularies)
+        own = config.speech_layers - config.text_layers
+        self.feature_norm = FeatureNorm(config.features)
+        self.subsampling = ConvSubsampling(config.features, config.conv_channels, config.size)
+        self.embedding = Embedding(vocabularies.source, config.size)
+        self.dropout = nn.Dropout(config.dropout)
+        self.speech_layers = nn.ModuleList(EncoderLayer(config.layer) for _ in range(own))
+        self.shared_layers = nn.ModuleList(
+            EncoderLayer(config.layer) for _ in range(config.text_layers)
+        )
+        self.norm = nn.LayerNorm(config.size) if config.pre_norm else nn.Identity()
+        self.decoder = MonotonicDecoder(
+            vocabularies.target,
+            config.decoder_layers,
+            config.layer,
+            config.monotonic,
+            config.tied_output,
+        )
+
+    def encode(self, features: Tensor, lengths: Tensor) -> Encoded:
+        """Speech [B, T, F] -> a quarter of the frames as states."""
+        x, lengths = self.subsampling(self.feature_norm(features, lengths), lengths)
+        positions = sinusoids(torch.arange(x.shape[1], device=x.device), x.shape[2])
+        encoded = Encoded(x * math.sqrt(x.shape[2]) + positions, lengths)
+        return self._through([*self.speech_layers, *self.shared_layers], encoded)
+
+    def encode_text(self, units: Tensor, lengths: Tensor) -> Encoded:
+        """Source units [B, T] -> as many states."""
+        return self._through(self.shared_layers, Encoded(self.embedding(units), lengths))
+
+    def _through(self, layers: list[nn.Module] | nn.ModuleList, encoded: Encoded) -> Encoded:
+        x, bias = self.dropout(encoded.states), encoded.bias
+        for layer in layers:
+            x = layer(x, bias)
+        return Encoded(self.norm(x), encoded.lengths)
+
+    def align_text(self, tokens: Tensor, text: Encoded, energies: bool = False) -> Aligned:
+        """tokens [B, U] read from encoded text, with a decision at every source unit."""
+        decisions = decide_every(1, text.lengths, text.states.shape[1])
+        return self.align(tokens, text, decisions, energies)

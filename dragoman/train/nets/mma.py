@@ -1,0 +1,234 @@
+"""MMA: a Transformer decoder with monotonic multihead attention, over any encoder here.
+
+Ma et al. 2020 (SimulMT to SimulST) and Zaidi et al. 2022. In training all heads of all layers
+attend in expectation; at work the net says with every unit whether it may be written yet:
+
+    step = net.step(tokens, memory, lengths, cache, final)
+    if step.write: keep the unit and step.cache      else: READ, forget this step, hear more
+
+A unit may be written once every head of every layer has stopped by itself, or the source is final.
+"""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.errors import DragomanError
+from dragoman.train.nets.base import Encoded, Net, Step, Vocabularies
+from dragoman.train.nets.decoder import TransformerDecoder
+from dragoman.train.nets.layers import DecoderLayer, LayerConfig, causal_bias
+from dragoman.train.nets.monotonic import Decisions, decide_every
+from dragoman.train.nets.monotonic_attention import (
+    Expected,
+    MonotonicAttention,
+    MonotonicConfig,
+    Real,
+    heard_decisions,
+)
+
+
+@dataclass(frozen=True)
+class MmaConfig:
+    """`encoder` names the net whose encoder listens; its settings say the size of all."""
+
+    encoder: str = "transformer"
+    encoder_settings: dict[str, object] = field(default_factory=dict)
+    decoder_layers: int = 6
+    decoder_heads: int = 4
+    decoder_ffn: int = 2048
+    dropout: float = 0.1
+    attention_dropout: float = 0.1
+    activation_dropout: float = 0.1
+    pre_norm: bool = True
+    tied_output: bool = False
+    attention: str = "infinite"  # the rest as in MonotonicConfig
+    wait: int = 0
+    ratio: int = 7
+    pooling: str = "average"
+    noise: float = 1.0
+    energy_bias: float | None = None
+
+    def layer(self, size: int) -> LayerConfig:
+        return LayerConfig(
+            size=size,
+            heads=self.decoder_heads,
+            ffn=self.decoder_ffn,
+            dropout=self.dropout,
+            attention_dropout=self.attention_dropout,
+            activation_dropout=self.activation_dropout,
+            pre_norm=self.pre_norm,
+        )
+
+    @property
+    def monotonic(self) -> MonotonicConfig:
+        return MonotonicConfig(
+            self.attention, self.wait, self.ratio, self.pooling, self.noise, self.energy_bias
+        )
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """Teacher-forced logits, and where the heads are expected to stop."""
+
+    logits: Tensor  # [B, U, V]
+    delays: Tensor  # [B, L H, U] expected states read before each unit, all heads of all layers
+    energies: list[Tensor]  # of each layer [B, H, U, G], if asked for
+    counts: Tensor  # [B] real decisions among G
+
+
+@dataclass
+class MonotonicStep(Step):
+    """A step, and whether its units may be written with what has been heard."""
+
+    write: Tensor  # [B, U] bool
+    delays: Tensor  # [B, U] states the slowest head has read
+
+
+class MonotonicDecoder(TransformerDecoder):
+    """The Transformer decoder with `MonotonicAttention` to the source."""
+
+    def __init__(
+        self,
+        vocabulary: int,
+        layers: int,
+        config: LayerConfig,
+        monotonic: MonotonicConfig,
+        tied: bool = False,
+    ):
+        self.monotonic = monotonic
+        super().__init__(vocabulary, layers, config, tied)
+
+    def make_layer(self, config: LayerConfig) -> nn.Module:
+        return DecoderLayer(config, MonotonicAttention(config, self.monotonic))
+
+    def align(
+        self, tokens: Tensor, states: Tensor, decisions: Decisions, energies: bool = False
+    ) -> Aligned:
+        """Teacher forcing: tokens [B, U], states [B, S, D]"""
+        x = self.dropout(self.embedding(tokens))
+        self_bias = causal_bias(tokens.shape[1], tokens.shape[1], tokens.device)
+        how = Expected(decisions, energies)
+        readings = []
+        for layer in self.layers:
+            x, _, reading = layer(x, states, self_bias, how, explain=True)
+            readings.append(reading)
+        return Aligned(
+            logits=self.output(self.norm(x)),
+            delays=torch.cat([reading.delays for reading in readings], dim=1),
+            energies=[reading.energies for reading in readings] if energies else [],
+            counts=decisions.counts,
+        )
+
+    def memory(self, states: Tensor) -> tuple[Tensor, ...]:
+        """States [B, S, D] -> values, keys, stop keys of all layers, each [B, L, H, S, K]"""
+        projected = [layer.cross.project(states) for layer in self.layers]
+        return tuple(torch.stack(kind, dim=1) for kind in zip(*projected, strict=True))
+
+    def begin(self, batch: int) -> tuple[Tensor, ...]:
+        """Empty self-attention caches [B, L, H, 0, K] and heads at the first decision [B, L, H]"""
+        shape = (batch, len(self.layers), self.config.heads)
+        pointers = torch.zeros(shape, dtype=torch.long, device=self.output.weight.device)
+        return (*super().begin(batch), pointers)
+
+    def read(
+        self,
+        tokens: Tensor,
+        memory: tuple[Tensor, ...],
+        cache: tuple[Tensor, ...],
+        decisions: Decisions,
+        final: Tensor,
+    ) -> MonotonicStep:
+        """New tokens [B, U] after those of the cache; final [B]: the source has ended."""
+        past, new = cache[0].shape[3], tokens.shape[1]
+        x = self.embedding(tokens, offset=past)
+        self_bias = causal_bias(new, past + new, tokens.device)
+        kept, readings = [], []
+        for i, layer in enumerate(self.layers):
+            source = tuple(kind[:, i] for kind in memory)
+            how = Real(decisions, cache[2][:, i], past)
+            previous = (cache[0][:, i], cache[1][:, i])
+            x, pair, reading = layer(x, source, self_bias, how, previous, explain=True)
+            kept.append(pair)
+            readings.append(reading)
+        keys, values = (torch.stack(kind, dim=1) for kind in zip(*kept, strict=True))
+        wanted = torch.stack([reading.wanted for reading in readings], dim=1)
+        delays = torch.stack([reading.delays for reading in readings], dim=1)
+        return MonotonicStep(
+            logits=self.output(self.norm(x)),
+            cache=(keys, values, torch.stack([r.stops[..., -1] for r in readings], dim=1)),
+            attention=torch.stack([reading.attention for reading in readings], dim=1),
+            write=wanted.flatten(1, 2).all(1) | final.unsqueeze(1),
+            delays=delays.flatten(1, 2).amax(1),
+        )
+
+
+class MonotonicNet(Net):
+    """All that a net with a `MonotonicDecoder` does, but `encode`."""
+
+    memory_time = 3
+    decoder: MonotonicDecoder
+
+    def decisions(self, lengths: Tensor, states: int) -> Decisions:
+        return decide_every(self.decoder.monotonic.ratio, lengths, states)
+
+    def align(
+        self,
+        tokens: Tensor,
+        encoded: Encoded,
+        decisions: Decisions | None = None,
+        energies: bool = False,
+    ) -> Aligned:
+        """tokens [B, U] (BOS first); by default heads may stop every `ratio` states."""
+        if decisions is None:
+            decisions = self.decisions(encoded.lengths, encoded.states.shape[1])
+        return self.decoder.align(tokens, encoded.states, decisions, energies)
+
+    def decode(self, tokens: Tensor, encoded: Encoded, cross_bias: Tensor | None = None) -> Tensor:
+        if cross_bias is not None:
+            raise DragomanError(
+                "A monotonic decoder decides for itself what it sees; for wait-k set its 'wait'."
+            )
+        return self.align(tokens, encoded).logits
+
+    def memory(self, states: Tensor) -> tuple[Tensor, ...]:
+        return self.decoder.memory(states)
+
+    def begin(self, batch: int) -> tuple[Tensor, ...]:
+        return self.decoder.begin(batch)
+
+    def step(
+        self,
+        tokens: Tensor,
+        memory: tuple[Tensor, ...],
+        lengths: Tensor,
+        cache: tuple[Tensor, ...],
+        final: Tensor | None = None,
+    ) -> MonotonicStep:
+        """As every net's step; final [B] says which sources have ended (all, if not given)."""
+        if final is None:
+            final = torch.ones_like(lengths, dtype=torch.bool)
+        decisions = self.decisions(lengths, memory[0].shape[3])
+        decisions = heard_decisions(decisions, final, lengths)
+        return self.decoder.read(tokens, memory, cache, decisions, final)
+
+
+class Mma(MonotonicNet):
+    """Any encoder, one monotonic decoder."""
+
+    def __init__(self, config: MmaConfig, vocabularies: Vocabularies):
+        from dragoman.train.nets.registry import build  # the registry knows this net too
+
+        super().__init__(config, vocabularies)
+        self.source = build(config.encoder, dict(config.encoder_settings), vocabularies)
+        self.source.decoder = None  # only its ears are used
+        self.decoder = MonotonicDecoder(
+            vocabularies.target,
+            config.decoder_layers,
+            config.layer(self.source.config.size),
+            config.monotonic,
+            config.tied_output,
+        )
+
+    def encode(self, features: Tensor, lengths: Tensor) -> Encoded:
+        return self.source.encode(features, lengths)

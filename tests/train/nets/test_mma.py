@@ -1,0 +1,239 @@
+"""MMA: in expectation and for real, against the plain decoder and against its own stops."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from tiny_nets import SMALL, VOCABULARIES, sentences
+
+from dragoman.errors import DragomanError
+from dragoman.train.losses.waitk import seen_fixed
+from dragoman.train.nets import monotonic_attention
+from dragoman.train.nets.base import BOS, Encoded
+from dragoman.train.nets.decoder import TransformerDecoder
+from dragoman.train.nets.layers import LayerConfig, padding_bias, seen_bias
+from dragoman.train.nets.mma import Mma, MmaConfig, MonotonicDecoder
+from dragoman.train.nets.monotonic import decide_at, decide_every
+from dragoman.train.nets.monotonic_attention import MonotonicConfig
+
+ENCODER = {**SMALL, "conv_channels": 16, "ctc_layer": 0, "encoder_layers": 1, "decoder_layers": 0}
+DROPOUTS = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
+
+
+def tiny(seed=0, **settings):
+    torch.manual_seed(seed)
+    defaults = {"decoder_layers": 2, "decoder_heads": 4, "decoder_ffn": 64, "ratio": 2}
+    config = MmaConfig(encoder_settings=ENCODER, **{**DROPOUTS, **defaults, **settings})
+    return Mma(config, VOCABULARIES)
+
+
+def make_sure(net):
+    """Energies so large that stopping is certain or impossible: expectation becomes reality."""
+    with torch.no_grad():
+        for layer in net.decoder.layers:
+            layer.cross.stop_query.weight.mul_(1e5)
+            layer.cross.stop_query.bias.normal_(std=1e5)
+    return net.eval()
+
+
+def encoded(net, lengths, seed=1):
+    states = torch.randn(len(lengths), max(lengths), 32, generator=torch.manual_seed(seed))
+    return Encoded(states, torch.tensor(lengths))
+
+
+KINDS = [{"attention": a, "wait": w} for a in ("infinite", "hard") for w in (0, 2)]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda k: f"{k['attention']}-wait-{k['wait']}")
+def test_learns_eight_sentences_by_heart(kind):
+    net = tiny(**kind)
+    features, lengths = torch.randn(8, 40, 8), torch.full((8,), 40)
+    heard, said = sentences(8, 5)
+    optimiser = torch.optim.Adam(net.parameters(), lr=8e-3)
+    for _ in range(70):
+        optimiser.zero_grad()
+        logits = net.decode(heard, net.encode(features, lengths))
+        F.cross_entropy(logits.flatten(0, 1), said.flatten()).backward()
+        optimiser.step()
+    net.eval()
+    assert (net.decode(heard, net.encode(features, lengths)).argmax(-1) == said).all()
+
+
+@pytest.mark.parametrize("attention", ["infinite", "hard"])
+@pytest.mark.parametrize("pooling", ["average", "last"])
+@pytest.mark.parametrize("ratio", [1, 3])
+def test_sure_heads_do_what_is_expected_of_them(attention, pooling, ratio):
+    net = make_sure(tiny(attention=attention, pooling=pooling, ratio=ratio))
+    source = encoded(net, [11, 8])
+    tokens, _ = sentences(2, 7)
+    whole = net.align(tokens, source)
+    memory, cache, delays = net.memory(source.states), net.begin(2), []
+    for piece in (slice(0, 3), slice(3, 4), slice(4, 7)):
+        step = net.step(tokens[:, piece], memory, source.lengths, cache)
+        torch.testing.assert_close(step.logits, whole.logits[:, piece], atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(step.attention.sum(-1), torch.ones(2, 2, step.logits.shape[1]))
+        delays.append(step.delays)
+        cache = step.cache
+    expected = whole.delays.amax(1)
+    torch.testing.assert_close(torch.cat(delays, 1).float(), expected, atol=1e-3, rtol=1e-4)
+    assert len(set(whole.delays.round().flatten().tolist())) > 3  # heads really differ
+
+
+@pytest.mark.parametrize(("k", "ratio"), [(1, 1), (3, 1), (2, 4)])
+def test_wait_k_is_the_plain_decoder_under_a_mask(k, ratio):
+    torch.manual_seed(0)
+    config = LayerConfig(32, 4, 64, 0.0, 0.0, 0.0)
+    monotonic = MonotonicDecoder(14, 2, config, MonotonicConfig(wait=k, ratio=ratio))
+    plain = TransformerDecoder(14, 2, config)
+    weights = monotonic.state_dict()
+    for name in [n for n in weights if ".cross.key." in n]:
+        value = weights.pop(name.replace(".key.", ".value."))
+        weights[name.replace(".key.", ".key_value.")] = torch.cat([weights.pop(name), value])
+    plain.load_state_dict(weights)
+    states, lengths = torch.randn(2, 13, 32), torch.tensor([13, 9])
+    tokens, _ = sentences(2, 6)
+    ours = monotonic.align(tokens, states, decide_every(ratio, lengths, 13))
+    words = torch.arange(6).expand(2, -1)
+    seen = seen_fixed(k, ratio, words, lengths)
+    mask = seen_bias(seen, 13) + padding_bias(lengths, 13)
+    torch.testing.assert_close(ours.logits, plain(tokens, states, mask), atol=1e-5, rtol=1e-4)
+    assert (ours.delays == seen.unsqueeze(1)).all()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda k: f"{k['attention']}-wait-{k['wait']}")
+def test_hearing_piece_by_piece_writes_the_same_as_soon_as_it_can(kind):
+    """What is written does not depend on how the source arrives, only when does."""
+    net = tiny(**kind, seed=3).eval()
+    source = encoded(net, [24])
+    memory, total = net.memory(source.states), 24
+    final = torch.tensor([True])
+
+    offline, cache, token = [], net.begin(1), torch.tensor([[BOS]])
+    for _ in range(10):
+        step = net.step(token, memory, source.lengths, cache, final)
+        token, cache = step.logits.argmax(-1), step.cache
+        offline.append((token.item(), step.delays.item()))
+
+    online, cache, token, heard = [], net.begin(1), torch.tensor([[BOS]]), 0
+    while len(online) < 10:
+        pieces = tuple(kind[:, :, :, : max(1, heard)] for kind in memory)
+        ended = torch.tensor([heard >= total])
+        step = net.step(token, pieces, torch.tensor([heard]), cache, ended)
+        if not step.write:
+            heard += 1  # READ: the step is forgotten
+            continue
+        token, cache = step.logits.argmax(-1), step.cache
+        online.append((token.item(), step.delays.item()))
+        assert step.delays.item() <= heard
+    assert online == offline
+    assert offline[0][1] < total  # something was written before the end
+
+
+def test_a_unit_waits_for_the_slowest_head():
+    """Heads that stop at once, and one that never does: nothing is written before the end."""
+    net = tiny().eval()
+    source = encoded(net, [12])
+    with torch.no_grad():
+        for layer in net.decoder.layers:
+            layer.cross.stop_query.weight.zero_()
+            layer.cross.stop_key.weight.zero_()
+            layer.cross.stop_query.bias.fill_(1.0)
+            layer.cross.stop_key.bias.fill_(1.0)
+    arguments = (torch.tensor([[BOS]]), net.memory(source.states), source.lengths, net.begin(1))
+    more, over = torch.tensor([False]), torch.tensor([True])
+    eager = net.step(*arguments, more)
+    assert eager.write.all()
+    assert eager.delays.item() == 2  # one decision of two states
+    with torch.no_grad():
+        net.decoder.layers[1].cross.stop_query.bias[-8:] = -1.0  # the top layer's last head
+    assert not net.step(*arguments, more).write.any()
+    reluctant = net.step(*arguments, over)
+    assert reluctant.write.all()
+    assert reluctant.delays.item() == 12
+    assert reluctant.cache[2][0].tolist() == [[0, 0, 0, 0], [0, 0, 0, 5]]
+
+
+def test_a_partial_group_waits_for_more():
+    net = tiny(wait=1, ratio=4).eval()
+    memory = net.memory(encoded(net, [6]).states)
+    arguments = (torch.tensor([[BOS]]), tuple(m[:, :, :, :3] for m in memory))
+    more, over = torch.tensor([False]), torch.tensor([True])
+    three = torch.tensor([3])
+    assert not net.step(*arguments, three, net.begin(1), more).write.any()
+    assert net.step(*arguments, three, net.begin(1), over).write.all()
+
+
+def test_padding_changes_nothing():
+    net = tiny(ratio=3).eval()
+    source = encoded(net, [14, 7])
+    tokens, _ = sentences(2, 5)
+    both = net.align(tokens, source)
+    alone = net.align(tokens[1:], Encoded(source.states[1:, :7], source.lengths[1:]))
+    torch.testing.assert_close(both.logits[1:], alone.logits, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(both.delays[1:], alone.delays, atol=1e-5, rtol=1e-4)
+
+
+def test_flexible_decisions_may_stop_at_word_ends_only():
+    net = tiny().eval()
+    source = encoded(net, [9])
+    triggers = torch.zeros(1, 9, dtype=torch.bool)
+    triggers[0, [3, 6]] = True
+    with torch.no_grad():
+        for layer in net.decoder.layers:
+            layer.cross.stop_query.bias.normal_(std=1e5)
+    tokens, _ = sentences(1, 6)
+    delays = net.align(tokens, source, decide_at(triggers, source.lengths)).delays
+    assert set(delays.round(decimals=2).flatten().tolist()) <= {4.0, 7.0, 9.0}
+
+
+def test_two_thousand_states_in_half_precision():
+    torch.manual_seed(0)
+    decoder = MonotonicDecoder(14, 1, LayerConfig(32, 2, 64), MonotonicConfig(ratio=1))
+    states = (3 * torch.randn(1, 2000, 32)).requires_grad_()
+    tokens, _ = sentences(1, 4)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        aligned = decoder.align(tokens, states, decide_every(1, torch.tensor([2000]), 2000))
+    (aligned.logits.float().logsumexp(-1).sum() + aligned.delays.mean()).backward()
+    assert aligned.delays.dtype == torch.float32
+    assert torch.isfinite(aligned.logits).all()
+    for parameter in [states, *decoder.parameters()]:
+        assert torch.isfinite(parameter.grad).all()
+
+
+def test_recomputing_for_the_gradient_changes_nothing(monkeypatch):
+    """The same noise and dropout are drawn again, so the gradient is the one of plain autograd."""
+    net = tiny(attention_dropout=0.3)
+    source, (tokens, said) = encoded(net, [9, 6]), sentences(2, 5)
+
+    def gradients():
+        net.zero_grad()
+        torch.manual_seed(5)
+        logits = net.align(tokens, source).logits
+        F.cross_entropy(logits.flatten(0, 1), said.flatten()).backward()
+        return [p.grad.clone() for p in net.decoder.parameters()]
+
+    recomputed = gradients()
+    monkeypatch.setattr(monotonic_attention, "checkpoint", lambda f, *a, use_reentrant: f(*a))
+    for ours, plain in zip(recomputed, gradients(), strict=True):
+        torch.testing.assert_close(ours, plain)
+
+
+def test_energies_are_free_of_noise():
+    net = tiny(noise=1.0, ratio=3)
+    source, (tokens, _) = encoded(net, [9, 6]), sentences(2, 5)
+    noisy = net.align(tokens, source, energies=True)
+    assert [tuple(e.shape) for e in noisy.energies] == [(2, 4, 5, 3)] * 2
+    clean = net.eval().align(tokens, source, energies=True)
+    torch.testing.assert_close(noisy.energies[0], clean.energies[0])
+    assert not torch.allclose(noisy.delays, clean.delays)
+    assert clean.counts.tolist() == [3, 2]
+
+
+def test_bad_settings_are_named():
+    with pytest.raises(DragomanError, match="attention is 'soft'; it must be infinite or hard"):
+        tiny(attention="soft")
+    with pytest.raises(DragomanError, match="ratio of 0"):
+        tiny(ratio=0)
+    net = tiny()
+    source = encoded(net, [5])
+    with pytest.raises(DragomanError, match="decides for itself"):
+        net.decode(sentences(1, 3)[0], source, torch.zeros(1, 1, 3, 5))
