@@ -1,25 +1,20 @@
 """A block-causal Transformer encoder with a glimpse ahead: CAAT's (Liu et al. 2021).
 
-States come in blocks of `main`. A block sees all blocks before it (or the last `left` states of
-them), itself, and `right` states of the next block. Those states ahead are computed afresh for each
-block that glimpses them: their keys see no further than the block's own glimpse, so nothing leaks
-through the layers. Training lays the glimpses out beside the states, [S + blocks * right], under
-one mask; listening block by block gives the same numbers:
-
-    caches = encoder.begin(batch)
-    states, *caches = encoder.hear(frames, *caches)   # frames of one block and its glimpse
-    keep the first `main` states and cut the caches back to them: `encoder.keep`
+States come in chunks. A chunk sees the last `left` states before it, itself, and `right` states of
+the next one. Those states ahead are computed afresh for each chunk that glimpses them: they see no
+further than the chunk's own glimpse, so nothing leaks through the layers. Training lays the
+glimpses out beside the states, [S + chunks * right], under one mask; `hear` takes one chunk at a
+time from caches of fixed size, and gives the same numbers.
 
 Positions are learnt distances, clipped, so a talk may go on for ever.
 """
-
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dragoman.train.nets.base import Encoded, FeatureNorm
+from dragoman.train.nets.incremental import Context
 from dragoman.train.nets.layers import (
     EncoderLayer,
     LayerConfig,
@@ -29,17 +24,8 @@ from dragoman.train.nets.layers import (
     join_heads,
     linear,
     split_heads,
+    valid,
 )
-
-
-@dataclass(frozen=True)
-class Blocks:
-    """Sizes in states (of four frames)."""
-
-    main: int = 8
-    right: int = 4
-    left: int = 0  # 0: everything
-    reach: int = 32  # distances beyond this look alike
 
 
 class CachedLayer(EncoderLayer):
@@ -92,8 +78,6 @@ class DistanceAttention(SelfAttention):
 class Stem(nn.Module):
     """Two 3x3 convolutions of time stride two, unpadded: state s hears frames 4 s to 4 s + 6."""
 
-    frames = 7  # that the first state needs; each further one needs 4 more
-
     def __init__(self, features: int, channels: int, size: int):
         super().__init__()
         self.first = nn.Conv2d(1, channels, 3, stride=(2, 1), padding=(0, 1))
@@ -101,86 +85,93 @@ class Stem(nn.Module):
         self.out = linear(channels * features, size)
 
     def forward(self, features: Tensor) -> Tensor:
-        """[B, T, F] -> [B, (T - 3) // 4, D]"""
-        x = self.first(features.unsqueeze(1)).relu()
-        x = self.second(x).relu()
+        """[B, 4 S + 3, F] -> [B, S, D]"""
+        x = F.relu(self.second(F.relu(self.first(features.unsqueeze(1)))))
         return self.out(x.transpose(1, 2).flatten(2))
 
 
 class BlockEncoder(nn.Module):
-    """Speech [B, T, F] -> states of 40 ms that see one block and a glimpse ahead."""
+    """Speech [B, T, F] -> states of four frames that see one chunk and a glimpse ahead."""
 
     def __init__(
-        self, features: int, channels: int, layers: int, config: LayerConfig, blocks: Blocks
+        self,
+        features: int,
+        channels: int,
+        layers: int,
+        config: LayerConfig,
+        context: Context,
+        reach: int,
     ):
         super().__init__()
-        self.config, self.blocks = config, blocks
+        self.config, self.context = config, context
         self.feature_norm = FeatureNorm(features)
         self.stem = Stem(features, channels, config.size)
         self.dropout = nn.Dropout(config.dropout)
         self.layers = nn.ModuleList(
-            CachedLayer(config, DistanceAttention(config, blocks.reach)) for _ in range(layers)
+            CachedLayer(config, DistanceAttention(config, reach)) for _ in range(layers)
         )
         self.norm = nn.LayerNorm(config.size) if config.pre_norm else nn.Identity()
 
     def forward(self, features: Tensor, lengths: Tensor) -> Encoded:
-        """All at once: [B, T, F] -> [B, S, D] under the mask of blocks and glimpses"""
-        short = max(0, self.stem.frames - features.shape[1])
-        x = self.stem(F.pad(self.feature_norm(features, lengths), (0, 0, 0, short)))
-        lengths = ((lengths - 3) // 4).clamp(min=1)
-        main, right, size = self.blocks.main, self.blocks.right, x.shape[1]
-        count = (size + main - 1) // main
-        ahead = torch.arange(count, device=x.device).unsqueeze(1) * main + main
-        ahead = (ahead + torch.arange(right, device=x.device)).flatten()  # [count * right]
-        place = torch.cat([torch.arange(size, device=x.device), ahead])
-        x = self.dropout(x[:, place.clamp(max=size - 1)])
-        visible = self._visible(place, size) & (place < lengths.view(-1, 1, 1))
+        """All at once: [B, T, F] -> [B, S, D] under the mask of chunks and glimpses"""
+        frames, states = features.shape[1], (features.shape[1] + 3) // 4
+        x = F.pad(self.feature_norm(features, lengths), (0, 0, 0, 4 * states + 3 - frames))
+        x, lengths = self.stem(x), (lengths + 3) // 4
+        place, chunk = self._layout(states, x.device)
+        x = self.dropout(x[:, place.clamp(max=states - 1)])
+        visible = self._visible(place, chunk, states) & (place < lengths.view(-1, 1, 1))
         bias = (as_bias(visible).unsqueeze(1), place - place.unsqueeze(1))
         for layer in self.layers:
             x, _ = layer(x, bias)
-        return Encoded(self.norm(x[:, :size]), lengths)
+        return Encoded(self.norm(x[:, :states]), lengths)
 
-    def _visible(self, place: Tensor, size: int) -> Tensor:
-        """Who sees whom among [S states, glimpses]: [S + R, S + R]"""
-        main, right, left = self.blocks.main, self.blocks.right, self.blocks.left
-        glimpse = torch.arange(len(place), device=place.device) >= size
-        caster = torch.arange(len(place) - size, device=place.device) // max(1, right)
-        block = torch.cat([place[:size] // main, caster])
-        mine, theirs = block.unsqueeze(1), block
-        before = theirs <= mine
-        if left:
-            before = before & (place >= mine * main - left)
-        return torch.where(glimpse, theirs == mine, before)
+    def _layout(self, states: int, device: torch.device) -> tuple[Tensor, Tensor]:
+        """The states, then every chunk's glimpse: where in time each stands, whose chunk it is."""
+        size, right = self.context.chunk, self.context.right
+        now = torch.arange(states, device=device)
+        chunks = torch.arange((states + size - 1) // size, device=device)
+        ahead = (chunks.unsqueeze(1) + 1) * size + torch.arange(right, device=device)
+        place = torch.cat([now, ahead.flatten()])
+        return place, torch.cat([now // size, chunks.repeat_interleave(right)])
 
-    # ------------------------------------------------------------ block by block
+    def _visible(self, place: Tensor, chunk: Tensor, states: int) -> Tensor:
+        """Who sees whom: [N, N] for the N places of `_layout`"""
+        mine = chunk.unsqueeze(1)
+        recent = place >= mine * self.context.chunk - self.context.left
+        glimpse = torch.arange(len(place), device=place.device) >= states
+        return torch.where(glimpse, chunk == mine, (chunk <= mine) & recent)
 
-    def begin(self, batch: int) -> tuple[Tensor, Tensor]:
-        """Empty keys and values: [B, L, H, 0, K]"""
-        config = self.config
-        shape = (batch, len(self.layers), config.heads, 0, config.size // config.heads)
-        return self.stem.out.weight.new_zeros(shape), self.stem.out.weight.new_zeros(shape)
+    # ------------------------------------------------------------ chunk by chunk
 
-    def hear(self, frames: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Frames [B, T, F] of a block and its glimpse -> states [B, N, D] and all keys, values.
+    def begin_stream(self, batch: int) -> tuple[Tensor, ...]:
+        """Empty keys and values [B, L, H, left, K], and how many of the kept are real [B]"""
+        config, make = self.config, self.stem.out.weight.new_zeros
+        shape = (batch, len(self.layers), config.heads, self.context.left)
+        shape = (*shape, config.size // config.heads)
+        real = torch.zeros(batch, dtype=torch.long, device=self.stem.out.weight.device)
+        return make(shape), make(shape), real
 
-        T = 4 N + 3, N = main + right (fewer at the end). The glimpse's part of all three is to be
-        thrown away; `keep` does.
+    def hear(
+        self, features: Tensor, frames: Tensor, stream: tuple[Tensor, ...]
+    ) -> tuple[Encoded, tuple[Tensor, ...]]:
+        """One chunk. features [B, 4 (chunk + right) + 3, F], of which `frames` [B] are real (all
+        of them but at the end of the talk); the window moves on by 4 chunk frames.
+
+        Gives the chunk's states [B, chunk, D], final, and the stream after it.
         """
-        lengths = torch.full_like(frames[:, 0, 0], frames.shape[1])
-        x = self.stem(self.feature_norm(frames, lengths))
-        past, new = keys.shape[3], x.shape[1]
-        key_place = torch.arange(past + new, device=x.device)
-        distances = key_place - (past + torch.arange(new, device=x.device)).unsqueeze(1)
-        bias = (torch.zeros_like(distances, dtype=x.dtype), distances)
+        keys, values, real = stream
+        chunk, left = self.context.chunk, self.context.left
+        size = chunk + self.context.right
+        x = self.stem(self.feature_norm(features, frames))
+        lengths = ((frames + 3) // 4).clamp(max=size)
+        place = torch.arange(left + size, device=x.device)
+        kept_real = place[:left] >= left - real.unsqueeze(1)
+        visible = torch.cat([kept_real, valid(lengths, size)], dim=1)
+        bias = (as_bias(visible)[:, None, None], place - place[left:].unsqueeze(1))
         kept = []
         for i, layer in enumerate(self.layers):
-            x, cache = layer(x, bias, (keys[:, i], values[:, i]))
-            kept.append(cache)
-        all_keys, all_values = (torch.stack(kind, dim=1) for kind in zip(*kept, strict=True))
-        return self.norm(x), all_keys, all_values
-
-    def keep(self, cache: Tensor, past: int, states: int) -> Tensor:
-        """A cache [B, L, H, past + N, K] cut to what the next block may see."""
-        end = past + states
-        begin = max(0, end - self.blocks.left) if self.blocks.left else 0
-        return cache[:, :, :, begin:end]
+            x, pair = layer(x, bias, (keys[:, i], values[:, i]))
+            kept.append([cache[:, :, chunk : chunk + left] for cache in pair])
+        after = tuple(torch.stack(parts, dim=1) for parts in zip(*kept, strict=True))
+        encoded = Encoded(self.norm(x[:, :chunk]), lengths.clamp(max=chunk))
+        return encoded, (*after, (real + chunk).clamp(max=left))

@@ -17,7 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.train.nets.base import BOS, Encoded, Net, Step, Vocabularies
-from dragoman.train.nets.block_encoder import BlockEncoder, Blocks, CachedLayer
+from dragoman.train.nets.block_encoder import BlockEncoder, CachedLayer
+from dragoman.train.nets.incremental import Context
 from dragoman.train.nets.layers import (
     CrossAttention,
     Embedding,
@@ -47,10 +48,10 @@ class CaatConfig:
     attention_dropout: float = 0.1
     activation_dropout: float = 0.1
     pre_norm: bool = True
-    main: int = 8  # states in a block of the encoder (32 frames)
+    chunk: int = 8  # states the encoder takes at a time (32 frames)
     right: int = 4  # states it glimpses ahead
-    left: int = 0  # states it remembers; 0: all
-    reach: int = 32
+    left: int = 256  # states it remembers
+    reach: int = 32  # distances beyond this look alike
     decision: int = 32  # states in a group: 16, 32, 64 or 80 (.64 to 3.2 s)
 
     def layer(self, ffn: int) -> LayerConfig:
@@ -65,8 +66,8 @@ class CaatConfig:
         )
 
     @property
-    def blocks(self) -> Blocks:
-        return Blocks(self.main, self.right, self.left, self.reach)
+    def context(self) -> Context:
+        return Context(self.chunk, self.right, self.left)
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,12 @@ class Caat(Net):
         super().__init__(config, vocabularies)
         encoder, decoder = config.layer(config.encoder_ffn), config.layer(config.decoder_ffn)
         self.encoder = BlockEncoder(
-            config.features, config.conv_channels, config.encoder_layers, encoder, config.blocks
+            config.features,
+            config.conv_channels,
+            config.encoder_layers,
+            encoder,
+            config.context,
+            config.reach,
         )
         self.embedding = Embedding(vocabularies.target, config.size)
         self.dropout = nn.Dropout(config.dropout)
@@ -133,6 +139,15 @@ class Caat(Net):
 
     def encode(self, features: Tensor, lengths: Tensor) -> Encoded:
         return self.encoder(features, lengths)
+
+    def begin_stream(self, batch: int) -> tuple[Tensor, ...]:
+        return self.encoder.begin_stream(batch)
+
+    def hear(
+        self, features: Tensor, frames: Tensor, stream: tuple[Tensor, ...]
+    ) -> tuple[Encoded, tuple[Tensor, ...]]:
+        """One chunk of speech, as the incremental encoder's."""
+        return self.encoder.hear(features, frames, stream)
 
     # ------------------------------------------------------------ teacher forcing
 

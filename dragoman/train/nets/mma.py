@@ -232,3 +232,12 @@ class Mma(MonotonicNet):
 
     def encode(self, features: Tensor, lengths: Tensor) -> Encoded:
         return self.source.encode(features, lengths)
+
+    def begin_stream(self, batch: int) -> tuple[Tensor, ...]:
+        """For encoders that hear chunk by chunk."""
+        return self.source.begin_stream(batch)
+
+    def hear(
+        self, features: Tensor, frames: Tensor, stream: tuple[Tensor, ...]
+    ) -> tuple[Encoded, tuple[Tensor, ...]]:
+        return self.source.hear(features, frames, stream)

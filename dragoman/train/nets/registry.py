@@ -2,8 +2,11 @@
 
 from dragoman.errors import DragomanError
 from dragoman.train.nets.base import Net, Vocabularies
+from dragoman.train.nets.caat import Caat, CaatConfig
 from dragoman.train.nets.conformer import Conformer, ConformerConfig
 from dragoman.train.nets.incremental import Incremental, IncrementalConfig
+from dragoman.train.nets.joint import JointConfig, JointMma
+from dragoman.train.nets.mma import Mma, MmaConfig
 from dragoman.train.nets.mt import TextTransformer, TextTransformerConfig
 from dragoman.train.nets.s_transformer import STransformer, STransformerConfig
 from dragoman.train.nets.transformer import Transformer, TransformerConfig
@@ -17,6 +20,9 @@ NETS: dict[str, tuple[type, type[Net]]] = {
     "s-transformer": (STransformerConfig, STransformer),
     "vgg-blstm": (VggBlstmConfig, VggBlstm),
     "text-transformer": (TextTransformerConfig, TextTransformer),
+    "mma": (MmaConfig, Mma),
+    "joint-mma": (JointConfig, JointMma),
+    "caat": (CaatConfig, Caat),
 }
 
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from tiny_nets import SMALL, VOCABULARIES, sentences
+from tiny_nets import SMALL, TINY, VOCABULARIES, noise, sentences
 
 from dragoman.errors import DragomanError
 from dragoman.train.losses.waitk import seen_fixed
@@ -237,3 +237,18 @@ def test_bad_settings_are_named():
     source = encoded(net, [5])
     with pytest.raises(DragomanError, match="decides for itself"):
         net.decode(sentences(1, 3)[0], source, torch.zeros(1, 1, 3, 5))
+
+
+@pytest.mark.parametrize("label", ["conformer", "incremental", "s-transformer, log", "vgg-blstm"])
+def test_over_any_encoder(label):
+    name, settings = TINY[label]
+    torch.manual_seed(0)
+    net = Mma(
+        MmaConfig(encoder=name, encoder_settings=settings, decoder_layers=1, ratio=2), VOCABULARIES
+    ).eval()
+    features, lengths = noise(net.source, 2, 40), torch.tensor([40, 31])
+    tokens, _ = sentences(2, 3)
+    source = net.encode(features, lengths)
+    assert net.decode(tokens, source).shape == (2, 3, VOCABULARIES.target)
+    step = net.step(tokens, net.memory(source.states), source.lengths, net.begin(2))
+    assert step.write.all()

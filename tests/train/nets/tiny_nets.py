@@ -80,6 +80,28 @@ TINY = {
         "text-transformer",
         {key: value for key, value in SMALL.items() if key != "features"},
     ),
+    "caat": (
+        "caat",
+        {
+            "features": FEATURES,
+            "conv_channels": 4,
+            "size": 32,
+            "encoder_layers": 2,
+            "predictor_layers": 1,
+            "joiner_layers": 2,
+            "heads": 2,
+            "encoder_ffn": 64,
+            "decoder_ffn": 64,
+            "dropout": 0.0,
+            "attention_dropout": 0.0,
+            "activation_dropout": 0.0,
+            "chunk": 3,
+            "right": 2,
+            "left": 6,
+            "reach": 4,
+            "decision": 3,
+        },
+    ),
 }
 
 
