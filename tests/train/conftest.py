@@ -40,6 +40,13 @@ def make_pack(folder: Path, items: int, seed: int = 0, codec: str = "pcm") -> Pa
     return folder
 
 
+@pytest.fixture(scope="session", autouse=True)
+def one_thread():
+    """Tiny nets gain nothing from threads, and results stay the same on every machine."""
+    torch = pytest.importorskip("torch")
+    torch.set_num_threads(1)
+
+
 @pytest.fixture(scope="session")
 def sung(tmp_path_factory) -> Path:
     return make_pack(tmp_path_factory.mktemp("packs") / "sung", 60)

@@ -30,15 +30,7 @@ def same_weights(one: Path, other: Path) -> bool:
 
 
 @pytest.fixture(scope="module")
-def torch_threads():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture(scope="module")
-def whole(tiny, tmp_path_factory, torch_threads) -> Path:
+def whole(tiny, tmp_path_factory) -> Path:
     """An uninterrupted run."""
     folder = tmp_path_factory.mktemp("runs") / "whole"
     train(recipe_of(tiny), folder)

@@ -30,7 +30,8 @@ class Fbank(nn.Module):
         # x[t] - 0.97 x[t-1], where the first sample follows itself.
         before = torch.cat([frames[..., :1], frames[..., :-1]], dim=-1)
         frames = (frames - PREEMPHASIS * before) * self.window
-        power = torch.fft.rfft(frames, FFT).abs().square()
+        spectrum = torch.view_as_real(torch.fft.rfft(frames, FFT))
+        power = spectrum.square().sum(-1)
         energy = power[..., : FFT // 2] @ self.filters
         return energy.clamp_min(torch.finfo(energy.dtype).eps).log(), frame_count(lengths)
 

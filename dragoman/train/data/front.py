@@ -43,6 +43,11 @@ class FrontEnd(nn.Module):
     @torch.no_grad()
     def forward(self, batch: Batch, fill: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """With `fill` (what masks show, [F]) the batch is augmented; without, heard as it is."""
+        # Features stay in single precision whatever the net computes in.
+        with torch.autocast(batch.sound.device.type, enabled=False):
+            return self.heard(batch, fill)
+
+    def heard(self, batch: Batch, fill: Tensor | None) -> tuple[Tensor, Tensor]:
         sound = batch.sound.float()
         if batch.perturbed:
             sound = play_at(sound, batch.speeds, batch.width)

@@ -1,0 +1,1 @@
+"""Speed, measured: each file exposes run()."""
