@@ -31,12 +31,12 @@ class Player:
         self._device = choose_device("output", device)
         self._device_rate, self._stream = self._open(self._device)
 
-    def play(self, samples: Samples) -> bool:
-        """Play; returns shortly before the end, or with False when it was stopped on the way."""
+    def play(self, samples: Samples, ahead: float = AHEAD_SECONDS) -> bool:
+        """Play; returns `ahead` seconds before the end, or False when it was stopped on the way."""
         with self._changed:
             stops = self._stops
             self._waiting.append(resample(samples, self._rate, self._device_rate))
-            self._wait_until_left(AHEAD_SECONDS, stops)
+            self._wait_until_left(ahead, stops)
             return self._stops == stops
 
     def drain(self) -> None:

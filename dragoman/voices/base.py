@@ -1,0 +1,34 @@
+"""What a voice is: text in, sound out."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from dragoman.audio.chunk import Samples
+
+
+class Voice(Protocol):
+    """A synthesiser ready to speak. Not for several threads at once."""
+
+    @property
+    def name(self) -> str:
+        """What the user calls it: `hibari`, `kokoro:af_heart`, `voices/anna.onnx`."""
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Codes of the languages that it speaks."""
+
+    @property
+    def rate(self) -> int:
+        """Samples a second of its sound."""
+
+    def speak(self, text: str, speed: float = 1.0) -> Samples:
+        """The sound of a phrase, polished; empty where there is nothing to pronounce.
+
+        At a speed of 1.4 it takes about 1 / 1.4 of its time. What goes wrong is a DragomanError.
+        """
+
+
+def is_speakable(text: str) -> bool:
+    """Whether a text has anything to pronounce: a letter or a digit of any script."""
+    return any(character.isalnum() for character in text)

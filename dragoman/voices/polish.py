@@ -1,0 +1,60 @@
+"""The last touch to every voice's sound: equal levels, no clicks at the joins, no long silences."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.audio.chunk import Samples
+
+LEVEL = 0.1
+"""RMS of all speech where it is loud: -20 dB, as recordings have it."""
+PEAK = 0.95
+FADE_SECONDS = 0.005
+FRAME_SECONDS = 0.02
+QUIET = 0.03
+"""A frame this much softer than the loud ones (-30 dB) is silence."""
+SILENCE_BEFORE, SILENCE_AFTER = 0.02, 0.12
+"""Silence that is left around a phrase: enough that phrases in a row sound natural."""
+MOST_GAIN = 20.0
+
+
+def polish(sound: NDArray[np.floating], rate: int) -> Samples:
+    """Cut the silence around a phrase, bring it to the common level, fade its ends."""
+    samples = np.nan_to_num(np.asarray(sound, np.float32).ravel())
+    loudness = _loudness(samples, rate)
+    if not loudness.any():
+        return np.zeros(0, np.float32)
+    loud = _rms_of_loud(loudness)
+    samples = _cut_silence(samples, loudness > QUIET * loud, rate)
+    gain = min(LEVEL / loud, MOST_GAIN, PEAK / float(np.abs(samples).max()))
+    return _fade_ends(samples * np.float32(gain), rate)
+
+
+def _loudness(samples: Samples, rate: int) -> NDArray[np.float64]:
+    """RMS of each frame of 20 ms; the last frame may be shorter."""
+    frame = round(FRAME_SECONDS * rate)
+    padded = np.pad(samples, (0, -len(samples) % frame)).astype(np.float64)
+    return np.asarray(np.sqrt(np.mean(padded.reshape(-1, frame) ** 2, axis=1)))
+
+
+def _rms_of_loud(loudness: NDArray[np.float64]) -> float:
+    """The RMS over the frames that carry the speech, whatever the pauses between them."""
+    carrying = loudness[loudness > 0.25 * np.percentile(loudness, 95)]
+    return float(np.sqrt(np.mean((carrying if len(carrying) else loudness) ** 2)))
+
+
+def _cut_silence(samples: Samples, heard: NDArray[np.bool_], rate: int) -> Samples:
+    frame = round(FRAME_SECONDS * rate)
+    frames = np.flatnonzero(heard)
+    first = frames[0] * frame - round(SILENCE_BEFORE * rate)
+    last = (frames[-1] + 1) * frame + round(SILENCE_AFTER * rate)
+    return samples[max(0, first) : last]
+
+
+def _fade_ends(samples: Samples, rate: int) -> Samples:
+    count = min(round(FADE_SECONDS * rate), len(samples) // 2)
+    ramp = np.linspace(0.0, 1.0, count, endpoint=False, dtype=np.float32)
+    samples[:count] *= ramp
+    samples[len(samples) - count :] *= ramp[::-1]
+    return samples
