@@ -59,10 +59,8 @@ def run(compiled: bool | None = None) -> dict[str, float]:
     ]
     hours = sum(float(batch.samples.sum()) for batch in batches) / RATE / 3600
     step = make_step(task, device)
-    print(
-        f"{parameters(task) / 1e6:.1f} M parameters, {hours:.3f} h of speech in {len(batches)} batches"
-    )
-
+    millions = parameters(task) / 1e6
+    print(f"{millions:.1f} M parameters, {hours:.3f} h of speech in {len(batches)} batches")
     flops, saved = count_work(task, batches, device)
     bytes_moved = saved * 2 + len(batches) * parameters(task) * 4 * 10
     found = {

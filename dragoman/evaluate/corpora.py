@@ -33,15 +33,21 @@ def read_corpus(path: Path, source: str, target: str, references: Path | None = 
 
     `references` is SimulEval's target list; `path` is then its source list.
     """
+    clips = read_clips(path, source, target, references)
+    missing = sorted({str(clip.audio) for clip in clips if not clip.audio.is_file()})
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise DragomanError(f"The corpus {path} names audio that is not there: {missing[0]}{more}.")
+    return clips
+
+
+def read_clips(path: Path, source: str, target: str, references: Path | None = None) -> list[Clip]:
+    """The same, whether or not the audio is there."""
     if not path.exists():
         raise DragomanError(f"There is no corpus at {path}.")
     clips = list(_layout(path, source, target, references))
     if not clips:
         raise DragomanError(f"The corpus {path} is empty.")
-    missing = sorted({str(clip.audio) for clip in clips if not clip.audio.is_file()})
-    if missing:
-        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise DragomanError(f"The corpus {path} names audio that is not there: {missing[0]}{more}.")
     return clips
 
 
@@ -144,7 +150,7 @@ def _text(value: Any) -> str:
 def _covost_clip(path: Path, index: int, row: dict[str, str], source: str, target: str) -> Clip:
     folder = path.parent / "clips"
     audio = (folder if folder.is_dir() else path.parent) / row["path"]
-    texts = {source: row.get("sentence") or "", target: row.get("translation") or ""}
+    texts = {target: row.get("translation") or "", source: row.get("sentence") or ""}
     return Clip(index, audio, {code: text for code, text in texts.items() if text})
 
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from dragoman.errors import DragomanError
+from dragoman.evaluate.corpora import read_clips
+from dragoman.train.data.clips import fingerprint, pack_clips
+from dragoman.train.data.cuts import read_cuts
 from dragoman.train.recipe import Recipe
 
 VOICED = "voice:"
+CUTS = (".jsonl.gz", "cuts.jsonl")
 
 
 def pack_of(name: str, recipe: Recipe, processes: int) -> Path:
@@ -19,7 +23,22 @@ def pack_of(name: str, recipe: Recipe, processes: int) -> Path:
         return path
     if path.is_dir() and any(path.glob("shard-*")):
         raise DragomanError(f"The pack {path} is unfinished; run the command that makes it again.")
-    raise DragomanError(f"There is no pack at {path}; make one with 'dragoman voice'.")
+    return _packed(path, recipe, processes)
+
+
+def _packed(path: Path, recipe: Recipe, processes: int) -> Path:
+    """A corpus in one of the known layouts, or a lhotse manifest, cut into a pack."""
+    data = recipe.data
+    if path.name.endswith(CUTS):
+        if not path.exists():
+            raise DragomanError(f"There is no manifest {path}.")
+        clips = list(read_cuts(path, data.source))
+    else:
+        clips = read_clips(path, data.source, data.target)
+    folder = Path(data.packs) / f"{path.stem}-{fingerprint(clips)[:12]}"
+    limit = data.fault_limit
+    pack_clips(clips, folder, data.source, data.target, processes=processes, fault_limit=limit)
+    return folder
 
 
 def _voiced(text: Path, recipe: Recipe, processes: int) -> Path:

@@ -1,0 +1,75 @@
+"""Clips and lhotse's cuts: corpora go to and come from lhotse's lazy manifests.
+
+The texts of a cut lie in its first supervision: `text` in the language that is spoken, all others
+under `custom`. The manifest is read and written a line at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from dragoman.errors import DragomanError
+from dragoman.evaluate.corpora import Clip
+
+
+def lhotse() -> Any:
+    """The library, or how to get it."""
+    try:
+        import lhotse as library
+    except ImportError:
+        raise DragomanError(
+            "lhotse manifests need lhotse; run: pip install 'dragoman[train]'"
+        ) from None
+    return library
+
+
+def as_cut(clip: Clip, spoken: str) -> Any:
+    """A clip as a lhotse MonoCut of its recording."""
+    library = lhotse()
+    recording = library.Recording.from_file(clip.audio, recording_id=clip.audio.stem)
+    start = clip.start or 0.0
+    end = recording.duration if clip.end is None else clip.end
+    name = f"{clip.audio.stem}-{clip.index}"
+    supervision = library.SupervisionSegment(
+        id=name,
+        recording_id=recording.id,
+        start=0.0,
+        duration=end - start,
+        text=clip.texts.get(spoken),
+        language=spoken,
+        custom={language: text for language, text in clip.texts.items() if language != spoken},
+    )
+    return library.MonoCut(
+        id=name,
+        start=start,
+        duration=end - start,
+        channel=0,
+        recording=recording,
+        supervisions=[supervision],
+    )
+
+
+def write_cuts(clips: Iterable[Clip], path: Path, spoken: str) -> int:
+    """Write a manifest (`cuts.jsonl.gz`); clips whose recording cannot be read are a sentence."""
+    written = 0
+    with lhotse().CutSet.open_writer(path, overwrite=True) as writer:
+        for clip in clips:
+            try:
+                writer.write(as_cut(clip, spoken))
+            except Exception as error:
+                raise DragomanError(f"{clip.audio} cannot be read: {error}.") from error
+            written += 1
+    return written
+
+
+def read_cuts(path: Path, spoken: str) -> Iterator[Clip]:
+    """The clips of a lhotse manifest, lazily; a cut's extra texts come from `custom`."""
+    for index, cut in enumerate(lhotse().CutSet.from_jsonl_lazy(path)):
+        said = cut.supervisions[0] if cut.supervisions else None
+        texts = {k: str(v) for k, v in ((said and said.custom) or {}).items() if len(k) <= 3}
+        if said is not None and said.text:
+            texts[said.language or spoken] = said.text
+        audio = Path(cut.recording.sources[0].source)
+        yield Clip(index, audio, texts, cut.start, cut.end)

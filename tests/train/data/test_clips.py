@@ -1,0 +1,159 @@
+"""Corpora in their real layouts become packs; every kind of fault is named, counted, skipped."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+import yaml
+
+from dragoman.errors import DragomanError
+from dragoman.evaluate.corpora import Clip, read_clips
+from dragoman.train.data.clips import pack_clips, read_clip, text_fault
+from dragoman.train.data.pack import Pack
+from dragoman.train.data.sources import pack_of
+from dragoman.train.recipe import Data, Recipe
+
+TEXTS = [("One word.", "Ein Wort."), ("Two words.", "Zwei Wörter."), ("And three.", "Und drei.")]
+
+
+def beep(path: Path, seconds: float = 2.0, rate: int = 16_000, pitch: float = 440) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    time = np.arange(int(seconds * rate)) / rate
+    soundfile.write(path, 0.3 * np.sin(2 * np.pi * pitch * time), rate)
+    return path
+
+
+def must_c(root: Path) -> Path:
+    folder = root / "en-de" / "data" / "train"
+    beep(folder / "wav" / "ted_1.wav", seconds=4.0)
+    rows = [
+        {
+            "duration": 1.0,
+            "offset": 0.5 + n,
+            "rW": 1,
+            "uW": 0,
+            "speaker_id": "spk.1",
+            "wav": "ted_1.wav",
+        }
+        for n in range(3)
+    ]
+    (folder / "txt").mkdir()
+    (folder / "txt" / "train.yaml").write_text(yaml.safe_dump(rows))
+    for side, language in enumerate(("en", "de")):
+        (folder / "txt" / f"train.{language}").write_text("".join(t[side] + "\n" for t in TEXTS))
+    return folder
+
+
+def covost(root: Path) -> Path:
+    for number in range(3):
+        beep(root / "clips" / f"common_voice_en_{number}.mp3", seconds=1.0)
+    lines = ["client_id\tpath\tsentence\ttranslation"]
+    lines += [f"x\tcommon_voice_en_{n}.mp3\t{en}\t{de}" for n, (en, de) in enumerate(TEXTS)]
+    path = root / "covost_v2.en_de.train.tsv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def europarl_st(root: Path) -> Path:
+    beep(root / "en" / "audios" / "en.20081.wav", seconds=4.0)
+    folder = root / "en" / "de" / "train"
+    folder.mkdir(parents=True)
+    rows = "".join(f"en.20081 {0.5 + n} {1.5 + n}\n" for n in range(3))
+    (folder / "segments.lst").write_text(rows)
+    for side, language in enumerate(("en", "de")):
+        (folder / f"segments.{language}").write_text("".join(t[side] + "\n" for t in TEXTS))
+    return folder
+
+
+def table(root: Path) -> Path:
+    beep(root / "talk.flac", seconds=4.0, rate=48_000)
+    lines = ["audio\tstart\tend\ten\tde"]
+    lines += [f"talk.flac\t{0.5 + n}\t{1.5 + n}\t{en}\t{de}" for n, (en, de) in enumerate(TEXTS)]
+    (root / "talk.tsv").write_text("\n".join(lines) + "\n")
+    return root / "talk.tsv"
+
+
+@pytest.mark.parametrize("layout", [must_c, covost, europarl_st, table])
+def test_layouts_become_packs(layout, tmp_path):
+    corpus = layout(tmp_path / "corpus")
+    recipe = Recipe("conformer", Data((str(corpus),), packs=str(tmp_path / "packs")))
+    pack = Pack(pack_of(str(corpus), recipe, 1))
+    assert [(item.text["en"], item.text["de"]) for item in pack.items] == TEXTS
+    for number, item in enumerate(pack.items):
+        assert abs(item.samples - 16_000) < 1200  # MP3 pads its ends
+        sound = pack.sound(number)[4000:12_000].astype(float)
+        loudest = np.abs(np.fft.rfft(sound)).argmax() * 16_000 / len(sound)
+        assert abs(loudest - 440) < 3
+    made = (pack.folder / "pack.json").stat().st_mtime_ns
+    assert pack_of(str(corpus), recipe, 1) == pack.folder
+    assert (pack.folder / "pack.json").stat().st_mtime_ns == made  # found, not made again
+
+
+def test_common_voice_is_a_corpus_for_recognition(tmp_path):
+    beep(tmp_path / "clips" / "a.wav")
+    (tmp_path / "train.tsv").write_text("client_id\tpath\tsentence\nx\ta.wav\tHello there.\n")
+    clips = read_clips(tmp_path / "train.tsv", "en", "en")
+    header = pack_clips(clips, tmp_path / "pack", "en", "en")
+    assert (header.items, header.languages) == (1, ["en"])
+
+
+def test_every_fault_is_named_counted_and_skipped(tmp_path):
+    good = beep(tmp_path / "good.wav")
+    corrupt = tmp_path / "corrupt.flac"
+    beep(corrupt)
+    corrupt.write_bytes(corrupt.read_bytes()[:60] + b"\0" * 300)
+    (tmp_path / "text.wav").write_text("this is no sound")
+    soundfile.write(tmp_path / "silent.wav", np.zeros(16_000), 16_000)
+    texts = {"en": "Hello.", "de": "Hallo."}
+    clips = [
+        Clip(0, good, texts),
+        Clip(1, corrupt, texts),
+        Clip(2, tmp_path / "text.wav", texts),
+        Clip(3, tmp_path / "gone.wav", texts),
+        Clip(4, tmp_path / "silent.wav", texts),
+        Clip(5, good, texts, 1.0, 9.0),
+        Clip(6, good, {"en": "Hello.", "de": " "}),
+        Clip(7, good, {"en": "Hello.", "de": "lang " * 1000}),
+        *(Clip(8 + n, good, texts) for n in range(12)),
+    ]
+    header = pack_clips(clips, tmp_path / "pack", "en", "de", fault_limit=0.5)
+    assert header.items == 13
+    lines = (tmp_path / "pack" / "faults.jsonl").read_text().splitlines()
+    kinds = [json.loads(line)["kind"] for line in lines]
+    assert kinds == [
+        *("corrupt recording", "corrupt recording", "missing recording", "silent recording"),
+        *("recording cut short", "empty text", "text too long"),
+    ]
+    assert "1000 'de' words" in lines[-1]
+    assert "clip 4 (gone.wav)" in lines[2]
+
+
+def test_a_mostly_missing_corpus_stops(tmp_path):
+    clips = [Clip(n, tmp_path / f"{n}.wav", {"en": "a", "de": "b"}) for n in range(3)]
+    with pytest.raises(DragomanError, match="3 of 3 items are faulty"):
+        pack_clips(clips, tmp_path / "pack", "en", "de")
+
+
+def test_cuts_go_to_lhotse_and_come_back(tmp_path):
+    lhotse = pytest.importorskip("lhotse")
+    from dragoman.train.data.cuts import read_cuts, write_cuts
+
+    clips = read_clips(must_c(tmp_path / "corpus"), "en", "de")
+    path = tmp_path / "cuts.jsonl.gz"
+    assert write_cuts(clips, path, "en") == 3
+    cuts = list(lhotse.CutSet.from_jsonl_lazy(path))
+    np.testing.assert_allclose(
+        cuts[1].load_audio()[0] * 32767, read_clip(clips[1]).astype(float), atol=1.0
+    )
+    back = list(read_cuts(path, "en"))
+    assert [clip.texts for clip in back] == [clip.texts for clip in clips]
+    assert [(clip.start, clip.end) for clip in back] == [(c.start, c.end) for c in clips]
+    recipe = Recipe("conformer", Data((str(path),), packs=str(tmp_path / "packs")))
+    assert len(Pack(pack_of(str(path), recipe, 1))) == 3
+
+
+def test_texts_are_checked_in_both_languages(tmp_path):
+    clip = Clip(0, tmp_path / "a.wav", {"de": "Hallo."})
+    assert text_fault(clip, ("en", "de")).why == "no 'en' text"
