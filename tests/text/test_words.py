@@ -1,0 +1,61 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.text.words import join_words, split_words
+
+MIXED = st.text(alphabet="ab1 ,.!่ั กข你好，。ーアɛ\u0301\n", max_size=40)
+
+
+def bare(text):
+    return "".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "words"),
+    [
+        ("Guten  Tag, Welt!\n", "de", ["Guten", "Tag,", "Welt!"]),
+        ("你好，世界。", "zh", ["你", "好", "，", "世", "界", "。"]),
+        ("我用 iPhone 15 拍照", "zh", ["我", "用", "iPhone", "15", "拍", "照"]),
+        ("สวัสดีครับ", "th", ["ส", "วั", "ส", "ดี", "ค", "รั", "บ"]),
+        ("東京タワー", "ja", ["東", "京", "タ", "ワ", "ー"]),
+        ("안녕 세계", "ko", ["안녕", "세계"]),
+        ("", "ja", []),
+    ],
+)
+def test_split(text, language, words):
+    assert split_words(text, language) == words
+
+
+@pytest.mark.parametrize(
+    ("words", "language", "text"),
+    [
+        (["Hello", ",", "world", "!"], "en", "Hello, world!"),
+        (["(", "a", ")", "is", "3", "%", "."], "en", "(a) is 3%."),
+        (["¿", "Qué", "?"], "es", "¿Qué?"),
+        (["Vraiment", "?", "Oui", "."], "fr", "Vraiment ? Oui."),
+        (["Tag,", "Welt"], "de", "Tag, Welt"),
+        (["我", "用", "iPhone", "15", "拍", "照"], "zh", "我用iPhone 15拍照"),
+        ([], "en", ""),
+    ],
+)
+def test_join(words, language, text):
+    assert join_words(words, language) == text
+
+
+@given(MIXED, st.sampled_from(["zh", "ja", "th", "en", "fr"]))
+def test_nothing_is_lost_or_added(text, language):
+    words = split_words(text, language)
+    assert bare("".join(words)) == bare(text)
+    assert bare(join_words(words, language)) == bare(text)
+
+
+@given(MIXED, st.sampled_from(["zh", "ja", "th"]))
+def test_characters_come_back_from_their_text(text, language):
+    units = split_words(text, language)
+    assert split_words(join_words(units, language), language) == units
+
+
+@given(st.lists(st.text("abcä'-", min_size=1), max_size=8), st.sampled_from(["en", "fr", "de"]))
+def test_words_come_back_from_their_text(words, language):
+    assert split_words(join_words(words, language), language) == words
