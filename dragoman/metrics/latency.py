@@ -20,23 +20,24 @@ from dragoman.metrics.timings import TICK, Timings
 
 def average_lagging(timings: Timings) -> Floats:
     """AL: the mean of d_i - i X/Y up to the first unit said after the source's end."""
-    return _lagging(timings, timings.target_lengths)
+    return lagging(timings, timings.target_lengths)
 
 
 def length_adaptive_average_lagging(timings: Timings) -> Floats:
     """LAAL: AL at the rate of the longer of reference and output, so babble is not rewarded."""
-    return _lagging(timings, np.maximum(timings.shape.lengths, timings.target_lengths))
+    return lagging(timings, np.maximum(timings.shape.lengths, timings.target_lengths))
 
 
 def yet_another_average_lagging(timings: Timings) -> Floats:
     """YAAL: LAAL without the units said after the source's end; undefined when all are."""
     lengths = np.maximum(timings.shape.lengths, timings.target_lengths)
-    return _mean_lag(timings, lengths, _units_before_end(timings))
+    return mean_lag(timings, lengths, _units_before_end(timings))
 
 
-def _lagging(timings: Timings, target_lengths: Floats) -> Floats:
+def lagging(timings: Timings, target_lengths: Floats) -> Floats:
+    """The mean lag behind a pace that says `target_lengths` units in the source's time."""
     counted = np.minimum(_units_before_end(timings) + 1, timings.shape.lengths)
-    lags = _mean_lag(timings, target_lengths, counted)
+    lags = mean_lag(timings, target_lengths, counted)
     # A system that begins after the source's end lags by the time of its first unit.
     firsts = timings.times[timings.shape.firsts]
     late = firsts > timings.source_lengths
@@ -51,7 +52,7 @@ def _units_before_end(timings: Timings) -> Ints:
     return shape.first_where(timings.times >= shape.spread(timings.source_lengths))
 
 
-def _mean_lag(timings: Timings, target_lengths: Floats, counted: Ints) -> Floats:
+def mean_lag(timings: Timings, target_lengths: Floats, counted: Ints) -> Floats:
     """The mean of d_i - i X/Y over the first `counted` units of each sentence."""
     shape = timings.shape
     summed = shape.sums(np.where(shape.positions < shape.spread(counted), timings.times, 0.0))
