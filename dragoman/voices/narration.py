@@ -92,7 +92,7 @@ class Narration:
             self._speech.write(sound)
 
     def _sound_of(self, phrase: Phrase) -> Samples:
-        """A voice that fails at once ends the talk; one that fails later does not spoil its text."""
+        """A voice that fails at once ends the talk; one that fails later only its own sound."""
         if self._fault is None:
             try:
                 return self._voice.speak(phrase.text, phrase.speed)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dragoman.errors import DragomanError
+from dragoman.voices import espeak
 from dragoman.voices.base import Voice
 
 
@@ -35,6 +36,13 @@ VOICES: dict[str, Offer] = {
         lambda: ("en",),
         lambda: None,
         _hibari,
+    ),
+    "espeak": Offer(
+        "eSpeak NG: robotic, clear, over a hundred languages; in a process of its own",
+        "GPL-3.0",
+        espeak.languages,
+        espeak.missing,
+        espeak.EspeakVoice,
     ),
 }
 """Best first: without a name, the first that has the language and is ready is taken."""

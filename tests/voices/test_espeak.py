@@ -1,0 +1,100 @@
+"""eSpeak NG through its worker process."""
+
+import subprocess
+import sys
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+from dragoman.errors import DragomanError
+from dragoman.voices import open_voice
+from dragoman.voices.espeak import EspeakVoice, EspeakWorker, languages, phonemes, worker
+
+pytestmark = pytest.mark.skipif(not languages(), reason="eSpeak NG is not installed")
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [("en", "Good morning."), ("de", "Guten Morgen."), ("zh", "早上好。"), ("no", "God morgen.")],
+)
+def test_it_speaks_many_languages(language, text):
+    voice = open_voice("espeak", language)
+    assert voice.languages == (language,)
+    assert 0.4 < len(voice.speak(text)) / voice.rate < 2.0
+
+
+def test_faster_speech_is_shorter_by_as_much():
+    voice = EspeakVoice("de")
+    text = "Meine Damen und Herren, wir kommen nun zur Abstimmung über den Antrag."
+    normal, fast = (len(voice.speak(text, speed)) for speed in (1.0, 1.4))
+    assert normal / fast == pytest.approx(1.4, abs=0.1)
+
+
+def test_accent_and_speaker_can_be_chosen():
+    plain, other, british = (
+        open_voice(name, "en").speak("Water and butter.")
+        for name in ("espeak", "espeak:+f3", "espeak:en-gb-x-rp+m2")
+    )
+    assert not np.array_equal(plain[:4000], other[:4000])
+    assert not np.array_equal(plain[:4000], british[:4000])
+
+
+def test_an_unknown_speaker_is_told():
+    with pytest.raises(DragomanError, match="no voice 'en-us\\+nobody'"):
+        open_voice("espeak:+nobody", "en").speak("Hello.")
+
+
+def test_nothing_to_pronounce_is_no_sound():
+    assert len(EspeakVoice("en").speak(" … — ")) == 0
+
+
+def test_the_library_is_not_loaded_into_this_process():
+    """Its licence does not reach us: only the worker holds it."""
+    code = """
+from dragoman.voices import open_voice
+assert len(open_voice("espeak", "fr").speak("Bonjour."))
+assert "espeak" not in open("/proc/self/maps").read().replace("espeakng_loader/__", "")
+"""
+    if sys.platform != "linux":
+        pytest.skip("the list of loaded libraries is read from /proc")
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_dead_worker_is_replaced():
+    before = EspeakVoice("en").speak("Still here.")
+    process = worker()._process
+    process.kill()
+    process.wait()
+    after = EspeakVoice("en").speak("Still here.")
+    assert len(after) == pytest.approx(len(before), rel=0.05)
+    assert worker()._process.pid != process.pid
+
+
+def test_a_worker_that_cannot_live_is_told(monkeypatch):
+    monkeypatch.setattr(
+        "dragoman.voices.espeak._start",
+        lambda: subprocess.Popen(
+            [sys.executable, "-c", ""], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ),
+    )
+    with pytest.raises(DragomanError, match="twice in a row"):
+        EspeakWorker().ask(do="list")
+
+
+def test_a_worker_ends_with_its_owner():
+    """Its input ends when the owner dies, however that comes about."""
+    asked = EspeakWorker()
+    asked.ask(do="list")
+    process = asked._process
+    with suppress(BrokenPipeError):
+        process.stdin.close()
+    assert process.wait(10) == 0
+    process.stdout.close()
+
+
+def test_phonemes_are_ipa_without_language_marks():
+    hello, name = phonemes(["Hello world", "das Team"], "de")
+    assert "ʊ" in hello or "oː" in hello
+    assert "(" not in hello + name
+    assert phonemes(["Hello world"], "en-us") == ["həlˈoʊ wˈɜːld"]
