@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -13,7 +14,7 @@ from dragoman.errors import DragomanError
 from dragoman.metrics.instance import Unit
 from dragoman.metrics.lines import Log
 from dragoman.metrics.logs import find_log, read_log
-from dragoman.metrics.score import METRICS, Report, score_corpus
+from dragoman.metrics.score import AWARE, METRICS, Report, Score, score_corpus
 from dragoman.metrics.timings import Compat, Computation, Rules
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ def command(
 
     PATH is a SimulEval folder or its instances.log, a simulstream log, or a trace of Dragoman's.
     """
+    gc.disable()  # scoring makes a great many objects and no cycles, and then the process ends
     log = load(path, unit, strict=compat is None, skip=skip_broken)
     if reference is not None:
         log = with_references(log, reference)
@@ -124,9 +126,7 @@ def command(
         compat=compat,
         source=log.source,
     )
-    _check_tokenizer(tokenizer)
-    names = metrics or METRICS
-    report = score_corpus(log.instances, rules, names, tokenizer, intervals=not as_json)
+    report = score_corpus(log.instances, rules, metrics or METRICS, tokenizer)
     for problem in log.left_out:
         click.echo(f"left out: {problem}", err=True)
     for what, indices in report.problems.items():
@@ -165,15 +165,6 @@ def with_references(log: Log, path: Path) -> Log:
     return replace(log, instances=[replace(i, reference=line) for i, line in pairs])
 
 
-def _check_tokenizer(name: str) -> None:
-    from sacrebleu.metrics.bleu import BLEU
-
-    if name not in BLEU.TOKENIZERS:
-        raise DragomanError(
-            f"sacreBLEU has no tokenizer {name}; it has {', '.join(BLEU.TOKENIZERS)}."
-        )
-
-
 def _warning(what: str, indices: list[int], size: int) -> str:
     shown = ", ".join(map(str, indices[:10])) + (", …" if len(indices) > 10 else "")
     return f"{len(indices)} of {size} sentences have {what}: {shown}"
@@ -203,18 +194,33 @@ def _print_table(log: Log, report: Report) -> None:
 
 
 def _table(report: Report) -> Table:
+    """Each metric on a line of its own, with its computation-aware twin beside it."""
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("metric", style="bold")
     table.add_column("score", justify="right")
+    table.add_column("± 95 %", justify="right", style="dim")
+    table.add_column("with computation", justify="right")
+    table.add_column("± 95 %", justify="right", style="dim")
     table.add_column("")
-    table.add_column("95 % interval", style="dim", justify="right")
-    table.add_column("sentences", style="dim", justify="right")
-    for score in report.scores.values():
-        undefined = score.value != score.value
-        interval = "" if score.interval is None else "{:.2f} – {:.2f}".format(*score.interval)
-        value = "undefined" if undefined else f"{score.value:.3f}"
-        table.add_row(score.name, value, score.unit, interval, str(score.scored))
+    table.add_column("sentences", justify="right", style="dim")
+    names = dict.fromkeys(name.removesuffix(AWARE) for name in report.scores)
+    for name in names:
+        plain, aware = report.scores.get(name), report.scores.get(name + AWARE)
+        shown = [score for score in (plain, aware) if score is not None]
+        sizes = dict.fromkeys(str(score.scored) for score in shown)
+        table.add_row(name, *_cells(plain), *_cells(aware), shown[0].unit, " / ".join(sizes))
     return table
+
+
+def _cells(score: Score | None) -> tuple[str, str]:
+    """A score and half the width of its interval, as far as they are known."""
+    if score is None:
+        return "", ""
+    if score.value != score.value:
+        return "undefined", ""
+    digits = 0 if abs(score.value) >= 1000 else 3 if abs(score.value) < 10 else 1
+    error = score.interval().high - score.value
+    return f"{score.value:,.{digits}f}", "" if error != error else f"{error:,.{digits}f}"

@@ -65,13 +65,18 @@ class Instance:
         """Say so if something is no number or lists that belong together differ in length."""
         if not isfinite(self.source_length) or self.source_length < 0:
             return f"has a source length of {self.source_length}; it must be a positive number"
-        for name in ("delays", "elapsed", "works", "ends", "durations", "intervals"):
-            values = getattr(self, name)
+        for name, values in (
+            ("delays", self.delays),
+            ("elapsed", self.elapsed),
+            ("works", self.works),
+            ("ends", self.ends),
+            ("durations", self.durations),
+        ):
             if values is None:
                 continue
             if len(values) not in (0, len(self.delays)):
                 return f"has {len(self.delays)} delays but {len(values)} {name}"
-            if name != "intervals" and not all(map(isfinite, values)):
+            if not isfinite(sum(values)):
                 return f"has {name} that are not numbers"
         return None
 

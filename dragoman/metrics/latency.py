@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -31,12 +30,12 @@ def length_adaptive_average_lagging(timings: Timings) -> Floats:
 def yet_another_average_lagging(timings: Timings) -> Floats:
     """YAAL: LAAL without the units said after the source's end; undefined when all are."""
     lengths = np.maximum(timings.shape.lengths, timings.target_lengths)
-    return mean_lag(timings, lengths, _units_before_end(timings))
+    return mean_lag(timings, lengths, timings.units_before_end)
 
 
 def lagging(timings: Timings, target_lengths: Floats) -> Floats:
     """The mean lag behind a pace that says `target_lengths` units in the source's time."""
-    counted = np.minimum(_units_before_end(timings) + 1, timings.shape.lengths)
+    counted = np.minimum(timings.units_before_end + 1, timings.shape.lengths)
     lags = mean_lag(timings, target_lengths, counted)
     # A system that begins after the source's end lags by the time of its first unit.
     firsts = timings.times[timings.shape.firsts]
@@ -46,16 +45,9 @@ def lagging(timings: Timings, target_lengths: Floats) -> Floats:
     return np.where(late, firsts, lags)
 
 
-def _units_before_end(timings: Timings) -> Ints:
-    """How many units come before the first one said after the source's end."""
-    shape = timings.shape
-    return shape.first_where(timings.times >= shape.spread(timings.source_lengths))
-
-
 def mean_lag(timings: Timings, target_lengths: Floats, counted: Ints) -> Floats:
     """The mean of d_i - i X/Y over the first `counted` units of each sentence."""
-    shape = timings.shape
-    summed = shape.sums(np.where(shape.positions < shape.spread(counted), timings.times, 0.0))
+    summed = timings.shape.sums_of_first(timings.times, counted)
     steps = _ratio(timings.source_lengths, target_lengths)
     lags = _ratio(summed, counted) - (counted - 1) / 2 * steps
     return np.where(timings.source_lengths > 0, lags, np.nan)
@@ -132,22 +124,28 @@ class LatencyMetric:
     """A metric with how it adds up over a corpus and how it prints."""
 
     compute: Callable[[Timings], Floats]
-    measure: Literal["time", "ratio", "count"] = "time"
-    # The corpus value is the mean over sentences, or one ratio of sums if weighted.
-    weight: Literal["source", "units"] | None = None
-    aware: bool = True  # whether it also exists computation-aware
+    is_time: bool = True  # otherwise a ratio or a count
+    # The corpus value is the mean over sentences; weighted, it is the ratio of two sums.
+    weigh: Callable[[Timings], Floats] | None = None
+    has_aware: bool = True  # whether it also exists computation-aware
+
+
+def _source_weights(timings: Timings) -> Floats:
+    if timings.rules.compat == "simuleval":
+        return np.ones(len(timings.rows))
+    return timings.source_lengths
 
 
 LATENCY: dict[str, LatencyMetric] = {
     "AL": LatencyMetric(average_lagging),
     "LAAL": LatencyMetric(length_adaptive_average_lagging),
     "DAL": LatencyMetric(differentiable_average_lagging),
-    "AP": LatencyMetric(average_proportion, "ratio"),
+    "AP": LatencyMetric(average_proportion, is_time=False),
     "ATD": LatencyMetric(average_token_delay),
     "YAAL": LatencyMetric(yet_another_average_lagging),
     "StartOffset": LatencyMetric(start_offset),
     "EndOffset": LatencyMetric(end_offset),
-    "NumChunks": LatencyMetric(number_of_chunks, "count"),
-    "RTF": LatencyMetric(real_time_factor, "ratio", "source", aware=False),
-    "Erasure": LatencyMetric(normalised_erasure, "ratio", "units", aware=False),
+    "NumChunks": LatencyMetric(number_of_chunks, is_time=False),
+    "RTF": LatencyMetric(real_time_factor, False, _source_weights, has_aware=False),
+    "Erasure": LatencyMetric(normalised_erasure, False, number_of_chunks, has_aware=False),
 }

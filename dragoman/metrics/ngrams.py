@@ -50,38 +50,45 @@ def _shared_in_block(symbols: Ints, lengths: Ints, order: int) -> Ints:
     keys = _keys(symbols, lengths, order, bits)
     keys.sort()
     in_second = np.concatenate(([0], np.cumsum(keys & 1)))
-    for n in range(1, order + 1):
-        grams = keys >> (1 + bits * (order - n))
-        groups = np.concatenate(([0], np.flatnonzero(grams[1:] != grams[:-1]) + 1, [len(grams)]))
+    grams, groups = keys >> 1, np.arange(len(keys) + 1)
+    for n in range(order, 0, -1):
+        # `grams` are the different n-grams, equal ones at the places from `groups` on.
+        begins = np.flatnonzero(np.append(True, grams[1:] != grams[:-1]))
+        grams, groups = grams[begins], np.append(groups[begins], len(keys))
         second = np.diff(in_second[groups])
         common = np.minimum(second, np.diff(groups) - second)
-        grams = grams[groups[:-1]]
-        common[(grams & ((1 << bits) - 1)) == 0] = 0  # the text ended before the n-th symbol
         shared[:, n - 1] = np.bincount(grams >> (bits * n), weights=common, minlength=pairs)
+        grams = grams >> bits
     return shared
 
 
 def _keys(symbols: Ints, lengths: Ints, order: int, bits: int) -> Ints:
-    """Every position as a number: its pair, the symbols from here on (0 past the end), its side."""
+    """Every position as a number: its pair, the symbols from here on, and its side.
+
+    Past its end the first text goes on with 0 and the second with the highest number, so that
+    n-grams that are not whole are never shared.
+    """
     shape = Ragged(lengths)
     texts = shape.spread(np.arange(len(lengths)))
     remaining = shape.spread(lengths) - shape.positions
-    padded = np.concatenate((symbols, np.zeros(order, dtype=np.int64)))
+    sides = texts & 1
+    past_end = sides * ((1 << bits) - 1)
+    padded = np.append(symbols, np.zeros(order, dtype=np.int64))
     keys = texts >> 1
     for k in range(order):
         keys <<= bits
-        keys |= np.where(remaining > k, padded[k : k + len(symbols)], 0)
+        keys |= np.where(remaining > k, padded[k : k + len(symbols)], past_end)
     keys <<= 1
-    keys |= texts & 1
+    keys |= sides
     return keys
 
 
 def _fit(symbols: Ints, lengths: Ints, order: int) -> tuple[Ints, int]:
     """Symbols that leave room for `order` of them in a key, and the bits that one takes."""
     room = (62 - (len(lengths) // 2).bit_length()) // order
-    if int(symbols.max()).bit_length() > room:
+    if (int(symbols.max()) + 1).bit_length() > room:
         symbols = _renumber(symbols, lengths)
-    bits = int(symbols.max()).bit_length()
+    bits = (int(symbols.max()) + 1).bit_length()
     if bits > room:
         raise OverflowError(f"{symbols.max()} different symbols in one pair of texts are too many")
     return symbols, bits

@@ -8,25 +8,45 @@ since it is most of the time.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
 from typing import Protocol
 
 import numpy as np
 
 from dragoman.metrics.ngrams import ngram_totals, shared_ngrams
 from dragoman.metrics.ragged import Floats, Ints
-from dragoman.metrics.tokenize import words_of
+from dragoman.metrics.tokenize import tokenizer_signature, words_of
+
+MANY_WORDS = 4000
+Numbers = Floats | Ints  # counts, or sums of counts that were weighted
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """What was said, sentence by sentence, and what should have been."""
+
+    hypotheses: Sequence[str]
+    references: Sequence[str]
+
+    @cached_property
+    def words(self) -> list[tuple[list[str], list[str]]]:
+        """Both texts of each pair, cut at white space."""
+        pairs = zip(self.hypotheses, self.references, strict=True)
+        return [(hypothesis.split(), reference.split()) for hypothesis, reference in pairs]
 
 
 class QualityMetric(Protocol):
     """Sentences to statistics to scores."""
 
-    def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> Ints:
+    def statistics(self, pairs: Pairs) -> Ints:
         """What is counted in each sentence. [sentences, numbers]"""
         ...
 
-    def scores(self, statistics: Ints) -> Floats:
+    def scores(self, statistics: Numbers) -> Floats:
         """The score of each row of statistics, NaN where it is undefined."""
         ...
 
@@ -42,21 +62,17 @@ class Bleu:
     tokenizer: str = "13a"
     ORDER = 4
 
-    def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> Ints:
+    def statistics(self, pairs: Pairs) -> Ints:
         """Both lengths, then matched n-grams, then n-grams of the hypothesis."""
-        pairs = list(
-            zip(
-                words_of(hypotheses, self.tokenizer),
-                words_of(references, self.tokenizer),
-                strict=True,
-            )
-        )
-        lengths = np.array([len(words) for pair in pairs for words in pair], dtype=np.int64)
-        matched = shared_ngrams(_number_words(pairs), lengths, self.ORDER)
+        spoken = words_of(pairs.hypotheses, self.tokenizer)
+        wanted = words_of(pairs.references, self.tokenizer)
+        words = list(zip(spoken, wanted, strict=True))
+        lengths = np.array([len(text) for pair in words for text in pair], dtype=np.int64)
+        matched = shared_ngrams(_number_words(words), lengths, self.ORDER)
         totals = ngram_totals(lengths[0::2], self.ORDER)
         return np.column_stack((lengths[0::2], lengths[1::2], matched, totals))
 
-    def scores(self, statistics: Ints) -> Floats:
+    def scores(self, statistics: Numbers) -> Floats:
         spoken, wanted = statistics[:, 0], statistics[:, 1]
         matched, totals = statistics[:, 2 : 2 + self.ORDER], statistics[:, 2 + self.ORDER :]
         # An order without a match counts as half a match; the next such order as a quarter.
@@ -69,9 +85,9 @@ class Bleu:
         return np.where(scored, 100 * np.exp(shortage + logs), 0.0)
 
     def signature(self) -> str:
-        from sacrebleu.metrics.bleu import BLEU
-
-        return _sacrebleu_signature(BLEU(tokenize=self.tokenizer))
+        """What sacreBLEU itself would print."""
+        tokenizer = tokenizer_signature(self.tokenizer)
+        return f"nrefs:1|case:mixed|eff:no|tok:{tokenizer}|smooth:exp|version:{_sacrebleu()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,34 +97,26 @@ class Chrf:
     ORDER = 6
     BETA = 2
 
-    def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> Ints:
+    def statistics(self, pairs: Pairs) -> Ints:
         """For each order the n-grams of the hypothesis, of the reference, and the matched."""
-        texts = [
-            "".join(text.split())
-            for pair in zip(hypotheses, references, strict=True)
-            for text in pair
-        ]
+        texts = ["".join(words) for pair in pairs.words for words in pair]
         lengths = np.array([len(text) for text in texts], dtype=np.int64)
         try:
             matched = shared_ngrams(_number_characters("".join(texts)), lengths, self.ORDER)
         except OverflowError:  # a talk in an enormous alphabet: sacreBLEU counts without limits
-            return self._slow_statistics(hypotheses, references)
+            return self._slow_statistics(pairs)
         spoken = ngram_totals(lengths[0::2], self.ORDER)
         wanted = ngram_totals(lengths[1::2], self.ORDER)
         spoken[wanted == 0] = 0  # as sacreBLEU: no n-grams wanted, none counted
-        return np.stack((spoken, wanted, matched), axis=2).reshape(len(spoken), -1)
+        return np.stack((spoken, wanted, matched), axis=2).reshape(-1, 3 * self.ORDER)
 
-    def _slow_statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> Ints:
+    def _slow_statistics(self, pairs: Pairs) -> Ints:
         from sacrebleu.metrics.chrf import CHRF
 
-        chrf = CHRF()
-        rows = [
-            chrf._extract_corpus_statistics([hypothesis], [[reference]])[0]
-            for hypothesis, reference in zip(hypotheses, references, strict=True)
-        ]
+        rows = CHRF()._extract_corpus_statistics(pairs.hypotheses, [pairs.references])
         return np.array(rows, dtype=np.int64)
 
-    def scores(self, statistics: Ints) -> Floats:
+    def scores(self, statistics: Numbers) -> Floats:
         spoken, wanted, matched = np.moveaxis(statistics.reshape(-1, self.ORDER, 3), 2, 0)
         used = (spoken > 0) & (wanted > 0)
         orders = np.maximum(used.sum(axis=1), 1)
@@ -122,24 +130,22 @@ class Chrf:
         return 100 * scores
 
     def signature(self) -> str:
-        from sacrebleu.metrics.chrf import CHRF
-
-        return _sacrebleu_signature(CHRF())
+        """What sacreBLEU itself would print."""
+        return f"nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:{_sacrebleu()}"
 
 
 @dataclass(frozen=True, slots=True)
 class Wer:
     """Word error rate: edits per 100 words of the reference, on the words as they stand."""
 
-    def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> Ints:
+    def statistics(self, pairs: Pairs) -> Ints:
         """Edits and words of the reference."""
         from rapidfuzz.distance.Levenshtein import distance
 
-        pairs = [(h.split(), r.split()) for h, r in zip(hypotheses, references, strict=True)]
-        rows = [(distance(spoken, wanted), len(wanted)) for spoken, wanted in pairs]
+        rows = [(distance(spoken, wanted), len(wanted)) for spoken, wanted in pairs.words]
         return np.array(rows, dtype=np.int64).reshape(-1, 2)
 
-    def scores(self, statistics: Ints) -> Floats:
+    def scores(self, statistics: Numbers) -> Floats:
         edits, words = statistics[:, 0], statistics[:, 1]
         unknown = np.full(len(words), np.nan)
         rates: Floats = np.divide(100 * edits, words, out=unknown, where=words > 0)
@@ -153,13 +159,12 @@ class Wer:
 class LengthDifference:
     """How many words more than the reference were said, on average; negative: fewer."""
 
-    def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> Ints:
+    def statistics(self, pairs: Pairs) -> Ints:
         """Words said, words of the reference, and one sentence."""
-        pairs = zip(hypotheses, references, strict=True)
-        rows = [(len(spoken.split()), len(wanted.split()), 1) for spoken, wanted in pairs]
+        rows = [(len(spoken), len(wanted), 1) for spoken, wanted in pairs.words]
         return np.array(rows, dtype=np.int64).reshape(-1, 3)
 
-    def scores(self, statistics: Ints) -> Floats:
+    def scores(self, statistics: Numbers) -> Floats:
         spoken, wanted, sentences = statistics.T
         differences: Floats = (spoken - wanted) / np.maximum(sentences, 1)
         return differences
@@ -177,12 +182,17 @@ QUALITY: dict[str, Callable[[str], QualityMetric]] = {
 
 
 def _number_words(pairs: Sequence[tuple[list[str], list[str]]]) -> Ints:
-    """The words of both texts of each pair as numbers from 1, anew for every pair."""
+    """The words of all texts as numbers from 1, anew when there are many: small numbers sort fast.
+
+    Only the two texts of a pair are ever compared.
+    """
     numbers: list[int] = []
+    known: dict[str, int] = defaultdict(count(1).__next__)
     for spoken, wanted in pairs:
-        known: dict[str, int] = {}
-        numbers += [known.setdefault(word, len(known) + 1) for word in spoken]
-        numbers += [known.setdefault(word, len(known) + 1) for word in wanted]
+        if len(known) > MANY_WORDS:
+            known = defaultdict(count(1).__next__)
+        numbers.extend(map(known.__getitem__, spoken))
+        numbers.extend(map(known.__getitem__, wanted))
     return np.array(numbers, dtype=np.int64)
 
 
@@ -194,6 +204,8 @@ def _number_characters(text: str) -> Ints:
     return np.cumsum(used)[codes]
 
 
-def _sacrebleu_signature(metric: object) -> str:
-    metric.num_refs = 1  # type: ignore[attr-defined]
-    return str(metric.get_signature())  # type: ignore[attr-defined]
+def _sacrebleu() -> str:
+    """The version of sacreBLEU whose scores these are, without importing it."""
+    from importlib.metadata import version
+
+    return version("sacrebleu")

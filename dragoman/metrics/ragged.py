@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import chain
+from operator import attrgetter
 from typing import TypeVar
 
 import numpy as np
@@ -18,8 +19,8 @@ T = TypeVar("T", bound=np.generic)
 
 
 def flatten(rows: Sequence[Sequence[float]]) -> Floats:
-    """All numbers of all rows, one after the other."""
-    if all(type(row) is array for row in rows):  # what the log readers give: joined as they are
+    """All numbers of all rows, one after the other; arrays of doubles are joined as they are."""
+    if set(map(type, rows)) == {array} and set(map(attrgetter("typecode"), rows)) == {"d"}:
         return np.frombuffer(b"".join(rows), dtype=np.float64)  # type: ignore[arg-type]
     return np.fromiter(chain.from_iterable(rows), dtype=np.float64)
 
@@ -53,6 +54,12 @@ class Ragged:
         """The sum of each row."""
         return np.add.reduceat(values, self.firsts) if len(self.firsts) else np.zeros(0)
 
+    def sums_of_first(self, values: Floats, counts: Ints) -> Floats:
+        """The sum of the first values of each row, as many as said; NaN for none."""
+        edges = np.stack((self.firsts, self.firsts + counts), axis=1).reshape(-1)
+        sums: Floats = np.add.reduceat(np.append(values, 0.0), edges)[::2]
+        return np.where(counts > 0, sums, np.nan)
+
     def smallest(self, values: NDArray[T]) -> NDArray[T]:
         """The smallest value of each row."""
         if not len(self.firsts):
@@ -62,7 +69,9 @@ class Ragged:
 
     def first_where(self, found: Bools) -> Ints:
         """The position of each row's first True, or the row's length where there is none."""
-        return self.smallest(np.where(found, self.positions, self.spread(self.lengths)))
+        places = np.append(np.flatnonzero(found), len(found))
+        following = places[np.searchsorted(places, self.firsts)]
+        return np.minimum(following - self.firsts, self.lengths)
 
     def previous(self, values: Floats) -> Floats:
         """The value before each in its row, 0 before the first."""
@@ -79,17 +88,13 @@ class Ragged:
     def running_max(self, values: Floats) -> Floats:
         """The largest of each value and all before it in its row.
 
-        Looks back 1, 2, 4, … places: as many passes over the corpus as the longest row's length
-        has bits.
+        Complex numbers are compared by their real part first: with the row as real part, no
+        value of an earlier row is ever the largest.
         """
-        largest = values.copy()
-        back = 1
-        while back < self.lengths.max(initial=0):
-            inside = self.positions[back:] >= back
-            earlier = np.where(inside, largest[:-back], -np.inf)
-            np.maximum(largest[back:], earlier, out=largest[back:])
-            back *= 2
-        return largest
+        pairs = np.empty(len(values), dtype=np.complex128)
+        pairs.real = self.spread(np.arange(len(self.lengths)))
+        pairs.imag = values
+        return np.maximum.accumulate(pairs).imag
 
     def finish_times(self, arrivals: Floats, done: Floats) -> Floats:
         """When each piece of work ends if it starts at its arrival or after the work before it.

@@ -10,42 +10,58 @@ import numpy as np
 from dragoman import __version__
 from dragoman.errors import DragomanError
 from dragoman.metrics.instance import Instance
-from dragoman.metrics.latency import LATENCY, LatencyMetric
-from dragoman.metrics.quality import QUALITY, QualityMetric
-from dragoman.metrics.ragged import Floats, Ints
-from dragoman.metrics.timings import Rules, Timings, aware_timings, plain_timings
+from dragoman.metrics.latency import LATENCY
+from dragoman.metrics.quality import QUALITY, Pairs
+from dragoman.metrics.ragged import Bools, Floats
+from dragoman.metrics.significance import Interval, Measure, pseudo_values, ratio_of_sums
+from dragoman.metrics.timings import Rules, aware_timings, plain_timings
 
 AWARE = "_CA"  # what a metric's name ends in when its times include computation
 METRICS = (
     *QUALITY,
     *LATENCY,
-    *(name + AWARE for name, metric in LATENCY.items() if metric.aware),
+    *(name + AWARE for name, metric in LATENCY.items() if metric.has_aware),
 )
 UNITS = {"speech": "ms", "text": "words"}
-RESAMPLES = 1000
+BLOCK = 1024  # sentences timed at once: what fits a processor's cache is faster
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
     """One metric over a corpus. What is undefined is NaN."""
 
-    name: str
+    measure: Measure  # the sentences' statistics, to resample or compare
     value: float
     sentences: Floats  # [sentences of the corpus]
     signature: str
     unit: str = ""
-    interval: tuple[float, float] | None = None  # of 95 % confidence
+
+    @property
+    def name(self) -> str:
+        return self.measure.name
 
     @property
     def scored(self) -> int:
         """How many sentences have a value."""
         return int(np.count_nonzero(~np.isnan(self.sentences)))
 
+    def interval(self) -> Interval:
+        """Where the score lies with 95 % confidence: 1.96 standard errors to both sides.
+
+        The errors are the jackknife's; for a mean these are the usual ones.
+        """
+        known = ~np.isnan(self.sentences)
+        counted = Measure(self.name, self.measure.statistics[known], self.measure.score)
+        if len(counted.statistics) < 2:
+            return Interval(np.nan, np.nan)
+        shares = pseudo_values(counted)
+        error = 1.96 * float(shares.std(ddof=1)) / len(shares) ** 0.5
+        return Interval(self.value - error, self.value + error)
+
     def __str__(self) -> str:
         if np.isnan(self.value):
             return f"{self.signature} = undefined"
-        interval = "" if self.interval is None else "[{:.2f}, {:.2f}]".format(*self.interval)
-        return " ".join(filter(None, (f"{self.signature} = {self.value:.2f}", self.unit, interval)))
+        return f"{self.signature} = {self.value:.2f} {self.unit}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +82,6 @@ class Report:
             "scores": {name: score.value for name, score in self.scores.items()},
             "sentences": [dict(zip(names, row, strict=True)) for row in rows],
             "signature": {name: score.signature for name, score in self.scores.items()},
-            "intervals": {name: s.interval for name, s in self.scores.items() if s.interval},
             "problems": self.problems,
         }
 
@@ -76,139 +91,97 @@ def score_corpus(
     rules: Rules | None = None,
     metrics: Iterable[str] = METRICS,
     tokenizer: str = "13a",
-    *,
-    intervals: bool = False,
 ) -> Report:
-    """Score a corpus by the metrics named; `intervals` adds 95 % confidence to each."""
+    """Score a corpus by the metrics named."""
     rules = rules or Rules()
-    names = list(metrics)
+    names = list(dict.fromkeys(metrics))
     for name in names:
         if name not in METRICS:
             raise DragomanError(f"There is no metric {name}; there are {', '.join(METRICS)}.")
-    quality = _quality_scores(instances, names, tokenizer, rules, intervals)
-    latency, problems = _latency_scores(instances, names, rules, intervals)
-    scores = quality | latency
-    return Report(
-        instances,
-        {name: scores[name] for name in names},
-        _problems(instances, quality=bool(quality)) | problems,
-    )
-
-
-def _latency_scores(
-    instances: Sequence[Instance], names: Sequence[str], rules: Rules, intervals: bool
-) -> tuple[dict[str, Score], dict[str, list[int]]]:
-    """The latency scores, and the sentences without computation times if these are wanted."""
-    scores: dict[str, Score] = {}
-    problems: dict[str, list[int]] = {}
-    plain = [name for name in names if name in LATENCY]
-    aware = [name for name in names if name.endswith(AWARE)]
-    if plain:
-        timings = plain_timings(instances, rules)
-        for name in plain:
-            scores[name] = _latency_score(name, LATENCY[name], timings, len(instances), intervals)
-    if aware:
-        timings = aware_timings(instances, rules)
-        for name in aware:
-            metric = LATENCY[name.removesuffix(AWARE)]
-            scores[name] = _latency_score(name, metric, timings, len(instances), intervals)
-        timed = set(timings.rows.tolist())
-        untimed = [i.index for row, i in enumerate(instances) if len(i.delays) and row not in timed]
+    quality = [name for name in names if name in QUALITY]
+    latency = [name for name in names if name not in QUALITY]
+    scores = _quality_scores(instances, quality, tokenizer, rules) if quality else {}
+    problems = _problems(instances, quality=bool(quality))
+    if latency:
+        table = _time_corpus(instances, latency, rules)
+        scores |= {name: table.score(name, rules) for name in latency}
+        untimed = [i.index for i, known in zip(instances, table.timed, strict=True) if not known]
         if untimed:
             problems["no computation times that fit the delays"] = untimed
-    return scores, problems
+    return Report(instances, {name: scores[name] for name in names}, problems)
 
 
-def _latency_score(
-    name: str, metric: LatencyMetric, timings: Timings, size: int, intervals: bool
-) -> Score:
-    values = metric.compute(timings) if len(timings.rows) else np.zeros(0)
-    sentences = np.full(size, np.nan)
-    sentences[timings.rows] = values
-    weights = np.ones(len(values))
-    if metric.weight == "source" and timings.rules.compat != "simuleval":
-        weights = timings.source_lengths
-    elif metric.weight == "units":
-        weights = timings.shape.lengths.astype(float)
-    known = ~np.isnan(values)
-    value = float(np.average(values[known], weights=weights[known])) if known.any() else np.nan
-    return Score(
-        name,
-        value,
-        sentences,
-        _signature(name, timings),
-        UNITS[timings.rules.source] if metric.measure == "time" else "",
-        _interval_of_mean(values[known]) if intervals and metric.weight is None else None,
-    )
+@dataclass(frozen=True, slots=True)
+class LatencyTable:
+    """The latency of every sentence by every metric, NaN where undefined."""
+
+    values: dict[str, Floats]  # [sentences]
+    weights: dict[str, Floats]  # [sentences] what each value counts in the corpus
+    timed: Bools  # [sentences] not known to lack computation times, where these are wanted
+
+    def score(self, name: str, rules: Rules) -> Score:
+        """The corpus score, which is the weighted mean."""
+        values, weights = self.values[name], self.weights[name]
+        known = ~np.isnan(values)
+        counted = np.where(known, weights, 0.0)
+        sums = np.column_stack((np.where(known, values, 0.0) * counted, counted))
+        measure = Measure(name, sums, ratio_of_sums)
+        unit = UNITS[rules.source] if LATENCY[name.removesuffix(AWARE)].is_time else ""
+        return Score(measure, measure.value, values, _signature(name, rules), unit)
 
 
-def _signature(name: str, timings: Timings) -> str:
-    rules = timings.rules
+def _time_corpus(instances: Sequence[Instance], names: Sequence[str], rules: Rules) -> LatencyTable:
+    size = len(instances)
+    values = {name: np.full(size, np.nan) for name in names}
+    weights = {name: np.ones(size) for name in names}
+    timed = np.ones(size, dtype=bool)
+    wants_aware = any(name.endswith(AWARE) for name in names)
+    for begin in range(0, size, BLOCK):
+        plain = plain_timings(instances[begin : begin + BLOCK], rules)
+        aware = aware_timings(plain) if wants_aware else plain
+        timed[begin + plain.rows] = False
+        timed[begin + aware.rows] = True
+        for name in names:
+            metric = LATENCY[name.removesuffix(AWARE)]
+            timings = aware if name.endswith(AWARE) else plain
+            if len(timings.rows):
+                values[name][begin + timings.rows] = metric.compute(timings)
+                if metric.weigh is not None:
+                    weights[name][begin + timings.rows] = metric.weigh(timings)
+    return LatencyTable(values, weights, timed)
+
+
+def _signature(name: str, rules: Rules) -> str:
     parts = [name, f"unit:{rules.unit}", f"len:{rules.length}", f"src:{rules.source}"]
-    if timings.aware:
+    if name.endswith(AWARE):
         parts.append(f"ca:{rules.computation}")
     return "|".join([*parts, f"compat:{rules.compat or 'no'}", f"version:{__version__}"])
 
 
-def _interval_of_mean(values: Floats) -> tuple[float, float] | None:
-    """The mean plus and minus 1.96 standard errors."""
-    if len(values) < 2:
-        return None
-    error = 1.96 * float(values.std(ddof=1)) / len(values) ** 0.5
-    return float(values.mean()) - error, float(values.mean()) + error
-
-
 def _quality_scores(
-    instances: Sequence[Instance],
-    names: Sequence[str],
-    tokenizer: str,
-    rules: Rules,
-    intervals: bool,
+    instances: Sequence[Instance], names: Sequence[str], tokenizer: str, rules: Rules
 ) -> dict[str, Score]:
     """Quality of the sentences that have a reference and whose output is text."""
     rows = [row for row, i in enumerate(instances) if i.reference is not None and not i.says_speech]
-    hypotheses = [instances[row].prediction for row in rows]
     references = [instances[row].reference or "" for row in rows]
+    pairs = Pairs([instances[row].prediction for row in rows], references)
     scores: dict[str, Score] = {}
     for name in names:
-        if name not in QUALITY:
-            continue
         metric = QUALITY[name](tokenizer)
+        counted = metric.statistics(pairs)
+        statistics = np.zeros((len(instances), counted.shape[1]))
+        statistics[rows] = counted
         sentences = np.full(len(instances), np.nan)
-        value, interval = np.nan, None
-        if rows:
-            statistics = metric.statistics(hypotheses, references)
-            sentences[rows] = metric.scores(statistics)
-            value = float(metric.scores(statistics.sum(axis=0, keepdims=True))[0])
-            interval = _bootstrap(metric, statistics) if intervals else None
+        sentences[rows] = metric.scores(counted)
+        measure = Measure(name, statistics, metric.scores)
+        value = measure.value if rows else np.nan
         if name == "WER" and rules.compat == "simuleval":
-            value, sentences = _simuleval_wer(value, sentences, references, rows)
-        signature = f"{name}|{metric.signature()}"
-        scores[name] = Score(name, value, sentences, signature, interval=interval)
+            # SimulEval's is 0 for an empty reference, and for a corpus that begins with one.
+            empty = [row for row, text in zip(rows, references, strict=True) if not text.split()]
+            sentences[empty] = 0.0
+            value = 0.0 if empty and empty[0] == rows[0] else value
+        scores[name] = Score(measure, value, sentences, f"{name}|{metric.signature()}")
     return scores
-
-
-def _simuleval_wer(
-    value: float, sentences: Floats, references: Sequence[str], rows: Sequence[int]
-) -> tuple[float, Floats]:
-    """SimulEval's WER is 0 for an empty reference, and for a corpus that begins with one."""
-    empty = [row for row, text in zip(rows, references, strict=True) if not text.split()]
-    sentences[empty] = 0.0
-    return (0.0 if references and not references[0].split() else value), sentences
-
-
-def _bootstrap(metric: QualityMetric, statistics: Ints) -> tuple[float, float]:
-    """The middle 95 % of the scores of corpora drawn, with replacement, from this one."""
-    random = np.random.default_rng(12345)
-    size, counted = len(statistics), statistics.astype(float)
-    draws = np.stack(
-        [
-            np.bincount(random.integers(0, size, size), minlength=size) @ counted
-            for _ in range(RESAMPLES)
-        ]
-    )
-    low, high = np.quantile(metric.scores(draws), (0.025, 0.975))
-    return float(low), float(high)
 
 
 def _problems(instances: Sequence[Instance], *, quality: bool) -> dict[str, list[int]]:

@@ -14,7 +14,7 @@ computation-aware time there are three definitions:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -48,31 +48,18 @@ class Timings:
 
     instances: Sequence[Instance]  # [rows]
     rows: Ints  # [rows] which sentences of the corpus they are
+    source_lengths: Floats  # [rows]
+    target_lengths: Floats  # [rows]
     shape: Ragged
     delays: Floats  # [units]
     times: Floats  # [units] when each unit counts as said, by the chosen clock
-    aware: bool  # whether these times include computation
     rules: Rules
+    aware: bool = False  # whether these times include computation
 
     @cached_property
-    def source_lengths(self) -> Floats:
-        return np.array([instance.source_length for instance in self.instances], dtype=float)
-
-    @cached_property
-    def target_lengths(self) -> Floats:
-        """The length of each reference; of what was said where there is none, or by the rules."""
-        if self.rules.length == "hypothesis":
-            return self.shape.lengths.astype(float)
-        unit = self.rules.unit
-        return np.array(
-            [
-                len(instance.delays)
-                if instance.reference is None
-                else reference_length(instance.reference, unit)
-                for instance in self.instances
-            ],
-            dtype=float,
-        )
+    def units_before_end(self) -> Ints:
+        """How many units come before the first one said at or after the source's end. [rows]"""
+        return self.shape.first_where(self.times >= self.shape.spread(self.source_lengths))
 
     @cached_property
     def says_speech(self) -> bool:
@@ -83,82 +70,91 @@ class Timings:
         """How long each unit sounds; text takes no time. [units]"""
         return flatten([i.durations or (0.0,) * len(i.delays) for i in self.instances])
 
-
-def reference_length(reference: str, unit: Unit) -> int:
-    """A reference's length as SimulEval and OmniSTEval count it: words end at single spaces."""
-    return reference.count(" ") + 1 if unit == "word" else len(reference.strip())
+    def select(self, keep: Bools) -> Timings:
+        """The sentences to keep."""
+        if keep.all():
+            return self
+        units = self.shape.spread(keep)
+        return replace(
+            self,
+            instances=[i for i, kept in zip(self.instances, keep, strict=True) if kept],
+            rows=self.rows[keep],
+            source_lengths=self.source_lengths[keep],
+            target_lengths=self.target_lengths[keep],
+            shape=Ragged(self.shape.lengths[keep]),
+            delays=self.delays[units],
+            times=self.times[units],
+        )
 
 
 def plain_timings(instances: Sequence[Instance], rules: Rules) -> Timings:
     """The corpus by the clock of the source: a unit's time is its delay."""
-    rows = [row for row, instance in enumerate(instances) if len(instance.delays)]
-    chosen = [instances[row] for row in rows]
-    shape = Ragged(np.array([len(instance.delays) for instance in chosen], dtype=np.int64))
-    delays = flatten([instance.delays for instance in chosen])
-    return Timings(chosen, np.array(rows, dtype=np.int64), shape, delays, delays, False, rules)
+    delays = [instance.delays for instance in instances]
+    lengths = np.fromiter(map(len, delays), dtype=np.int64, count=len(delays))
+    rows = np.flatnonzero(lengths)
+    if len(rows) < len(instances):
+        instances = [instances[row] for row in rows.tolist()]
+        lengths = lengths[rows]
+    flat = flatten(delays)
+    return Timings(
+        instances=instances,
+        rows=rows,
+        source_lengths=np.array([i.source_length for i in instances], dtype=float),
+        target_lengths=_target_lengths(instances, lengths, rules),
+        shape=Ragged(lengths),
+        delays=flat,
+        times=flat,
+        rules=rules,
+    )
 
 
-def aware_timings(instances: Sequence[Instance], rules: Rules) -> Timings:
-    """The corpus by a computation-aware clock; sentences whose log knows none are left out."""
-    rows = [row for row, instance in enumerate(instances) if _has_clock(instance, rules)]
-    chosen = [instances[row] for row in rows]
-    plain = plain_timings(chosen, rules)
-    shape, delays = plain.shape, plain.delays
-    elapsed = flatten([instance.elapsed or instance.delays for instance in chosen])
-    times = CLOCKS[rules.computation](shape, delays, elapsed)
-    logged = _logged_times(chosen, rules)
-    known = np.array([values is not None for values in logged], dtype=bool)
+def _target_lengths(instances: Sequence[Instance], spoken: Ints, rules: Rules) -> Floats:
+    """The length of each reference; of what was said where there is none, or by the rules.
+
+    As SimulEval and OmniSTEval count: words end at single spaces, so a double space adds one.
+    """
+    if rules.length == "hypothesis":
+        return spoken.astype(float)
+    texts = [instance.reference for instance in instances]
+    if rules.unit == "word":
+        lengths = [np.nan if text is None else text.count(" ") + 1 for text in texts]
+    else:
+        lengths = [np.nan if text is None else len(text.strip()) for text in texts]
+    return np.where(np.isnan(lengths), spoken, lengths)
+
+
+def aware_timings(plain: Timings) -> Timings:
+    """The same by a computation-aware clock; sentences whose log knows none are left out."""
+    computation = plain.rules.computation
+    logged = _logged_times(plain)  # [rows]
+    elapsed = [i.elapsed or () for i in plain.instances]
+    sizes = np.fromiter(map(len, elapsed), dtype=np.int64, count=len(elapsed))
+    known = np.array([times is not None for times in logged], dtype=bool)
+    clocked = known | (sizes == plain.shape.lengths)
+    chosen, known = plain.select(clocked), known[clocked]
+    flat = flatten([i.elapsed or i.delays for i in chosen.instances])
+    times = CLOCKS[computation](chosen.shape, chosen.delays, flat)
     if known.any():
         times = times.copy()
-        times[shape.spread(known)] = flatten([values for values in logged if values is not None])
-    aware = Timings(chosen, np.array(rows, dtype=np.int64), shape, delays, times, True, rules)
-    if rules.compat and rules.computation == "cumulative":
+        times[chosen.shape.spread(known)] = flatten([t for t in logged if t is not None])
+    aware = replace(chosen, times=times, aware=True)
+    if plain.rules.compat and computation == "cumulative":
         return aware  # as those tools: whatever the log says, were it all zeros
-    return select(aware, known | (shape.smallest(elapsed - delays) > -TICK))
+    return aware.select(known | (aware.shape.smallest(flat - aware.delays) > -TICK))
 
 
-def select(timings: Timings, keep: Bools) -> Timings:
-    """The sentences to keep."""
-    if keep.all():
-        return timings
-    units = timings.shape.spread(keep)
-    return Timings(
-        [i for i, kept in zip(timings.instances, keep, strict=True) if kept],
-        timings.rows[keep],
-        Ragged(timings.shape.lengths[keep]),
-        timings.delays[units],
-        timings.times[units],
-        timings.aware,
-        timings.rules,
-    )
-
-
-def _has_clock(instance: Instance, rules: Rules) -> bool:
-    """Whether a sentence has units and a log of computation that fits them."""
-    name = LOGGED.get(rules.computation, "elapsed")
-    size = len(instance.delays)
-    return size > 0 and (
-        (instance.elapsed is not None and len(instance.elapsed) == size)
-        or (getattr(instance, name) is not None and len(getattr(instance, name)) == size)
-    )
-
-
-# The field of an instance that holds a clock's times outright, where a log kept them.
-LOGGED: dict[Computation, str] = {"honest": "ends", "chunk": "works"}
-
-
-def _logged_times(instances: Sequence[Instance], rules: Rules) -> list[Sequence[float] | None]:
-    """The times that the log itself knows by this definition, None where it does not."""
-    if rules.computation == "honest":
-        return [instance.ends for instance in instances]
-    if rules.computation == "chunk":
+def _logged_times(plain: Timings) -> list[Sequence[float] | None]:
+    """The times that a log itself knows by this definition, None where it does not."""
+    if plain.rules.computation == "honest":
+        return [i.ends if i.ends else None for i in plain.instances]
+    if plain.rules.computation == "chunk":
         return [
-            None
-            if instance.works is None
-            else [delay + work for delay, work in zip(instance.delays, instance.works, strict=True)]
-            for instance in instances
+            [delay + work for delay, work in zip(i.delays, i.works, strict=True)]
+            if i.works
+            else None
+            for i in plain.instances
         ]
-    return [None] * len(instances)
+    return [None] * len(plain.instances)
 
 
 def _cumulative(shape: Ragged, delays: Floats, elapsed: Floats) -> Floats:

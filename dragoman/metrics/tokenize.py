@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
+
+from dragoman.errors import DragomanError
 
 # sacreBLEU's "13a" rules, applied to all lines joined together: the same words, much faster. A
 # mark of punctuation stands alone; so do full stop and comma but between digits; so does a dash
@@ -29,11 +32,26 @@ def words_of(lines: Sequence[str], tokenizer: str) -> list[list[str]]:
     return words
 
 
+def tokenizer_signature(tokenizer: str) -> str:
+    """What a tokenizer is called in sacreBLEU's signatures, with its own version if it has one."""
+    return tokenizer if tokenizer == "13a" else str(_sacrebleu_tokenizer(tokenizer).signature())
+
+
 def _words_by_sacrebleu(lines: Sequence[str], tokenizer: str) -> list[list[str]]:
+    tokenize = _sacrebleu_tokenizer(tokenizer)
+    return [tokenize(line.rstrip()).split() for line in lines]
+
+
+def _sacrebleu_tokenizer(name: str) -> Any:
     from sacrebleu.metrics.bleu import BLEU
 
-    tokenize = BLEU(tokenize=tokenizer).tokenizer
-    return [tokenize(line.rstrip()).split() for line in lines]
+    if name not in BLEU.TOKENIZERS:
+        known = ", ".join(BLEU.TOKENIZERS)
+        raise DragomanError(f"sacreBLEU has no tokenizer {name}; it has {known}.")
+    try:
+        return BLEU(tokenize=name).tokenizer
+    except (ImportError, RuntimeError, OSError) as error:
+        raise DragomanError(f"sacreBLEU's tokenizer {name} cannot be used: {error}") from error
 
 
 def _words_13a(lines: Sequence[str]) -> list[list[str]]:
