@@ -28,7 +28,7 @@ from dragoman.metrics.ragged import Floats, flatten
 from dragoman.metrics.resegment import Aligner
 from dragoman.metrics.score import AWARE, Report, Score, score_corpus
 from dragoman.metrics.segments import Segment, Talk, match_talks
-from dragoman.metrics.significance import confidence_intervals, mean_measure
+from dragoman.metrics.significance import mean_measure
 from dragoman.metrics.streamlaal import fbk_sentences, simulstream_length, simulstream_sentences
 from dragoman.metrics.timings import Rules, Timings, plain_timings
 
@@ -43,8 +43,6 @@ def score_longform(
     long_rules: LongRules | None = None,
     metrics: Iterable[str] = LONG_METRICS,
     tokenizer: str = "13a",
-    *,
-    intervals: bool = False,
 ) -> Report:
     """Score the outputs of whole talks against reference segments."""
     rules, names = rules or Rules(), list(metrics)
@@ -56,16 +54,9 @@ def score_longform(
     if rules.compat == "simuleval":
         raise DragomanError("SimulEval has no long form to be compatible with: take omnisteval.")
     corpus = Corpus(match_talks(instances, segments), rules, long_rules or LongRules())
-    report = score_corpus(
-        corpus.sentences,
-        rules,
-        [name for name in names if name in QUALITY],
-        tokenizer,
-        intervals=intervals,
-    )
-    scores = report.scores | {
-        name: corpus.score(name, intervals) for name in names if name not in QUALITY
-    }
+    quality = [name for name in names if name in QUALITY]
+    report = score_corpus(corpus.sentences, rules, quality, tokenizer)
+    scores = report.scores | {name: corpus.score(name) for name in names if name not in QUALITY}
     ordered = {name: scores[name] for name in names}
     if rules.compat == "omnisteval":
         ordered |= _nfkc_scores(corpus.sentences, rules, names, tokenizer)
@@ -89,7 +80,11 @@ def _nfkc_scores(
         return {}
     scores = score_corpus(folded, rules, wanted, tokenizer).scores
     return {
-        f"{name}_NFKC": replace(score, name=f"{name}_NFKC", signature=f"{score.signature}|nfkc:yes")
+        f"{name}_NFKC": replace(
+            score,
+            measure=replace(score.measure, name=f"{name}_NFKC"),
+            signature=f"{score.signature}|nfkc:yes",
+        )
         for name, score in scores.items()
     }
 
@@ -120,24 +115,14 @@ class Corpus:
             )
         return self._cuts[aligner]
 
-    def score(self, name: str, intervals: bool) -> Score:
+    def score(self, name: str) -> Score:
         """One latency, over all sentences and for each."""
         aware = name.endswith(AWARE)
         plain_name = name.removesuffix(AWARE)
         values = LATENCY_OF[plain_name](self, aware)
-        known = values[~np.isnan(values)]
-        interval = None
-        if intervals and len(known):
-            (found,) = confidence_intervals([mean_measure(name, known)])
-            interval = (found.low, found.high)
-        return Score(
-            name,
-            float(known.mean()) if len(known) else np.nan,
-            values,
-            self._signature(name, aware),
-            "" if plain_name == "LongAP" else "ms",
-            interval,
-        )
+        measure = mean_measure(name, values)
+        unit = "" if plain_name == "LongAP" else "ms"
+        return Score(measure, measure.value, values, self._signature(name, aware), unit)
 
     def _signature(self, name: str, aware: bool) -> str:
         stream = name.startswith("Stream")

@@ -15,7 +15,7 @@ from dragoman.metrics.instance import Instance, Unit
 from dragoman.metrics.ragged import Floats
 from dragoman.metrics.resegment import Aligner, cut
 from dragoman.metrics.segments import Segment, Talk
-from dragoman.metrics.timings import Rules, aware_timings
+from dragoman.metrics.timings import Rules, aware_timings, plain_timings
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ def talk_clocks(talks: Sequence[Talk], rules: Rules) -> list[Floats | None]:
     They belong to the talk, not to its pieces: work that is late delays what comes after it.
     """
     clocks: list[Floats | None] = [None] * len(talks)
-    timings = aware_timings([talk.instance for talk in talks], rules)
+    timings = aware_timings(plain_timings([talk.instance for talk in talks], rules))
     parts = np.split(timings.times, timings.shape.firsts[1:])
     for row, part in zip(timings.rows.tolist(), parts, strict=False):
         clocks[row] = part
