@@ -123,6 +123,7 @@ class Recipe:
     machine: Machine = Machine()
     init: str = ""  # a run or checkpoint whose matching weights to start from
     init_parts: tuple[str, ...] = ()  # only these parts of it, e.g. the encoder; () is all
+    freeze: tuple[str, ...] = ()  # parts of the net that stay as they are
     seed: int = 1
 
 

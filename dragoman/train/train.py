@@ -18,7 +18,7 @@ from dragoman.train.nets.registry import build
 from dragoman.train.prepare import Prepared, describe, feature_statistics, prepare
 from dragoman.train.recipe import Recipe
 from dragoman.train.run import RunFolder
-from dragoman.train.tasks.base import Task
+from dragoman.train.tasks.base import Task, Words
 from dragoman.train.tasks.registry import build_task
 
 
@@ -83,7 +83,19 @@ def make_task(
         front = FrontEnd(features, recipe.augment, recipe.seed)
     if recipe.init:
         checkpoints.start_from(net, Path(recipe.init), recipe.init_parts)
-    return build_task(recipe.task, recipe.task_settings, net, front)
+    for name, parameter in net.named_parameters():
+        if any(name == part or name.startswith(part + ".") for part in recipe.freeze):
+            parameter.requires_grad_(False)
+    return build_task(recipe.task, recipe.task_settings, net, front, words_of(prepared))
+
+
+def words_of(prepared: Prepared) -> Words:
+    """Which units end words; the source side has the CTC blank as one unit more."""
+    source, target = prepared.source.word_ends(extra=1), prepared.target.word_ends()
+    return Words(
+        None if source is None else torch.tensor(source),
+        None if target is None else torch.tensor(target),
+    )
 
 
 def finish(recipe: Recipe, run: RunFolder, best: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,6 +52,7 @@ class TrainingSet:
     def __init__(self, packs: list[Pack], parts: list[Part], data: Data):
         self.packs, self.parts, self.data = packs, parts, data
         self.samples = np.array([self.item(n).samples for n in range(len(parts))], np.int64)
+        self.silent = packs[0].silent
         self.source = self.target = Ragged.of([[] for _ in parts])
         self.word_ends = Ragged.of([self.item(n).word_ends for n in range(len(parts))])
 
@@ -85,18 +87,25 @@ class TrainingSet:
         fit = self.subset(kept)
         fit.source = Ragged.of([sources[number] for number in kept])
         fit.target = Ragged.of([targets[number] for number in kept])
+        if fit.silent:  # text is batched as if a unit lasted a tenth of a second
+            fit.samples = fit.source.lengths * (RATE // 10)
         return fit
 
-    def subset(self, numbers: list[int]) -> TrainingSet:
-        """Some of the items, without unit ids."""
-        return TrainingSet(self.packs, [self.parts[number] for number in numbers], self.data)
+    def subset(self, numbers: Iterable[int]) -> TrainingSet:
+        """Some of the items."""
+        numbers = list(numbers)
+        some = TrainingSet(self.packs, [self.parts[number] for number in numbers], self.data)
+        some.source = Ragged.of([list(self.source[number]) for number in numbers])
+        some.target = Ragged.of([list(self.target[number]) for number in numbers])
+        some.samples = self.samples[numbers]
+        return some
 
     def _unit_fault(self, number: int, source: list[int], target: list[int]) -> Fault | None:
         part, item = self.parts[number], self.item(number)
         where = f"{self.packs[part.pack].folder.name} item {item.id}"
         longest = max(len(source), len(target))
-        if not target:
-            return Fault("empty text", where, f"no '{self.data.target}' text")
+        if not target or not source:
+            return Fault("empty text", where, "nothing is left of it as units")
         if longest > self.data.max_units:
             return Fault("text too long", where, f"{longest} units")
         return None
@@ -116,13 +125,15 @@ class TrainingSet:
 def open_set(folders: list[Path], data: Data, faults: Faults) -> TrainingSet:
     """The packs in these folders as one set, without items that are too short or too long."""
     packs = [Pack(folder) for folder in folders]
+    if len({pack.silent for pack in packs}) > 1:
+        raise DragomanError("Packs with sound and packs of text alone cannot be mixed.")
     parts = []
     for number, pack in enumerate(packs):
         _check_languages(pack, data)
         faults.seen(len(pack))
         for place, item in enumerate(pack.items):
             seconds = item.samples / RATE
-            if data.min_seconds <= seconds <= data.max_seconds:
+            if pack.silent or data.min_seconds <= seconds <= data.max_seconds:
                 parts.append(Part(number, place))
             else:
                 where = f"{pack.folder.name} item {item.id}"

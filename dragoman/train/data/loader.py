@@ -39,7 +39,7 @@ class Batch:
     tokens: Tensor  # BOS and target ids [B, U]
     labels: Tensor  # target ids and EOS [B, U]
     target_lengths: Tensor  # EOS included
-    word_ends: Tensor  # ms [B, W], 0 past the last word
+    word_ends: Tensor  # ms [B, W], -1 past the last word
 
     @property
     def units(self) -> int:
@@ -69,7 +69,7 @@ class Loader:
         self.pinned = torch.device(device).type == "cuda"
         self.starts: np.ndarray | None = None
         self.all_sound: Tensor | None = None
-        if resident != "disk":
+        if resident != "disk" and not data.silent:
             self._fill(torch.device(device) if resident == "device" else torch.device("cpu"))
 
     def _fill(self, device: torch.device) -> None:
@@ -102,7 +102,9 @@ class Loader:
         lengths = data.samples[items]
         source, source_lengths = _padded(data.source, items, shape.source)
         target, target_lengths = _padded(data.target, items, shape.target)
-        word_ends, _ = _padded(data.word_ends, items, int(data.word_ends.lengths.max(initial=1)))
+        longest = int(data.word_ends.lengths.max(initial=1))
+        ends, _ = _padded(data.word_ends, items, longest, fill=-1)
+        ends = np.where(ends < 0, ends, (ends / planned.speeds[:, None]).astype(np.int64))
         labels = target.copy()
         labels[np.arange(len(items)), target_lengths] = EOS
         tokens = np.concatenate([np.full((len(items), 1), BOS), target[:, :-1]], axis=1)
@@ -120,12 +122,14 @@ class Loader:
             tokens=torch.from_numpy(tokens),
             labels=torch.from_numpy(labels),
             target_lengths=torch.from_numpy(target_lengths + 1),
-            word_ends=torch.from_numpy(word_ends),
+            word_ends=torch.from_numpy(ends),
         )
         return _pin(batch) if self.pinned else batch
 
     def _sound(self, items: np.ndarray, width: int) -> Tensor:
         """[B, width] int16, zero past each item's end."""
+        if self.data.silent:
+            return torch.zeros(len(items), 0, dtype=torch.int16)
         lengths = self.data.samples[items]
         if self.all_sound is None:
             sound = np.zeros((len(items), width), np.int16)
@@ -140,9 +144,11 @@ class Loader:
         return self.all_sound[torch.where(inside, places, 0)] * inside
 
 
-def _padded(rows: Ragged, items: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows as [B, width] int64 filled with PAD, and their lengths."""
-    padded = np.full((len(items), width), PAD, np.int64)
+def _padded(
+    rows: Ragged, items: np.ndarray, width: int, fill: int = PAD
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows as [B, width] int64, filled up, and their lengths."""
+    padded = np.full((len(items), width), fill, np.int64)
     lengths = rows.lengths[items]
     for place, number in enumerate(items):
         padded[place, : lengths[place]] = rows[number]

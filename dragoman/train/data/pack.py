@@ -57,6 +57,7 @@ class Header(msgspec.Struct):
     hours: float
     fingerprint: str
     made_from: dict[str, str | int | float | bool | None]
+    sound_of: str = ""  # the pack that holds the sound, where this one has only other texts
     version: int = 1
 
 
@@ -134,6 +135,7 @@ class Pack:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.header = read_header(folder)
+        self.sounds = Path(self.header.sound_of) if self.header.sound_of else folder
         self.shards: list[np.ndarray] = []
         self.items: list[Item] = []
         self.shard_of: list[int] = []
@@ -149,7 +151,7 @@ class Pack:
             )
 
     def _map(self, number: int) -> np.ndarray:
-        path = self.folder / f"shard-{number:05d}.{self.header.codec}"
+        path = self.sounds / f"shard-{number:05d}.{self.header.codec}"
         if not path.exists():
             raise DragomanError(f"{path} is missing; make the pack again.")
         if path.stat().st_size == 0:
@@ -158,6 +160,11 @@ class Pack:
 
     def __len__(self) -> int:
         return len(self.items)
+
+    @property
+    def silent(self) -> bool:
+        """Text alone."""
+        return not self.header.spoken
 
     def sound(self, number: int) -> np.ndarray:
         """The int16 samples of item `number` (for PCM a view of the map, nothing is copied)."""

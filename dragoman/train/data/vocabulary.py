@@ -50,6 +50,13 @@ class Pieces:
         """The text as the units were learned from it."""
         return plain(text) if self.units.plain else text
 
+    def word_ends(self, extra: int = 0) -> list[bool] | None:
+        """Which units end a word (and `extra` more that do not); None if beginnings are marked."""
+        if not self.units.suffix:
+            return None
+        pieces = [self.model.id_to_piece(number) for number in range(len(self))]
+        return [piece.endswith("▁") for piece in pieces] + [False] * extra
+
     def check(self, ids: list[list[int]], what: str) -> None:
         """Refuse a vocabulary that does not know the language of the data."""
         total = sum(len(row) for row in ids)

@@ -7,6 +7,7 @@ update, over all processes and micro-batches. So two processes give the gradient
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from lightning import LightningModule
@@ -14,8 +15,10 @@ from torch import Tensor
 
 from dragoman.train.data.front import FrontEnd
 from dragoman.train.data.loader import Batch
-from dragoman.train.losses.tokens import cross_entropy
-from dragoman.train.nets.base import PAD, Net
+from dragoman.train.losses.tokens import cross_entropy, ctc
+from dragoman.train.nets.base import PAD, Encoded, Net
+
+STATE_MS = 40.0  # behind two convolutions of stride 2 over frames of 10 ms
 
 
 @dataclass
@@ -33,12 +36,26 @@ class Terms:
         return torch.stack([term.float() for term in self.losses.values()]).sum()
 
 
+@dataclass(frozen=True)
+class Words:
+    """Which units end a word: [source units + 1] (blank ends none) and [target units].
+
+    None where the vocabulary marks beginnings: then an end shows only with the next word.
+    """
+
+    source: Tensor | None = None
+    target: Tensor | None = None
+
+
 class Task(LightningModule):
     """A net, its front end and its losses. `forward(batch)` gives Terms."""
 
-    def __init__(self, net: Net, front: FrontEnd | None):
+    def __init__(self, net: Net, front: FrontEnd | None, settings: Any, words: Words):
         super().__init__()
-        self.net, self.front = net, front
+        self.net, self.front, self.settings = net, front, settings
+        self.step = 0
+        self.register_buffer("source_word_ends", words.source, persistent=False)
+        self.register_buffer("target_word_ends", words.target, persistent=False)
 
     def forward(self, batch: Batch) -> Terms:
         raise NotImplementedError
@@ -48,7 +65,19 @@ class Task(LightningModule):
         return self.front(batch, self.net.feature_norm.mean if self.training else None)
 
     def at_step(self, step: int) -> None:
-        """Called before every update: schedules of loss weights live here."""
+        """Called before every update: what depends on the step reads `self.step`."""
+        self.step = step
+
+    def add_ctc(self, terms: Terms, encoded: Encoded, batch: Batch, weight: float) -> None:
+        """CTC on the source units, where the net has a head for it."""
+        if weight and encoded.ctc_logits is not None:
+            terms.losses["ctc"] = weight * ctc(
+                encoded.ctc_logits,
+                encoded.ctc_lengths,
+                batch.source,
+                batch.source_lengths,
+                self.net.blank,
+            )
 
 
 def token_terms(logits: Tensor, labels: Tensor, smoothing: float) -> Terms:

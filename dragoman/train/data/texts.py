@@ -1,0 +1,77 @@
+"""Parallel text without sound as a pack: what a text translation net is trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from dragoman.train.data.faults import Fault
+from dragoman.train.data.pack import Header, Item, ShardReport, ShardWriter
+from dragoman.train.data.packing import groups_of, make_pack
+from dragoman.train.voicing.text import Row, columns_of, fingerprint, read_rows
+
+ROWS_PER_SHARD = 100_000
+MOST_WORDS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Rows for one shard."""
+
+    folder: Path
+    number: int
+    rows: list[Row]
+
+
+def pack_text(
+    text: Path,
+    folder: Path,
+    *,
+    columns: str | None = None,
+    skip: int = 0,
+    limit: int | None = None,
+    processes: int = 1,
+    fault_limit: float = 0.02,
+) -> Header:
+    """A TSV file as a pack of silent items; `spoken` is empty in its header."""
+    names, header = columns_of(text, columns)
+    stop = None if limit is None else skip + limit
+    rows = islice(read_rows(text, names, header), skip, stop)
+    groups = enumerate(groups_of(rows, ROWS_PER_SHARD))
+    return make_pack(
+        folder,
+        (Job(folder, number, group) for number, group in groups),
+        write_shard,
+        made_from={
+            "text": text.name,
+            "sha256": fingerprint(text),
+            "columns": ",".join(names),
+            "skip": skip,
+            "limit": limit,
+        },
+        codec="pcm",
+        languages=[name for name in names if name != "_"],
+        spoken="",
+        processes=processes,
+        fault_limit=fault_limit,
+    )
+
+
+def write_shard(job: Job) -> ShardReport:
+    return ShardWriter(job.folder, job.number, "pcm").write(_items(job))
+
+
+def _items(job: Job) -> Iterator[tuple[Item, np.ndarray] | Fault]:
+    silence = np.zeros(0, np.int16)
+    for row in job.rows:
+        words = max(len(text.split()) for text in row.text.values())
+        if not all(row.text.values()):
+            yield Fault("empty text", f"row {row.number}", "a column is empty")
+        elif words > MOST_WORDS:
+            yield Fault("text too long", f"row {row.number}", f"{words} words")
+        else:
+            yield Item(str(row.number), 0, 0, 0, row.text), silence

@@ -1,0 +1,53 @@
+"""Joint speech-text MMA (paper 004): translation, online distillation, CAR, DAR, multitask MT."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from dragoman.train.data.loader import Batch
+from dragoman.train.losses.attentive import cross_attentive, decision_attentive
+from dragoman.train.losses.latency import LatencyLoss
+from dragoman.train.losses.multitask import JointWeights
+from dragoman.train.losses.tokens import cross_entropy, distillation
+from dragoman.train.tasks.base import Task, Terms, token_terms
+
+
+@dataclass(frozen=True)
+class JointSettings:
+    label_smoothing: float = 0.1
+    weights: JointWeights = field(default_factory=JointWeights)
+    latency: LatencyLoss = field(default_factory=LatencyLoss)
+
+
+class Joint(Task):
+    settings: JointSettings
+
+    def forward(self, batch: Batch) -> Terms:
+        net, settings, weights = self.net, self.settings, self.settings.weights
+        speech = net.encode(*self.features(batch))
+        text = net.encode_text(batch.source, batch.source_lengths)
+        heard = net.align(batch.tokens, speech, energies=bool(weights.dar))
+        read = net.align_text(batch.tokens, text, energies=bool(weights.dar))
+        terms = token_terms(heard.logits, batch.labels, settings.label_smoothing)
+        kd = weights.kd if self.step >= weights.kd_after else 0.0
+        losses = {"st": (1 - kd) * terms.losses.pop("ce")}
+        if kd:
+            losses["kd"] = kd * distillation(heard.logits, read.logits, batch.labels)
+        if weights.mt:
+            losses["mt"] = weights.mt * cross_entropy(
+                read.logits, batch.labels, settings.label_smoothing
+            )
+        if weights.car:
+            losses["car"] = weights.car * cross_attentive(
+                speech.states, speech.lengths, text.states, text.lengths
+            )
+        if weights.dar:
+            losses["dar"] = weights.dar * decision_attentive(
+                heard.energies, read.energies, heard.counts, read.counts, batch.target_lengths
+            )
+        if settings.latency.average or settings.latency.variance:
+            losses["latency"] = settings.latency(
+                heard.delays, speech.lengths, batch.target_lengths, self.step
+            )
+        terms.losses = losses
+        return terms

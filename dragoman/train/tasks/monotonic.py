@@ -1,0 +1,48 @@
+"""MMA: cross entropy with monotonic attention, and latency losses switched on later.
+
+Heads may stop every few states (`fixed`, the net's own ratio) or only where a source word ends
+(`oracle`, the flexible pre-decision of paper 000).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dragoman.train.data.loader import Batch
+from dragoman.train.losses.latency import LatencyLoss
+from dragoman.train.nets.base import Encoded
+from dragoman.train.nets.boundaries import boundary_targets
+from dragoman.train.nets.monotonic import Decisions, decide_at
+from dragoman.train.tasks.base import STATE_MS, Task, Terms, token_terms
+
+
+@dataclass(frozen=True)
+class MonotonicSettings:
+    label_smoothing: float = 0.1
+    ctc: float = 0.0
+    decisions: Literal["fixed", "oracle"] = "fixed"
+    latency: LatencyLoss = field(default_factory=LatencyLoss)
+
+
+class Monotonic(Task):
+    settings: MonotonicSettings
+
+    def forward(self, batch: Batch) -> Terms:
+        settings = self.settings
+        encoded = self.net.encode(*self.features(batch))
+        aligned = self.net.align(batch.tokens, encoded, self.decisions(batch, encoded))
+        terms = token_terms(aligned.logits, batch.labels, settings.label_smoothing)
+        latency = settings.latency(aligned.delays, encoded.lengths, batch.target_lengths, self.step)
+        if settings.latency.average or settings.latency.variance:
+            terms.losses["latency"] = latency
+        self.add_ctc(terms, encoded, batch, settings.ctc)
+        return terms
+
+    def decisions(self, batch: Batch, encoded: Encoded) -> Decisions | None:
+        """Where heads may stop; None leaves it to the net's ratio."""
+        if self.settings.decisions == "fixed":
+            return None
+        size = encoded.states.shape[1]
+        ends = boundary_targets(batch.word_ends, encoded.lengths, size, STATE_MS)
+        return decide_at(ends > 0, encoded.lengths)

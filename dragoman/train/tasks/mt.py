@@ -1,0 +1,22 @@
+"""Text translation: the teacher of distillation, the second half of a cascade."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dragoman.train.data.loader import Batch
+from dragoman.train.tasks.base import Task, Terms, token_terms
+
+
+@dataclass(frozen=True)
+class MtSettings:
+    label_smoothing: float = 0.1
+
+
+class Mt(Task):
+    settings: MtSettings
+
+    def forward(self, batch: Batch) -> Terms:
+        encoded = self.net.encode(batch.source, batch.source_lengths)
+        logits = self.net.decode(batch.tokens, encoded)
+        return token_terms(logits, batch.labels, self.settings.label_smoothing)

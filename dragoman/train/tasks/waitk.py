@@ -1,0 +1,101 @@
+"""Simultaneous training with wait-k masks: fixed k or many paths, three ways to find words.
+
+A target unit sees the source up to k words ahead of its own word (papers 000 and 001). Words are
+counted by time (`fixed`), by the net's own CTC labels (`ctc`), or by the corpus' true word ends
+(`oracle`). With `k` 0 every batch draws its own (multi-path, Elbayad 2020).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from dragoman.errors import DragomanError
+from dragoman.train.data.loader import Batch
+from dragoman.train.losses.waitk import (
+    ctc_word_ends,
+    draw_k,
+    seen_adaptive,
+    seen_fixed,
+    target_words,
+)
+from dragoman.train.nets.base import Encoded
+from dragoman.train.nets.layers import seen_bias
+from dragoman.train.tasks.base import STATE_MS, Task, Terms, token_terms
+
+
+@dataclass(frozen=True)
+class WaitKSettings:
+    k: int = 7  # 0: a k of its own for every batch, from 1 to k_max
+    k_max: int = 13
+    words: Literal["fixed", "ctc", "oracle"] = "fixed"
+    ratio: int = 7  # states per word where words are fixed: 280 ms
+    per: Literal["word", "unit"] = "word"  # what advances the mask
+    label_smoothing: float = 0.1
+    ctc: float = 0.5
+
+
+class WaitK(Task):
+    settings: WaitKSettings
+
+    def __init__(self, *args: Any):
+        super().__init__(*args)
+        settings, config = self.settings, self.net.config
+        if settings.per == "word" and self.target_word_ends is None:
+            raise DragomanError(
+                "Wait-k by words needs a target vocabulary that marks word ends: set "
+                "vocabulary.target.suffix to true, or task_settings.per to unit."
+            )
+        if settings.words == "ctc" and self.source_word_ends is None:
+            raise DragomanError(
+                "Words are counted by CTC units that end them: set vocabulary.source.suffix to "
+                "true, or task_settings.words to fixed."
+            )
+        if settings.words == "ctc" and not getattr(config, "ctc_layer", 0):
+            raise DragomanError("Words counted by CTC need a net with a CTC head (ctc_layer).")
+        if getattr(config, "ctc_compression", False):
+            raise DragomanError("Wait-k masks need evenly spaced states: set ctc_compression off.")
+
+    def forward(self, batch: Batch) -> Terms:
+        encoded = self.net.encode(*self.features(batch))
+        seen = self.seen(batch, encoded)
+        bias = seen_bias(seen, encoded.states.shape[1])
+        logits = self.net.decode(batch.tokens, encoded, bias)
+        terms = token_terms(logits, batch.labels, self.settings.label_smoothing)
+        self.add_ctc(terms, encoded, batch, self.settings.ctc)
+        return terms
+
+    def seen(self, batch: Batch, encoded: Encoded) -> Tensor:
+        """How many states each unit may see: [B, U]"""
+        k, settings, lengths = self.k(), self.settings, encoded.lengths
+        if settings.per == "word":
+            words = target_words(batch.labels, self.target_word_ends)
+        else:
+            words = torch.arange(batch.labels.shape[1], device=lengths.device).expand_as(
+                batch.labels
+            )
+        if settings.words == "fixed":
+            return seen_fixed(k, settings.ratio, words, lengths)
+        if settings.words == "oracle":
+            ends = oracle_word_ends(batch.word_ends, lengths)
+        else:
+            labels = encoded.ctc_logits.argmax(-1)
+            ends = ctc_word_ends(labels, lengths, self.source_word_ends)
+        return seen_adaptive(k, ends, words, lengths)
+
+    def k(self) -> int:
+        if self.settings.k:
+            return self.settings.k
+        # Validation needs one k for all time: the middle.
+        middle = (1 + self.settings.k_max) // 2
+        return draw_k(self.settings.k_max, self.settings.k_max) if self.training else middle
+
+
+def oracle_word_ends(ends_ms: Tensor, lengths: Tensor) -> Tensor:
+    """States heard when each word ends [B, W]; all of them where there are no more words."""
+    heard = torch.ceil(ends_ms / STATE_MS).long()
+    everything = lengths.unsqueeze(1)
+    return torch.where(ends_ms < 0, everything, torch.minimum(heard, everything))

@@ -1,0 +1,180 @@
+"""Every task learns the same little corpus with its net; masks and switches do what they say."""
+
+import pytest
+import torch
+
+from dragoman.errors import DragomanError
+from dragoman.train.data.corpus import open_set
+from dragoman.train.data.faults import Faults
+from dragoman.train.data.front import FrontEnd
+from dragoman.train.data.loader import Loader
+from dragoman.train.data.plan import Plan
+from dragoman.train.data.vocabulary import Pieces, train_pieces
+from dragoman.train.nets.base import Vocabularies
+from dragoman.train.nets.registry import build
+from dragoman.train.recipe import Augment, Batch, Data, Units
+from dragoman.train.tasks.base import Words
+from dragoman.train.tasks.registry import TASKS, build_task
+
+SMALL = {
+    **{"conv_channels": 16, "size": 32, "encoder_layers": 2, "decoder_layers": 1},
+    **{"encoder_heads": 2, "decoder_heads": 2, "encoder_ffn": 64, "decoder_ffn": 64},
+    **{"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0},
+}
+ENCODER = {**SMALL, "ctc_layer": 1}
+QUIET = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
+NETS = {
+    "offline": ("transformer", ENCODER, {}),
+    "wait-k": ("transformer", ENCODER, {"k": 2, "words": "oracle"}),
+    "mma": (
+        "mma",
+        {
+            **{"encoder": "transformer", "encoder_settings": ENCODER, "decoder_layers": 1},
+            **{"decoder_heads": 2, "decoder_ffn": 64, "ratio": 3, **QUIET},
+        },
+        {"latency": {"average": 0.01}, "ctc": 0.2},
+    ),
+    "joint": (
+        "joint-mma",
+        {
+            **{"conv_channels": 16, "size": 32, "speech_layers": 2, "text_layers": 1},
+            **{"decoder_layers": 1, "heads": 2, "ffn": 64, "ratio": 3, **QUIET},
+        },
+        {},
+    ),
+    "caat": (
+        "caat",
+        {
+            **{"conv_channels": 16, "size": 32, "encoder_layers": 2, "predictor_layers": 1},
+            **{"joiner_layers": 1, "heads": 2, "encoder_ffn": 64, "decoder_ffn": 64},
+            **{"decision": 8, **QUIET},
+        },
+        {"latency": 0.1},
+    ),
+    "mt": ("text-transformer", {**SMALL, "conv_channels": None}, {}),
+}
+
+
+@pytest.fixture(scope="module")
+def corpus(sung, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("units")
+    data = Data((str(sung),))
+    whole = open_set([sung], data, Faults())
+    pieces = []
+    for side, language in (("source", "en"), ("target", "de")):
+        units = Units("char", 40)
+        train_pieces(whole.texts(language), units, folder / f"{side}.model")
+        pieces.append(Pieces(folder / f"{side}.model", units))
+    return whole.with_units(*pieces, Faults()).subset(range(8)), pieces
+
+
+def make(name, corpus, **changes):
+    _, (source, target) = corpus
+    net_name, net_settings, settings = NETS[name]
+    torch.manual_seed(0)
+    net_settings = {k: v for k, v in net_settings.items() if v is not None}
+    net = build(net_name, net_settings, Vocabularies(len(target), len(source)))
+    front = None if name == "mt" else FrontEnd(80, Augment(spec="none"), seed=0)
+    words = Words(torch.tensor(source.word_ends(1)), torch.tensor(target.word_ends()))
+    if front is not None:
+        net.feature_norm.mean.fill_(10.0)
+        net.feature_norm.deviation.fill_(5.0)
+    return build_task(name, settings | changes, net, front, words)
+
+
+def one_batch(data):
+    (batch,) = Loader(data).batches(enumerate(Plan(data, Batch(buckets=1), 0).once()))
+    return batch
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_every_task_learns_eight_sentences(name, corpus):
+    data, _ = corpus
+    task, batch = make(name, corpus).train(), one_batch(data)
+    optimiser = torch.optim.Adam(task.parameters(), lr=5e-3)
+    first = None
+    for step in range(1, 61):
+        task.at_step(step)
+        torch.manual_seed(step)
+        terms = task(batch)
+        loss = terms.total / batch.units
+        first = first or loss.item()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(task.parameters(), 5.0)
+        optimiser.step()
+        optimiser.zero_grad()
+    right, units = terms.shown["accuracy"]
+    assert float(loss) < 0.5 * first
+    assert float(right) / float(units) > 0.8
+
+
+def test_the_table_is_whole():
+    assert set(NETS) == set(TASKS)
+
+
+def test_wait_k_hides_the_future(corpus):
+    """Changing sound that a unit may not yet see does not change its logits, with k words read."""
+    data, _ = corpus
+    task, batch = make("wait-k", corpus, k=1).eval(), one_batch(data)
+    with torch.no_grad():
+        encoded = task.net.encode(*task.features(batch))
+    seen = task.seen(batch, encoded)
+    ends = torch.where(batch.word_ends < 0, 10**6, batch.word_ends)
+    heard = torch.minimum((ends[:, :1] + 39) // 40, encoded.lengths.unsqueeze(1))
+    assert torch.equal(seen[:, :1], heard)  # the first unit sees the first word, no more
+    assert (seen.diff(dim=1) >= 0).all()
+    assert (seen[:, -1] == encoded.lengths).all()
+
+
+def test_multi_path_draws_its_k_and_validation_has_one(corpus):
+    task = make("wait-k", corpus, k=0, k_max=9)
+    torch.manual_seed(0)
+    assert len({task.train().k() for _ in range(50)}) == 9
+    assert {task.eval().k() for _ in range(5)} == {5}
+
+
+def test_latency_is_switched_on_at_its_step(corpus):
+    data, _ = corpus
+    task = make("mma", corpus, latency={"average": 1.0, "after": 10}).eval()
+    batch = one_batch(data)
+    task.at_step(9)
+    assert float(task(batch).losses["latency"]) == 0
+    task.at_step(10)
+    assert float(task(batch).losses["latency"]) > 0
+
+
+def test_oracle_decisions_lie_at_word_ends(corpus):
+    data, _ = corpus
+    task, batch = make("mma", corpus, decisions="oracle").eval(), one_batch(data)
+    encoded = task.net.encode(*task.features(batch))
+    decisions = task.decisions(batch, encoded)
+    words = (batch.word_ends >= 0).sum(1)
+    assert ((decisions.counts - words).abs() <= 1).all()  # the end may be one more
+
+
+def test_distillation_waits_for_its_step(corpus):
+    data, _ = corpus
+    task = make("joint", corpus, weights={"kd_after": 5}).eval()
+    batch = one_batch(data)
+    task.at_step(4)
+    assert "kd" not in task(batch).losses
+    task.at_step(5)
+    assert {"st", "kd", "mt", "car", "dar"} <= task(batch).losses.keys()
+
+
+@pytest.mark.parametrize(
+    ("task", "net", "sentence"),
+    [("mma", "offline", "cannot be trained"), ("mt", "offline", "cannot be trained")],
+)
+def test_a_net_that_cannot_do_the_task_is_refused(task, net, sentence, corpus):
+    with pytest.raises(DragomanError, match=sentence):
+        build_task(task, {}, make(net, corpus).net, FrontEnd(80, Augment(), 0))
+
+
+def test_wait_k_needs_word_ends(corpus):
+    net = make("offline", corpus).net
+    front = FrontEnd(80, Augment(), 0)
+    with pytest.raises(DragomanError, match=r"vocabulary\.target\.suffix"):
+        build_task("wait-k", {}, net, front, Words())
+    with pytest.raises(DragomanError, match="no task 'offlin'"):
+        build_task("offlin", {}, net, front)
