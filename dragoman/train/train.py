@@ -18,7 +18,7 @@ from dragoman.train.nets.registry import build
 from dragoman.train.prepare import Prepared, describe, feature_statistics, prepare
 from dragoman.train.recipe import Recipe
 from dragoman.train.run import RunFolder
-from dragoman.train.tasks.base import Task, Words
+from dragoman.train.tasks.base import Task, Words, feature_norm_of
 from dragoman.train.tasks.registry import build_task
 
 
@@ -74,12 +74,12 @@ def make_net(recipe: Recipe, prepared: Prepared) -> Net:
 def make_task(
     recipe: Recipe, net: Net, prepared: Prepared, run: RunFolder, device: torch.device
 ) -> Task:
-    front = None
-    if hasattr(net, "feature_norm"):
-        features = len(net.feature_norm.mean)
+    front, norm = None, feature_norm_of(net)
+    if norm is not None:
+        features = len(norm.mean)
         mean, deviation = feature_statistics(run, prepared.train, features, recipe.seed, device)
-        net.feature_norm.mean.copy_(torch.from_numpy(mean))
-        net.feature_norm.deviation.copy_(torch.from_numpy(deviation))
+        norm.mean.copy_(torch.from_numpy(mean))
+        norm.deviation.copy_(torch.from_numpy(deviation))
         front = FrontEnd(features, recipe.augment, recipe.seed)
     if recipe.init:
         checkpoints.start_from(net, Path(recipe.init), recipe.init_parts)

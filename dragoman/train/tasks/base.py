@@ -16,7 +16,7 @@ from torch import Tensor
 from dragoman.train.data.front import FrontEnd
 from dragoman.train.data.loader import Batch
 from dragoman.train.losses.tokens import cross_entropy, ctc
-from dragoman.train.nets.base import PAD, Encoded, Net
+from dragoman.train.nets.base import PAD, Encoded, FeatureNorm, Net
 
 STATE_MS = 40.0  # behind two convolutions of stride 2 over frames of 10 ms
 
@@ -62,7 +62,7 @@ class Task(LightningModule):
 
     def features(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """What the net hears of a batch: augmented in training, plain in validation."""
-        return self.front(batch, self.net.feature_norm.mean if self.training else None)
+        return self.front(batch, feature_norm_of(self.net).mean if self.training else None)
 
     def at_step(self, step: int) -> None:
         """Called before every update: what depends on the step reads `self.step`."""
@@ -78,6 +78,11 @@ class Task(LightningModule):
                 batch.source_lengths,
                 self.net.blank,
             )
+
+
+def feature_norm_of(net: Net) -> FeatureNorm | None:
+    """Where a net keeps the mean and deviation of its features; None for nets that read text."""
+    return next((part for part in net.modules() if isinstance(part, FeatureNorm)), None)
 
 
 def token_terms(logits: Tensor, labels: Tensor, smoothing: float) -> Terms:
