@@ -137,6 +137,10 @@ class Caat(Net):
         self.output = linear(config.size, vocabularies.target, bias=False)
         nn.init.normal_(self.output.weight, std=config.size**-0.5)
 
+    @property
+    def feature_norm(self) -> nn.Module:
+        return self.encoder.feature_norm
+
     def encode(self, features: Tensor, lengths: Tensor) -> Encoded:
         return self.encoder(features, lengths)
 

@@ -108,7 +108,7 @@ class MonotonicDecoder(TransformerDecoder):
         """Teacher forcing: tokens [B, U], states [B, S, D]"""
         x = self.dropout(self.embedding(tokens))
         self_bias = causal_bias(tokens.shape[1], tokens.shape[1], tokens.device)
-        how = Expected(decisions, energies)
+        how = Expected(decisions, self.monotonic.group(states, decisions), energies)
         readings = []
         for layer in self.layers:
             x, _, reading = layer(x, states, self_bias, how, explain=True)
@@ -121,7 +121,7 @@ class MonotonicDecoder(TransformerDecoder):
         )
 
     def memory(self, states: Tensor) -> tuple[Tensor, ...]:
-        """States [B, S, D] -> values, keys, stop keys of all layers, each [B, L, H, S, K]"""
+        """States [B, S, D] -> keys, values, stop keys of all layers, each [B, L, H, S, K]"""
         projected = [layer.cross.project(states) for layer in self.layers]
         return tuple(torch.stack(kind, dim=1) for kind in zip(*projected, strict=True))
 
@@ -229,6 +229,10 @@ class Mma(MonotonicNet):
             config.monotonic,
             config.tied_output,
         )
+
+    @property
+    def feature_norm(self) -> nn.Module:
+        return self.source.feature_norm
 
     def encode(self, features: Tensor, lengths: Tensor) -> Encoded:
         return self.source.encode(features, lengths)

@@ -12,6 +12,8 @@ on to attend softly, with energies u, to all that was read:
 
 `walk.py` says how both are computed without ever dividing by something small; on CUDA
 `walk_triton.py` does it in one kernel each. The arithmetic is float32 whatever autocast says.
+Energies [B, H, U, S] are large: those of the soft attention live only while it is computed, and
+are computed once more for the gradient.
 
 Shapes: B batch, H heads, U target units, S source states, G decisions (groups of states).
 """
@@ -33,19 +35,31 @@ def expected_alignment(energy: Tensor, counts: Tensor) -> Tensor:
 
     The last decision of an item stops whoever arrives: the source has ended.
     """
-    rows = counts.repeat_interleave(energy.shape[1])
-    return _Align.apply(_single(energy).flatten(0, 1), rows).view_as(energy)
-
-
-def infinite_lookback(alignment: Tensor, energy: Tensor) -> Tensor:
-    """Alignment and soft energies, both [B, H, U, S] -> attention [B, H, U, S], rows sum to 1."""
-    flat = _single(alignment).flatten(0, 1), _single(energy).flatten(0, 1)
-    return _LookBack.apply(*flat).view_as(energy)
+    return _Align.apply(energy.flatten(0, 1), _per_head(counts, energy)).view_as(energy)
 
 
 def expected_delay(alignment: Tensor, ends: Tensor) -> Tensor:
     """How many states are read before each unit: [B, H, U, G], [B, G] -> [B, H, U]"""
     return (alignment * ends[:, None, None, :]).sum(-1)
+
+
+def look_back(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    alignment: Tensor,
+    lengths: Tensor,
+    ratio: int = 1,
+    dropout: float = 0.0,
+) -> Tensor:
+    """Attention by queries to all that was read, in expectation: [B, H, U, K].
+
+    query [B, H, U, K], already scaled; key and value [B, H, S, K]; alignment [B, H, U, G] to the
+    ends of groups of `ratio` states; lengths [B] in states. What is dropped out are weights.
+    """
+    tensors = (t.flatten(0, 1) for t in (query, key, value, alignment))
+    out = _LookBack.apply(*tensors, _per_head(lengths, query), ratio, dropout)
+    return out.unflatten(0, query.shape[:2])
 
 
 class _Align(torch.autograd.Function):
@@ -63,24 +77,44 @@ class _Align(torch.autograd.Function):
 
 class _LookBack(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, alignment: Tensor, energy: Tensor) -> Tensor:  # noqa: ANN001
-        ctx.save_for_backward(alignment, energy)
-        return _walks(energy).look_back(alignment, energy)
+    def forward(ctx, query, key, value, alignment, lengths, ratio, dropout):  # noqa: ANN001
+        energy = query @ key.transpose(1, 2)
+        weights = _walks(energy).look_back(alignment, energy, lengths, ratio).to(value.dtype)
+        kept = None
+        if dropout:
+            kept = torch.empty_like(weights, dtype=torch.bool).bernoulli_(1 - dropout)
+        ctx.save_for_backward(query, key, value, alignment, lengths, kept)
+        ctx.ratio, ctx.dropout = ratio, dropout
+        return _drop(weights, kept, dropout) @ value
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ANN001
-        return _walks(grad).look_back_backward(grad, *ctx.saved_tensors)
+    def backward(ctx, grad: Tensor):  # noqa: ANN001
+        query, key, value, alignment, lengths, kept = ctx.saved_tensors
+        energy = query @ key.transpose(1, 2)
+        walks = _walks(energy)
+        weights = walks.look_back(alignment, energy, lengths, ctx.ratio).to(value.dtype)
+        to_value = _drop(weights, kept, ctx.dropout).transpose(1, 2) @ grad
+        to_weights = _drop(grad @ value.transpose(1, 2), kept, ctx.dropout)
+        to_alignment, to_energy = walks.look_back_backward(
+            to_weights, alignment, energy, lengths, ctx.ratio
+        )
+        to_query, to_key = to_energy @ key, to_energy.transpose(1, 2) @ query
+        return to_query, to_key, to_value, to_alignment, None, None, None
 
 
-def _single(x: Tensor) -> Tensor:
-    """At least single precision: half floats lose the sums of rows."""
-    return x if x.dtype == torch.float64 else x.float()
+def _drop(weights: Tensor, kept: Tensor | None, dropout: float) -> Tensor:
+    return weights if kept is None else weights * kept / (1 - dropout)
+
+
+def _per_head(lengths: Tensor, x: Tensor) -> Tensor:
+    """[B] -> [B * H], as long as x [B, H, ...] has heads"""
+    return lengths.repeat_interleave(x.shape[1])
 
 
 def _walks(x: Tensor) -> ModuleType:
     """The kernels if they can take this tensor, else the plain functions of the same names."""
-    if x.is_cuda and x.dtype == torch.float32:
+    if x.is_cuda and x.dtype != torch.float64:
         try:
             from dragoman.train.nets import walk_triton
         except ImportError:
@@ -130,6 +164,11 @@ class Decisions:
     ends: Tensor  # [B, G]; never more than the item has
     counts: Tensor  # [B] decisions of each item, at least 1
     every: int | None = None  # states between two decisions, when that is fixed
+
+    @property
+    def lengths(self) -> Tensor:
+        """[B] states of each item: where the last decision ends"""
+        return self.ends[:, -1]
 
     def pool(self, states: Tensor) -> Tensor:
         """The mean of the states between one decision and the next: [B, S, D] -> [B, G, D]"""

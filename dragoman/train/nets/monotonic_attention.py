@@ -3,8 +3,8 @@
 Training attends in expectation over where every head would stop; at work every head keeps a pointer
 and really stops. Both need to know where stopping is allowed (`Decisions`).
 
-The energies [B, H, U, S] are the large tensors here. They live only while one layer is computed:
-the core is recomputed for the gradient, and what leaves it is as small as plain attention's result.
+The soft attention has the weights of a plain decoder's attention under the same names: a decoder
+trained offline can be taught to read simultaneously.
 """
 
 from dataclasses import dataclass, replace
@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from dragoman.errors import DragomanError
 from dragoman.train.nets.layers import LayerConfig, as_bias, join_heads, linear, split_heads
@@ -21,7 +20,7 @@ from dragoman.train.nets.monotonic import (
     expected_alignment,
     expected_delay,
     first_stop,
-    infinite_lookback,
+    look_back,
     waitk_energy,
 )
 
@@ -40,10 +39,7 @@ class MonotonicConfig:
     energy_bias: float | None = None  # start of a learnt offset; below 0 heads read more at first
 
     def __post_init__(self) -> None:
-        for name, choices in (
-            ("attention", ("infinite", "hard")),
-            ("pooling", ("average", "last")),
-        ):
+        for name, choices in CHOICES.items():
             value = getattr(self, name)
             if value not in choices:
                 raise DragomanError(
@@ -55,12 +51,17 @@ class MonotonicConfig:
                 "the ratio must be at least 1 and the wait at least 0."
             )
 
+    def group(self, states: Tensor, decisions: Decisions) -> Tensor:
+        """What stands for the states of each decision: [B, S, D] -> [B, G, D]"""
+        return decisions.pick(states) if self.pooling == "last" else decisions.pool(states)
+
 
 @dataclass(frozen=True)
 class Expected:
     """Attend in expectation: teacher forcing."""
 
     decisions: Decisions
+    grouped: Tensor  # [B, G, D] what heads look at to decide
     energies: bool = False  # keep the noise-free stop energies (DAR compares them)
 
 
@@ -95,127 +96,104 @@ class MonotonicAttention(nn.Module):
         size = config.size
         if self.soft:
             self.query = linear(size, size)
-            self.key = linear(size, size)
+            self.key_value = linear(size, 2 * size)
+        else:
+            self.value = linear(size, size)
         if self.learns:
             self.stop_query = linear(size, size)
             self.stop_key = linear(size, size)
-        self.value = linear(size, size)
         self.out = linear(size, size)
         self.energy_bias = None
         if self.learns and monotonic.energy_bias is not None:
             self.energy_bias = nn.Parameter(torch.tensor(float(monotonic.energy_bias)))
 
-    # -------------------------------------------------------- what is kept of the source
-
     def project(self, states: Tensor) -> tuple[Tensor, ...]:
-        """States [B, S, D] -> values, keys (soft) and stop keys (learnt), each [B, H, S, K]"""
-        return self._project(states, states, states)
-
-    def _project(self, values: Tensor, keys: Tensor, stop_keys: Tensor) -> tuple[Tensor, ...]:
-        projected = [self.value(values)]
-        if self.soft:
-            projected.append(self.key(keys))
+        """States [B, S, D] -> keys (soft), values, stop keys (learnt), each [B, H, S, K]"""
+        kept = self.key_value(states).chunk(2, dim=-1) if self.soft else [self.value(states)]
         if self.learns:
-            projected.append(self.stop_key(stop_keys))
-        return tuple(split_heads(x, self.heads) for x in projected)
+            kept = [*kept, self.stop_key(states)]
+        return tuple(split_heads(x, self.heads) for x in kept)
 
-    def _group(self, states: Tensor, decisions: Decisions) -> Tensor:
-        """What stands for the states of each decision: [B, S, D] -> [B, G, D]"""
-        pooling = self.monotonic.pooling
-        return decisions.pick(states) if pooling == "last" else decisions.pool(states)
-
-    # -------------------------------------------------------- attention
-
-    def explain(self, x: Tensor, memory: tuple | Tensor, how: Expected | Real) -> tuple:
+    def explain(self, x: Tensor, memory: Tensor | tuple, how: Expected | Real) -> tuple:
         """x [B, U, D] -> what it read of the source [B, U, D], and a `Reading`.
 
         memory: the states [B, S, D] in training, their projection at work.
         """
-        if isinstance(how, Expected):
-            return self._expect(x, memory, how)
-        return self._really(x, memory, how)
-
-    def _queries(self, x: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """Queries to attend with and to stop with: [B, H, U, K]"""
-        soft = split_heads(self.query(x), self.heads) if self.soft else None
-        stop = split_heads(self.stop_query(x), self.heads) if self.learns else None
-        return soft, stop
-
-    def _expect(self, x: Tensor, states: Tensor, how: Expected) -> tuple[Tensor, Reading]:
-        values = states if self.soft else how.decisions.pick(states)
-        value, *keys = self._project(values, states, self._group(states, how.decisions))
-        arguments = (*self._queries(x), value, tuple(keys), x.shape[1], how)
-        if torch.is_grad_enabled():
-            context, reading = checkpoint(self._core, *arguments, use_reentrant=False)
-        else:
-            context, reading = self._core(*arguments)
+        read = self._expect if isinstance(how, Expected) else self._really
+        context, reading = read(x, memory, how)
         return self.out(join_heads(context)), reading
 
-    def _core(
-        self,
-        query: Tensor | None,
-        stop_query: Tensor | None,
-        value: Tensor,
-        keys: tuple[Tensor, ...],
-        units: int,
-        how: Expected,
-    ) -> tuple[Tensor, Reading]:
-        """Context [B, H, U, K] and the reading, from queries, values and keys."""
-        decisions = how.decisions
-        stop_key = keys[-1] if self.learns else None
-        clean = self._energy(stop_query, stop_key, decisions.ends.shape[1], units, 0)
-        energy = clean
+    # -------------------------------------------------------- in expectation
+
+    def _expect(self, x: Tensor, states: Tensor, how: Expected) -> tuple[Tensor, Reading]:
+        decisions, groups = how.decisions, how.decisions.ends.shape[1]
+        stop_key = split_heads(self.stop_key(how.grouped), self.heads) if self.learns else None
+        clean = energy = self._energy(x, stop_key, groups, before=0)
         if self.training and self.learns and self.monotonic.noise:
             energy = clean + self.monotonic.noise * torch.randn_like(clean)
-        energy = energy.expand(len(value), self.heads, -1, -1)
-        weights = alignment = expected_alignment(energy, decisions.counts)
-        if self.soft:
-            spread = decisions.spread(alignment, value.shape[2])
-            weights = infinite_lookback(spread, _scores(query, keys[0]))
-        weights = F.dropout(weights, self.dropout, self.training)
-        delays = expected_delay(alignment, decisions.ends)
-        return weights.to(value.dtype) @ value, Reading(delays, clean if how.energies else None)
+        energy = energy.expand(len(x), self.heads, -1, -1)
+        alignment = expected_alignment(energy, decisions.counts)
+        reading = Reading(
+            delays=expected_delay(alignment, decisions.ends),
+            energies=clean if how.energies else None,
+        )
+        return self._context(x, states, alignment, decisions), reading
 
-    def _energy(
-        self, query: Tensor | None, key: Tensor | None, groups: int, units: int, before: int
+    def _context(
+        self, x: Tensor, states: Tensor, alignment: Tensor, decisions: Decisions
     ) -> Tensor:
-        """Energies of stopping [B, H, U, G] (or [1, 1, U, G] of a fixed policy)"""
-        if query is None:
-            device = self.value.weight.device
+        """What is read under an expected alignment [B, H, U, G]: [B, H, U, K]"""
+        dropout = self.dropout if self.training else 0.0
+        if not self.soft:
+            value = split_heads(self.value(decisions.pick(states)), self.heads)
+            return F.dropout(alignment, dropout).to(value.dtype) @ value
+        ratio = decisions.every
+        if ratio is None:  # groups of any size: the look back goes state by state
+            alignment, ratio = decisions.spread(alignment, states.shape[1]), 1
+        query = split_heads(self._scaled(self.query(x)), self.heads)
+        key, value = (split_heads(p, self.heads) for p in self.key_value(states).chunk(2, dim=-1))
+        return look_back(query, key, value, alignment, decisions.lengths, ratio, dropout)
+
+    def _energy(self, x: Tensor, stop_key: Tensor | None, groups: int, before: int) -> Tensor:
+        """Energies of stopping [B, H, U, G], or [1, 1, U, G] of a fixed policy.
+
+        stop_key [B, H, G, K]; `before`: target units before x.
+        """
+        if stop_key is None:
             wait = self.monotonic.wait + before
-            return waitk_energy(wait, units, groups, device)[None, None]
-        energy = _scores(query, key).float()
+            return waitk_energy(wait, x.shape[1], groups, x.device)[None, None]
+        query = split_heads(self._scaled(self.stop_query(x)), self.heads)
+        energy = query @ stop_key.transpose(-1, -2)
         return energy if self.energy_bias is None else energy + self.energy_bias
 
+    def _scaled(self, query: Tensor) -> Tensor:
+        return query * (query.shape[-1] // self.heads) ** -0.5
+
+    # -------------------------------------------------------- for real
+
     def _really(self, x: Tensor, memory: tuple, how: Real) -> tuple[Tensor, Reading]:
-        value, *keys = memory
-        query, stop_query = self._queries(x)
-        decisions = how.decisions
-        groups = decisions.ends.shape[1]
-        stop_key = None
+        value = memory[1] if self.soft else memory[0]
+        decisions, stop_key = how.decisions, None
         if self.learns:  # a linear map of a mean is the mean of the maps: as in training
-            stop_key = split_heads(self._group(join_heads(keys[-1]), decisions), self.heads)
-        energy = self._energy(stop_query, stop_key, groups, x.shape[1], how.units)
+            grouped = self.monotonic.group(join_heads(memory[-1]), decisions)
+            stop_key = split_heads(grouped, self.heads)
+        energy = self._energy(x, stop_key, decisions.ends.shape[1], how.units)
         energy = energy.expand(len(x), self.heads, -1, -1)
         stops, wanted = first_stop(energy, how.pointers, decisions.counts)
         ends = decisions.ends[:, None, None, :].expand_as(energy)
         delays = ends.gather(-1, stops.unsqueeze(-1))  # [B, H, U, 1]
         state = torch.arange(value.shape[2], device=x.device)
         if self.soft:
-            weights = (_scores(query, keys[0]).float() + as_bias(state < delays)).softmax(-1)
+            query = split_heads(self._scaled(self.query(x)), self.heads)
+            scores = (query @ memory[0].transpose(-1, -2)).float()
+            weights = (scores + as_bias(state < delays)).softmax(-1)
         else:
             weights = (state == delays - 1).float()
-        context = self.out(join_heads(weights.to(value.dtype) @ value))
         reading = Reading(delays.squeeze(-1), None, stops, wanted, weights.mean(1))
-        return context, reading
-
-
-def _scores(query: Tensor, key: Tensor) -> Tensor:
-    """q k' / sqrt(K): [B, H, U, K], [B, H, S, K] -> [B, H, U, S]"""
-    return (query * query.shape[-1] ** -0.5) @ key.transpose(-1, -2)
+        return weights.to(value.dtype) @ value, reading
 
 
 def heard_decisions(decisions: Decisions, final: Tensor, lengths: Tensor) -> Decisions:
     """Without the last group where more source is to come and it is not full: final [B] bool."""
-    full = lengths // decisions.every if decisions.every else decisions.counts - 1
+    full = lengths // decisions.every
     return replace(decisions, counts=torch.where(final, decisions.counts, full))

@@ -1,7 +1,8 @@
-"""The walks of `walk.py`, one Triton kernel each: the same functions, for CUDA tensors in float32.
+"""The walks of `walk.py` as one Triton kernel each: the same functions, for tensors on CUDA.
 
 A program holds one row of source states in registers. The reader's program walks through the target
-steps in order, so a whole alignment costs one launch and touches memory once.
+steps in order, so a whole alignment costs one launch and touches memory once; it fetches the next
+row while it walks this one.
 """
 
 # ruff: noqa: ANN001  (a kernel's arguments are pointers and numbers)
@@ -39,14 +40,20 @@ def _align(energy, lengths, alignment, steps, states, BLOCK: tl.constexpr):
     last = tl.load(lengths + n) - 1
     column = tl.arange(0, BLOCK)
     row = tl.where(column == 0, 1.0, 0.0)
+    at = n * steps * states
+    here = _load_closed(energy + at, column, last)
+    before = _load_closed(energy + at, column - 1, last)
     for i in range(steps):
-        at = (n * steps + i) * states
-        stop = tl.sigmoid(_load_closed(energy + at, column, last))
-        came = tl.sigmoid(-_load_closed(energy + at, column - 1, last))
-        came = tl.where(column == 0, 0.0, came)
+        ahead = at + tl.where(i + 1 < steps, states, 0)
+        next_here = _load_closed(energy + ahead, column, last)
+        next_before = _load_closed(energy + ahead, column - 1, last)
+        came = tl.where(column == 0, 0.0, tl.sigmoid(-before))
         _, passed = tl.associative_scan((came, row), 0, _chain)
-        row = stop * passed
+        row = tl.sigmoid(here) * passed
         tl.store(alignment + at + column, row, mask=column < states)
+        at = ahead
+        here = next_here
+        before = next_before
 
 
 @triton.jit
@@ -56,56 +63,107 @@ def _align_backward(grad, energy, alignment, lengths, out, steps, states, BLOCK:
     column = tl.arange(0, BLOCK)
     real = column < states
     value = tl.zeros([BLOCK], dtype=tl.float32)
-    for back in range(steps):
-        at = (n * steps + steps - 1 - back) * states
-        e = _load_closed(energy + at, column, last)
-        reward = tl.load(grad + at + column, mask=real, other=0.0) + value
-        go, gain = tl.sigmoid(-e), tl.sigmoid(e) * reward
-        _, value = tl.associative_scan((go, gain), 0, _chain, reverse=True)
-        a = tl.load(alignment + at + column, mask=real, other=0.0)
-        tl.store(out + at + column, a * (reward - value), mask=real)
-
-
-@triton.jit
-def _prefix_weights(energy, column, states):
-    """w_j and 1 - w_{j+1} of one row."""
-    u = tl.load(energy + column, mask=column < states, other=-1e4).to(tl.float32)
-    after = tl.load(energy + column + 1, mask=column + 1 < states, other=1e4).to(tl.float32)
-    total = tl.associative_scan(u, 0, _logaddexp)
-    return tl.exp(u - total), tl.sigmoid(total - after)
-
-
-@triton.jit
-def _look_back(alignment, energy, out, states, BLOCK: tl.constexpr):
-    at = tl.program_id(0).to(tl.int64) * states
-    column = tl.arange(0, BLOCK)
-    real = column < states
-    weight, stay = _prefix_weights(energy + at, column, states)
-    a = tl.load(alignment + at + column, mask=real, other=0.0)
-    _, seen = tl.associative_scan((stay, a), 0, _chain, reverse=True)
-    tl.store(out + at + column, weight * seen, mask=real)
-
-
-@triton.jit
-def _look_back_backward(grad, alignment, energy, to_a, to_u, states, BLOCK: tl.constexpr):
-    at = tl.program_id(0).to(tl.int64) * states
-    column = tl.arange(0, BLOCK)
-    real = column < states
-    weight, stay = _prefix_weights(energy + at, column, states)
+    at = (n * steps + steps - 1) * states
+    e = _load_closed(energy + at, column, last)
     a = tl.load(alignment + at + column, mask=real, other=0.0)
     g = tl.load(grad + at + column, mask=real, other=0.0)
-    _, mean = tl.associative_scan((1 - weight, weight * g), 0, _chain)
+    for i in range(steps):
+        ahead = at - tl.where(i + 1 < steps, states, 0)
+        next_e = _load_closed(energy + ahead, column, last)
+        next_a = tl.load(alignment + ahead + column, mask=real, other=0.0)
+        next_g = tl.load(grad + ahead + column, mask=real, other=0.0)
+        reward = g + value
+        _, value = tl.associative_scan(
+            (tl.sigmoid(-e), tl.sigmoid(e) * reward), 0, _chain, reverse=True
+        )
+        tl.store(out + at + column, a * (reward - value), mask=real)
+        at = ahead
+        e = next_e
+        a = next_a
+        g = next_g
+
+
+@triton.jit
+def _group_energies(energy, group, inside, length, ratio):
+    """Energies of one row by groups [GROUPS, RATIO], hidden where there are none; and their
+    logsumexp [GROUPS]"""
+    state = group[:, None] * ratio + inside[None, :]
+    there = (inside[None, :] < ratio) & (state < length)
+    u = tl.load(energy + state, mask=there, other=-1e4).to(tl.float32)
+    high = tl.max(u, axis=1)
+    return u, high + tl.log(tl.sum(tl.exp(u - high[:, None]), axis=1))
+
+
+@triton.jit
+def _weights(energy, group, inside, length, ratio):
+    """Softmax within groups; w_k and 1 - w_{k+1} of groups."""
+    u, mine = _group_energies(energy, group, inside, length, ratio)
+    _, after = _group_energies(energy, group + 1, inside, length, ratio)
+    total = tl.associative_scan(mine, 0, _logaddexp)
+    return tl.exp(u - mine[:, None]), tl.exp(mine - total), tl.sigmoid(total - after)
+
+
+@triton.jit
+def _look_back(
+    alignment,
+    energy,
+    lengths,
+    out,
+    steps,
+    groups,
+    states,
+    ratio,
+    GROUPS: tl.constexpr,
+    RATIO: tl.constexpr,
+):
+    row = tl.program_id(0).to(tl.int64)
+    length = tl.load(lengths + row // steps)
+    group, inside = tl.arange(0, GROUPS), tl.arange(0, RATIO)
+    inner, weight, stay = _weights(energy + row * states, group, inside, length, ratio)
+    a = tl.load(alignment + row * groups + group, mask=group < groups, other=0.0)
+    _, seen = tl.associative_scan((stay, a), 0, _chain, reverse=True)
+    state = group[:, None] * ratio + inside[None, :]
+    there = (inside[None, :] < ratio) & (state < states)
+    tl.store(out + row * states + state, inner * (weight * seen)[:, None], mask=there)
+
+
+@triton.jit
+def _look_back_backward(
+    grad,
+    alignment,
+    energy,
+    lengths,
+    to_alignment,
+    to_energy,
+    steps,
+    groups,
+    states,
+    ratio,
+    GROUPS: tl.constexpr,
+    RATIO: tl.constexpr,
+):
+    row = tl.program_id(0).to(tl.int64)
+    length = tl.load(lengths + row // steps)
+    group, inside = tl.arange(0, GROUPS), tl.arange(0, RATIO)
+    inner, weight, stay = _weights(energy + row * states, group, inside, length, ratio)
+    a = tl.load(alignment + row * groups + group, mask=group < groups, other=0.0)
+    state = group[:, None] * ratio + inside[None, :]
+    there = (inside[None, :] < ratio) & (state < states)
+    g = tl.load(grad + row * states + state, mask=there, other=0.0).to(tl.float32)
+    gain = weight * tl.sum(inner * g, axis=1)
+    _, mean = tl.associative_scan((1 - weight, gain), 0, _chain)
     _, seen = tl.associative_scan((stay, a), 0, _chain, reverse=True)
     _, expected = tl.associative_scan((stay, a * mean), 0, _chain, reverse=True)
-    tl.store(to_a + at + column, mean, mask=real)
-    tl.store(to_u + at + column, weight * (seen * g - expected), mask=real)
+    tl.store(to_alignment + row * groups + group, mean, mask=group < groups)
+    back = inner * weight[:, None] * (seen[:, None] * g - expected[:, None])
+    tl.store(to_energy + row * states + state, back, mask=there)
 
 
 def align(energy: Tensor, lengths: Tensor) -> Tensor:
     energy = energy.contiguous()
     rows, steps, states = energy.shape
-    out = torch.empty_like(energy)
-    _align[(rows,)](energy, lengths, out, steps, states, **_shape(states))
+    out = torch.empty_like(energy, dtype=torch.float32)
+    _align[(rows,)](energy, lengths, out, steps, states, BLOCK=_block(states), **_warps(states))
     return out
 
 
@@ -113,29 +171,42 @@ def align_backward(grad: Tensor, energy: Tensor, alignment: Tensor, lengths: Ten
     grad, energy, alignment = grad.contiguous(), energy.contiguous(), alignment.contiguous()
     rows, steps, states = energy.shape
     out = torch.empty_like(energy)
-    _align_backward[(rows,)](grad, energy, alignment, lengths, out, steps, states, **_shape(states))
+    shape = {"BLOCK": _block(states), **_warps(states)}
+    _align_backward[(rows,)](grad, energy, alignment, lengths, out, steps, states, **shape)
     return out
 
 
-def look_back(alignment: Tensor, energy: Tensor) -> Tensor:
+def look_back(alignment: Tensor, energy: Tensor, lengths: Tensor, ratio: int) -> Tensor:
     alignment, energy = alignment.contiguous(), energy.contiguous()
-    rows, steps, states = energy.shape
     out = torch.empty_like(energy)
-    _look_back[(rows * steps,)](alignment, energy, out, states, **_shape(states))
+    sizes, shape = _sizes(alignment, energy, ratio)
+    _look_back[(energy[..., 0].numel(),)](alignment, energy, lengths, out, *sizes, **shape)
     return out
 
 
-def look_back_backward(grad: Tensor, alignment: Tensor, energy: Tensor) -> tuple[Tensor, Tensor]:
+def look_back_backward(
+    grad: Tensor, alignment: Tensor, energy: Tensor, lengths: Tensor, ratio: int
+) -> tuple[Tensor, Tensor]:
     grad, alignment, energy = grad.contiguous(), alignment.contiguous(), energy.contiguous()
-    rows, steps, states = energy.shape
-    to_a, to_u = torch.empty_like(energy), torch.empty_like(energy)
-    _look_back_backward[(rows * steps,)](
-        grad, alignment, energy, to_a, to_u, states, **_shape(states)
+    to_alignment, to_energy = torch.empty_like(alignment), torch.empty_like(energy)
+    sizes, shape = _sizes(alignment, energy, ratio)
+    _look_back_backward[(energy[..., 0].numel(),)](
+        grad, alignment, energy, lengths, to_alignment, to_energy, *sizes, **shape
     )
-    return to_a, to_u
+    return to_alignment, to_energy
 
 
-def _shape(states: int) -> dict[str, int]:
-    """A block of the next power of two, and about eight columns to a thread."""
-    block = max(32, triton.next_power_of_2(states))
-    return {"BLOCK": block, "num_warps": min(16, max(1, block // 256))}
+def _sizes(alignment: Tensor, energy: Tensor, ratio: int) -> tuple[tuple[int, ...], dict[str, int]]:
+    """Steps, groups, states, ratio; and the block that holds a row."""
+    groups, states = alignment.shape[-1], energy.shape[-1]
+    blocks = {"GROUPS": _block(groups), "RATIO": triton.next_power_of_2(ratio)}
+    return (energy.shape[1], groups, states, ratio), {**blocks, **_warps(states)}
+
+
+def _block(columns: int) -> int:
+    return max(16, triton.next_power_of_2(columns))
+
+
+def _warps(columns: int) -> dict[str, int]:
+    """About eight columns to a thread."""
+    return {"num_warps": min(16, max(1, _block(columns) // 256))}

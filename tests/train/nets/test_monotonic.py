@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 import torch
@@ -17,9 +18,17 @@ from dragoman.train.nets.monotonic import (
     expected_alignment,
     expected_delay,
     first_stop,
-    infinite_lookback,
+    look_back,
     waitk_energy,
 )
+
+
+def infinite_lookback(alignment, energy, ratio=1, lengths=None):
+    """The weights themselves: look back with energies for queries and one-hot keys and values."""
+    states = energy.shape[-1]
+    one_hot = torch.eye(states, dtype=energy.dtype).expand(*energy.shape[:2], states, states)
+    lengths = full(energy) if lengths is None else lengths
+    return look_back(energy, one_hot, one_hot, alignment, lengths, ratio)
 
 
 def full(energy):
@@ -125,16 +134,56 @@ def test_lookback_mixes_the_softmax_of_every_prefix_with_its_gradient():
         assert torch.allclose(a, b, atol=1e-12)
 
 
-def test_gradcheck():
+@pytest.mark.parametrize("ratio", [1, 3])
+def test_gradcheck(ratio):
     torch.manual_seed(3)
-    energy = torch.randn(2, 2, 3, 7, dtype=torch.float64, requires_grad=True)
-    soft = torch.randn(2, 2, 3, 7, dtype=torch.float64, requires_grad=True)
-    counts = torch.tensor([7, 4])
+    lengths = torch.tensor([7, 4])
+    groups = -(-7 // ratio)
+    shapes = ((3, groups), (3, 2), (7, 2), (7, 2))  # energies, queries, keys, values
+    inputs = [
+        torch.randn(2, 2, *shape, dtype=torch.float64, requires_grad=True) for shape in shapes
+    ]
 
-    def attention(energy, soft):
-        return infinite_lookback(expected_alignment(energy, counts), soft)
+    def context(energy, query, key, value):
+        alignment = expected_alignment(energy, -(-lengths // ratio))
+        return look_back(query, key, value, alignment, lengths, ratio)
 
-    assert torch.autograd.gradcheck(attention, (energy, soft))
+    assert torch.autograd.gradcheck(context, inputs)
+
+
+@pytest.mark.parametrize("ratio", [2, 3, 7])
+def test_looking_back_by_groups_equals_state_by_state(ratio):
+    torch.manual_seed(10)
+    lengths = torch.tensor([20, 13])
+    decisions = decide_every(ratio, lengths, 20)
+    energy, soft = torch.randn(2, 2, 4, -(-20 // ratio)), 5 * torch.randn(2, 2, 4, 20)
+    alignment = expected_alignment(energy, decisions.counts).requires_grad_()
+    soft.requires_grad_()
+    grouped = infinite_lookback(alignment, soft, ratio, lengths)
+    single = infinite_lookback(decisions.spread(alignment, 20), soft, 1, lengths)
+    assert torch.allclose(grouped, single, atol=1e-6)
+    weight = torch.randn(2, 2, 4, 20)
+    ours = torch.autograd.grad((grouped * weight).sum(), (alignment, soft))
+    theirs = torch.autograd.grad((single * weight).sum(), (alignment, soft))
+    for item, count in enumerate(decisions.counts.tolist()):  # padding's gradient goes nowhere
+        assert torch.allclose(ours[0][item, ..., :count], theirs[0][item, ..., :count], atol=1e-5)
+    assert torch.allclose(ours[1], theirs[1], atol=1e-5)
+
+
+def test_dropping_out_weights_keeps_their_mean_and_gradient():
+    """The mask drawn in the forward pass is the one of the backward pass."""
+    torch.manual_seed(11)
+    alignment = torch.rand(1, 1, 50, 40).softmax(-1)
+    query, key, value = (torch.randn(1, 1, n, 8, requires_grad=True) for n in (50, 40, 40))
+    lengths = torch.tensor([40])
+    dropped = look_back(query, key, value, alignment, lengths, dropout=0.25)
+    plain = look_back(query, key, value, alignment, lengths)
+    assert not torch.allclose(dropped, plain)
+    assert (dropped.mean() - plain.mean()).abs() < 0.05
+    ones = torch.ones_like(value, requires_grad=True)
+    total = look_back(query, key, ones, alignment, lengths, dropout=0.25)
+    total.sum().backward()  # linear in the values: the gradient must give the sum back
+    assert torch.allclose((ones.grad * ones).sum(), total.sum(), rtol=1e-4)
 
 
 @pytest.mark.parametrize("sharp", [1.0, 8.0, 30.0])
@@ -172,10 +221,12 @@ def test_half_precision_energies_are_walked_in_single():
     with torch.autocast("cpu", dtype=torch.bfloat16):
         ours = expected_alignment(half, full(half))
         attention = infinite_lookback(ours, soft)
-    assert ours.dtype == attention.dtype == torch.float32
+    assert ours.dtype == torch.float32
     assert (ours[0] - recurrence(half[0])).abs().max() < 2e-6
-    assert (attention.sum(-1) - 1).abs().max() < 1e-4
-    attention.square().sum().backward()
+    exact = infinite_lookback(ours.detach(), soft.float())
+    assert attention.dtype == torch.bfloat16  # rounded once, at the end
+    assert ((attention - exact).abs() <= exact / 2**8 + 1e-9).all()
+    attention.float().square().sum().backward()
     assert half.grad.dtype == torch.bfloat16
     assert torch.isfinite(half.grad).all()
 
@@ -268,46 +319,20 @@ def test_flexible_pre_decision_follows_triggers():
     assert decisions.pool(torch.arange(16.0).view(2, 8, 1))[0].flatten().tolist() == [0.5, 3, 5.5]
 
 
-KERNELS = """
-import torch
-from dragoman.train.nets import walk, walk_triton
-torch.manual_seed(0)
-for states in (1, 5, 37):
-    energy, soft, grad = (4 * torch.randn(3, 4, states) for _ in range(3))
-    lengths = torch.tensor([states, max(1, states - 2), (states + 1) // 2])
-    a = walk.align(energy, lengths)
-    pairs = [(a, walk_triton.align(energy, lengths))]
-    pairs += [tuple(w.align_backward(grad, energy, a, lengths) for w in (walk, walk_triton))]
-    pairs += [tuple(w.look_back(a, soft) for w in (walk, walk_triton))]
-    pairs += zip(*(w.look_back_backward(grad, a, soft) for w in (walk, walk_triton)))
-    assert all((x - y).abs().max() < 2e-5 for x, y in pairs)
-"""
-
-
 @pytest.mark.skipif(not find_spec("triton"), reason="triton is not installed")
 def test_kernels_equal_plain_functions():
     """In Triton's interpreter, which needs no GPU; it must be chosen before triton is imported."""
-    subprocess.run(
-        [sys.executable, "-c", KERNELS], check=True, env={**os.environ, "TRITON_INTERPRET": "1"}
-    )
+    script = Path(__file__).with_name("walk_kernels.py")
+    path = os.pathsep.join(filter(None, (str(script.parents[3]), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": path}
+    subprocess.run([sys.executable, str(script)], check=True, env=environment)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("ratio", [1, 7])
 @pytest.mark.parametrize("states", [1, 143, 1000, 2000])
-def test_kernels_equal_plain_functions_on_the_device(states):
-    from dragoman.train.nets import walk, walk_triton
+@pytest.mark.parametrize(("kind", "close"), [(torch.float32, 1e-4), (torch.bfloat16, 2e-2)])
+def test_kernels_equal_plain_functions_on_the_device(states, ratio, kind, close):
+    from walk_kernels import check
 
-    torch.manual_seed(9)
-    energy, soft, grad = (4 * torch.randn(4, 10, states, device="cuda") for _ in range(3))
-    lengths = torch.tensor([states, states, max(1, states // 2), 1], device="cuda")
-    a = walk.align(energy, lengths)
-    assert (walk_triton.align(energy, lengths) - a).abs().max() < 1e-5
-    both = [w.align_backward(grad, energy, a, lengths) for w in (walk, walk_triton)]
-    assert (both[0] - both[1]).abs().max() < 1e-4
-    assert (walk_triton.look_back(a, soft) - walk.look_back(a, soft)).abs().max() < 1e-5
-    for x, y in zip(
-        walk.look_back_backward(grad, a, soft),
-        walk_triton.look_back_backward(grad, a, soft),
-        strict=True,
-    ):
-        assert (x - y).abs().max() < 1e-4
+    check("cuda", 10, states, ratio, kind, close)
