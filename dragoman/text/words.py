@@ -15,7 +15,6 @@ _UNSPACED = re.compile(
     r"\u2E80-\u312F\u31A0-\u9FFF\uF900-\uFAFF\uFE30-\uFE4F\uFF00-\uFFEF"
     r"\U0001B000-\U0001B16F\U00020000-\U0003FFFF]"
 )
-_JOINER = "\u200d"
 
 _CLOSING = frozenset(",.;:!?%)]}»”’…")
 _OPENING = frozenset("([{«“¿¡")
@@ -34,14 +33,16 @@ def split_words(text: str, language: str) -> list[str]:
 def join_words(words: Iterable[str], language: str) -> str:
     """A text of words, spaced as the language is; punctuation that stands alone finds its word."""
     found = find_language(language)
-    text = ""
-    for word in words:
+    parts: list[str] = []
+    previous = ""
+    for word in filter(None, words):
         if found.spaced:
-            apart = not _belongs_together(text, word, found.code)
+            apart = not _belong_together(previous, word, found.code)
         else:
-            apart = not (_UNSPACED.match(text[-1:]) or _UNSPACED.match(word))
-        text += f" {word}" if text and apart else word
-    return text
+            apart = not (_UNSPACED.match(previous) or _UNSPACED.match(word))
+        parts += [" ", word] if previous and apart else [word]
+        previous = word
+    return "".join(parts)
 
 
 def _characters(text: str) -> list[str]:
@@ -63,14 +64,11 @@ def _characters(text: str) -> list[str]:
 
 
 def _is_mark(char: str) -> bool:
-    """Whether it sits on the letter before it: an accent, a tone, a vowel sign."""
-    return char == _JOINER or unicodedata.category(char).startswith("M")
+    """Whether it belongs to the letter before it: an accent, a tone, a vowel sign, a joiner."""
+    return unicodedata.category(char) in ("Mn", "Mc", "Me", "Cf")
 
 
-def _belongs_together(text: str, word: str, code: str) -> bool:
-    """Whether no space comes between a text and the word after it."""
+def _belong_together(previous: str, word: str, code: str) -> bool:
+    """Whether no space comes between two words."""
     apart = _APART_IN_FRENCH if code == "fr" else frozenset()
-    last = text.rpartition(" ")[2]
-    closes = bool(word) and set(word) <= _CLOSING - apart
-    opens = bool(last) and set(last) <= _OPENING - apart
-    return closes or opens
+    return set(word) <= _CLOSING - apart or set(previous) <= _OPENING - apart

@@ -36,6 +36,7 @@ def test_split(text, language, words):
         (["Vraiment", "?", "Oui", "."], "fr", "Vraiment ? Oui."),
         (["Tag,", "Welt"], "de", "Tag, Welt"),
         (["我", "用", "iPhone", "15", "拍", "照"], "zh", "我用iPhone 15拍照"),
+        (["a", "", "b"], "en", "a b"),
         ([], "en", ""),
     ],
 )
