@@ -64,6 +64,7 @@ def make(kind: str, device: str, batch: int) -> Pass:
 
 def measure(kind: str, device: str, batch: int, repeats: int) -> tuple[float, float]:
     """Median seconds of a pass, and the peak of memory in MiB."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     one_pass = make(kind, device, batch)
     one_pass()
     if device == "cuda":
@@ -78,7 +79,7 @@ def measure(kind: str, device: str, batch: int, repeats: int) -> tuple[float, fl
     if device == "cuda":
         peak = torch.cuda.max_memory_allocated() / 2**20
     else:
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     return statistics.median(times), peak
 
 

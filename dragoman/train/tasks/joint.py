@@ -23,26 +23,26 @@ class Joint(Task):
     settings: JointSettings
 
     def forward(self, batch: Batch) -> Terms:
-        net, settings, weights = self.net, self.settings, self.settings.weights
+        net, settings = self.net, self.settings
+        weights = settings.weights.at(self.step)
         speech = net.encode(*self.features(batch))
         text = net.encode_text(batch.source, batch.source_lengths)
-        heard = net.align(batch.tokens, speech, energies=bool(weights.dar))
-        read = net.align_text(batch.tokens, text, energies=bool(weights.dar))
+        heard = net.align(batch.tokens, speech, energies=bool(weights["dar"]))
+        read = net.align_text(batch.tokens, text, energies=bool(weights["dar"]))
         terms = token_terms(heard.logits, batch.labels, settings.label_smoothing)
-        kd = weights.kd if self.step >= weights.kd_after else 0.0
-        losses = {"st": (1 - kd) * terms.losses.pop("ce")}
-        if kd:
-            losses["kd"] = kd * distillation(heard.logits, read.logits, batch.labels)
-        if weights.mt:
-            losses["mt"] = weights.mt * cross_entropy(
+        losses = {"st": weights["st"] * terms.losses.pop("ce")}
+        if weights["kd"]:
+            losses["kd"] = weights["kd"] * distillation(heard.logits, read.logits, batch.labels)
+        if weights["mt"]:
+            losses["mt"] = weights["mt"] * cross_entropy(
                 read.logits, batch.labels, settings.label_smoothing
             )
-        if weights.car:
-            losses["car"] = weights.car * cross_attentive(
+        if weights["car"]:
+            losses["car"] = weights["car"] * cross_attentive(
                 speech.states, speech.lengths, text.states, text.lengths
             )
-        if weights.dar:
-            losses["dar"] = weights.dar * decision_attentive(
+        if weights["dar"]:
+            losses["dar"] = weights["dar"] * decision_attentive(
                 heard.energies, read.energies, heard.counts, read.counts, batch.target_lengths
             )
         if settings.latency.average or settings.latency.variance:

@@ -8,6 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError
+from dragoman.metrics import latency as metrics
+from dragoman.metrics.instance import Instance
+from dragoman.metrics.timings import Rules, plain_timings
 from dragoman.train.losses.latency import (
     LatencyLoss,
     average_lagging,
@@ -55,6 +58,25 @@ def test_losses_are_the_metrics_on_hard_alignments(batch):
     for ours, theirs in ((average_lagging, al), (differentiable_average_lagging, dal)):
         expected = torch.tensor([theirs(d, s) for d, s in batch])
         torch.testing.assert_close(ours(padded, source, units), expected, atol=1e-4, rtol=1e-4)
+
+
+@settings(deadline=None)
+@given(st.lists(schedules, min_size=1, max_size=4))
+def test_losses_are_what_the_metrics_room_measures(batch):
+    instances = [
+        Instance(index=i, prediction="w " * len(d), delays=d, source_length=s)
+        for i, (d, s) in enumerate(batch)
+    ]
+    timings = plain_timings(instances, Rules(length="hypothesis"))
+    longest = max(len(delays) for delays, _ in batch)
+    padded = torch.tensor([d + [0] * (longest - len(d)) for d, _ in batch], dtype=torch.float32)
+    lengths = torch.tensor([s for _, s in batch]), torch.tensor([len(d) for d, _ in batch])
+    for ours, theirs in (
+        (average_lagging, metrics.average_lagging),
+        (differentiable_average_lagging, metrics.differentiable_average_lagging),
+    ):
+        measured = torch.as_tensor(theirs(timings), dtype=torch.float32)
+        torch.testing.assert_close(ours(padded, *lengths), measured, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("k", [1, 3, 10])

@@ -1,5 +1,6 @@
 """CAAT: chunk by chunk equals all at once, groups see what they should, and it learns."""
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -7,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_nets import sentences, tiny
 
+from dragoman.models.caat_search import Beam, Hypothesis, common_prefix, search_group
 from dragoman.train.losses.tokens import cross_entropy
 from dragoman.train.losses.transducer import arc_scores, transducer
+from dragoman.train.nets.base import BOS, EOS
 from dragoman.train.nets.block_encoder import BlockEncoder
 from dragoman.train.nets.caat import BLANK
 from dragoman.train.nets.incremental import Context
@@ -96,3 +99,28 @@ def test_learns_eight_sentences_and_when_to_say_them(net):
     assert costs[-1] < costs[0] / 2  # it learnt to speak early, too
     net.eval()
     assert (net.decode(tokens, net.encode(features, lengths)).argmax(-1) == said).all()
+    for i in range(3):
+        assert translate(net, features[i : i + 1]) == said[i].tolist()[:-1]
+
+
+def translate(net, features):
+    """What the search writes, group after group, of one recording [1, T, F]."""
+    encoded = net.encode(features, torch.tensor([features.shape[1]]))
+    memory, total, step = net.memory(encoded.states), int(encoded.lengths), net.config.decision
+    survivors = [Hypothesis((BOS,), 0.0, (), net.begin(1))]
+    for seen in range(step, total + step, step):
+
+        def score(hypotheses, seen=seen):
+            steps = [
+                net.step(torch.tensor([[h.tokens[-1]]]), memory, torch.tensor([seen]), h.state)
+                for h in hypotheses
+            ]
+            rows = [one.logits[0, -1].log_softmax(-1).detach().numpy() for one in steps]
+            return np.array(rows), [one.cache for one in steps]
+
+        final = seen >= total
+        survivors = search_group(
+            survivors, score, blank=BLANK, end=EOS, final=final, beam=Beam(max_tokens=8)
+        )
+    assert survivors[0].ended
+    return list(common_prefix(survivors)[1:])
