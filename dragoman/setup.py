@@ -18,6 +18,12 @@ from dragoman.models.load import load_model
 from dragoman.policies import make_policy
 from dragoman.trace import Recorder
 
+# The policy and the step that `dragoman tune` chose for a latency budget, widest budget last.
+TUNED: tuple[tuple[float, str, float], ...] = (
+    (1300.0, "alignatt:f=20", 500.0),
+    (2000.0, "local-agreement:n=2", 500.0),
+)
+
 
 @dataclass(frozen=True)
 class Setup:
@@ -36,6 +42,17 @@ class Setup:
     def with_changes(self, **changes: Any) -> Setup:
         """The same setup with every value that is not None exchanged."""
         return replace(self, **{key: value for key, value in changes.items() if value is not None})
+
+    def tuned(self, budget_ms: float) -> Setup:
+        """The same setup with the policy that was tuned for a latency of at most this."""
+        fitting = [row for row in TUNED if row[0] <= budget_ms]
+        if not fitting:
+            raise DragomanError(
+                f"No policy is tuned for less than {TUNED[0][0] / 1000:g} s; "
+                f"find one for your corpus with 'dragoman tune', or choose it with --policy."
+            )
+        _, policy, step_ms = fitting[-1]
+        return replace(self, policy=policy, step_ms=step_ms)
 
     @classmethod
     def read(cls, path: Path) -> Setup:

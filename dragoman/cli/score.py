@@ -127,6 +127,11 @@ def command(
         source=log.source,
     )
     report = score_corpus(log.instances, rules, metrics or METRICS, tokenizer)
+    show(log, report, as_json)
+
+
+def show(log: Log, report: Report, as_json: bool) -> None:
+    """Print the scores of a log; what could not be scored is said on standard error."""
     for problem in log.left_out:
         click.echo(f"left out: {problem}", err=True)
     for what, indices in report.problems.items():

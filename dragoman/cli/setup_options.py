@@ -1,0 +1,95 @@
+"""The options that choose a system, shared by every command that interprets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dragoman.cli.app import GroupedOption
+from dragoman.errors import DragomanError
+from dragoman.setup import Setup
+
+_Function = Callable[..., Any]
+
+
+def grouped(group: str) -> Callable[..., Callable[[_Function], _Function]]:
+    """`click.option` for one group of a command's help."""
+
+    def option(*names: str, **settings: Any) -> Callable[[_Function], _Function]:
+        return click.option(*names, cls=GroupedOption, group=group, **settings)
+
+    return option
+
+
+_language = grouped("Languages")
+_system = grouped("System")
+
+_OPTIONS = (
+    _language("--from", "source", metavar="CODE", help="Language spoken (default: detect it)."),
+    _language("--to", "target", metavar="CODE", help="Language to translate into (default: en)."),
+    _system("--setup", metavar="FILE", help="Setup file (YAML), such as 'dragoman tune' writes."),
+    _system("--model", metavar="NAME", help="Model of the store, a folder, or module:function."),
+    _system("--policy", metavar="SPEC", help="When to speak, such as local-agreement:n=2."),
+    _system("--max-latency", metavar="TIME", help="Tuned policy for a lag of 2s (default), 1300ms…"),
+    _system("--detector", metavar="NAME", help="How words are counted: fixed, ctc, learned."),
+    _system("--step", metavar="TIME", help="Audio per chunk, such as 500ms or 1s."),
+    _system("--threads", type=int, metavar="N", help="Threads of the model (default: all)."),
+)
+
+
+def setup_options(command: _Function) -> _Function:
+    """Add the options; the command takes them as `**options` and gives them to `read_setup`."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def read_setup(
+    setup: str | None = None,
+    source: str | None = None,
+    target: str | None = None,
+    model: str | None = None,
+    policy: str | None = None,
+    max_latency: str | None = None,
+    detector: str | None = None,
+    step: str | None = None,
+    threads: int | None = None,
+) -> Setup:
+    """The setup that the options describe: the file first, then what the options change."""
+    if max_latency is not None and policy is not None:
+        raise DragomanError("--max-latency chooses a policy; give it or --policy, not both.")
+    base = Setup.read(Path(setup)) if setup else Setup()
+    base = base.with_changes(source=source and _code(source), target=target and _code(target))
+    if setup is None or max_latency is not None:
+        base = base.tuned(milliseconds(max_latency or "2s"))
+    return base.with_changes(
+        model=model,
+        policy=policy,
+        detector=detector,
+        step_ms=None if step is None else milliseconds(step),
+        threads=threads,
+    )
+
+
+def milliseconds(text: str) -> float:
+    """`2s`, `1.5s`, `800ms` or `800`, in milliseconds."""
+    number, scale = text.strip().lower(), 1.0
+    if number.endswith("ms"):
+        number = number[:-2]
+    elif number.endswith("s"):
+        number, scale = number[:-1], 1000.0
+    try:
+        value = float(number) * scale
+    except ValueError:
+        value = -1.0
+    if not 0 < value < float("inf"):
+        raise DragomanError(f"'{text}' is not a time; write 2s, 1.5s or 800ms.")
+    return value
+
+
+def _code(language: str) -> str:
+    return language
+
