@@ -16,6 +16,7 @@ from typing import Any, Protocol, TextIO
 import msgspec
 
 from dragoman.errors import DragomanError
+from dragoman.metrics.erasure import erased_units
 from dragoman.metrics.instance import Instance, Unit
 
 FORMAT = 1
@@ -89,18 +90,17 @@ class Trace:
     def source_length(self) -> float:
         return self.hearings[-1].audio_ms if self.hearings else 0.0
 
-    def displays(self) -> list[str]:
-        """All that stood on the screen after each chunk: the final text, then the interim."""
+    def updates(self) -> list[tuple[str, str]]:
+        """After each chunk: the text that became final with it, and the interim text shown."""
         said: dict[int, str] = {}
         for saying in self.sayings:
             said[saying.chunk] = said.get(saying.chunk, "") + saying.text
         shown = {showing.chunk: showing.text for showing in self.showings}
-        final, interim, displays = "", "", []
+        interim, updates = "", []
         for chunk in range(len(self.hearings)):
-            final += said.get(chunk, "")
             interim = shown.get(chunk, interim)
-            displays.append(final + interim)
-        return displays
+            updates.append((said.get(chunk, ""), interim))
+        return updates
 
     def instance(self, unit: Unit = "word") -> Instance:
         """The trace as metrics want it: one delay per word (or character) of the prediction."""
@@ -120,6 +120,7 @@ class Trace:
             works=tuple(self.hearings[c].compute_ms for c in chunks),
             ends=tuple(self.hearings[c].end_ms for c in chunks),
             compute=compute,
+            erased=erased_units(self.updates(), unit),
         )
 
 

@@ -82,10 +82,18 @@ def test_interim_text_is_what_the_policy_held_back():
     assert updates[-1].interim == ""
 
 
-def test_displays_join_final_and_interim_text():
+def test_updates_tell_final_from_interim_text():
     trace, _, _ = interpret(ScriptedModel(SCRIPT), LocalAgreement())
-    assert trace.displays()[1:5] == [" the", " the", " the old", " the old"]
-    assert trace.displays()[-1].strip() == TEXT
+    assert trace.updates()[1:5] == [("", " the"), (" the", ""), ("", " old"), (" old", "")]
+    assert "".join(final for final, _ in trace.updates()).strip() == TEXT
+
+
+def test_what_flickers_counts_as_erased():
+    invented = itertools.count()
+    model = ScriptedModel(SCRIPT, flicker=lambda ms: [f"guess{next(invented)}"])
+    trace, updates, _ = interpret(model, LocalAgreement())
+    assert trace.instance().erased == sum("guess" in update.interim for update in updates)
+    assert interpret(ScriptedModel(SCRIPT), LocalAgreement())[0].instance().erased == 0
 
 
 def test_a_policy_that_needs_what_the_model_has_not_is_refused_with_a_sentence():

@@ -28,6 +28,8 @@ COMMANDS: dict[str, Entry] = {
     "voice": Entry("Train", "dragoman.cli.voice", "Speak parallel text, to train on."),
     "train": Entry("Train", "dragoman.cli.train", "Train a model as a recipe says."),
     "evaluate": Entry("Measure", "dragoman.cli.evaluate", "Interpret a corpus and score it."),
+    "sweep": Entry("Measure", "dragoman.cli.sweep", "Compare policies over a corpus."),
+    "tune": Entry("Measure", "dragoman.cli.tune", "Find the best policy for a latency."),
     "score": Entry("Measure", "dragoman.cli.score", "Score a log: latency and quality."),
     "models": Entry("Set up", "dragoman.cli.models", "Fetch, check and remove model weights."),
 }

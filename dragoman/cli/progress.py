@@ -4,27 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
+
+from dragoman.errors import DragomanError
 
 
 @contextmanager
 def clip_progress(title: str) -> Iterator[Callable[[int, int], None]]:
     """A bar over clips: call it with (done, total)."""
+    from rich.progress import MofNCompleteColumn
+
+    with _bar(MofNCompleteColumn()) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def audio_progress(
+    file: str, start: float, end: float | None, *, hidden: bool
+) -> Iterator[Callable[[float], None]]:
+    """A bar over the seconds of a recording: call it with each chunk's length."""
+    if hidden:
+        yield lambda seconds: None
+        return
+    from dragoman.audio.source import duration
+
+    try:
+        total = (end or duration(file)) - start
+    except DragomanError:  # raw samples have no header that tells
+        total = None
+    with _bar() as bar:
+        task = bar.add_task("listening", total=total)
+        yield lambda seconds: bar.update(task, advance=seconds)
+
+
+def _bar(*columns: Any) -> Any:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TimeRemainingColumn
 
     console = Console(stderr=True)
-    with Progress(
+    return Progress(
         "{task.description}",
         BarColumn(),
-        MofNCompleteColumn(),
+        *columns,
         TimeRemainingColumn(),
         console=console,
         disable=not console.is_terminal,
         transient=True,
-    ) as bar:
-        task = bar.add_task(title, total=None)
-
-        def advance(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
-
-        yield advance
+    )

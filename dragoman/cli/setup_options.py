@@ -33,7 +33,9 @@ _OPTIONS = (
     _system("--setup", metavar="FILE", help="Setup file (YAML), such as 'dragoman tune' writes."),
     _system("--model", metavar="NAME", help="Model of the store, a folder, or module:function."),
     _system("--policy", metavar="SPEC", help="When to speak, such as local-agreement:n=2."),
-    _system("--max-latency", metavar="TIME", help="Tuned policy for a lag of 2s (default), 1300ms…"),
+    _system(
+        "--max-latency", metavar="TIME", help="Tuned policy for a lag of 2s (default), 1300ms…"
+    ),
     _system("--detector", metavar="NAME", help="How words are counted: fixed, ctc, learned."),
     _system("--step", metavar="TIME", help="Audio per chunk, such as 500ms or 1s."),
     _system("--threads", type=int, metavar="N", help="Threads of the model (default: all)."),
@@ -92,4 +94,3 @@ def milliseconds(text: str) -> float:
 
 def _code(language: str) -> str:
     return language
-

@@ -1,0 +1,148 @@
+"""Who listens to an interpreter on the command line: text, JSON, captions, sound, a trace."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from dragoman.audio.chunk import Chunk
+from dragoman.interpreter import Update
+from dragoman.trace import Recorder, TraceWriter
+
+
+class Listener(Protocol):
+    """Hears of every chunk and what it led to."""
+
+    def take(self, chunk: Chunk, update: Update) -> None: ...
+
+
+@contextmanager
+def plain_text() -> Iterator[Listener]:
+    """Words on standard output as they become final, a line break after each sentence."""
+    printer = _PlainText()
+    try:
+        yield printer
+    finally:
+        printer.end()
+
+
+class _PlainText:
+    def __init__(self) -> None:
+        self._fresh = True  # at the start of a line
+
+    def take(self, chunk: Chunk, update: Update) -> None:
+        for word in update.said:
+            sys.stdout.write(word.lstrip() if self._fresh else word)
+            self._fresh = word.rstrip().endswith((".", "?", "!", "。", "？", "！"))
+            if self._fresh:
+                sys.stdout.write("\n")
+        sys.stdout.flush()
+
+    def end(self) -> None:
+        if not self._fresh:
+            sys.stdout.write("\n")
+        sys.stdout.flush()
+
+
+@contextmanager
+def json_lines() -> Iterator[Listener]:
+    """One JSON object per update that said something: what, how much was heard, when it showed."""
+    yield _JsonLines()
+
+
+class _JsonLines:
+    def take(self, chunk: Chunk, update: Update) -> None:
+        import json
+
+        if not update.said and not update.interim:
+            return
+        row = {
+            "said": "".join(update.said),
+            "interim": update.interim,
+            "heard_ms": round(update.hearing.audio_ms),
+            "shown_ms": round(update.hearing.end_ms),
+        }
+        sys.stdout.write(json.dumps(row, ensure_ascii=False) + "\n")
+        sys.stdout.flush()
+
+
+@contextmanager
+def summary() -> Iterator[Listener]:
+    """At the end, on standard error: how far behind the speaker the words were."""
+    counter = _Summary()
+    yield counter
+    counter.end()
+
+
+class _Summary:
+    def __init__(self) -> None:
+        self.lag = Lag()
+
+    def take(self, chunk: Chunk, update: Update) -> None:
+        self.lag.take(update)
+
+    def end(self) -> None:
+        import click
+
+        lag = self.lag
+        if not lag.words:
+            click.echo("Nothing was said.", err=True)
+            return
+        click.echo(
+            f"{lag.words} words from {lag.audio_ms / 1000:.1f} s of speech, on average "
+            f"{lag.plain_ms / 1000:.1f} s behind the speaker ({lag.aware_ms / 1000:.1f} s with "
+            f"computation; {lag.load:.2f} s of work per second).",
+            err=True,
+        )
+
+
+class Lag:
+    """How far behind the speaker the words are, on average: LAAL for want of a reference."""
+
+    def __init__(self) -> None:
+        self.words = 0
+        self.audio_ms = 0.0
+        self._compute_ms = 0.0
+        self._delays_ms = self._ends_ms = 0.0  # sums over all words
+
+    def take(self, update: Update) -> None:
+        self.audio_ms = update.hearing.audio_ms
+        self._compute_ms += update.hearing.compute_ms
+        count = len("".join(update.said).split())
+        self.words += count
+        self._delays_ms += count * update.hearing.audio_ms
+        self._ends_ms += count * update.hearing.end_ms
+
+    @property
+    def plain_ms(self) -> float:
+        return self._behind(self._delays_ms)
+
+    @property
+    def aware_ms(self) -> float:
+        return self._behind(self._ends_ms)
+
+    @property
+    def load(self) -> float:
+        """Work per second of audio; below 1 keeps up."""
+        return self._compute_ms / max(self.audio_ms, 1.0)
+
+    def _behind(self, total_ms: float) -> float:
+        # An ideal interpreter says word i of n at i/n of the audio, from 0.
+        words = max(self.words, 1)
+        return total_ms / words - self.audio_ms * (words - 1) / (2 * words)
+
+
+@contextmanager
+def traced(path: Path | None, source: str) -> Iterator[Recorder | None]:
+    """A trace file, if one is wanted."""
+    if path is None:
+        yield None
+        return
+    path.unlink(missing_ok=True)
+    with TraceWriter.open(path) as writer:
+        writer.begin(0, source)
+        yield writer
+        writer.end()
