@@ -63,20 +63,20 @@ def run(compiled: bool | None = None) -> dict[str, float]:
     print(f"{millions:.1f} M parameters, {hours:.3f} h of speech in {len(batches)} batches")
     flops, saved = count_work(task, batches, device)
     bytes_moved = saved * 2 + len(batches) * parameters(task) * 4 * 10
-    found = {
-        "ceiling by operations": hours * peak_flops(device) / flops,
-        "ceiling by bytes": hours * peak_bytes(device) / bytes_moved,
-        "front end alone": hours / seconds(lambda: [task.features(b) for b in batches], device),
-        "training": hours / seconds(lambda: [step(batch) for batch in batches], device),
-    }
+    found: dict[str, float] = {}
+
+    def note(name: str, value: float) -> None:
+        found[name] = value
+        print(f"{name:24} {value:10.4f} hours of speech per second", flush=True)
+
+    note("ceiling by operations", hours * peak_flops(device) / flops)
+    note("ceiling by bytes", hours * peak_bytes(device) / bytes_moved)
+    note("front end alone", hours / seconds(lambda: [task.features(b) for b in batches], device))
+    note("training", hours / seconds(lambda: [step(batch) for batch in batches], device))
     if gpu if compiled is None else compiled:
         task.net.encode = torch.compile(task.net.encode, dynamic=False)
         task.net.decode = torch.compile(task.net.decode, dynamic=False)
-        found["training, compiled"] = hours / seconds(
-            lambda: [step(batch) for batch in batches], device
-        )
-    for name, value in found.items():
-        print(f"{name:24} {value:10.4f} hours of speech per second")
+        note("training, compiled", hours / seconds(lambda: [step(b) for b in batches], device))
     if gpu:
         print(f"most memory {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB")
     return found

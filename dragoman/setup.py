@@ -39,6 +39,13 @@ class Setup:
     utterance_pause_ms: float | None = None
     threads: int = 0
 
+    def __post_init__(self) -> None:
+        """A policy or a detector that does not exist is told before any model is loaded."""
+        make_policy(self.policy)
+        make_detector(self.detector, self.word_ms)
+        if not self.step_ms > 0:
+            raise DragomanError(f"A step must be longer than 0 ms, not {self.step_ms:g}.")
+
     def with_changes(self, **changes: Any) -> Setup:
         """The same setup with every value that is not None exchanged."""
         return replace(self, **{key: value for key, value in changes.items() if value is not None})

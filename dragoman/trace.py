@@ -169,6 +169,7 @@ class TraceWriter:
 
     def heard(self, event: Hearing) -> None:
         self._write({"heard": [event.audio_ms, event.arrival_ms, event.start_ms, event.end_ms]})
+        self._file.flush()
 
     def said(self, event: Saying) -> None:
         self._write({"said": event.text, "chunk": event.chunk})

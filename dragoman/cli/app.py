@@ -25,12 +25,15 @@ class Entry:
 
 # Commands in the order in which `--help` shows them.
 COMMANDS: dict[str, Entry] = {
-    "voice": Entry("Train", "dragoman.cli.voice", "Speak parallel text, to train on."),
-    "train": Entry("Train", "dragoman.cli.train", "Train a model as a recipe says."),
+    "translate": Entry("Interpret", "dragoman.cli.translate", "Translate a recording or a pipe."),
+    "live": Entry("Interpret", "dragoman.cli.live", "Interpret the microphone."),
+    "languages": Entry("Interpret", "dragoman.cli.languages", "List the languages."),
     "evaluate": Entry("Measure", "dragoman.cli.evaluate", "Interpret a corpus and score it."),
     "sweep": Entry("Measure", "dragoman.cli.sweep", "Compare policies over a corpus."),
     "tune": Entry("Measure", "dragoman.cli.tune", "Find the best policy for a latency."),
     "score": Entry("Measure", "dragoman.cli.score", "Score a log: latency and quality."),
+    "voice": Entry("Train", "dragoman.cli.voice", "Speak parallel text, to train on."),
+    "train": Entry("Train", "dragoman.cli.train", "Train a model as a recipe says."),
     "models": Entry("Set up", "dragoman.cli.models", "Fetch, check and remove model weights."),
 }
 
@@ -83,7 +86,7 @@ class GroupedCommand(click.Command):
         groups: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
-            if record is not None:
+            if record is not None and isinstance(param, click.Option):
                 groups.setdefault(getattr(param, "group", "Options"), []).append(record)
         for title, rows in groups.items():
             with formatter.section(title):

@@ -47,6 +47,7 @@ def command(
     from dragoman.metrics.lines import Log
     from dragoman.metrics.score import score_corpus
     from dragoman.metrics.timings import Rules
+    from dragoman.text.languages import find_language
 
     setup = read_setup(**system)
     clips = read_corpus(corpus, setup.source or "", setup.target, references)[:limit]
@@ -55,11 +56,11 @@ def command(
         folder = output or Path(scratch)
         on_clip = stack.enter_context(clip_progress(corpus.name))
         run = run_corpus(clips, setup, folder, jobs=jobs, on_clip=on_clip)
-    unit = unit or "word"
+    unit = unit or find_language(setup.target).unit
     log = Log(
         folder / TRACES if output else corpus,
         f"{setup.model}, {setup.policy}, {setup.step_ms:g} ms steps",
         [trace.instance(unit) for trace in run.traces],
         left_out=[f"clip {failure.index}: {failure.reason}" for failure in run.failures],
     )
-    show(log, score_corpus(log.instances, Rules(unit=unit), intervals=not as_json), as_json)
+    show(log, score_corpus(log.instances, Rules(unit=unit)), as_json)

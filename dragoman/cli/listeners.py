@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from dragoman.audio.chunk import Chunk
 from dragoman.interpreter import Update
 from dragoman.trace import Recorder, TraceWriter
+
+if TYPE_CHECKING:
+    from dragoman.text.caption_files import CaptionFile
+    from dragoman.voices import Narration, Speaker
 
 
 class Listener(Protocol):
@@ -67,6 +73,74 @@ class _JsonLines:
         }
         sys.stdout.write(json.dumps(row, ensure_ascii=False) + "\n")
         sys.stdout.flush()
+
+
+@contextmanager
+def captions(path: Path, language: str) -> Iterator[Listener]:
+    """A .srt or .vtt file, each word at the moment it became final."""
+    from dragoman.text.caption_files import CaptionFile
+
+    with CaptionFile(path, language) as file:
+        yield _Captions(file)
+
+
+class _Captions:
+    def __init__(self, file: CaptionFile) -> None:
+        self._file = file
+
+    def take(self, chunk: Chunk, update: Update) -> None:
+        from dragoman.text.captions import TimedWord
+
+        at = update.hearing.audio_ms / 1000
+        for word in update.said:
+            self._file.say(TimedWord(word.strip(), at, at))
+
+
+@contextmanager
+def narration(
+    speak: Path | None, mix: Path | None, voice: str | None, language: str
+) -> Iterator[Listener]:
+    """The translation spoken into files, each word when it would have been said."""
+    from dragoman.voices import Narration, open_voice
+
+    with Narration(open_voice(voice, language), speak=speak, mix=mix) as narrator:
+        yield _Narrated(narrator)
+
+
+class _Narrated:
+    def __init__(self, narrator: Narration) -> None:
+        self._narrator = narrator
+
+    def take(self, chunk: Chunk, update: Update) -> None:
+        self._narrator.hear(chunk.samples)
+        if update.said:
+            self._narrator.say("".join(update.said), update.hearing.end_ms)
+
+
+@contextmanager
+def spoken(voice: str | None, language: str) -> Iterator[Listener]:
+    """The translation spoken aloud, on a thread of its own."""
+    import click
+
+    from dragoman.audio.playback import Player
+    from dragoman.voices import Speaker, open_voice
+
+    chosen = open_voice(voice, language)
+    with (
+        Player(chosen.rate) as player,
+        Speaker(chosen, player, report=lambda text: click.echo(text, err=True)) as speaker,
+    ):
+        yield _Spoken(speaker)
+        speaker.finish()
+
+
+class _Spoken:
+    def __init__(self, speaker: Speaker) -> None:
+        self._speaker = speaker
+
+    def take(self, chunk: Chunk, update: Update) -> None:
+        if update.said:
+            self._speaker.say("".join(update.said))
 
 
 @contextmanager
@@ -146,3 +220,30 @@ def traced(path: Path | None, source: str) -> Iterator[Recorder | None]:
         writer.begin(0, source)
         yield writer
         writer.end()
+
+
+def until_interrupted(chunks: Iterator[Chunk], stop: Callable[[], None] | None) -> Iterator[Chunk]:
+    """The chunks; Ctrl-C ends them so that the rest is still said and every file is whole.
+
+    `stop` ends a source that knows how, such as a microphone. Another source is left where it is,
+    and an empty last chunk takes its place. A second Ctrl-C gives up.
+    """
+    interrupted = False
+
+    def on_interrupt(*_: object) -> None:
+        nonlocal interrupted
+        if interrupted:
+            raise KeyboardInterrupt
+        interrupted = True
+        if stop is not None:
+            stop()
+
+    before = signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        for chunk in chunks:
+            if interrupted and stop is None and not chunk.last:
+                yield replace(chunk, last=True)
+                return
+            yield chunk
+    finally:
+        signal.signal(signal.SIGINT, before)

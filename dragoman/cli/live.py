@@ -25,8 +25,7 @@ PAUSE_MS = 800.0
 @_input("--file", "file", type=Path, metavar="FILE", help="Play this file as if it were spoken.")
 @_output("--speak", is_flag=True, help="Speak the translation aloud.")
 @_output("--voice", metavar="NAME", help="Voice to speak with ('dragoman voices' lists them).")
-@_output("--srt", type=Path, metavar="FILE", help="Write captions.")
-@_output("--vtt", type=Path, metavar="FILE", help="Write captions.")
+@_output("--captions", type=Path, multiple=True, metavar="FILE", help="Write a .srt or .vtt file.")
 @_output("--trace", type=Path, metavar="FILE", help="Write what was heard and said, when.")
 @_output("--json", "as_json", is_flag=True, help="JSON lines instead of the caption screen.")
 def command(
@@ -35,8 +34,7 @@ def command(
     file: Path | None,
     speak: bool,
     voice: str | None,
-    srt: Path | None,
-    vtt: Path | None,
+    captions: tuple[Path, ...],
     trace: Path | None,
     as_json: bool,
     **options: Any,
@@ -63,9 +61,8 @@ def command(
     with ExitStack() as stack:
         enter = stack.enter_context
         audience = [enter(listeners.json_lines() if as_json else captions_screen(setup))]
-        for path, kind in ((srt, "srt"), (vtt, "vtt")):
-            if path is not None:
-                audience.append(enter(listeners.captions(path, kind)))
+        for path in captions:
+            audience.append(enter(listeners.captions(path, setup.target)))
         if speak:
             audience.append(enter(listeners.spoken(voice, setup.target)))
         audience.append(enter(listeners.summary()))

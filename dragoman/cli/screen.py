@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -28,31 +28,28 @@ def captions_screen(setup: Setup) -> Iterator[Listener]:
         with plain_text() as printer:
             yield printer
         return
-    screen = _Screen(setup)
-    with Live(screen.render(), console=console, auto_refresh=False) as live:
-        screen.show = lambda panel: live.update(panel, refresh=True)
-        yield screen
+    with Live(console=console, auto_refresh=False) as live:
+        yield _Screen(setup, lambda panel: live.update(panel, refresh=True))
 
 
 class _Screen:
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Setup, show: Callable[[RenderableType], None]) -> None:
+        self._show = show
         self._title = f"{setup.source or '?'} → {setup.target} · {setup.policy}"
         self._final = ""
         self._interim = ""
         self._lag = Lag()
         self._behind_ms = 0.0
+        show(self._panel())
 
     def take(self, chunk: Chunk, update: Update) -> None:
         self._lag.take(update)
         self._final = (self._final + "".join(update.said))[-KEPT:]
         self._interim = update.interim
         self._behind_ms = update.hearing.end_ms - update.hearing.arrival_ms
-        self.show(self.render())
+        self._show(self._panel())
 
-    def show(self, panel: RenderableType) -> None:
-        """Replaced by the live display."""
-
-    def render(self) -> RenderableType:
+    def _panel(self) -> RenderableType:
         from rich.panel import Panel
         from rich.text import Text
 

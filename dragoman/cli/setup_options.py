@@ -93,4 +93,6 @@ def milliseconds(text: str) -> float:
 
 
 def _code(language: str) -> str:
-    return language
+    from dragoman.text.languages import find_language
+
+    return find_language(language).code

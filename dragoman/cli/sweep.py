@@ -45,12 +45,12 @@ def command(
     from dragoman.evaluate.result import Scorer, system_result
     from dragoman.evaluate.run import run_corpus
     from dragoman.setup import System
-    from dragoman.text.languages import default_unit
+    from dragoman.text.languages import find_language
 
     base = read_setup(**options)
     setups = grid(base, policies or STANDARD, [milliseconds(step) for step in steps.split(",")])
     clips = read_corpus(corpus, base.source or "", base.target, references)[:limit]
-    system, scorer = System(base), Scorer(default_unit(base.target))
+    system, scorer = System(base), Scorer(find_language(base.target).unit)
     results = []
     title = f"{base.source or 'any language'} to {base.target}: {corpus.name}"
     for number, setup in enumerate(setups, start=1):

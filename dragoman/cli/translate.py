@@ -23,8 +23,7 @@ _output = grouped("Output")
 @_input("--raw", metavar="FORMAT", help="FILE is plain samples, such as s16le:16000:1.")
 @_input("--realtime", is_flag=True, help="Hear the file at the speed it was spoken.")
 @_output("--json", "as_json", is_flag=True, help="JSON lines instead of text.")
-@_output("--srt", type=Path, metavar="FILE", help="Write captions.")
-@_output("--vtt", type=Path, metavar="FILE", help="Write captions.")
+@_output("--captions", type=Path, multiple=True, metavar="FILE", help="Write a .srt or .vtt file.")
 @_output("--trace", type=Path, metavar="FILE", help="Write what was heard and said, when.")
 @_output("--speak", type=Path, metavar="WAV", help="Speak the translation into a file.")
 @_output("--mix", type=Path, metavar="WAV", help="The speaker left, the interpreter right.")
@@ -37,8 +36,7 @@ def command(
     raw: str | None,
     realtime: bool,
     as_json: bool,
-    srt: Path | None,
-    vtt: Path | None,
+    captions: tuple[Path, ...],
     trace: Path | None,
     speak: Path | None,
     mix: Path | None,
@@ -66,9 +64,8 @@ def command(
     with ExitStack() as stack:
         enter = stack.enter_context
         audience = [enter(listeners.json_lines() if as_json else listeners.plain_text())]
-        for path, kind in ((srt, "srt"), (vtt, "vtt")):
-            if path is not None:
-                audience.append(enter(listeners.captions(path, kind)))
+        for path in captions:
+            audience.append(enter(listeners.captions(path, setup.target)))
         if speak is not None or mix is not None:
             audience.append(enter(listeners.narration(speak, mix, voice, setup.target)))
         if not quiet:
@@ -77,7 +74,8 @@ def command(
         clock = RealClock() if live else SimulatedClock()
         interpreter = System(setup).interpreter(record, clock)
         advance = enter(audio_progress(file, start, end, hidden=quiet or live))
-        for chunk in paced(chunks) if realtime else chunks:
+        source = paced(chunks) if realtime else chunks
+        for chunk in listeners.until_interrupted(source, stop=None):
             update = interpreter.hear(chunk)
             for listener in audience:
                 listener.take(chunk, update)

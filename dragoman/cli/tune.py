@@ -59,7 +59,7 @@ def command(
     from dragoman.evaluate.result import Scorer
     from dragoman.evaluate.tune import Trial, tune
     from dragoman.setup import System
-    from dragoman.text.languages import default_unit
+    from dragoman.text.languages import find_language
 
     base = read_setup(**options)
     budget_ms = milliseconds(max_latency or "2s")
@@ -72,7 +72,7 @@ def command(
     with tempfile.TemporaryDirectory(prefix="dragoman-") as scratch:
         tuned = tune(
             *(clips, candidates, budget_ms, runs or Path(scratch)),
-            Scorer(default_unit(base.target)).values,
+            Scorer(find_language(base.target).unit).values,
             latency="LAAL_CA" if aware else "LAAL",
             jobs=jobs,
             system=System(base) if jobs <= 1 else None,

@@ -22,10 +22,9 @@ class Scorer:
     unit: Unit = "word"
     tokenizer: str = "13a"
 
-    def report(self, traces: Sequence[Trace], *, intervals: bool = False) -> Report:
+    def report(self, traces: Sequence[Trace]) -> Report:
         instances = [trace.instance(self.unit) for trace in traces]
-        rules = Rules(unit=self.unit)
-        return score_corpus(instances, rules, tokenizer=self.tokenizer, intervals=intervals)
+        return score_corpus(instances, Rules(unit=self.unit), tokenizer=self.tokenizer)
 
     def values(self, traces: Sequence[Trace]) -> Mapping[str, float | None]:
         """The corpus value of every metric."""
@@ -34,7 +33,7 @@ class Scorer:
 
 def system_result(setup: Setup, run: Run, scorer: Scorer) -> SystemResult:
     """A run, scored, as the report wants it."""
-    report = scorer.report(run.traces, intervals=True)
+    report = scorer.report(run.traces)
     step = f"{setup.step_ms / 1000:g} s"
     rows = zip(*(s.sentences.tolist() for s in report.scores.values()), strict=True)
     sentences = [
@@ -49,7 +48,11 @@ def system_result(setup: Setup, run: Run, scorer: Scorer) -> SystemResult:
         signature={name: score.signature for name, score in report.scores.items()},
         sentences=sentences,
         traces=run.traces,
-        intervals={n: s.interval for n, s in report.scores.items() if s.interval is not None},
+        intervals={
+            name: (interval.low, interval.high)
+            for name, score in report.scores.items()
+            if not isnan((interval := score.interval()).low)
+        },
         notes=failures,
     )
 
