@@ -41,7 +41,7 @@ def command(
     TSV, a MuST-C or Europarl-ST folder, or a list of audio files with --references.
     """
     from dragoman.cli.progress import clip_progress
-    from dragoman.cli.score import show
+    from dragoman.cli.report import show
     from dragoman.evaluate.corpora import read_corpus
     from dragoman.evaluate.run import TRACES, run_corpus
     from dragoman.metrics.lines import Log

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import gc
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import click
 
 from dragoman.cli.app import GroupedCommand, GroupedOption
+from dragoman.cli.report import show
 from dragoman.errors import DragomanError
 from dragoman.metrics.instance import Unit
 from dragoman.metrics.lines import Log
 from dragoman.metrics.logs import find_log, read_log
-from dragoman.metrics.score import AWARE, METRICS, Report, Score, score_corpus
+from dragoman.metrics.pieces import LongRules
+from dragoman.metrics.resegment import ALIGNERS, Aligner
+from dragoman.metrics.score import METRICS, Report, score_corpus
 from dragoman.metrics.timings import Compat, Computation, Rules
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 
 @click.command(
@@ -58,7 +61,28 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     cls=GroupedOption,
     group="What is measured",
-    help="A file with one reference per line, for a log that holds none.",
+    help="A file with one reference per line, for a log that holds none or for --segments.",
+)
+@click.option(
+    "--segments",
+    type=click.Path(path_type=Path),
+    cls=GroupedOption,
+    group="Whole talks",
+    help="Where the sentences of the references lie: a YAML list of wav, offset and duration. "
+    "The output is cut into these sentences and scored sentence by sentence.",
+)
+@click.option(
+    "--aligner",
+    type=click.Choice(ALIGNERS),
+    cls=GroupedOption,
+    group="Whole talks",
+    help="How to cut.  [default: mwer for StreamLAAL, soft for all else]",
+)
+@click.option(
+    "--language",
+    cls=GroupedOption,
+    group="Whole talks",
+    help="Split off punctuation as in this language (de, en, …) before soft alignment.",
 )
 @click.option(
     "--ca",
@@ -105,6 +129,9 @@ def command(
     metrics: tuple[str, ...],
     tokenizer: str,
     reference: Path | None,
+    segments: Path | None,
+    aligner: Aligner | None,
+    language: str | None,
     computation: Computation | None,
     length: Any,
     compat: Compat | None,
@@ -115,31 +142,62 @@ def command(
 
     PATH is a SimulEval folder or its instances.log, a simulstream log, or a trace of Dragoman's.
     """
-    gc.disable()  # scoring makes a great many objects and no cycles, and then the process ends
-    log = load(path, unit, strict=compat is None, skip=skip_broken)
-    if reference is not None:
-        log = with_references(log, reference)
-    rules = Rules(
-        unit=unit,
-        length=length,
-        computation=computation or ("cumulative" if compat else "honest"),
-        compat=compat,
-        source=log.source,
-    )
-    report = score_corpus(log.instances, rules, metrics or METRICS, tokenizer)
+    with _at_work():
+        log = load(path, unit, strict=compat is None, skip=skip_broken)
+        rules = Rules(
+            unit=unit,
+            length=length,
+            computation=computation or ("cumulative" if compat else "honest"),
+            compat=compat,
+            source=log.source,
+        )
+        if segments is None:
+            log = with_references(log, reference) if reference else log
+            report = score_corpus(log.instances, rules, metrics or METRICS, tokenizer)
+        else:
+            long_rules = LongRules(aligner=aligner, language=language)
+            report = _score_talks(log, segments, reference, rules, long_rules, metrics, tokenizer)
     show(log, report, as_json)
 
 
-def show(log: Log, report: Report, as_json: bool) -> None:
-    """Print the scores of a log; what could not be scored is said on standard error."""
-    for problem in log.left_out:
-        click.echo(f"left out: {problem}", err=True)
-    for what, indices in report.problems.items():
-        click.echo(_warning(what, indices, len(log.instances)), err=True)
-    if as_json:
-        _print_json(log, report)
-    else:
-        _print_table(log, report)
+@contextmanager
+def _at_work() -> Iterator[None]:
+    """Show that work goes on, and work without looking for garbage.
+
+    Scoring makes a great many objects but no cycles of them; searching for these takes a tenth
+    of the time.
+    """
+    gc.disable()
+    try:
+        if sys.stderr.isatty():
+            from rich.console import Console
+
+            with Console(stderr=True).status("Scoring …"):
+                yield
+        else:
+            yield
+    finally:
+        gc.enable()
+
+
+def _score_talks(
+    log: Log,
+    segments: Path,
+    reference: Path | None,
+    rules: Rules,
+    long_rules: LongRules,
+    metrics: tuple[str, ...],
+    tokenizer: str,
+) -> Report:
+    from dragoman.metrics.longform import LONG_METRICS, score_longform
+    from dragoman.metrics.segments import read_segments
+
+    if reference is None:
+        raise DragomanError("--segments needs --reference: a file with each segment's reference.")
+    wanted = read_segments(segments, reference)
+    return score_longform(
+        log.instances, wanted, rules, long_rules, metrics or LONG_METRICS, tokenizer
+    )
 
 
 def load(path: Path, unit: Unit, *, strict: bool = True, skip: bool = False) -> Log:
@@ -168,64 +226,3 @@ def with_references(log: Log, path: Path) -> Log:
         )
     pairs = zip(log.instances, lines, strict=True)
     return replace(log, instances=[replace(i, reference=line) for i, line in pairs])
-
-
-def _warning(what: str, indices: list[int], size: int) -> str:
-    shown = ", ".join(map(str, indices[:10])) + (", …" if len(indices) > 10 else "")
-    return f"{len(indices)} of {size} sentences have {what}: {shown}"
-
-
-def _print_json(log: Log, report: Report) -> None:
-    import sys
-
-    import msgspec
-
-    content = report.to_dict() | {"log": str(log.path), "left_out": log.left_out}
-    sys.stdout.buffer.write(msgspec.json.encode(content) + b"\n")
-
-
-def _print_table(log: Log, report: Report) -> None:
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    console.print(f"[bold]{log.path}[/]  {log.kind}, {len(log.instances)} sentences")
-    console.print(_table(report))
-    # Most signatures differ only in the metric's name: say what they share once.
-    names: dict[str, list[str]] = {}
-    for name, score in report.scores.items():
-        names.setdefault(score.signature.partition("|")[2], []).append(name)
-    for signature, sharing in names.items():
-        console.print(f"[dim]{' '.join(sharing)}|{signature}[/]", soft_wrap=True)
-
-
-def _table(report: Report) -> Table:
-    """Each metric on a line of its own, with its computation-aware twin beside it."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("metric", style="bold")
-    table.add_column("score", justify="right")
-    table.add_column("± 95 %", justify="right", style="dim")
-    table.add_column("with computation", justify="right")
-    table.add_column("± 95 %", justify="right", style="dim")
-    table.add_column("")
-    table.add_column("sentences", justify="right", style="dim")
-    names = dict.fromkeys(name.removesuffix(AWARE) for name in report.scores)
-    for name in names:
-        plain, aware = report.scores.get(name), report.scores.get(name + AWARE)
-        shown = [score for score in (plain, aware) if score is not None]
-        sizes = dict.fromkeys(str(score.scored) for score in shown)
-        table.add_row(name, *_cells(plain), *_cells(aware), shown[0].unit, " / ".join(sizes))
-    return table
-
-
-def _cells(score: Score | None) -> tuple[str, str]:
-    """A score and half the width of its interval, as far as they are known."""
-    if score is None:
-        return "", ""
-    if score.value != score.value:
-        return "undefined", ""
-    digits = 0 if abs(score.value) >= 1000 else 3 if abs(score.value) < 10 else 1
-    error = score.interval().high - score.value
-    return f"{score.value:,.{digits}f}", "" if error != error else f"{error:,.{digits}f}"

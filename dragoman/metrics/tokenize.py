@@ -62,4 +62,4 @@ def _words_13a(lines: Sequence[str]) -> list[list[str]]:
     text = FULL_STOP.sub(" . ", text)
     text = COMMA.sub(" , ", text)
     text = DASH.sub(" - ", text)
-    return [line.split() for line in text.split("\n")]
+    return [line.split() for line in text.split("\n")] if lines else []

@@ -1,0 +1,89 @@
+"""Scores on the screen: a table with signatures, or JSON, and warnings on standard error."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from dragoman.metrics.lines import Log
+from dragoman.metrics.score import AWARE, Report, Score
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def show(log: Log, report: Report, as_json: bool) -> None:
+    """Print the scores of a log; what could not be scored is said on standard error."""
+    for problem in log.left_out:
+        click.echo(f"left out: {problem}", err=True)
+    for what, indices in report.problems.items():
+        click.echo(_warning(what, indices, len(report.instances)), err=True)
+    if as_json:
+        _print_json(log, report)
+    else:
+        _print_table(log, report)
+
+
+def _warning(what: str, indices: list[int], size: int) -> str:
+    shown = ", ".join(map(str, indices[:10])) + (", …" if len(indices) > 10 else "")
+    return f"{len(indices)} of {size} sentences have {what}: {shown}"
+
+
+def _print_json(log: Log, report: Report) -> None:
+    """One object on standard output."""
+    import msgspec
+
+    content = report.to_dict() | {"log": str(log.path), "left_out": log.left_out}
+    sys.stdout.buffer.write(msgspec.json.encode(content) + b"\n")
+
+
+def _print_table(log: Log, report: Report) -> None:
+    """A table, and under it how every score was computed."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    console.print(f"[bold]{log.path}[/]  {log.kind}, {len(log.instances)} sentences")
+    console.print(_table(report))
+    # Most signatures differ only in the metric's name: say what they share once.
+    names: dict[str, list[str]] = {}
+    for name, score in report.scores.items():
+        names.setdefault(score.signature.partition("|")[2], []).append(name)
+    for signature, sharing in names.items():
+        console.print(f"[dim]{' '.join(sharing)}|{signature}[/]", soft_wrap=True)
+
+
+def _table(report: Report) -> Table:
+    """Each metric on a line of its own, with its computation-aware twin beside it."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("metric", style="bold")
+    table.add_column("score", justify="right")
+    table.add_column("± 95 %", justify="right", style="dim")
+    table.add_column("with computation", justify="right")
+    table.add_column("± 95 %", justify="right", style="dim")
+    table.add_column("")
+    table.add_column("sentences", justify="right", style="dim")
+    names = dict.fromkeys(name.removesuffix(AWARE) for name in report.scores)
+    for name in names:
+        plain, aware = report.scores.get(name), report.scores.get(name + AWARE)
+        shown = [score for score in (plain, aware) if score is not None]
+        if name == "Erasure" and not shown[0].scored:
+            continue  # only logs of what was shown and taken back have it
+        sizes = dict.fromkeys(str(score.scored) for score in shown)
+        table.add_row(name, *_cells(plain), *_cells(aware), shown[0].unit, " / ".join(sizes))
+    return table
+
+
+def _cells(score: Score | None) -> tuple[str, str]:
+    """A score and half the width of its interval, as far as they are known."""
+    if score is None:
+        return "", ""
+    if score.value != score.value:
+        return "undefined", ""
+    digits = 0 if score.unit == "ms" else 3 if abs(score.value) < 10 else 2
+    error = score.interval().high - score.value
+    return f"{score.value:,.{digits}f}", "" if error != error else f"{error:,.{digits}f}"

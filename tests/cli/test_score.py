@@ -1,0 +1,225 @@
+"""`dragoman score` as a user calls it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from dragoman.cli.score import command
+from dragoman.errors import DragomanError
+from dragoman.metrics.score import METRICS
+from dragoman.trace import Hearing, Saying, Showing, Trace, TraceWriter
+
+ROOT = Path(__file__).parents[2]
+NAMES = ["AL", "LAAL", "DAL", "AP", "ATD", "YAAL", "StartOffset", "EndOffset", "NumChunks"]
+LINE = {
+    "index": 0,
+    "prediction": "the small house by the sea",
+    "delays": [1000.0, 1000.0, 2000.0, 2000.0, 3000.0, 3000.0],
+    "elapsed": [1300.0, 1300.0, 2500.0, 2500.0, 3900.0, 3900.0],
+    "reference": "the small house at the sea",
+    "source": ["a.wav"],
+    "source_length": 3000.0,
+}
+
+
+@pytest.fixture
+def log(tmp_path):
+    lines = [
+        LINE,
+        LINE | {"index": 1, "elapsed": []},
+        LINE | {"index": 2, "prediction": "", "delays": [], "elapsed": []},
+        LINE | {"index": 5, "prediction": "yes", "delays": [3000.0], "elapsed": [3100.0]},
+    ]
+    path = tmp_path / "instances.log"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def score(*arguments):
+    """Run the command in this process."""
+    result = CliRunner().invoke(command, list(map(str, arguments)), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def score_json(*arguments):
+    return json.loads(score(*arguments, "--json").stdout)
+
+
+def run(*arguments):
+    """Run the program as a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "dragoman", "score", *map(str, arguments)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_json_has_every_name_for_the_corpus_and_each_sentence(log):
+    content = score_json(log)
+    wanted = {*NAMES, *(f"{name}_CA" for name in NAMES), "BLEU", "chrF", "WER"}
+    assert wanted <= content["scores"].keys()
+    assert content["scores"].keys() == content["signature"].keys()
+    assert [row["index"] for row in content["sentences"]] == [0, 1, 2, 5]
+    for row in content["sentences"]:
+        assert row.keys() == {"index", *content["scores"]}
+
+
+def test_what_is_undefined_is_null_and_counted(log):
+    content = score_json(log)
+    first, without_clock, silent, late = content["sentences"]
+    assert first["AL"] == pytest.approx((1000 + 500 + 1000 + 500 + 1000) / 5)
+    assert first["AL_CA"] == pytest.approx((1300 + 800 + 1200 + 700 + 1400) / 5)
+    assert without_clock["AL"] == first["AL"]
+    assert without_clock["AL_CA"] is None
+    assert silent["AL"] is None
+    assert silent["BLEU"] == 0
+    assert late["YAAL"] is None
+    assert content["scores"]["AL"] == pytest.approx((2 * first["AL"] + 3000) / 3)
+    assert content["problems"] == {
+        "nothing said": [2],
+        "no computation times that fit the delays": [1],
+    }
+
+
+def test_warnings_go_to_stderr(log):
+    result = score(log, "--json")
+    assert "1 of 4 sentences have nothing said: 2" in result.stderr
+    assert "nothing said:" not in result.stdout.split('"problems"')[0]
+
+
+def test_clocks_and_compat_show_in_the_signature(log):
+    default, simuleval = score_json(log), score_json(log, "--compat", "simuleval")
+    assert "ca:honest|compat:no" in default["signature"]["AL_CA"]
+    assert "ca:cumulative|compat:simuleval" in simuleval["signature"]["AL_CA"]
+    # Listening and computing never overlap in SimulEval's eyes.
+    assert simuleval["sentences"][0]["AL_CA"] > default["sentences"][0]["AL_CA"]
+    assert simuleval["sentences"][0]["EndOffset_CA"] == 900
+    assert default["sentences"][0]["EndOffset_CA"] == 400
+    alone = score_json(log, "--ca", "chunk")
+    assert "ca:chunk" in alone["signature"]["AL_CA"]
+
+
+def test_metrics_can_be_chosen(log):
+    content = score_json(log, "-m", "LAAL", "-m", "chrF")
+    assert list(content["scores"]) == ["LAAL", "chrF"]
+    with pytest.raises(DragomanError, match="no metric BLUE; there are BLEU, chrF"):
+        score(log, "-m", "BLUE")
+
+
+def test_the_table_shows_scores_and_signatures(log):
+    output = score(log).stdout
+    for name in METRICS:
+        if name != "Erasure":
+            assert name.removesuffix("_CA") in output
+    assert "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp" in output
+    assert "ca:honest" in output
+    assert "1,533" in output.split("AL")[1].split("LAAL")[0]
+
+
+def test_characters(tmp_path):
+    line = LINE | {"prediction": "大家好", "reference": "大家早", "delays": [1, 2, 3]}
+    (tmp_path / "instances.log").write_text(json.dumps(line | {"elapsed": []}))
+    content = score_json(tmp_path, "--unit", "char", "--tokenizer", "zh")
+    assert content["scores"]["NumChunks"] == 3
+    assert "unit:char" in content["signature"]["AL"]
+    assert "tok:zh" in content["signature"]["BLEU"]
+
+
+def test_references_from_a_file(log, tmp_path):
+    references = tmp_path / "references.txt"
+    references.write_text("the small house by the sea\n" * 2 + "\nyes\n")
+    assert score_json(log, "--reference", references)["scores"]["WER"] == 0
+    references.write_text("one line\n")
+    with pytest.raises(DragomanError, match=r"has 1 references but .* has 4 sentences"):
+        score(log, "--reference", references)
+
+
+def test_a_trace_of_our_own(tmp_path):
+    trace = Trace(index=4, source="a.wav", reference="old man")
+    trace.heard(Hearing(1000, 1000, 1000, 1500))
+    trace.shown(Showing("cold", 0))
+    trace.heard(Hearing(2000, 2000, 2000, 2600))
+    trace.shown(Showing("", 1))
+    trace.said(Saying("old man", 1))
+    path = tmp_path / "trace.jsonl"
+    with TraceWriter.open(path) as writer:
+        writer.write(trace)
+    content = score_json(path)
+    assert content["scores"]["StartOffset"] == 2000
+    assert content["scores"]["StartOffset_CA"] == 2600
+    assert content["scores"]["RTF"] == pytest.approx(1100 / 2000)
+    assert content["scores"]["Erasure"] == 0.5
+    assert content["scores"]["WER"] == 0
+
+
+def test_whole_talks(tmp_path):
+    log = tmp_path / "instances.log"
+    talk = LINE | {"prediction": "a b c d e f", "source_length": 6000.0}
+    log.write_text(json.dumps(talk | {"delays": [1e3, 2e3, 3e3, 4e3, 5e3, 6e3], "elapsed": []}))
+    segments, references = tmp_path / "segments.yaml", tmp_path / "references.txt"
+    segments.write_text(
+        "- {wav: a.wav, offset: 0.0, duration: 3.0}\n- {wav: a.wav, offset: 3.0, duration: 3.0}\n"
+    )
+    references.write_text("a b c\nd e f\n")
+    content = score_json(log, "--segments", segments, "--reference", references)
+    assert content["scores"]["StreamLAAL"] == pytest.approx(1000)
+    assert content["scores"]["LongLAAL"] == pytest.approx(1000)
+    assert content["scores"]["BLEU"] == pytest.approx(0)  # three words have no 4-gram
+    assert len(content["sentences"]) == 2
+    with pytest.raises(DragomanError, match="--segments needs --reference"):
+        score(log, "--segments", segments)
+
+
+GOOD = json.dumps(LINE)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (
+            "".join(json.dumps(LINE | {"index": i}) + "\n" for i in range(6)) + '{"index": 6, "pr',
+            "line 7: this is not valid JSON",
+        ),
+        (json.dumps(LINE | {"elapsed": [1.0]}), "has 6 delays but 1 elapsed"),
+        (json.dumps(LINE | {"prediction": "two words"}), "has 2 words in its prediction but 6"),
+        (json.dumps(LINE | {"delays": [-1.0] * 6}), "has a negative delay"),
+        (json.dumps(LINE | {"delays": [6, 5, 4, 3, 2, 1]}), "has unsorted delays"),
+        ("\0\0\0", "binary"),
+        ("", "is empty"),
+        ("hello", "line 1: this is not valid JSON"),
+    ],
+)
+def test_bad_input_is_a_sentence_and_exit_status_2(tmp_path, content, words):
+    path = tmp_path / "instances.log"
+    path.write_text(content)
+    result = run(path, "--json")
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("dragoman: ")
+    assert words in result.stderr
+    assert str(path) in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_no_log_at_all(tmp_path):
+    for path in (tmp_path, tmp_path / "nothing.log"):
+        result = run(path)
+        assert result.returncode == 2
+        assert "Traceback" not in result.stderr
+        assert "There is no" in result.stderr
+
+
+def test_broken_sentences_can_be_left_out(tmp_path):
+    path = tmp_path / "instances.log"
+    path.write_text(GOOD + "\n" + json.dumps(LINE | {"index": 1, "delays": [1.0]}) + "\n{\n")
+    result = score(path, "--json", "--skip-broken")
+    content = json.loads(result.stdout)
+    assert [row["index"] for row in content["sentences"]] == [0]
+    assert len(content["left_out"]) == 2
+    assert result.stderr.count("left out: ") == 2

@@ -1,0 +1,233 @@
+"""Quality metrics against sacreBLEU itself and against plain counting."""
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+
+from dragoman.errors import DragomanError
+from dragoman.metrics import ngrams
+from dragoman.metrics.instance import Instance
+from dragoman.metrics.ngrams import ngram_totals, shared_ngrams
+from dragoman.metrics.quality import Bleu, Chrf, LengthDifference, Pairs, Wer
+from dragoman.metrics.score import score_corpus
+from dragoman.metrics.tokenize import words_of
+
+# Words that tokenizers treat in their own ways, and letters that make matches likely.
+pieces = st.sampled_from(
+    ["the", "cat", "sat.", "1,000", "3.5-4", "don't", "x-y", "(a)", "...", "a.,b", "&amp;", "&lt"]
+    + [
+        "<skipped>",
+        "-\n",
+        "\n",
+        "\t",
+        "  ",
+        "é",
+        "日本語",
+        "5-",
+        ".5",
+        "$9",
+        "e\u0301",
+        "👍🏽",
+        "a/b",
+    ]
+)
+texts = st.one_of(
+    st.lists(pieces, max_size=12).map(" ".join),
+    st.lists(pieces, max_size=6).map("".join),
+    st.text(alphabet="ab .,-1&\n", max_size=20),
+    st.text(max_size=12),
+)
+corpora = st.lists(st.tuples(texts, texts), min_size=1, max_size=6)
+
+
+def split(corpus):
+    return [spoken for spoken, _ in corpus], [wanted for _, wanted in corpus]
+
+
+@given(st.lists(texts, max_size=6))
+def test_words_are_sacrebleus(lines):
+    tokenize = BLEU(tokenize="13a").tokenizer
+    assert words_of(lines, "13a") == [tokenize(line.rstrip()).split() for line in lines]
+
+
+@pytest.mark.parametrize("tokenizer", ["13a", "intl", "zh", "char", "none"])
+@given(corpus=corpora)
+def test_bleu_is_sacrebleus(tokenizer, corpus):
+    spoken, wanted = split(corpus)
+    metric, reference = Bleu(tokenizer), BLEU(tokenize=tokenizer)
+    statistics = metric.statistics(Pairs(spoken, wanted))
+    whole = metric.scores(statistics.sum(axis=0, keepdims=True))[0]
+    assert whole == pytest.approx(reference.corpus_score(spoken, [wanted]).score, abs=1e-9)
+    for row, (hypothesis, target) in zip(metric.scores(statistics), corpus, strict=True):
+        alone = reference.corpus_score([hypothesis], [[target]]).score
+        assert row == pytest.approx(alone, abs=1e-9)
+
+
+@given(corpora)
+def test_chrf_is_sacrebleus(corpus):
+    spoken, wanted = split(corpus)
+    metric, reference = Chrf(), CHRF()
+    statistics = metric.statistics(Pairs(spoken, wanted))
+    whole = metric.scores(statistics.sum(axis=0, keepdims=True))[0]
+    assert whole == pytest.approx(reference.corpus_score(spoken, [wanted]).score, abs=1e-9)
+    for row, (hypothesis, target) in zip(metric.scores(statistics), corpus, strict=True):
+        alone = reference.corpus_score([hypothesis], [[target]]).score
+        assert row == pytest.approx(alone, abs=1e-9)
+
+
+def test_signatures_are_sacrebleus():
+    bleu, chrf = BLEU(tokenize="zh"), CHRF()
+    bleu.corpus_score(["a"], [["a"]])
+    chrf.corpus_score(["a"], [["a"]])
+    assert Bleu("zh").signature() == str(bleu.get_signature())
+    assert Chrf().signature() == str(chrf.get_signature())
+    default = BLEU()
+    default.corpus_score(["a"], [["a"]])
+    assert Bleu().signature() == str(default.get_signature())
+
+
+def test_an_unknown_tokenizer_is_refused_with_a_sentence():
+    with pytest.raises(DragomanError, match="no tokenizer klingon; it has"):
+        Bleu("klingon").statistics(Pairs(["a"], ["b"]))
+
+
+symbols = st.lists(st.integers(1, 4), max_size=12)
+
+
+@given(st.lists(st.tuples(symbols, symbols), min_size=1, max_size=6), st.integers(1, 6))
+def test_shared_ngrams_by_counting(pairs, order):
+    flat = np.array([s for pair in pairs for text in pair for s in text], dtype=np.int64)
+    lengths = np.array([len(text) for pair in pairs for text in pair], dtype=np.int64)
+    expected = []
+    for one, other in pairs:
+        row = []
+        for n in range(1, order + 1):
+            counts = [
+                Counter(tuple(text[i : i + n]) for i in range(len(text) - n + 1))
+                for text in (one, other)
+            ]
+            row.append((counts[0] & counts[1]).total())
+        expected.append(row)
+    assert shared_ngrams(flat, lengths, order).tolist() == expected
+    totals = [[max(len(one) - n, 0) for n in range(order)] for one, _ in pairs]
+    assert ngram_totals(lengths[0::2], order).tolist() == totals
+
+
+def test_counting_in_blocks_changes_nothing(monkeypatch):
+    generator = np.random.default_rng(0)
+    lengths = generator.integers(0, 30, 400)
+    flat = generator.integers(1, 6, lengths.sum())
+    whole = shared_ngrams(flat, lengths, 4)
+    monkeypatch.setattr(ngrams, "BLOCK", 50)
+    assert (shared_ngrams(flat, lengths, 4) == whole).all()
+
+
+def test_enormous_alphabets():
+    """Numbers too large for a key are made smaller; far too many characters go to sacreBLEU."""
+    generator = np.random.default_rng(0)
+    lengths = np.full(40, 50)
+    small = generator.integers(1, 30, lengths.sum())
+    assert (shared_ngrams(small * 10**6, lengths, 4) == shared_ngrams(small, lengths, 4)).all()
+    talk = "".join(map(chr, range(0x4E00, 0x4E00 + 3000)))
+    assert Chrf().statistics(Pairs([talk], [talk[:1500]])).tolist() == [
+        [n for k in range(6) for n in (3000 - k, 1500 - k, 1500 - k)]
+    ]
+
+
+def edits(one, other):
+    """Levenshtein's distance, from its recurrence."""
+    row = list(range(len(other) + 1))
+    for i, word in enumerate(one, start=1):
+        previous, row = row, [i]
+        for j, wanted in enumerate(other, start=1):
+            row.append(min(previous[j] + 1, row[-1] + 1, previous[j - 1] + (word != wanted)))
+    return row[-1]
+
+
+@given(corpora)
+def test_wer_counts_edits(corpus):
+    spoken, wanted = split(corpus)
+    statistics = Wer().statistics(Pairs(spoken, wanted))
+    expected = [[edits(h.split(), r.split()), len(r.split())] for h, r in corpus]
+    assert statistics.tolist() == expected
+    words = sum(row[1] for row in expected)
+    rate = Wer().scores(statistics.sum(axis=0, keepdims=True))[0]
+    if words:
+        assert rate == pytest.approx(100 * sum(row[0] for row in expected) / words)
+    else:
+        assert math.isnan(rate)
+
+
+def test_length_difference_is_in_words_per_sentence():
+    """Paper 001's Table 2: positive means words too many."""
+    statistics = LengthDifference().statistics(Pairs(["a b c", "a"], ["a", "a b c d"]))
+    assert LengthDifference().scores(statistics).tolist() == [2, -3]
+    assert LengthDifference().scores(statistics.sum(axis=0, keepdims=True)).tolist() == [-0.5]
+
+
+def instance(index, prediction, reference, **more):
+    size = len(prediction.split())
+    return Instance(
+        index=index,
+        prediction=prediction,
+        reference=reference,
+        delays=[1.0] * size,
+        source_length=10.0,
+        **more,
+    )
+
+
+def test_sentences_without_a_reference_are_left_out_and_counted():
+    corpus = [
+        instance(0, "the cat sat on the mat", "the cat sat on the mat"),
+        instance(1, "anything at all", None),
+        instance(2, "out.wav", "a word", durations=[100.0]),
+    ]
+    report = score_corpus(corpus, metrics=["BLEU", "chrF", "WER"])
+    assert report.scores["BLEU"].value == pytest.approx(100)
+    assert report.scores["BLEU"].scored == 1
+    assert report.problems["no reference"] == [1]
+    assert report.problems["speech output, whose words are not known"] == [2]
+    nothing = score_corpus(corpus[1:], metrics=["BLEU", "chrF", "WER", "LengthDiff"])
+    assert all(math.isnan(score.value) for score in nothing.scores.values())
+
+
+def test_simulevals_wer_of_empty_references():
+    corpus = [instance(0, "a", ""), instance(1, "b", "c d")]
+    ours = score_corpus(corpus, metrics=["WER"]).scores["WER"]
+    theirs = score_corpus(corpus, _simuleval(), ["WER"]).scores["WER"]
+    assert ours.value == pytest.approx(150)
+    assert theirs.value == 0
+    assert theirs.sentences.tolist() == [0, 100]
+
+
+def _simuleval():
+    from dragoman.metrics.timings import Rules
+
+    return Rules(compat="simuleval")
+
+
+def test_intervals_are_as_wide_as_bootstrap_makes_them():
+    from dragoman.metrics.significance import confidence_intervals
+
+    generator = np.random.default_rng(1)
+    vocabulary = [f"w{i}" for i in range(30)]
+    corpus = []
+    for index in range(300):
+        wanted = generator.choice(vocabulary, generator.integers(5, 20)).tolist()
+        spoken = [w if generator.random() < 0.7 else "x" for w in wanted]
+        corpus.append(instance(index, " ".join(spoken), " ".join(wanted)))
+    for score in score_corpus(
+        corpus, metrics=["BLEU", "chrF", "WER", "StartOffset"]
+    ).scores.values():
+        ours = score.interval()
+        (drawn,) = confidence_intervals([score.measure])
+        width = drawn.high - drawn.low
+        assert ours.high - ours.low == pytest.approx(width, rel=0.15, abs=1e-9)
+        assert ours.low <= score.value <= ours.high
