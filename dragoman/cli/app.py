@@ -34,6 +34,8 @@ COMMANDS: dict[str, Entry] = {
     "score": Entry("Measure", "dragoman.cli.score", "Score a log: latency and quality."),
     "voice": Entry("Train", "dragoman.cli.voice", "Speak parallel text, to train on."),
     "train": Entry("Train", "dragoman.cli.train", "Train a model as a recipe says."),
+    "distill": Entry("Train", "dragoman.cli.distill", "Translate a corpus with a text model."),
+    "carbon": Entry("Train", "dragoman.cli.carbon", "Energy of runs, and what one model saves."),
     "models": Entry("Set up", "dragoman.cli.models", "Fetch, check and remove model weights."),
 }
 

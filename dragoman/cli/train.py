@@ -48,13 +48,13 @@ class Show:
         self.task = self.progress.add_task("training", total=None, now="preparing data")
 
     def __enter__(self) -> Show:
-        self.progress.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.progress.stop()
 
     def __call__(self, line: dict[str, Any]) -> None:
+        self.progress.start()  # only the first process is told anything, so only it shows a bar
         say = self.progress.console.print
         match line["kind"]:
             case "note":

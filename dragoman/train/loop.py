@@ -21,16 +21,23 @@ from lightning.fabric import Fabric
 
 from dragoman.errors import DragomanError
 from dragoman.train import checkpoints
+from dragoman.train.carbon import Meter
 from dragoman.train.data.corpus import TrainingSet
 from dragoman.train.data.loader import Batch, Loader
 from dragoman.train.data.pack import RATE
 from dragoman.train.data.plan import Place, Plan, Planned
+from dragoman.train.data.vocabulary import Pieces
 from dragoman.train.recipe import Recipe
-from dragoman.train.run import RunFolder
+from dragoman.train.run import Board, RunFolder
 from dragoman.train.schedule import rate_at
 from dragoman.train.tasks.base import Task, Terms
+from dragoman.train.trained import translation_quality
 
 Watch = Callable[[dict[str, Any]], None]
+
+
+def unwatched(line: dict[str, Any]) -> None:
+    """For whoever does not want to see progress."""
 
 
 @dataclass
@@ -57,8 +64,11 @@ class Training:
         task: Task,
         train: TrainingSet,
         dev: TrainingSet,
-        watch: Watch = lambda line: None,
+        target: Pieces,
+        watch: Watch = unwatched,
+        meter: Meter | None = None,
     ):
+        self.meter, self.target = meter, target
         self.fabric, self.recipe, self.run, self.watch = fabric, recipe, run, watch
         self.plain_task = task
         self.task, self.optimiser = fabric.setup(task, make_optimiser(task, recipe))
@@ -68,19 +78,21 @@ class Training:
         self.loader = Loader(train, threads, resident, fabric.device)
         self.dev_loader = Loader(dev, threads, "disk", fabric.device)
         self.seen: dict[str, Any] = defaultdict(float)
+        self.board = Board(run.folder)
 
     def fit(self) -> None:
         """Train to the end; resumes from the last checkpoint in the run folder, if any."""
         self.resume()
         steps, state = self.recipe.steps, self.state
         self.task.train()
-        begun, batches = time.perf_counter(), self.batches()
+        batches = self.batches()
         while state.step < steps.total and not self.stopped_early():
             state.step += 1
+            begun = time.perf_counter()
             self.update(batches)
             if state.step % steps.log == 0:
-                self.log(time.perf_counter() - begun)
-                begun = time.perf_counter()
+                self.log(begun)
+            self.seen["elapsed"] += time.perf_counter() - begun
             if state.step % steps.validate == 0 or state.step == steps.total:
                 self.validate()
             if state.step % steps.save == 0 or state.step == steps.total or self.stopped_early():
@@ -151,21 +163,26 @@ class Training:
         seen["seconds"] += float(batch.samples.sum()) / RATE
         seen["updates"] += 1 / self.recipe.batch.accumulate
 
-    def log(self, elapsed: float) -> None:
-        """One line of means since the last one."""
+    def log(self, begun: float) -> None:
+        """One line of means since the last one; `begun` is when the last update did."""
         fabric, seen = self.fabric, self.seen
         line: dict[str, Any] = {"step": self.state.step, "kind": "train"}
         line["epoch"] = self.state.epoch
-        for name in [key for key in seen if key.startswith("loss/")]:
-            total = fabric.all_reduce(torch.as_tensor(seen[name], device=fabric.device), "sum")
-            line[name] = float(total) / float(seen["updates"])
+        total = {name: self.over_all(value) for name, value in seen.items() if "/" in name}
+        for name, value in total.items():
+            kind, _, short = name.partition("/")
+            if kind == "loss":
+                line[name] = value / float(seen["updates"])
+            elif kind == "top":
+                line[short] = value / max(1.0, total[f"bottom/{short}"])
         line["loss"] = sum(value for key, value in line.items() if key.startswith("loss/"))
-        for name in [key[4:] for key in seen if key.startswith("top/")]:
-            line[name] = float(seen[f"top/{name}"]) / max(1.0, float(seen[f"bottom/{name}"]))
         line["norm"], line["rate"] = float(seen["norm"]), seen["rate"]
+        # Reading the sums has waited for the device, so now its time is known.
+        elapsed = float(seen["elapsed"]) + time.perf_counter() - begun
         line["updates_per_second"] = float(seen["updates"]) / elapsed
         line["hours_per_second"] = seen["seconds"] * fabric.world_size / 3600 / elapsed
         self.seen = defaultdict(float)
+        self.seen["elapsed"] = begun - time.perf_counter()  # what `fit` will add once more
         self.write(line)
         if not math.isfinite(line["loss"]):
             raise DragomanError(
@@ -178,11 +195,11 @@ class Training:
         fabric, state = self.fabric, self.state
         self.task.eval()
         sums: dict[str, torch.Tensor] = defaultdict(lambda: torch.zeros((), device=fabric.device))
-        plan = enumerate(Plan(self.dev_set, self.recipe.batch, self.recipe.seed).once())
-        mine = (pair for pair in plan if pair[0] % fabric.world_size == fabric.global_rank)
         with torch.no_grad():
-            for batch in self.dev_loader.batches(mine):
+            for batch in self.dev_loader.batches(self.dev_plan()):
                 terms = self.task(batch.to(fabric.device))
+                if batch.number < 0:
+                    continue
                 sums["units"] += batch.units
                 for name, term in terms.losses.items():
                     sums[f"loss/{name}"] += term
@@ -191,7 +208,7 @@ class Training:
                     sums[f"bottom/{name}"] += bottom
         self.task.train()
         names = self.names_everywhere(sums)
-        total = {name: float(fabric.all_reduce(sums[name], "sum")) for name in names}
+        total = {name: self.over_all(sums[name]) for name in names}
         line: dict[str, Any] = {"step": state.step, "kind": "dev", "epoch": state.epoch}
         for name in names:
             if name.startswith("loss/"):
@@ -199,8 +216,34 @@ class Training:
             elif name.startswith("top/"):
                 line[name[4:]] = total[name] / max(1.0, total[f"bottom/{name[4:]}"])
         line["loss"] = sum(value for key, value in line.items() if key.startswith("loss/"))
+        if self.recipe.steps.translate and self.fabric.is_global_zero:
+            line |= self.translate()
         self.keep_best(line)
         self.write(line)
+
+    def translate(self) -> dict[str, float]:
+        """BLEU and chrF of greedy translations of some dev items."""
+        self.plain_task.eval()
+        some = self.dev_set.subset(range(min(self.recipe.steps.translate, len(self.dev_set))))
+        with self.fabric.autocast():
+            scores = translation_quality(self.plain_task, some, self.target, self.fabric.device)
+        self.plain_task.train()
+        return scores
+
+    def dev_plan(self) -> Iterator[tuple[int, Planned]]:
+        """This process's dev batches. All processes must make as many calls of a distributed
+        net, so one that has run out repeats a batch, which its number -1 marks as uncounted."""
+        fabric = self.fabric
+        planned = list(Plan(self.dev_set, self.recipe.batch, self.recipe.seed).once())
+        for first in range(0, len(planned), fabric.world_size):
+            number = first + fabric.global_rank
+            counted = number < len(planned)
+            yield (number if counted else -1), planned[number % len(planned)]
+
+    def over_all(self, value: torch.Tensor) -> float:
+        """The sum of a number over all processes."""
+        value = torch.as_tensor(value, dtype=torch.float64, device=self.fabric.device)
+        return float(self.fabric.all_reduce(value, reduce_op="sum"))
 
     def names_everywhere(self, sums: dict[str, Any]) -> list[str]:
         """A process without a dev batch must still take part in the sums: all names, sorted."""
@@ -232,6 +275,8 @@ class Training:
         checkpoints.save(self.fabric, path, content)
         if self.fabric.is_global_zero:
             checkpoints.prune_resumes(self.run.folder)
+            if self.meter is not None:
+                self.meter.write()
 
     def resume(self) -> None:
         """Go back to the last checkpoint; a damaged one gives way to the one before."""
@@ -250,6 +295,7 @@ class Training:
     def write(self, line: dict[str, Any]) -> None:
         if self.fabric.is_global_zero:
             self.run.log(line)
+            self.board.show(line)
             self.watch(line)
 
 

@@ -94,6 +94,7 @@ class Steps:
     patience: int = 10  # validations without a better one before stopping; 0: never
     average: int = 7  # checkpoints around the best that make the final weights
     log: int = 50
+    translate: int = 0  # dev items to translate at every validation, for BLEU and chrF
 
 
 @dataclass(frozen=True)

@@ -90,6 +90,26 @@ class RunFolder:
             stream.writelines(json.dumps(line) + "\n" for line in kept)
 
 
+class Board:
+    """The same numbers for TensorBoard, where it is installed."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.writer = folder, None
+
+    def show(self, line: dict[str, Any]) -> None:
+        if self.writer is None:
+            try:
+                from torch.utils.tensorboard import SummaryWriter
+            except ImportError:
+                return
+            # What a resumed run makes again replaces what was there.
+            self.writer = SummaryWriter(str(self.folder / "board"), purge_step=line["step"])
+        for name, value in line.items():
+            if name not in ("step", "kind"):
+                self.writer.add_scalar(f"{line['kind']}/{name}", value, line["step"])
+        self.writer.flush()
+
+
 def as_plain(recipe: Recipe) -> dict[str, Any]:
     """A recipe as YAML can hold it."""
     return json.loads(json.dumps(asdict(recipe)))

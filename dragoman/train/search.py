@@ -46,6 +46,7 @@ def translate(
         if bool(done.all()):
             break
     ranked = scores / units.view(batch, beam).clamp(min=1) ** penalty
+    ranked = ranked + torch.where(done.view(batch, beam), 0.0, NEVER)  # the finished go first
     chosen = ranked.argmax(1) + torch.arange(batch, device=device) * beam
     return [_clean(row) for row in written[chosen].tolist()]
 

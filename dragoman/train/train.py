@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -10,9 +12,10 @@ from lightning.fabric import Fabric
 
 from dragoman.errors import DragomanError
 from dragoman.train import checkpoints
+from dragoman.train.carbon import Meter
 from dragoman.train.data.front import FrontEnd
 from dragoman.train.files import whole_file
-from dragoman.train.loop import Training, Watch, final_weights
+from dragoman.train.loop import Training, Watch, final_weights, unwatched
 from dragoman.train.nets.base import Net, Vocabularies
 from dragoman.train.nets.registry import build
 from dragoman.train.prepare import Prepared, describe, feature_statistics, prepare
@@ -22,7 +25,7 @@ from dragoman.train.tasks.base import Task, Words, feature_norm_of
 from dragoman.train.tasks.registry import build_task
 
 
-def train(recipe: Recipe, folder: Path, watch: Watch = lambda line: None) -> None:
+def train(recipe: Recipe, folder: Path, watch: Watch = unwatched) -> None:
     """Run a recipe to its end; a folder with an unfinished run is gone on with."""
     machine = recipe.machine
     fabric = Fabric(
@@ -32,7 +35,8 @@ def train(recipe: Recipe, folder: Path, watch: Watch = lambda line: None) -> Non
         strategy=machine.strategy,
         precision=machine.precision,
     )
-    fabric.launch(train_here, recipe, folder, watch)
+    # A partial, because Lightning takes apart the arguments it is given.
+    fabric.launch(partial(train_here, recipe=recipe, folder=folder, watch=watch))
 
 
 def train_here(fabric: Fabric, recipe: Recipe, folder: Path, watch: Watch) -> None:
@@ -52,8 +56,11 @@ def train_here(fabric: Fabric, recipe: Recipe, folder: Path, watch: Watch) -> No
     if recipe.machine.compile:
         task.net.encode = torch.compile(task.net.encode, mode=recipe.machine.compile)
         task.net.decode = torch.compile(task.net.decode, mode=recipe.machine.compile)
-    training = Training(fabric, recipe, run, task, prepared.train, prepared.dev, watch)
-    training.fit()
+    carbon = recipe.machine.carbon and fabric.is_global_zero
+    with Meter(folder) if carbon else nullcontext() as meter:
+        sets = (prepared.train, prepared.dev, prepared.target)
+        training = Training(fabric, recipe, run, task, *sets, watch, meter)
+        training.fit()
     fabric.barrier()
     if fabric.is_global_zero:
         finish(recipe, run, training.state.best_step)

@@ -72,5 +72,5 @@ def tiny(sung) -> dict:
         "batch": {"seconds": 6, "buckets": 2},
         "optimiser": {"rate": 0.005, "warmup": 5},
         "steps": {"total": 12, "validate": 4, "save": 3, "log": 2, "average": 2},
-        "machine": {"accelerator": "cpu"},
+        "machine": {"accelerator": "cpu", "carbon": False},
     }

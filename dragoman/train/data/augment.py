@@ -9,9 +9,9 @@ import math
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
+GRAIN = 800  # samples that the pitch shifter's heads read from
 SINC_HALF = 16  # samples on each side that the resampling filter looks at
 
 
@@ -70,29 +70,24 @@ def tilt(sound: Tensor, db_per_octave: Tensor) -> Tensor:
     return torch.fft.irfft(spectrum * gain, sound.shape[1])
 
 
-def shift_pitch(sound: Tensor, factor: float) -> Tensor:
-    """SoX's `pitch`: all pitches times `factor`, the duration unchanged (phase vocoder)."""
-    size, hop = 512, 128
-    window = torch.hann_window(size, device=sound.device, dtype=sound.dtype)
-    spectrum = torch.stft(sound, size, hop, window=window, return_complex=True)
-    stretched = torch.istft(_vocoder(spectrum, 1 / factor, hop, size), size, hop, window=window)
-    speeds = torch.full((len(sound),), factor, device=sound.device)
-    return play_at(stretched, speeds, sound.shape[1])
+def shift_pitch(sound: Tensor, factors: Tensor) -> Tensor:
+    """SoX's `pitch` by its oldest means: all pitches times each factor, the duration unchanged.
 
-
-def _vocoder(spectrum: Tensor, rate: float, hop: int, size: int) -> Tensor:
-    """Frames of [B, bins, frames] at times 0, rate, 2 rate, ... with phases that go on evenly."""
-    places = torch.arange(0, spectrum.shape[2] - 1, rate, device=spectrum.device)
-    left = places.floor().long()
-    part = (places - left).to(spectrum.real.dtype)
-    first, second = spectrum[:, :, left], spectrum[:, :, left + 1]
-    loudness = (1 - part) * first.abs() + part * second.abs()
-    bins = torch.arange(spectrum.shape[1], device=spectrum.device, dtype=part.dtype)
-    expected = (2 * math.pi * hop / size) * bins[:, None]
-    turned = second.angle() - first.angle() - expected
-    turned = turned - 2 * math.pi * torch.round(turned / (2 * math.pi)) + expected
-    phase = torch.cumsum(F.pad(turned[:, :, :-1], (1, 0)), dim=2) + spectrum[:, :, :1].angle()
-    return torch.polar(loudness, phase)
+    Two read heads move at the wanted pace through the last 50 ms; while one jumps back, the other
+    is the one that is heard.
+    """
+    steps = torch.arange(sound.shape[1], device=sound.device, dtype=torch.float64)
+    turns = steps * ((1 - factors.double()) / GRAIN).unsqueeze(1)
+    shifted = torch.zeros_like(sound)
+    for head in (0.0, 0.5):
+        phase = (turns + head) % 1.0
+        places = (steps - GRAIN * phase).clamp(min=0)
+        whole = places.floor().long()
+        part = (places - whole).to(sound.dtype)
+        after = (whole + 1).clamp(max=sound.shape[1] - 1)
+        read = sound.gather(1, whole) * (1 - part) + sound.gather(1, after) * part
+        shifted += read * torch.sin(math.pi * phase).square().to(sound.dtype)
+    return shifted
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ class TrainingSet:
         some = TrainingSet(self.packs, [self.parts[number] for number in numbers], self.data)
         some.source = Ragged.of([list(self.source[number]) for number in numbers])
         some.target = Ragged.of([list(self.target[number]) for number in numbers])
-        some.samples = self.samples[numbers]
+        some.samples, some.silent = self.samples[numbers], self.silent
         return some
 
     def _unit_fault(self, number: int, source: list[int], target: list[int]) -> Fault | None:

@@ -78,8 +78,7 @@ class FrontEnd(nn.Module):
             changed = echoes(sound, draw(0.02 * RATE, 0.2 * RATE).long(), draw(0.1, 0.5))
             sound = torch.where(some(augment.effects), changed, sound)
             sound = torch.where(some(augment.effects), tilt(sound, draw(-4, 4)), sound)
-            factor = float(2 ** (draw(-3, 3)[0] / 12))  # one for the batch: three semitones
-            changed = shift_pitch(sound, factor)
+            changed = shift_pitch(sound, 2 ** (draw(-3, 3) / 12))  # up to three semitones
             sound = torch.where(some(augment.effects), changed, sound)
         if augment.rooms:
             sound = torch.where(some(augment.rooms), in_rooms(sound, pick(self.rooms)), sound)

@@ -7,9 +7,9 @@ heavy work (resampling, features, augmentation) is done for the whole batch on t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, fields, replace
+from types import SimpleNamespace
 
 import numpy as np
 import torch
@@ -22,9 +22,11 @@ from dragoman.train.data.vocabulary import BOS, EOS, PAD
 AHEAD = 4  # batches in preparation
 
 
-@dataclass(frozen=True)
-class Batch:
-    """One batch: [B, ...] padded to the shape of its bucket."""
+class Batch(SimpleNamespace):
+    """One batch: [B, ...] padded to the shape of its bucket.
+
+    A namespace and no dataclass, because Lightning takes dataclasses apart on their way to a net.
+    """
 
     place: Place
     number: int  # of the micro-batch since the start of training: it seeds all chance
@@ -47,12 +49,15 @@ class Batch:
         return int(self.target_lengths.sum())
 
     def to(self, device: torch.device) -> Batch:
-        moved = {
-            field.name: getattr(self, field.name).to(device, non_blocking=True)
-            for field in fields(self)
-            if isinstance(getattr(self, field.name), Tensor)
+        return self.each(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def each(self, change: Callable[[Tensor], Tensor]) -> Batch:
+        """The batch with every tensor changed."""
+        changed = {
+            name: change(value) if isinstance(value, Tensor) else value
+            for name, value in vars(self).items()
         }
-        return replace(self, **moved)
+        return Batch(**changed)
 
 
 class Loader:
@@ -124,7 +129,7 @@ class Loader:
             target_lengths=torch.from_numpy(target_lengths + 1),
             word_ends=torch.from_numpy(ends),
         )
-        return _pin(batch) if self.pinned else batch
+        return batch.each(_pin) if self.pinned else batch
 
     def _sound(self, items: np.ndarray, width: int) -> Tensor:
         """[B, width] int16, zero past each item's end."""
@@ -155,11 +160,6 @@ def _padded(
     return padded, lengths.astype(np.int64)
 
 
-def _pin(batch: Batch) -> Batch:
+def _pin(tensor: Tensor) -> Tensor:
     """Pinned memory lets the copy to the GPU overlap with its work."""
-    pinned = {
-        field.name: value.pin_memory()
-        for field in fields(batch)
-        if isinstance(value := getattr(batch, field.name), Tensor) and value.device.type == "cpu"
-    }
-    return replace(batch, **pinned)
+    return tensor.pin_memory() if tensor.device.type == "cpu" else tensor

@@ -64,6 +64,10 @@ class Task(LightningModule):
         """What the net hears of a batch: augmented in training, plain in validation."""
         return self.front(batch, feature_norm_of(self.net).mean if self.training else None)
 
+    def encode(self, batch: Batch) -> Encoded:
+        """The source of a batch, encoded."""
+        return self.net.encode(*self.features(batch))
+
     def at_step(self, step: int) -> None:
         """Called before every update: what depends on the step reads `self.step`."""
         self.step = step

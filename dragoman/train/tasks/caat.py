@@ -26,7 +26,7 @@ class CaatTask(Task):
 
     def forward(self, batch: Batch) -> Terms:
         settings, labels = self.settings, batch.labels
-        encoded = self.net.encode(*self.features(batch))
+        encoded = self.encode(batch)
         first = torch.full_like(labels[:, :1], BOS)
         lattice = self.net.lattice(torch.cat([first, labels], dim=1), encoded)
         arcs = arc_scores(lattice.hidden, self.net.output, labels, BLANK, settings.rows)

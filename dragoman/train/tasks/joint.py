@@ -25,7 +25,7 @@ class Joint(Task):
     def forward(self, batch: Batch) -> Terms:
         net, settings = self.net, self.settings
         weights = settings.weights.at(self.step)
-        speech = net.encode(*self.features(batch))
+        speech = self.encode(batch)
         text = net.encode_text(batch.source, batch.source_lengths)
         heard = net.align(batch.tokens, speech, energies=bool(weights["dar"]))
         read = net.align_text(batch.tokens, text, energies=bool(weights["dar"]))

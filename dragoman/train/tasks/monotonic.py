@@ -30,7 +30,7 @@ class Monotonic(Task):
 
     def forward(self, batch: Batch) -> Terms:
         settings = self.settings
-        encoded = self.net.encode(*self.features(batch))
+        encoded = self.encode(batch)
         aligned = self.net.align(batch.tokens, encoded, self.decisions(batch, encoded))
         terms = token_terms(aligned.logits, batch.labels, settings.label_smoothing)
         latency = settings.latency(aligned.delays, encoded.lengths, batch.target_lengths, self.step)

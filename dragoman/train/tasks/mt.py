@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dragoman.train.data.loader import Batch
+from dragoman.train.nets.base import Encoded
 from dragoman.train.tasks.base import Task, Terms, token_terms
 
 
@@ -16,7 +17,9 @@ class MtSettings:
 class Mt(Task):
     settings: MtSettings
 
+    def encode(self, batch: Batch) -> Encoded:
+        return self.net.encode(batch.source, batch.source_lengths)
+
     def forward(self, batch: Batch) -> Terms:
-        encoded = self.net.encode(batch.source, batch.source_lengths)
-        logits = self.net.decode(batch.tokens, encoded)
+        logits = self.net.decode(batch.tokens, self.encode(batch))
         return token_terms(logits, batch.labels, self.settings.label_smoothing)

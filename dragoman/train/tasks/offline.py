@@ -29,7 +29,7 @@ class Offline(Task):
 
     def forward(self, batch: Batch) -> Terms:
         settings = self.settings
-        encoded = self.net.encode(*self.features(batch))
+        encoded = self.encode(batch)
         terms = Terms({})
         if settings.ce:
             logits = self.net.decode(batch.tokens, encoded)

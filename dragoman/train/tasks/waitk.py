@@ -60,7 +60,7 @@ class WaitK(Task):
             raise DragomanError("Wait-k masks need evenly spaced states: set ctc_compression off.")
 
     def forward(self, batch: Batch) -> Terms:
-        encoded = self.net.encode(*self.features(batch))
+        encoded = self.encode(batch)
         seen = self.seen(batch, encoded)
         bias = seen_bias(seen, encoded.states.shape[1])
         logits = self.net.decode(batch.tokens, encoded, bias)

@@ -1,0 +1,43 @@
+"""`dragoman distill`: a text model translates a pack's transcripts, to train on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dragoman.cli.app import GroupedCommand, GroupedOption
+
+
+@click.command(cls=GroupedCommand)
+@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("pack", type=click.Path(path_type=Path))
+@click.argument("out", type=click.Path(path_type=Path))
+@click.option("--beam", cls=GroupedOption, group="Search", type=click.IntRange(1), default=5,
+              show_default=True, help="Beams.")  # fmt: skip
+@click.option("--device", cls=GroupedOption, group="Search", default="cpu", show_default=True,
+              help="Where to compute: cpu, cuda.")  # fmt: skip
+def command(run: Path, pack: Path, out: Path, beam: int, device: str) -> None:
+    """Translate the transcripts of PACK with the text model of RUN into the pack OUT.
+
+    OUT shares the sound of PACK. Train on both (sequence-level knowledge distillation):
+
+        dragoman distill runs/mt.en-de packs/train packs/train-kd
+        dragoman train recipes/conformer-ctc.en-de.yaml data.train=[packs/train,packs/train-kd]
+    """
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from dragoman.train.distill import distill
+
+    with Progress(console=Console(stderr=True)) as progress:
+        task = progress.add_task("translating", total=None)
+        header = distill(
+            run,
+            pack,
+            out,
+            beam=beam,
+            device=device,
+            progress=lambda done, total: progress.update(task, completed=done, total=total),
+        )
+    click.echo(f"{out}: {header.items} utterances, {header.hours:.2f} hours of speech.")

@@ -1,0 +1,120 @@
+"""Energy of training runs, and paper 001's table: what one offline model saves.
+
+Paper 001, section 4: one offline-trained model serves every latency, where simultaneous training
+needs a model for each k and each way to detect words; 5 x 2 trainings become 1, so 9 are saved.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from dragoman.errors import DragomanError
+from dragoman.train.files import whole_file
+
+INTENSITY = 0.380539  # kg CO2eq per kWh, the paper's
+
+
+class Meter:
+    """Counts the energy of one process's machine with codecarbon; without it, only the time.
+
+    Readings are written while the run goes on, so that a killed one loses little.
+    """
+
+    def __init__(self, folder: Path):
+        self.path, self.tracker = folder / "carbon.json", _tracker()
+        self.begun = time.perf_counter()
+        self.before = read_sessions(folder)
+
+    def __enter__(self) -> Meter:
+        if self.tracker is not None:
+            self.tracker.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.write()
+        if self.tracker is not None:
+            self.tracker.stop()
+
+    def write(self) -> None:
+        """Put this session's reading behind those of earlier sessions of the run."""
+        session: dict[str, Any] = {"hours": (time.perf_counter() - self.begun) / 3600}
+        if self.tracker is not None:
+            self.tracker.flush()
+            session["kwh"] = float(self.tracker._total_energy.kWh)
+            session["meters"] = self.tracker._conf.get("hardware", [])
+        with whole_file(self.path) as stream:
+            json.dump([*self.before, session], stream, indent=1)
+
+
+def _tracker() -> Any:
+    try:
+        from codecarbon import OfflineEmissionsTracker
+    except ImportError:
+        return None
+    logging.getLogger("codecarbon").disabled = True
+    # The country matters only for CO2, which is computed here from the energy.
+    return OfflineEmissionsTracker(
+        country_iso_code="USA", save_to_file=False, log_level="critical", allow_multiple_runs=True
+    )
+
+
+def read_sessions(folder: Path) -> list[dict[str, Any]]:
+    path = folder / "carbon.json"
+    return json.loads(path.read_text()) if path.exists() else []
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Of one run: time, energy, and how the energy is known."""
+
+    run: str
+    hours: float
+    kwh: float
+    meters: tuple[str, ...]
+
+    @property
+    def measured(self) -> str:
+        """codecarbon reads GPUs and RAPL; a CPU by its load, and RAM, are estimates."""
+        guesses = [meter for meter in self.meters if "load" in meter.lower() or "constant" in meter]
+        return "partly estimated" if guesses else "measured"
+
+
+def footprint(folder: Path) -> Footprint:
+    """What a run has used, over all its sessions."""
+    sessions = read_sessions(folder)
+    counted = [session for session in sessions if "kwh" in session]
+    if not counted:
+        raise DragomanError(
+            f"{folder} has no energy reading; train with codecarbon installed "
+            "(pip install 'dragoman[train]') and machine.carbon true."
+        )
+    return Footprint(
+        run=folder.name,
+        hours=sum(session["hours"] for session in sessions),
+        kwh=sum(session["kwh"] for session in counted),
+        meters=tuple(dict.fromkeys(meter for s in counted for meter in s["meters"])),
+    )
+
+
+def saved_by_one_model(
+    runs: list[Footprint], models: int, intensity: float = INTENSITY
+) -> dict[str, float]:
+    """Energy (kWh) and carbon (kg CO2eq) of one training and of the `models` - 1 that it saves."""
+    mean = sum(run.kwh for run in runs) / len(runs)
+    return {
+        "kwh": mean,
+        "kg": mean * intensity,
+        "saved_kwh": mean * (models - 1),
+        "saved_kg": mean * (models - 1) * intensity,
+    }

@@ -1,0 +1,84 @@
+"""A finished run in use: its net and vocabularies, translating batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from dragoman.train.checkpoints import load_weights
+from dragoman.train.data.corpus import TrainingSet
+from dragoman.train.data.front import FrontEnd
+from dragoman.train.data.loader import Loader
+from dragoman.train.data.plan import Plan
+from dragoman.train.data.vocabulary import Pieces
+from dragoman.train.nets.base import Vocabularies
+from dragoman.train.nets.registry import build
+from dragoman.train.recipe import Batch, Recipe, Units
+from dragoman.train.run import RunFolder
+from dragoman.train.search import translate
+from dragoman.train.tasks.base import Task, feature_norm_of
+from dragoman.train.tasks.registry import build_task
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a run has made."""
+
+    recipe: Recipe
+    task: Task
+    source: Pieces
+    target: Pieces
+
+
+def open_run(folder: Path, weights: Path | None = None) -> Trained:
+    """The net of a run with its final weights (or those of another of its checkpoints)."""
+    recipe = RunFolder(folder).recipe()
+    source = _pieces(folder / "source.model", recipe.vocabulary.source)
+    target = _pieces(folder / "target.model", recipe.vocabulary.target)
+    net = build(recipe.net, recipe.net_settings, Vocabularies(len(target), len(source)))
+    net.load_state_dict(load_weights(weights or folder))
+    norm = feature_norm_of(net)
+    front = None if norm is None else FrontEnd(len(norm.mean), recipe.augment, recipe.seed)
+    # As a plain task: translating needs no losses, so no vocabulary that marks word ends.
+    task = build_task("mt" if front is None else "offline", {}, net, front)
+    return Trained(recipe, task.eval(), source, target)
+
+
+def _pieces(path: Path, units: Units) -> Pieces:
+    return Pieces(Path(units.model) if units.model else path, units)
+
+
+def translations(
+    task: Task,
+    data: TrainingSet,
+    target: Pieces,
+    device: torch.device,
+    beam: int = 1,
+    batch: Batch | None = None,
+) -> Iterator[tuple[int, str]]:
+    """Item numbers and their translations, in the order of batches."""
+    plan = Plan(data, batch or Batch(seconds=120, buckets=8), 0).once()
+    for one in Loader(data, device=device).batches(enumerate(plan)):
+        with torch.no_grad():
+            encoded = task.encode(one.to(device))
+        longest = 20 + 2 * int(one.source_lengths.max())
+        for item, ids in zip(one.items, translate(task.net, encoded, beam, longest), strict=True):
+            yield int(item), target.decode(ids)
+
+
+def translation_quality(
+    task: Task, data: TrainingSet, target: Pieces, device: torch.device
+) -> dict[str, float]:
+    """BLEU and chrF of greedy translations."""
+    import sacrebleu
+
+    wanted = data.texts(data.data.target)
+    found = dict(translations(task, data, target, device))
+    said = [found[number] for number in range(len(data))]
+    return {
+        "bleu": sacrebleu.corpus_bleu(said, [wanted]).score,
+        "chrf": sacrebleu.corpus_chrf(said, [wanted]).score,
+    }

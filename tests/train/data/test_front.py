@@ -1,0 +1,58 @@
+"""The front end: features of a batch, changed in training as the seed and its number say."""
+
+import numpy as np
+import pytest
+import torch
+
+from dragoman.train.data.corpus import Ragged, open_set
+from dragoman.train.data.faults import Faults
+from dragoman.train.data.fbank import Fbank
+from dragoman.train.data.front import FrontEnd
+from dragoman.train.data.loader import Loader
+from dragoman.train.data.plan import Plan
+from dragoman.train.recipe import Augment, Batch, Data
+
+ALL = Augment(spec="LD", speeds=(0.9, 1.1), effects=0.5, rooms=0.5, noise=0.5)
+
+
+@pytest.fixture(scope="module")
+def batches(sung):
+    data = open_set([sung], Data((str(sung),)), Faults())
+    data.source = data.target = Ragged.of([[4]] * len(data))
+    plan = Plan(data, Batch(seconds=8, buckets=1), seed=0, speeds=(0.9, 1.1))
+    return list(Loader(data).batches(enumerate(plan.epoch(0)[:2])))
+
+
+def test_plain_features_are_those_of_the_sound(sung):
+    data = open_set([sung], Data((str(sung),)), Faults())
+    data.source = data.target = Ragged.of([[4]] * len(data))
+    batch = next(Loader(data).batches(enumerate(Plan(data, Batch(seconds=5), 0).once())))
+    features, lengths = FrontEnd(80, ALL, seed=1)(batch)
+    alone = torch.from_numpy(data.sound(int(batch.items[0])).astype(np.float32))[None]
+    wanted, frames = Fbank(80)(alone, torch.tensor([alone.shape[1]]))
+    assert int(frames) == int(lengths[0])
+    torch.testing.assert_close(features[0, : int(frames)], wanted[0])
+
+
+def test_chance_comes_from_the_seed_and_the_number_alone(batches):
+    fill = torch.zeros(80)
+    first, second = FrontEnd(80, ALL, seed=1), FrontEnd(80, ALL, seed=1)
+    torch.manual_seed(1)
+    one, lengths = first(batches[0], fill)
+    torch.manual_seed(2)
+    second(batches[1], fill)
+    again, _ = second(batches[0], fill)
+    assert torch.equal(one, again)
+    assert torch.isfinite(one).all()
+    assert int(lengths.max()) <= one.shape[1]
+    other, _ = FrontEnd(80, ALL, seed=2)(batches[0], fill)
+    assert not torch.equal(one, other)
+
+
+def test_nothing_is_augmented_without_being_told(batches):
+    quiet = Augment(spec="none")
+    plain, _ = FrontEnd(80, quiet, seed=1)(batches[0])
+    trained, lengths = FrontEnd(80, quiet, seed=1)(batches[0], torch.zeros(80))
+    for row, length in enumerate(lengths.tolist()):
+        # The frame that reaches past the end differs: what lies there is silenced in training.
+        torch.testing.assert_close(plain[row, : length - 1], trained[row, : length - 1])

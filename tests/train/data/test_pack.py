@@ -1,0 +1,73 @@
+"""Packs: what goes in comes out; damage and a full disk are sentences, nothing is half-written."""
+
+import errno
+
+import numpy as np
+import pytest
+
+from dragoman.errors import DragomanError
+from dragoman.train.data.faults import Fault, Faults
+from dragoman.train.data.pack import Pack, ShardWriter, read_header
+from dragoman.train.files import whole_file
+from tests.train.conftest import make_pack
+
+
+@pytest.mark.parametrize("codec", ["pcm", "flac", "opus"])
+def test_sound_comes_back(codec, tmp_path):
+    pack = Pack(make_pack(tmp_path / codec, 5, codec=codec))
+    plain = Pack(make_pack(tmp_path / "plain", 5))
+    for number in range(5):
+        ours, wanted = pack.sound(number), plain.sound(number)
+        assert ours.dtype == np.int16
+        assert ours.shape == wanted.shape
+        if codec == "opus":
+            both = np.corrcoef(ours.astype(float), wanted.astype(float))[0, 1]
+            assert both > 0.95
+        else:
+            np.testing.assert_array_equal(ours, wanted)
+
+
+def test_damaged_packs_are_sentences(tmp_path):
+    folder = make_pack(tmp_path / "pack", 3)
+    (folder / "shard-00000.pcm").rename(folder / "away")
+    with pytest.raises(DragomanError, match=r"shard-00000\.pcm is missing"):
+        Pack(folder)
+    (folder / "away").rename(folder / "shard-00000.pcm")
+    lines = (folder / "shard-00000.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "shard-00000.jsonl").write_bytes(b"".join(lines[1:]))
+    with pytest.raises(DragomanError, match="holds 2 items where"):
+        Pack(folder)
+    (folder / "pack.json").write_text("{")
+    with pytest.raises(DragomanError, match="cannot be read"):
+        read_header(folder)
+    (folder / "pack.json").unlink()
+    with pytest.raises(DragomanError, match="unfinished"):
+        read_header(folder)
+
+
+def test_a_full_disk_is_a_sentence_and_leaves_nothing(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("dragoman.train.files.os.fsync", full)
+    with pytest.raises(DragomanError, match=r"Cannot write .*the disk is full; make room"):
+        ShardWriter(tmp_path, 0, "pcm").write([])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_appears_only_when_it_is_whole(tmp_path):
+    path = tmp_path / "file.txt"
+    path.write_text("old")
+    with pytest.raises(TypeError), whole_file(path) as stream:
+        stream.writelines(["new", None])
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_faults_stop_at_their_limit_and_name_examples():
+    faults = Faults(limit=0.1)
+    faults.seen(1000)
+    faults.add(Fault("empty text", f"row {n}", "x") for n in range(100))
+    with pytest.raises(DragomanError, match="101 of 1000 items are faulty, more than the limit"):
+        faults.add([Fault("corrupt recording", "clip 7", "y")])
+    assert faults.summary() == "100 empty text, 1 corrupt recording"

@@ -1,0 +1,117 @@
+"""Batches: every item in every epoch, few shapes, the same order from anywhere."""
+
+from itertools import islice
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.train.data.corpus import Ragged, open_set
+from dragoman.train.data.faults import Faults
+from dragoman.train.data.loader import Loader
+from dragoman.train.data.plan import Place, Plan, played
+from dragoman.train.recipe import Batch, Data
+
+
+def fake_set(samples: list[int], texts: list[tuple[int, int]]) -> SimpleNamespace:
+    return SimpleNamespace(
+        samples=np.array(samples),
+        source=Ragged.of([[5] * source for source, _ in texts]),
+        target=Ragged.of([[5] * target for _, target in texts]),
+    )
+
+
+LENGTHS = st.tuples(st.integers(3200, 480_000), st.tuples(st.integers(1, 90), st.integers(1, 90)))
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(LENGTHS, min_size=1, max_size=80),
+    st.integers(1, 8),
+    st.floats(5, 200),
+    st.sampled_from([(1.0,), (0.9, 1.0, 1.1)]),
+    st.integers(0, 3),
+)
+def test_every_epoch_has_every_item_and_only_full_batches_that_fit(
+    items, buckets, seconds, speeds, epoch
+):
+    data = fake_set([item[0] for item in items], [item[1] for item in items])
+    plan = Plan(data, Batch(seconds=seconds, buckets=buckets), seed=1, speeds=speeds)
+    batches = plan.epoch(epoch)
+    assert {int(n) for batch in batches for n in batch.items} == set(range(len(items)))
+    assert len(plan.shapes) <= buckets
+    for batch in batches:
+        assert batch.shape in plan.shapes
+        assert len(batch.items) == batch.shape.items
+        assert (played(data.samples[batch.items], batch.speeds) <= batch.shape.samples).all()
+        assert (data.source.lengths[batch.items] <= batch.shape.source).all()
+        assert (data.target.lengths[batch.items] < batch.shape.target).all()  # EOS has a place
+        if batch.shape.items > 1:
+            assert batch.shape.items * batch.shape.samples <= seconds * 16_000
+    once = [int(n) for batch in plan.once() for n in batch.items]
+    assert sorted(once) == list(range(len(items)))
+
+
+def test_the_stream_goes_on_from_anywhere():
+    random = np.random.default_rng(0)
+    items = random.integers(16_000, 160_000, 50)
+    data = fake_set(list(items), [(10, 10)] * 50)
+    plan = Plan(data, Batch(seconds=30, buckets=3), seed=4, speeds=(0.9, 1.1))
+    whole = list(islice(plan.stream(Place(0, 0)), 60))
+    for start in (1, 17, 43):
+        place = whole[start].place
+        again = list(islice(plan.stream(place), 5))
+        for one, other in zip(again, whole[start:], strict=False):
+            assert one.place == other.place
+            np.testing.assert_array_equal(one.items, other.items)
+            np.testing.assert_array_equal(one.speeds, other.speeds)
+    orders = [[tuple(b.items) for b in plan.epoch(n)] for n in (0, 1)]
+    assert orders[0] != orders[1]
+
+
+@pytest.fixture
+def sung_set(sung):
+    data = open_set([sung], Data((str(sung),)), Faults())
+    data.source = Ragged.of([[7, 8, 9][: n % 3 + 1] for n in range(len(data))])
+    data.target = Ragged.of([[4, 5, 6][: n % 2 + 1] for n in range(len(data))])
+    return data
+
+
+def test_batches_hold_what_the_pack_holds(sung_set):
+    plan = Plan(sung_set, Batch(seconds=10, buckets=2), seed=0)
+    seen = 0
+    for batch in Loader(sung_set).batches(enumerate(plan.once())):
+        for row, number in enumerate(batch.items):
+            length = int(batch.samples[row])
+            np.testing.assert_array_equal(batch.sound[row, :length], sung_set.sound(number))
+            assert not batch.sound[row, length:].any()
+            target = sung_set.target[number].tolist()
+            units = int(batch.target_lengths[row])
+            assert batch.tokens[row, :units].tolist() == [1, *target]
+            assert batch.labels[row, :units].tolist() == [*target, 2]
+            assert not batch.labels[row, units:].any()
+            ends = batch.word_ends[row]
+            assert ends[ends >= 0].tolist() == sung_set.item(number).word_ends
+            seen += 1
+    assert seen == len(sung_set)
+
+
+def test_resident_sound_is_the_same_sound(sung_set):
+    plan = Plan(sung_set, Batch(seconds=10, buckets=2), seed=0, speeds=(0.9, 1.1))
+    planned = list(enumerate(islice(plan.stream(Place(0, 0)), 6)))
+    from_disk = list(Loader(sung_set).batches(planned))
+    from_memory = list(Loader(sung_set, resident="host").batches(planned))
+    for one, other in zip(from_disk, from_memory, strict=True):
+        assert torch.equal(one.sound, other.sound)
+        assert torch.equal(one.word_ends, other.word_ends)
+
+
+def test_word_ends_follow_the_speed(sung_set):
+    plan = Plan(sung_set, Batch(seconds=10, buckets=1), seed=0, speeds=(0.5,))
+    batch = next(Loader(sung_set).batches([(0, plan.epoch(0)[0])]))
+    first = sung_set.item(int(batch.items[0])).word_ends
+    assert batch.word_ends[0, : len(first)].tolist() == [2 * end for end in first]
+    assert int(batch.samples[0]) == 2 * sung_set.item(int(batch.items[0])).samples

@@ -1,0 +1,110 @@
+"""A text teacher learns the corpus and translates it; search finds what brute force finds."""
+
+from itertools import product
+
+import pytest
+import torch
+
+from dragoman.errors import DragomanError
+from dragoman.train.data.pack import Pack
+from dragoman.train.distill import distill
+from dragoman.train.nets.base import BOS, EOS, Vocabularies
+from dragoman.train.nets.registry import build
+from dragoman.train.recipe import Recipe
+from dragoman.train.run import RunFolder
+from dragoman.train.search import translate
+from dragoman.train.settings import convert
+from dragoman.train.train import train
+
+TEXT_NET = {
+    **{"size": 32, "encoder_layers": 1, "decoder_layers": 1, "encoder_heads": 2},
+    **{"decoder_heads": 2, "encoder_ffn": 64, "decoder_ffn": 64, "dropout": 0.0},
+}
+
+
+@pytest.fixture(scope="module")
+def teacher(tiny, sung, tmp_path_factory):
+    """Trained on text alone, from a TSV file, until it knows the five words."""
+    folder = tmp_path_factory.mktemp("teacher")
+    pack = Pack(sung)
+    rows = "".join(f"{item.text['en']}\t{item.text['de']}\n" for item in pack.items)
+    (folder / "text.tsv").write_text("en\tde\n" + rows)
+    text = f"text:{folder / 'text.tsv'}"
+    settings = tiny | {
+        "net": "text-transformer",
+        "task": "mt",
+        "net_settings": TEXT_NET,
+        "data": {"train": [text], "dev": [text], "packs": str(folder)},
+        "vocabulary": {side: {"kind": "bpe", "size": 60} for side in ("source", "target")},
+        "batch": {"seconds": 60, "buckets": 1},
+        "optimiser": {"rate": 0.01, "warmup": 10},
+        "steps": {"total": 160, "validate": 80, "save": 80, "average": 1, "translate": 20},
+    }
+    train(convert(Recipe, settings), folder / "run")
+    return folder / "run"
+
+
+def test_the_teacher_learns_and_bleu_is_watched(teacher):
+    dev = [line for line in RunFolder(teacher).metrics() if line["kind"] == "dev"]
+    assert dev[-1]["chrf"] > 80
+    assert dev[-1]["bleu"] > dev[0]["bleu"] or dev[0]["bleu"] > 80
+
+
+def test_distilled_packs_share_the_sound(teacher, sung, tmp_path):
+    header = distill(teacher, sung, tmp_path / "kd", beam=3)
+    gold, made = Pack(sung), Pack(tmp_path / "kd")
+    assert header.items == len(gold)
+    assert not list((tmp_path / "kd").glob("*.pcm"))
+    right = 0
+    for number, item in enumerate(made.items):
+        assert item.text["en"] == gold.items[number].text["en"]
+        assert (made.sound(number) == gold.sound(number)).all()
+        right += item.text["de"] == gold.items[number].text["de"]
+    assert right > 0.8 * len(gold)
+    assert distill(teacher, sung, tmp_path / "kd", beam=3) == header  # found, not made again
+
+
+def test_a_teacher_must_read(tiny, sung, tmp_path):
+    settings = tiny | {"steps": {"total": 1, "validate": 1, "average": 1}}
+    train(convert(Recipe, settings), tmp_path / "speech")
+    with pytest.raises(DragomanError, match="hears speech"):
+        distill(tmp_path / "speech", sung, tmp_path / "kd")
+
+
+def test_a_wide_beam_finds_the_best_of_all():
+    """Over a tiny vocabulary, against every sequence of up to three units."""
+    torch.manual_seed(3)
+    net = build("text-transformer", TEXT_NET, Vocabularies(target=7, source=7)).eval()
+    encoded = net.encode(torch.tensor([[4, 5, 6], [6, 6, 4]]), torch.tensor([3, 3]))
+    best = []
+    for item in range(2):
+        alone = net.encode(torch.tensor([[4, 5, 6], [6, 6, 4]])[item : item + 1], torch.tensor([3]))
+        scored = []
+        for length in range(3):
+            for units in product((3, 4, 5, 6), repeat=length):
+                labels = [*units, EOS]
+                logits = net.decode(torch.tensor([[BOS, *units]]), alone)[0]
+                logits[:, [BOS, 0]] = -1e9
+                scores = logits.log_softmax(-1)[range(len(labels)), labels]
+                scored.append((scores.sum().item() / len(labels), list(units)))
+        best.append(max(scored)[1])
+    assert translate(net, encoded, beam=60, longest=3, penalty=1.0) == best
+
+
+def test_greedy_is_a_beam_of_one():
+    torch.manual_seed(0)
+    net = build("text-transformer", TEXT_NET, Vocabularies(target=20, source=20)).eval()
+    encoded = net.encode(torch.randint(4, 20, (3, 6)), torch.tensor([6, 4, 2]))
+    found = translate(net, encoded, beam=1, longest=10)
+    for item, units in enumerate(found):
+        tokens = [BOS]
+        for _ in range(10):
+            alone = net.encode(torch.zeros(1, 1, dtype=torch.long), torch.tensor([1]))
+            alone.states = encoded.states[item : item + 1]
+            alone.lengths = encoded.lengths[item : item + 1]
+            logits = net.decode(torch.tensor([tokens]), alone)[0, -1]
+            logits[[BOS, 0]] = -1e9
+            tokens.append(int(logits.argmax()))
+            if tokens[-1] == EOS:
+                break
+        assert units == [unit for unit in tokens[1:] if unit != EOS]

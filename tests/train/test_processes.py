@@ -1,0 +1,42 @@
+"""Two processes give the gradients of one."""
+
+import json
+
+import torch
+
+from dragoman.train.checkpoints import load_weights
+from dragoman.train.recipe import Recipe
+from dragoman.train.settings import convert, merge
+from dragoman.train.train import train
+
+
+def test_two_processes_learn_what_one_learns(tiny, tmp_path):
+    """Dropout, masks and speeds are on; one process takes both micro-batches in turn.
+
+    With a large epsilon Adam's step is proportional to the gradient, so weights show gradients.
+    """
+    net = {key: value for key, value in tiny["net_settings"].items() if key != "kernel"}
+    base = tiny | {
+        "net": "transformer",  # a net with batch normalisation sees both batches at once
+        "net_settings": net,
+        "optimiser": {"rate": 0.5, "eps": 1.0, "warmup": 1},
+        "steps": {"total": 3, "validate": 3, "save": 3, "log": 1, "average": 1},
+    }
+    one = merge(base, {"batch": {"accumulate": 2}})
+    two = merge(base, {"machine": {"devices": 2, "strategy": "ddp_spawn"}})
+    train(convert(Recipe, one), tmp_path / "one")
+    train(convert(Recipe, two), tmp_path / "two")
+
+    first, second = load_weights(tmp_path / "one"), load_weights(tmp_path / "two")
+    for key, value in first.items():
+        torch.testing.assert_close(second[key], value, atol=1e-5, rtol=1e-4, msg=key)
+    dev = [_lines(tmp_path / name, "dev")[-1]["loss"] for name in ("one", "two")]
+    assert abs(dev[0] - dev[1]) < 1e-4
+    logged = [[line["loss"] for line in _lines(tmp_path / n, "train")] for n in ("one", "two")]
+    torch.testing.assert_close(torch.tensor(logged[0]), torch.tensor(logged[1]), atol=1e-4, rtol=0)
+    assert logged[0][-1] < logged[0][0]
+
+
+def _lines(folder, kind):
+    lines = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
+    return [line for line in lines if line["kind"] == kind]
