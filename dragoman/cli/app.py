@@ -27,6 +27,7 @@ class Entry:
 COMMANDS: dict[str, Entry] = {
     "translate": Entry("Interpret", "dragoman.cli.translate", "Translate a recording or a pipe."),
     "live": Entry("Interpret", "dragoman.cli.live", "Interpret the microphone."),
+    "demo": Entry("Interpret", "dragoman.cli.demo", "Interpret a recording while it plays."),
     "languages": Entry("Interpret", "dragoman.cli.languages", "List the languages."),
     "evaluate": Entry("Measure", "dragoman.cli.evaluate", "Interpret a corpus and score it."),
     "sweep": Entry("Measure", "dragoman.cli.sweep", "Compare policies over a corpus."),
