@@ -42,9 +42,5 @@ def command(fast: bool, speak: bool, threads: int) -> None:
             audience.append(stack.enter_context(listeners.spoken(None, setup.target)))
         audience.append(stack.enter_context(listeners.summary()))
         interpreter = system.interpreter(clock=SimulatedClock() if fast else RealClock())
-        source = chunks if fast else paced(chunks)
-        for chunk in listeners.until_interrupted(source, stop=None):
-            update = interpreter.hear(chunk)
-            for listener in audience:
-                listener.take(chunk, update)
+        listeners.interpret(interpreter, chunks if fast else paced(chunks), audience)
     click.echo("\nYour own:  dragoman translate talk.mp3 --from de    dragoman live", err=True)

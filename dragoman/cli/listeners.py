@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from dragoman.audio.chunk import Chunk
-from dragoman.interpreter import Update
+from dragoman.interpreter import Interpreter, Update
 from dragoman.trace import Recorder, TraceWriter
 
 if TYPE_CHECKING:
@@ -220,6 +220,19 @@ def traced(path: Path | None, source: str) -> Iterator[Recorder | None]:
         writer.begin(0, source)
         yield writer
         writer.end()
+
+
+def interpret(
+    interpreter: Interpreter,
+    chunks: Iterator[Chunk],
+    audience: Sequence[Listener],
+    stop: Callable[[], None] | None = None,
+) -> None:
+    """Take a source through the loop before an audience, to its end or until Ctrl-C."""
+    for chunk in until_interrupted(chunks, stop):
+        update = interpreter.hear(chunk)
+        for listener in audience:
+            listener.take(chunk, update)
 
 
 def until_interrupted(chunks: Iterator[Chunk], stop: Callable[[], None] | None) -> Iterator[Chunk]:

@@ -69,10 +69,7 @@ def command(
         record = enter(listeners.traced(trace, str(file or "microphone")))
         source, stop = _source(file, microphone, setup.step_ms)
         interpreter = system.interpreter(record, RealClock())
-        for chunk in listeners.until_interrupted(source, stop):
-            update = interpreter.hear(chunk)
-            for listener in audience:
-                listener.take(chunk, update)
+        listeners.interpret(interpreter, source, audience, stop)
 
 
 def _source(file: Path | None, microphone: str | None, step_ms: float) -> Any:

@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from dragoman.audio.chunk import Chunk
+from dragoman.cli.listeners import Listener
 from dragoman.errors import DragomanError
+from dragoman.interpreter import Update
 
 
 @contextmanager
@@ -22,20 +25,28 @@ def clip_progress(title: str) -> Iterator[Callable[[int, int], None]]:
 @contextmanager
 def audio_progress(
     file: str, start: float, end: float | None, *, hidden: bool
-) -> Iterator[Callable[[float], None]]:
-    """A bar over the seconds of a recording: call it with each chunk's length."""
-    if hidden:
-        yield lambda seconds: None
-        return
+) -> Iterator[Listener]:
+    """A bar over the seconds of a recording, moved on by every chunk."""
     from dragoman.audio.source import duration
 
+    if hidden:
+        yield _Heard(lambda seconds: None)
+        return
     try:
         total = (end or duration(file)) - start
     except DragomanError:  # raw samples have no header that tells
         total = None
     with _bar() as bar:
         task = bar.add_task("listening", total=total)
-        yield lambda seconds: bar.update(task, advance=seconds)
+        yield _Heard(lambda seconds: bar.update(task, advance=seconds))
+
+
+class _Heard:
+    def __init__(self, advance: Callable[[float], None]) -> None:
+        self._advance = advance
+
+    def take(self, chunk: Chunk, update: Update) -> None:
+        self._advance(chunk.seconds)
 
 
 def _bar(*columns: Any) -> Any:

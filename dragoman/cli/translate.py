@@ -73,10 +73,5 @@ def command(
         record = enter(listeners.traced(trace, file))
         clock = RealClock() if live else SimulatedClock()
         interpreter = System(setup).interpreter(record, clock)
-        advance = enter(audio_progress(file, start, end, hidden=quiet or live))
-        source = paced(chunks) if realtime else chunks
-        for chunk in listeners.until_interrupted(source, stop=None):
-            update = interpreter.hear(chunk)
-            for listener in audience:
-                listener.take(chunk, update)
-            advance(chunk.seconds)
+        audience.append(enter(audio_progress(file, start, end, hidden=quiet or live)))
+        listeners.interpret(interpreter, paced(chunks) if realtime else chunks, audience)

@@ -14,7 +14,7 @@ from typing import Literal
 from dragoman.errors import DragomanError
 from dragoman.store import places
 
-Task = Literal["translation", "recognition", "synthesis", "voice activity"]
+Task = Literal["translation", "recognition", "synthesis", "voice activity", "recording"]
 
 
 @dataclass(frozen=True, slots=True)
