@@ -53,7 +53,6 @@ class DistanceAttention(SelfAttention):
 
     def __init__(self, config: LayerConfig, reach: int):
         super().__init__(config)
-        self.reach = reach
         self.distance = nn.Embedding(2 * reach + 1, config.size // config.heads)
         nn.init.normal_(self.distance.weight, std=(config.size // config.heads) ** -0.5)
 
@@ -63,16 +62,25 @@ class DistanceAttention(SelfAttention):
         bias: tuple[Tensor, Tensor],
         past: tuple[Tensor, Tensor] | None = None,
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """bias: what is hidden, and the distance from every query to every key [T, P + T]"""
-        hidden, distances = bias
+        """bias: what is hidden, and `at_distance` of every query and key [T, 2 r + 1, P + T]
+
+        Each query's score for a distance is put where a key is that far by a product with zeros
+        and ones: it has a gradient that no two threads quarrel about.
+        """
+        hidden, places = bias
         query, key, value = (split_heads(p, self.heads) for p in self.qkv(x).chunk(3, dim=-1))
         if past is not None:
             key, value = torch.cat([past[0], key], dim=2), torch.cat([past[1], value], dim=2)
         nearness = (query * query.shape[-1] ** -0.5) @ self.distance.weight.t()  # [B, H, T, 2r+1]
-        index = distances.clamp(-self.reach, self.reach) + self.reach
-        near = nearness.gather(-1, index.expand(*nearness.shape[:2], -1, -1))
+        near = torch.einsum("bhtd,tds->bhts", nearness, places.to(nearness.dtype))
         y = attend(query, key, value, near + hidden, self.dropout if self.training else 0.0)
         return self.out(join_heads(y)), (key, value)
+
+
+def at_distance(distances: Tensor, reach: int, dtype: torch.dtype) -> Tensor:
+    """1 where a key is at a (clipped) distance of a query: [T, S] -> [T, 2 reach + 1, S]"""
+    known = torch.arange(-reach, reach + 1, device=distances.device)
+    return (distances.clamp(-reach, reach).unsqueeze(1) == known.unsqueeze(1)).to(dtype)
 
 
 class Stem(nn.Module):
@@ -103,7 +111,7 @@ class BlockEncoder(nn.Module):
         reach: int,
     ):
         super().__init__()
-        self.config, self.context = config, context
+        self.config, self.context, self.reach = config, context, reach
         self.feature_norm = FeatureNorm(features)
         self.stem = Stem(features, channels, config.size)
         self.dropout = nn.Dropout(config.dropout)
@@ -120,7 +128,8 @@ class BlockEncoder(nn.Module):
         place, chunk = self._layout(states, x.device)
         x = self.dropout(x[:, place.clamp(max=states - 1)])
         visible = self._visible(place, chunk, states) & (place < lengths.view(-1, 1, 1))
-        bias = (as_bias(visible).unsqueeze(1), place - place.unsqueeze(1))
+        places = at_distance(place - place.unsqueeze(1), self.reach, x.dtype)
+        bias = (as_bias(visible).unsqueeze(1), places)
         for layer in self.layers:
             x, _ = layer(x, bias)
         return Encoded(self.norm(x[:, :states]), lengths)
@@ -167,7 +176,8 @@ class BlockEncoder(nn.Module):
         place = torch.arange(left + size, device=x.device)
         kept_real = place[:left] >= left - real.unsqueeze(1)
         visible = torch.cat([kept_real, valid(lengths, size)], dim=1)
-        bias = (as_bias(visible)[:, None, None], place - place[left:].unsqueeze(1))
+        places = at_distance(place - place[left:].unsqueeze(1), self.reach, x.dtype)
+        bias = (as_bias(visible)[:, None, None], places)
         kept = []
         for i, layer in enumerate(self.layers):
             x, pair = layer(x, bias, (keys[:, i], values[:, i]))

@@ -80,7 +80,8 @@ class Lattice:
     @property
     def whole(self) -> Tensor:
         """The last group of each item, which sees all the source: [B, U + 1, D]"""
-        return self.hidden[torch.arange(len(self.groups)), self.groups - 1]
+        item = torch.arange(len(self.groups), device=self.groups.device)
+        return self.hidden[item, self.groups - 1]
 
 
 class JoinerLayer(nn.Module):
@@ -165,9 +166,7 @@ class Caat(Net):
         bias = as_bias(state < seen.unsqueeze(-1))  # [B, G, S]
         x = self._predict(tokens).unsqueeze(1).expand(-1, most, -1, -1).flatten(1, 2)
         x = self._join(x, encoded.states, bias.repeat_interleave(cells, dim=1).unsqueeze(1))
-        return Lattice(
-            x.view(items, most, cells, -1), (encoded.lengths + step - 1).div(step).long()
-        )
+        return Lattice(x.view(items, most, cells, -1), (encoded.lengths + step - 1) // step)
 
     def decode(self, tokens: Tensor, encoded: Encoded, cross_bias: Tensor | None = None) -> Tensor:
         bias = encoded.bias if cross_bias is None else encoded.bias + cross_bias

@@ -131,7 +131,7 @@ class MonotonicAttention(nn.Module):
         clean = energy = self._energy(x, stop_key, groups, before=0)
         if self.training and self.learns and self.monotonic.noise:
             energy = clean + self.monotonic.noise * torch.randn_like(clean)
-        energy = energy.expand(len(x), self.heads, -1, -1)
+        energy = energy.expand(x.shape[0], self.heads, -1, -1)
         alignment = expected_alignment(energy, decisions.counts)
         reading = Reading(
             delays=expected_delay(alignment, decisions.ends),
@@ -178,7 +178,7 @@ class MonotonicAttention(nn.Module):
             grouped = self.monotonic.group(join_heads(memory[-1]), decisions)
             stop_key = split_heads(grouped, self.heads)
         energy = self._energy(x, stop_key, decisions.ends.shape[1], how.units)
-        energy = energy.expand(len(x), self.heads, -1, -1)
+        energy = energy.expand(x.shape[0], self.heads, -1, -1)
         stops, wanted = first_stop(energy, how.pointers, decisions.counts)
         ends = decisions.ends[:, None, None, :].expand_as(energy)
         delays = ends.gather(-1, stops.unsqueeze(-1))  # [B, H, U, 1]
