@@ -57,7 +57,7 @@ from dragoman.metrics.timings import Compat, Computation, Rules
     help="sacreBLEU's tokenizer for BLEU: 13a, intl, zh, char, …",
 )
 @click.option(
-    "--reference",
+    "--references",
     type=click.Path(path_type=Path),
     cls=GroupedOption,
     group="What is measured",
@@ -128,7 +128,7 @@ def command(
     unit: Unit,
     metrics: tuple[str, ...],
     tokenizer: str,
-    reference: Path | None,
+    references: Path | None,
     segments: Path | None,
     aligner: Aligner | None,
     language: str | None,
@@ -152,11 +152,11 @@ def command(
             source=log.source,
         )
         if segments is None:
-            log = with_references(log, reference) if reference else log
+            log = with_references(log, references) if references else log
             report = score_corpus(log.instances, rules, metrics or METRICS, tokenizer)
         else:
             long_rules = LongRules(aligner=aligner, language=language)
-            report = _score_talks(log, segments, reference, rules, long_rules, metrics, tokenizer)
+            report = _score_talks(log, segments, references, rules, long_rules, metrics, tokenizer)
     show(log, report, as_json)
 
 
@@ -183,7 +183,7 @@ def _at_work() -> Iterator[None]:
 def _score_talks(
     log: Log,
     segments: Path,
-    reference: Path | None,
+    references: Path | None,
     rules: Rules,
     long_rules: LongRules,
     metrics: tuple[str, ...],
@@ -192,9 +192,9 @@ def _score_talks(
     from dragoman.metrics.longform import LONG_METRICS, score_longform
     from dragoman.metrics.segments import read_segments
 
-    if reference is None:
-        raise DragomanError("--segments needs --reference: a file with each segment's reference.")
-    wanted = read_segments(segments, reference)
+    if references is None:
+        raise DragomanError("--segments needs --references: a file with each segment's reference.")
+    wanted = read_segments(segments, references)
     return score_longform(
         log.instances, wanted, rules, long_rules, metrics or LONG_METRICS, tokenizer
     )

@@ -42,6 +42,11 @@ class Ragged:
         return self.firsts + self.lengths - 1
 
     @cached_property
+    def rows(self) -> Ints:
+        """The row that every value is in. [units]"""
+        return self.spread(np.arange(len(self.lengths)))
+
+    @cached_property
     def positions(self) -> Ints:
         """The position of every value in its row, from 0. [units]"""
         return np.arange(self.lengths.sum()) - self.spread(self.firsts)
@@ -92,7 +97,7 @@ class Ragged:
         value of an earlier row is ever the largest.
         """
         pairs = np.empty(len(values), dtype=np.complex128)
-        pairs.real = self.spread(np.arange(len(self.lengths)))
+        pairs.real = self.rows
         pairs.imag = values
         return np.maximum.accumulate(pairs).imag
 

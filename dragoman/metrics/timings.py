@@ -117,10 +117,11 @@ def _target_lengths(instances: Sequence[Instance], spoken: Ints, rules: Rules) -
         return spoken.astype(float)
     texts = [instance.reference for instance in instances]
     if rules.unit == "word":
-        lengths = [np.nan if text is None else text.count(" ") + 1 for text in texts]
+        counts = [-1 if text is None else text.count(" ") + 1 for text in texts]
     else:
-        lengths = [np.nan if text is None else len(text.strip()) for text in texts]
-    return np.where(np.isnan(lengths), spoken, lengths)
+        counts = [-1 if text is None else len(text.strip()) for text in texts]
+    lengths = np.array(counts, dtype=float)
+    return np.where(lengths < 0, spoken, lengths)
 
 
 def aware_timings(plain: Timings) -> Timings:

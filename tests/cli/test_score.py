@@ -134,10 +134,10 @@ def test_characters(tmp_path):
 def test_references_from_a_file(log, tmp_path):
     references = tmp_path / "references.txt"
     references.write_text("the small house by the sea\n" * 2 + "\nyes\n")
-    assert score_json(log, "--reference", references)["scores"]["WER"] == 0
+    assert score_json(log, "--references", references)["scores"]["WER"] == 0
     references.write_text("one line\n")
     with pytest.raises(DragomanError, match=r"has 1 references but .* has 4 sentences"):
-        score(log, "--reference", references)
+        score(log, "--references", references)
 
 
 def test_a_trace_of_our_own(tmp_path):
@@ -167,12 +167,12 @@ def test_whole_talks(tmp_path):
         "- {wav: a.wav, offset: 0.0, duration: 3.0}\n- {wav: a.wav, offset: 3.0, duration: 3.0}\n"
     )
     references.write_text("a b c\nd e f\n")
-    content = score_json(log, "--segments", segments, "--reference", references)
+    content = score_json(log, "--segments", segments, "--references", references)
     assert content["scores"]["StreamLAAL"] == pytest.approx(1000)
     assert content["scores"]["LongLAAL"] == pytest.approx(1000)
     assert content["scores"]["BLEU"] == pytest.approx(0)  # three words have no 4-gram
     assert len(content["sentences"]) == 2
-    with pytest.raises(DragomanError, match="--segments needs --reference"):
+    with pytest.raises(DragomanError, match="--segments needs --references"):
         score(log, "--segments", segments)
 
 

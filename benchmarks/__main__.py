@@ -1,0 +1,45 @@
+"""Run the benchmarks: `python -m benchmarks` all of them, `python -m benchmarks scoring` one.
+
+Every module here with a `run()` is a benchmark. It measures both sides in one go and prints
+ratios, which depend little on the machine.
+"""
+
+import ast
+import importlib
+import sys
+import traceback
+from pathlib import Path
+
+
+def names() -> list[str]:
+    """The modules beside this one that have a `run`."""
+    found = []
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        if any(isinstance(node, ast.FunctionDef) and node.name == "run" for node in tree.body):
+            found.append(path.stem)
+    return found
+
+
+def main() -> None:
+    """Run what is asked for; a benchmark that fails does not keep the others from running."""
+    known = names()
+    wanted = sys.argv[1:] or known
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        sys.exit(f"There is no benchmark {unknown[0]}; there are {', '.join(known)}.")
+    failed = []
+    for name in wanted:
+        print(f"== {name} ==", flush=True)
+        try:
+            importlib.import_module(f"benchmarks.{name}").run()
+        except Exception:
+            traceback.print_exc()
+            failed.append(name)
+        print(flush=True)
+    if failed:
+        sys.exit(f"Failed: {', '.join(failed)}.")
+
+
+if __name__ == "__main__":
+    main()
