@@ -52,6 +52,15 @@ def test_a_pause_ends_a_cue_and_the_cue_ends_with_the_time_to_read_it():
     assert two.start == 10.0
 
 
+def test_a_slow_speaker_gets_a_new_cue_before_the_old_one_has_to_go():
+    cues = list(make_cues(spoken("one two three four five six seven eight nine ten", pace=1.0)))
+    assert [cue.lines for cue in cues] == [
+        ("one two three four five six seven",),
+        ("eight nine ten",),
+    ]
+    assert [(cue.start, cue.end) for cue in cues] == [(0.0, 7.0), (7.0, 10.0)]
+
+
 def test_a_burst_is_spread_out_and_catches_up():
     burst = [TimedWord(word, 5.0, 5.0) for word in ("word " * 60).split()]
     cues = list(make_cues([*burst, *spoken("And now", start=60.0)]))
