@@ -10,7 +10,7 @@ from dragoman.errors import DragomanError
 RATES = st.sampled_from([8000, 11025, 16000, 22050, 24000, 32000, 44100, 48000, 96000])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(RATES | st.integers(4000, 100_000), st.lists(st.integers(0, 5000), max_size=12), st.data())
 def test_block_by_block_equals_the_whole_at_once(rate, sizes, data):
     seed = data.draw(st.integers(0, 1000))

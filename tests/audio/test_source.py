@@ -69,7 +69,7 @@ def test_channels_are_averaged(tmp_path):
     assert np.allclose(read_audio(tmp_path / "a.wav"), 0.125)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.integers(1, 6000),
     st.sampled_from([8000, 16000, 22050, 44100]) | st.integers(4000, 65535),
@@ -94,7 +94,7 @@ def test_a_length_that_is_a_multiple_of_the_step(recording, seconds):
 
 
 @given(st.lists(st.floats(0.001, 1.999), min_size=1, max_size=5, unique=True))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_parts_that_adjoin_give_the_whole(cuts):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "talk.wav"

@@ -50,7 +50,7 @@ def means(samples):
     return [padded[at : at + CONTEXT + WINDOW].mean() for at in starts]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.lists(st.integers(0, 2000), min_size=1, max_size=10))
 def test_windows_follow_each_other_with_their_context_however_sound_comes(plain, sizes):
     samples = np.random.default_rng(1).uniform(-1, 1, sum(sizes)).astype(np.float32)

@@ -80,7 +80,7 @@ def test_places_where_nothing_can_be_written(tmp_path):
         write_wav(tmp_path / "file" / "a.wav", chirp(0.1))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     st.lists(st.integers(1, 3000), min_size=1, max_size=6),
     st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4000), st.integers(1, 5000)), max_size=5),

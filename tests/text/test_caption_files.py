@@ -48,7 +48,7 @@ def near(cues):
     return [(round(c.start, 3), round(c.end, 3), c.lines) for c in cues]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     st.lists(st.tuples(st.text("ab<>&;é你'\"", min_size=1, max_size=9), st.floats(0, 5000))),
     st.sampled_from([".srt", ".vtt"]),

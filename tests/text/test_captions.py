@@ -2,7 +2,7 @@ import unicodedata
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError
@@ -91,7 +91,6 @@ LATIN = st.text("abcdefg,.!?-'", min_size=1, max_size=14)
 TIMED = st.lists(st.tuples(WORD | LATIN | LATIN, st.floats(-1, 3), st.floats(0, 3)), max_size=40)
 
 
-@settings(deadline=None)
 @given(
     TIMED,
     st.sampled_from(["en", "zh", "th", "fr"]),
