@@ -71,7 +71,9 @@ class _Pipe:
     complaints: IO[bytes]
 
     @classmethod
-    def start(cls, source: list[str], stop: list[str], name: str, stdin: int = -3) -> _Pipe:
+    def start(
+        cls, source: list[str], stop: list[str], name: str, stdin: int = subprocess.DEVNULL
+    ) -> _Pipe:
         program = shutil.which("ffmpeg")
         if program is None:
             raise DragomanError(
