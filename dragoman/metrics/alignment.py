@@ -1,18 +1,18 @@
 """The best monotone alignment of two token sequences, by rows, in bounded memory.
 
 Rows are reference tokens, columns are hypothesis tokens. A path from the top left to the bottom
-right corner pairs tokens (a diagonal step, which gains something), passes over a reference token
-(a step down, which costs `skip`) or over a hypothesis token (a step right, which is free). With
-a gain for similar tokens and no cost this is soft alignment; with a gain of 1 for equal tokens
-and a cost of 1 it is the edit distance (hypothesis tokens minus the best score).
+right corner pairs tokens (a diagonal step, which gains something) or passes over one of either
+side (a step down or right, which is free). With the similarity of tokens as gain this is soft
+alignment. With a gain of 2 for equal and 1 for other tokens it is the edit distance: all tokens
+of both sides, less the best score.
 
-As a step right is free, a row is a running maximum of what comes from above: one row is three
-vectorised operations, and no rounding differs from doing it cell by cell.
+As a step right is free, a row is a running maximum of what comes from above: three vectorised
+operations, and no rounding differs from doing it cell by cell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,20 +20,23 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-# Cells held at a time: an hour of talk fits at once, a longer one is filled again in blocks.
+# Scores held at a time: an hour of talk fits at once, a longer one is filled again in blocks.
 BLOCK_CELLS = 16_000_000
+# Gains computed at a time: what stays in a processor's cache until it is used.
+STRIP_CELLS = 16_000
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What to align: sizes, gains, costs, and which step wins when several are equally good."""
+    """What to align: sizes, gains, and which step wins when several are equally good."""
 
     rows: int
     columns: int
     gains: Callable[[int, int], Floats]  # (begin, end) -> gain[row - begin, column]
-    skip: float  # the cost of passing over a reference token
-    head_cost: Sequence[int]  # per row: what entering it before any hypothesis token costs more
-    pairs_win_ties: bool  # pair, down, right; otherwise down, right, pair
+    edge: Floats  # [rows + 1] the score of having passed rows before any column
+    # Of equally good steps: down, then right, then a pair. With the gain of a single (row, column)
+    # given, it is a pair, then down, then right.
+    gain: Callable[[int, int], float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,55 +58,51 @@ def best_path(problem: Problem) -> Path:
     begins = range(0, problem.rows, step)
     tops = [np.zeros(problem.columns + 1)]
     for begin in begins[:-1]:
-        tops.append(_fill(problem, tops[-1], problem.gains(begin, begin + step), begin)[-1])
+        tops.append(_fill(problem, tops[-1], begin, begin + step)[-1])
     path = Path([0] * (problem.rows + 2), [False] * (problem.rows + 2))
     path.entered[-1] = column = problem.columns
     for begin in reversed(begins):
-        gains = problem.gains(begin, min(begin + step, problem.rows))
-        scores = _fill(problem, tops.pop(), gains, begin)
-        column = _walk_back(problem, scores, gains, begin, column, path)
+        scores = _fill(problem, tops.pop(), begin, min(begin + step, problem.rows))
+        column = _walk_back(problem, scores, begin, column, path)
     return path
 
 
-def _fill(problem: Problem, top: Floats, gains: Floats, begin: int) -> Floats:
+def _fill(problem: Problem, top: Floats, begin: int, end: int) -> Floats:
     """The scores of a block of rows below `top`, which becomes the block's row 0."""
-    scores = np.empty((len(gains) + 1, problem.columns + 1))
+    scores = np.empty((end - begin + 1, problem.columns + 1))
     scores[0] = top
-    pair = np.empty(problem.columns)
-    for row, gain in enumerate(gains):
-        above, here = scores[row], scores[row + 1]
-        head = above[0] - problem.head_cost[begin + row]
-        np.add(above[:-1], gain, out=pair)
-        if problem.columns:
-            pair[0] = head + gain[0]
-        np.subtract(above, problem.skip, out=here)
-        here[0] = head - problem.skip
-        np.maximum(here[1:], pair, out=here[1:])
-        np.maximum.accumulate(here, out=here)
+    scores[1:, 0] = problem.edge[begin + 1 : end + 1]
+    down, right = scores[:, 1:], scores[:, :-1]
+    # Numbers that are not negative are ordered as their bits are, and integers compare faster.
+    bits = down.view(np.int64)
+    strip = max(1, STRIP_CELLS // (problem.columns + 1))
+    for first in range(begin, end, strip):
+        gains = problem.gains(first, min(first + strip, end))
+        for row, gain in enumerate(gains, start=first - begin):
+            here, here_bits = down[row + 1], bits[row + 1]
+            np.add(right[row], gain, out=here)
+            np.maximum(here, down[row], out=here)
+            np.maximum.accumulate(here_bits, out=here_bits)
     return scores
 
 
-def _walk_back(
-    problem: Problem, scores: Floats, gains: Floats, begin: int, column: int, path: Path
-) -> int:
+def _walk_back(problem: Problem, scores: Floats, begin: int, column: int, path: Path) -> int:
     """Follow the best steps from the block's last row up to its first; returns the column there."""
-    for row in range(len(gains), 0, -1):
-        above, here, gain = scores[row - 1], scores[row], gains[row - 1]
+    for row in range(len(scores) - 1, 0, -1):
+        above, here = scores[row - 1], scores[row]
+        pair = False
         while column:
             score = here[column]
-            down = above[column] - problem.skip == score
-            right = here[column - 1] == score
-            if problem.pairs_win_ties:
-                head = problem.head_cost[begin + row - 1] if column == 1 else 0
-                pair = above[column - 1] - head + gain[column - 1] == score
-            else:
-                pair = not down and not right
+            down = above[column] == score
+            if not down and here[column - 1] != score:
+                pair = True
+            elif problem.gain is not None:
+                gain = problem.gain(begin + row - 1, column - 1)
+                pair = bool(above[column - 1] + gain == score)
             if pair or down:
                 break
             column -= 1
-        else:
-            pair = False
         column -= pair
         path.entered[begin + row] = column
-        path.paired[begin + row] = bool(pair)
+        path.paired[begin + row] = pair
     return column

@@ -41,7 +41,7 @@ class Tokens:
     """What is compared: tokens, and for every unit of the text the token it begins in."""
 
     texts: list[str]
-    of_unit: list[int]
+    of_unit: Sequence[int]
 
 
 def cut(
@@ -96,16 +96,17 @@ def _mwer_tokens(units: Sequence[str], unit: Unit) -> Tokens:
     That keeps a Latin word inside Chinese text whole. Only ASCII letters lose their case.
     """
     if unit == "word":
-        return Tokens([_ascii_lower(word) for word in units], list(range(len(units))))
+        return Tokens(list(map(_ascii_lower, units)), range(len(units)))
     texts: list[str] = []
     of_unit: list[int] = []
     for latin, run in groupby(units, key=lambda character: character[:1] <= "\xff"):
         members = list(run)
         of_unit += [len(texts) + (0 if latin else i) for i in range(len(members))]
         texts += ["".join(members)] if latin else members
-    return Tokens([_ascii_lower(text) for text in texts], of_unit)
+    return Tokens(list(map(_ascii_lower, texts)), of_unit)
 
 
+@lru_cache(maxsize=100_000)
 def _ascii_lower(text: str) -> str:
     return text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
 
@@ -117,19 +118,16 @@ def _mwer_cuts(hypothesis: Sequence[str], sentences: Sequence[Sequence[str]]) ->
     first sentence lends it a word of the second: an oddity, kept because mweralign has it.
     """
     reference = [token for sentence in sentences for token in sentence]
-    numbers = _numbers(reference, hypothesis)
+    numbers, _ = _numbers([*reference, *hypothesis])
     rows, columns = numbers[: len(reference)], numbers[len(reference) :]
-    owner = _owners(sentences)
-    path = best_path(
-        Problem(
-            rows=len(rows),
-            columns=len(columns),
-            gains=lambda begin, end: (rows[begin:end, None] == columns).astype(float),
-            skip=1,
-            head_cost=[here - before for before, here in zip([0, *owner], owner, strict=False)],
-            pairs_win_ties=False,
-        )
-    )
+    edge = np.array([0.0, *(-number for number in _owners(sentences))])
+
+    def gains(begin: int, end: int) -> Floats:
+        table: Floats = 1.0 + (rows[begin:end, None] == columns)
+        table[:, :1] += np.diff(edge)[begin:end, None]
+        return table
+
+    path = best_path(Problem(len(rows), len(columns), gains, edge))
     first_row = np.cumsum([1] + [len(sentence) for sentence in sentences])
     return [0, *(path.entered[row] for row in first_row[1:-1]), len(hypothesis)]
 
@@ -139,13 +137,11 @@ def _owners(sentences: Sequence[Sequence[str]]) -> list[int]:
     return [index for index, sentence in enumerate(sentences) for _ in sentence]
 
 
-def _numbers(*sequences: Sequence[str]) -> NDArray[np.int64]:
-    """Tokens as integers that are equal where the tokens are."""
-    codes: dict[str, int] = {}
-    return np.array(
-        [codes.setdefault(token, len(codes)) for tokens in sequences for token in tokens],
-        dtype=np.int64,
-    )
+def _numbers(tokens: Sequence[str]) -> tuple[NDArray[np.int64], list[str]]:
+    """Tokens as numbers, and the distinct tokens in the order of their numbers."""
+    distinct = list(dict.fromkeys(tokens))
+    codes = {token: number for number, token in enumerate(distinct)}
+    return np.fromiter(map(codes.__getitem__, tokens), np.int64, len(tokens)), distinct
 
 
 # --- shared letters -------------------------------------------------------------------------------
@@ -153,13 +149,12 @@ def _numbers(*sequences: Sequence[str]) -> NDArray[np.int64]:
 
 def _soft_tokens(units: Sequence[str], split: Callable[[str], list[str]] | None) -> Tokens:
     """Units without differences of case and width, each cut further by `split`."""
-    texts: list[str] = []
-    of_unit: list[int] = []
-    for unit in units:
-        text = _fold(unit)
-        of_unit.append(len(texts))
-        texts += split(text) if split else [text]
-    return Tokens(texts, of_unit)
+    folded = list(map(_fold, units))
+    if split is None:
+        return Tokens(folded, range(len(units)))
+    parts = list(map(split, folded))
+    firsts = np.cumsum([0] + [len(part) for part in parts[:-1]])
+    return Tokens([token for part in parts for token in part], firsts.tolist())
 
 
 @lru_cache(maxsize=100_000)
@@ -183,9 +178,8 @@ def _soft_cuts(
             rows=len(reference),
             columns=len(hypothesis),
             gains=_similarities(reference, hypothesis, unit),
-            skip=0,
-            head_cost=[0] * len(reference),
-            pairs_win_ties=True,
+            edge=np.zeros(len(reference) + 1),
+            gain=lambda row, column: similarity(reference[row], hypothesis[column], unit),
         )
     )
     owner = _owners(sentences)
@@ -230,33 +224,39 @@ def _similarities(
     reference: Sequence[str], hypothesis: Sequence[str], unit: Unit
 ) -> Callable[[int, int], Floats]:
     """`similarity` of a block of reference tokens with all of the output, as one matrix."""
-    distinct = list(dict.fromkeys([*reference, *hypothesis]))
+    numbers, distinct = _numbers([*reference, *hypothesis])
+    rows, columns = numbers[: len(reference)], numbers[len(reference) :]
     marks = np.array([token in PUNCTUATION for token in distinct], dtype=bool)
-    sets = _letter_sets(distinct if unit == "word" else [])
-    sizes = sets.sum(axis=1, dtype=float)
-    numbers = _numbers(reference, hypothesis)
-    columns, column_of = np.unique(numbers[len(reference) :], return_inverse=True)
+    letters = _letter_sets(distinct)
+    sizes = np.bitwise_count(letters).sum(axis=1, dtype=np.intp)
+    # The share of letters in common, by how many these are and how many both tokens have.
+    common, total = np.indices((sizes.max() + 1, 2 * sizes.max() + 1))
+    shares: Floats = common / np.maximum(total - common, 1)
 
     def block(begin: int, end: int) -> Floats:
-        rows, row_of = np.unique(numbers[: len(reference)][begin:end], return_inverse=True)
+        own = rows[begin:end, None]
+        alike: Floats
         if unit == "char":
-            alike = (rows[:, None] == columns).astype(float)
+            alike = (own == columns).astype(float)
         else:
-            common = (sets[rows] @ sets[columns].T).astype(float)
-            alike = common / np.maximum(sizes[rows, None] + sizes[columns] - common, 1)
-        alike[marks[rows, None] != marks[columns]] = -inf
-        table: Floats = alike[row_of[:, None], column_of]
-        return table
+            place = sizes[own] + sizes[columns]
+            for group in letters.T:
+                place += shares.shape[1] * np.bitwise_count(group[own] & group[columns]).astype(int)
+            alike = shares.ravel().take(place, mode="clip")  # faster, and all are inside
+        if marks.any():
+            alike[marks[own] != marks[columns]] = -inf
+        return alike
 
     return block
 
 
-def _letter_sets(tokens: Sequence[str]) -> NDArray[np.float32]:
-    """One row per token with a 1 for every letter it has."""
-    letters = {letter: i for i, letter in enumerate(sorted(set("".join(tokens))))}
-    sets = np.zeros((len(tokens), len(letters)), dtype=np.float32)
-    for row, token in enumerate(tokens):
-        sets[row, [letters[letter] for letter in token]] = 1
+def _letter_sets(tokens: Sequence[str]) -> NDArray[np.uint64]:
+    """The letters of each token as bits, 64 letters to a number. [tokens, numbers]"""
+    text = "".join(tokens).encode("utf-32-le", "surrogatepass")
+    alphabet, letter = np.unique(np.frombuffer(text, dtype=np.uint32), return_inverse=True)
+    token = np.repeat(np.arange(len(tokens)), [len(token) for token in tokens])
+    sets = np.zeros((len(tokens), len(alphabet) // 64 + 1), dtype=np.uint64)
+    np.bitwise_or.at(sets, (token, letter // 64), np.uint64(1) << (letter % 64).astype(np.uint64))
     return sets
 
 
