@@ -67,6 +67,10 @@ def _nfkc_scores(
     sentences: Sequence[Instance], rules: Rules, names: Sequence[str], tokenizer: str
 ) -> dict[str, Score]:
     """OmniSTEval adds quality without differences of width, where the texts have such."""
+    wanted = [name for name in ("BLEU", "chrF") if name in names]
+    texts = [text for s in sentences for text in (s.prediction, s.reference or "")]
+    if not wanted or all(unicodedata.is_normalized("NFKC", text) for text in texts):
+        return {}
     folded = [
         replace(
             sentence,
@@ -75,9 +79,6 @@ def _nfkc_scores(
         )
         for sentence in sentences
     ]
-    wanted = [name for name in ("BLEU", "chrF") if name in names]
-    if folded == sentences or not wanted:
-        return {}
     scores = score_corpus(folded, rules, wanted, tokenizer).scores
     return {
         f"{name}_NFKC": replace(

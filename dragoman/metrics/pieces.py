@@ -17,6 +17,8 @@ from dragoman.metrics.resegment import Aligner, cut
 from dragoman.metrics.segments import Segment, Talk
 from dragoman.metrics.timings import Rules, aware_timings, plain_timings
 
+StreamTool = Literal["simulstream", "fbk"]
+
 
 @dataclass(frozen=True, slots=True)
 class LongRules:
@@ -25,7 +27,7 @@ class LongRules:
     aligner: Aligner | None = None  # for all metrics; None: mwer for StreamLAAL, soft for others
     language: str | None = None  # whose Moses rules split off punctuation before soft alignment
     from_first_segment: bool = False  # the log counts time from the first segment's beginning
-    stream: Literal["simulstream", "fbk"] = "simulstream"  # whose StreamLAAL
+    stream: StreamTool = "simulstream"  # whose StreamLAAL
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,244 @@
+"""What `score` and `compare` share: the options, and scoring a log by them."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from functools import wraps
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import click
+
+from dragoman.cli.app import GroupedOption
+from dragoman.errors import DragomanError
+from dragoman.metrics.instance import Unit
+from dragoman.metrics.lines import Log
+from dragoman.metrics.logs import find_log, read_log
+from dragoman.metrics.pieces import LongRules, StreamTool
+from dragoman.metrics.resegment import ALIGNERS, Aligner
+from dragoman.metrics.score import METRICS, Report, score_corpus
+from dragoman.metrics.timings import Compat, Computation, Rules
+
+
+@dataclass(frozen=True, slots=True)
+class Scoring:
+    """How to score a log, as the options say."""
+
+    unit: Unit
+    metrics: tuple[str, ...]
+    tokenizer: str
+    references: Path | None
+    segments: Path | None
+    aligner: Aligner | None
+    language: str | None
+    from_first_segment: bool
+    stream_laal: StreamTool
+    computation: Computation | None
+    length: Literal["reference", "hypothesis"]
+    compat: Compat | None
+    skip_broken: bool
+
+    def score(self, path: Path) -> tuple[Log, Report]:
+        """Read a log and score it."""
+        with _at_work():
+            log = load(path, self.unit, strict=self.compat is None, skip=self.skip_broken)
+            rules = Rules(
+                unit=self.unit,
+                length=self.length,
+                computation=self.computation or ("cumulative" if self.compat else "honest"),
+                compat=self.compat,
+                source=log.source,
+            )
+            if self.segments is not None:
+                return log, self._score_talks(log, self.segments, rules)
+            log = with_references(log, self.references) if self.references else log
+            names = self.metrics or METRICS
+            return log, score_corpus(log.instances, rules, names, self.tokenizer)
+
+    def _score_talks(self, log: Log, segments: Path, rules: Rules) -> Report:
+        from dragoman.metrics.longform import LONG_METRICS, score_longform
+        from dragoman.metrics.segments import read_segments
+
+        if self.references is None:
+            raise DragomanError(
+                "--segments needs --references: a file with each segment's reference."
+            )
+        return score_longform(
+            log.instances,
+            read_segments(segments, self.references),
+            rules,
+            LongRules(self.aligner, self.language, self.from_first_segment, self.stream_laal),
+            self.metrics or LONG_METRICS,
+            self.tokenizer,
+        )
+
+
+def scoring_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `Scoring`, which it gets as its argument `scoring`."""
+
+    @wraps(command)
+    def with_scoring(**values: Any) -> None:
+        own = {field.name: values.pop(field.name) for field in fields(Scoring)}
+        command(scoring=Scoring(**own), **values)
+
+    for option in reversed(OPTIONS):
+        with_scoring = option(with_scoring)
+    return with_scoring
+
+
+OPTIONS = (
+    click.option(
+        "--unit",
+        type=click.Choice(get_args(Unit)),
+        default="word",
+        show_default=True,
+        cls=GroupedOption,
+        group="What is measured",
+        help="What a delay belongs to.",
+    ),
+    click.option(
+        "-m",
+        "--metric",
+        "metrics",
+        multiple=True,
+        metavar="NAME",
+        cls=GroupedOption,
+        group="What is measured",
+        help="Compute only this metric; may be repeated.",
+    ),
+    click.option(
+        "--tokenizer",
+        default="13a",
+        show_default=True,
+        cls=GroupedOption,
+        group="What is measured",
+        help="sacreBLEU's tokenizer for BLEU: 13a, intl, zh, char, …",
+    ),
+    click.option(
+        "--references",
+        type=click.Path(path_type=Path),
+        cls=GroupedOption,
+        group="What is measured",
+        help="A file with one reference per line, for a log that holds none or for --segments.",
+    ),
+    click.option(
+        "--segments",
+        type=click.Path(path_type=Path),
+        cls=GroupedOption,
+        group="Whole talks",
+        help="Where the sentences of the references lie: a YAML list of wav, offset and duration. "
+        "The output is cut into these sentences and scored sentence by sentence.",
+    ),
+    click.option(
+        "--aligner",
+        type=click.Choice(ALIGNERS),
+        cls=GroupedOption,
+        group="Whole talks",
+        help="How to cut.  [default: mwer for StreamLAAL, soft for all else]",
+    ),
+    click.option(
+        "--language",
+        cls=GroupedOption,
+        group="Whole talks",
+        help="Split off punctuation as in this language (de, en, …) before soft alignment.",
+    ),
+    click.option(
+        "--from-first-segment",
+        is_flag=True,
+        cls=GroupedOption,
+        group="Whole talks",
+        help="The log counts time from the beginning of a talk's first segment.",
+    ),
+    click.option(
+        "--stream-laal",
+        type=click.Choice(get_args(StreamTool)),
+        default="simulstream",
+        show_default=True,
+        cls=GroupedOption,
+        group="Whole talks",
+        help="Whose StreamLAAL: FBK's script lets no word be early.",
+    ),
+    click.option(
+        "--ca",
+        "computation",
+        type=click.Choice(get_args(Computation)),
+        cls=GroupedOption,
+        group="How it is measured",
+        help="Definition of computation-aware time.  [default: honest; cumulative with --compat]",
+    ),
+    click.option(
+        "--length",
+        type=click.Choice(["reference", "hypothesis"]),
+        default="reference",
+        show_default=True,
+        cls=GroupedOption,
+        group="How it is measured",
+        help="Whose length sets the ideal pace.",
+    ),
+    click.option(
+        "--compat",
+        type=click.Choice(get_args(Compat)),
+        cls=GroupedOption,
+        group="How it is measured",
+        help="Follow another tool to the digit.",
+    ),
+    click.option(
+        "--skip-broken",
+        is_flag=True,
+        cls=GroupedOption,
+        group="Input and output",
+        help="Leave broken sentences out, and say so, instead of stopping.",
+    ),
+)
+
+
+@contextmanager
+def _at_work() -> Iterator[None]:
+    """Show that work goes on, and work without looking for garbage.
+
+    Scoring makes a great many objects but no cycles of them; searching for these takes a tenth
+    of the time.
+    """
+    gc.disable()
+    try:
+        if sys.stderr.isatty():
+            from rich.console import Console
+
+            with Console(stderr=True).status("Scoring …"):
+                yield
+        else:
+            yield
+    finally:
+        gc.enable()
+
+
+def load(path: Path, unit: Unit, *, strict: bool = True, skip: bool = False) -> Log:
+    """Read what is to be scored: another tool's log or a trace of ours."""
+    from dragoman.trace import is_trace, read_traces
+
+    file = find_log(path)
+    try:
+        ours = is_trace(file)
+    except OSError as error:
+        raise DragomanError(f"Cannot read {file}: {error.strerror}.") from error
+    if not ours:
+        return read_log(file, unit, strict=strict, skip=skip)
+    return Log(file, "Dragoman", [trace.instance(unit) for trace in read_traces(file)])
+
+
+def with_references(log: Log, path: Path) -> Log:
+    """Give the sentences of a log the references in a file, line by line."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DragomanError(f"Cannot read the references in {path}: {error}.") from error
+    if len(lines) != len(log.instances):
+        raise DragomanError(
+            f"{path} has {len(lines)} references but {log.path} has {len(log.instances)} sentences."
+        )
+    pairs = zip(log.instances, lines, strict=True)
+    return replace(log, instances=[replace(i, reference=line) for i, line in pairs])
