@@ -28,7 +28,6 @@ BLOCK = 4096
 TAGS = 2048
 """Fewer bytes than this after an mp3 are its tags, not more sound."""
 
-
 UNKNOWN = 1 << 48
 """More frames than this is how libsndfile says that a file does not know its length."""
 
@@ -68,9 +67,9 @@ def sndfile_seconds(path: Path) -> float:
 
 
 def _wav_header(path: Path) -> WavHeader | None:
-    """The header, where this is a wav of plain numbers."""
+    """The header, where this is a wav of plain numbers; RF64 keeps its length elsewhere."""
     with path.open("rb") as file:
-        if not is_wav(file.read(12)):
+        if not is_wav(head := file.read(12)) or head.startswith(b"RF64"):
             return None
         file.seek(0)
         try:

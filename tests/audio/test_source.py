@@ -24,6 +24,7 @@ KINDS = {
     "talk.wav": {},
     "float.wav": {"subtype": "FLOAT"},
     "law.wav": {"subtype": "ULAW"},
+    "large.wav": {"format": "RF64"},
     "talk.flac": {},
     "talk.ogg": {"format": "OGG", "subtype": "VORBIS"},
     "talk.opus": {"format": "OGG", "subtype": "OPUS"},
