@@ -67,6 +67,8 @@ class Net(nn.Module):
     """An encoder and a decoder. Subclasses say how; the vocabularies say how wide."""
 
     memory_time: int = 1  # the axis of `memory` tensors that runs over states
+    keeps_past: bool = False  # the cache stays good when more source is heard
+    decides: str = "no"  # its own reading and writing: "monotonic" (MMA) or "transducer" (CAAT)
 
     def __init__(self, config: object, vocabularies: Vocabularies):
         super().__init__()

@@ -118,6 +118,8 @@ class Caat(Net):
     """Speech [B, T, F] -> states -> target units or blank."""
 
     memory_time = 3
+    keeps_past = True
+    decides = "transducer"
 
     def __init__(self, config: CaatConfig, vocabularies: Vocabularies):
         super().__init__(config, vocabularies)

@@ -1,6 +1,7 @@
 """CTC on an inner encoder layer, and the compression that its labels allow."""
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dragoman.train.nets.layers import linear, valid
@@ -19,9 +20,8 @@ class CtcHead(nn.Module):
 
 def runs_of(labels: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """Numbers the runs of equal labels: [B, S] -> run index of each state [B, S], runs [B]"""
-    changes = torch.ones_like(labels)
-    changes[:, 1:] = labels[:, 1:] != labels[:, :-1]
-    runs = changes.cumsum(dim=1) - 1
+    changes = labels[:, 1:] != labels[:, :-1]
+    runs = F.pad(changes.long().cumsum(dim=1), (1, 0))
     last = runs.gather(1, (lengths - 1).clamp(min=0).unsqueeze(1)).squeeze(1)
     return runs, torch.where(lengths > 0, last + 1, 0)
 

@@ -115,17 +115,30 @@ def join_heads(x: Tensor) -> Tensor:
 
 
 def attend(
-    query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, dropout: float = 0.0
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor | None,
+    dropout: float = 0.0,
+    scale: float | None = None,
 ) -> Tensor:
-    """softmax(q k' / sqrt(K) + bias) v by the fastest kernel there is: [B, H, T, K]"""
+    """softmax(scale q k' + bias) v by the fastest kernel there is: [B, H, T, K].
+
+    The scale is 1 / sqrt(K) unless given. Exported graphs spell the formula out.
+    """
+    if torch.compiler.is_exporting():
+        return attention_weights(query, key, bias, scale) @ value
     if bias is not None:
         bias = bias.to(query.dtype)
-    return F.scaled_dot_product_attention(query, key, value, bias, dropout_p=dropout)
+    return F.scaled_dot_product_attention(query, key, value, bias, dropout_p=dropout, scale=scale)
 
 
-def attention_weights(query: Tensor, key: Tensor, bias: Tensor | None) -> Tensor:
+def attention_weights(
+    query: Tensor, key: Tensor, bias: Tensor | None, scale: float | None = None
+) -> Tensor:
     """The weights that `attend` hides, in single precision: [B, H, queries, keys]"""
-    scores = (query @ key.transpose(-1, -2)).float() / math.sqrt(query.shape[-1])
+    scale = scale or query.shape[-1] ** -0.5
+    scores = (query @ key.transpose(-1, -2)).float() * scale
     return torch.softmax(scores if bias is None else scores + bias, dim=-1)
 
 

@@ -167,6 +167,8 @@ class MonotonicNet(Net):
     """All that a net with a `MonotonicDecoder` does, but `encode`."""
 
     memory_time = 3
+    keeps_past = True
+    decides = "monotonic"
     decoder: MonotonicDecoder
 
     def decisions(self, lengths: Tensor, states: int) -> Decisions:

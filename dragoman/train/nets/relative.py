@@ -30,14 +30,14 @@ def distances(queries: int, size: int, device: torch.device | None = None) -> Te
 
 
 def shift(scores: Tensor) -> Tensor:
-    """Scores by distance -> scores by key: [..., T, 2 T] -> [..., T, T], without a copy.
+    """Scores by distance -> scores by key: [B, H, T, 2 T] -> [B, H, T, T], without a copy.
 
     Query i finds key j at column T - 1 - i + j. Read flat from T - 1 on, in rows of 2 T - 1,
     every row starts at its own key 0.
     """
-    size = scores.shape[-2]
+    batch, heads, size, _ = scores.shape
     flat = scores.flatten(-2)[..., size - 1 : -1]
-    return flat.unflatten(-1, (size, 2 * size - 1))[..., :size]
+    return flat.reshape(batch, heads, size, 2 * size - 1)[..., :size]
 
 
 class RelativeAttention(SelfAttention):

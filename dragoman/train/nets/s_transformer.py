@@ -17,6 +17,7 @@ from dragoman.train.nets.layers import (
     EncoderLayer,
     LayerConfig,
     SelfAttention,
+    attend,
     linear,
     padding_bias,
     valid,
@@ -80,10 +81,9 @@ class Attention2d(nn.Module):
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """[B, C, T, F] -> [B, C, T, F]"""
         query, key, value = self.qkv(x, lengths)[0].chunk(3, dim=1)  # [B, maps, T, F]
-        hide = padding_bias(lengths, x.shape[2]).to(x.dtype)
-        by_time = F.scaled_dot_product_attention(query, key, value, hide, scale=1.0)
-        turned = (part.transpose(-1, -2) for part in (query, key, value))  # zeros are no padding
-        by_frequency = F.scaled_dot_product_attention(*turned, scale=1.0).transpose(-1, -2)
+        by_time = attend(query, key, value, padding_bias(lengths, x.shape[2]), scale=1.0)
+        turned = (part.transpose(-1, -2) for part in (query, key, value))  # padding adds zeros
+        by_frequency = attend(*turned, None, scale=1.0).transpose(-1, -2)
         both = torch.cat([by_time, by_frequency], dim=1)
         return x + self.out(both, lengths)[0]
 

@@ -19,6 +19,7 @@ from torch.utils.checkpoint import checkpoint
 from dragoman.train.nets.base import Encoded, FeatureNorm, Net, Step, Vocabularies
 from dragoman.train.nets.ctc import CtcHead
 from dragoman.train.nets.layers import linear, padding_bias, valid
+from dragoman.train.nets.recurrent import Lstm
 
 
 @dataclass(frozen=True)
@@ -62,20 +63,7 @@ def reverse(x: Tensor, lengths: Tensor) -> Tensor:
     """Turns each item around within its length; padding stays behind: [B, T, D] -> same"""
     steps = torch.arange(x.shape[1], device=x.device)
     order = torch.where(valid(lengths, x.shape[1]), lengths.unsqueeze(1) - 1 - steps, steps)
-    return x.gather(1, order.unsqueeze(-1).expand_as(x))
-
-
-def lstm(inputs: int, size: int) -> nn.LSTM:
-    """One layer that starts by remembering: orthogonal recurrence, forget gates open."""
-    layer = nn.LSTM(inputs, size, batch_first=True)
-    for gate in range(4):
-        part = slice(gate * size, (gate + 1) * size)
-        nn.init.xavier_uniform_(layer.weight_ih_l0.data[part])
-        nn.init.orthogonal_(layer.weight_hh_l0.data[part])
-    nn.init.zeros_(layer.bias_ih_l0)
-    nn.init.zeros_(layer.bias_hh_l0)
-    nn.init.ones_(layer.bias_ih_l0.data[size : 2 * size])
-    return layer
+    return x.gather(1, order.unsqueeze(-1).expand(-1, -1, x.shape[2]))
 
 
 class Blstm(nn.Module):
@@ -83,8 +71,8 @@ class Blstm(nn.Module):
 
     def __init__(self, inputs: int, size: int):
         super().__init__()
-        self.forwards = lstm(inputs, size)
-        self.backwards = lstm(inputs, size)
+        self.forwards = Lstm(inputs, size)
+        self.backwards = Lstm(inputs, size)
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """[B, T, D] -> [B, T, 2 size]"""
@@ -126,9 +114,9 @@ class LstmDecoder(nn.Module):
         super().__init__()
         size = config.size
         self.embedding = nn.Embedding(vocabulary, size)
-        self.target = lstm(size, size)
+        self.target = Lstm(size, size)
         self.attention = AdditiveAttention(size, size, config.attention)
-        self.context = lstm(2 * size, size)
+        self.context = Lstm(2 * size, size)
         self.dropout = nn.Dropout(config.dropout)
         self.output = linear(2 * size, vocabulary)
 
@@ -137,22 +125,17 @@ class LstmDecoder(nn.Module):
     ) -> Step:
         """tokens [B, U], memory (keys, states), bias [B, 1 or U, S], cache 4 x [B, size]"""
         keys, states = memory
-        first, second = pair(cache[0], cache[1]), pair(cache[2], cache[3])
-        z, first = self.target(self.dropout(self.embedding(tokens)), first)
+        z, first = self.target(self.dropout(self.embedding(tokens)), cache[:2])
         context, weights = self.attention(z, keys, states, bias)
-        y, second = self.context(self.dropout(torch.cat([z, context], -1)), second)
+        y, second = self.context(self.dropout(torch.cat([z, context], -1)), cache[2:])
         logits = self.output(self.dropout(torch.cat([y, context], -1)))
-        kept = tuple(state.squeeze(0) for state in (*first, *second))
-        return Step(logits, kept, weights.unsqueeze(1))
-
-
-def pair(hidden: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-    """An LSTM's state as torch wants it: one layer in front."""
-    return hidden.unsqueeze(0), cell.unsqueeze(0)
+        return Step(logits, (*first, *second), weights.unsqueeze(1))
 
 
 class VggBlstm(Net):
     """Speech [B, T, F] -> a quarter of the frames as states -> target units."""
+
+    keeps_past = True
 
     def __init__(self, config: VggBlstmConfig, vocabularies: Vocabularies):
         super().__init__(config, vocabularies)

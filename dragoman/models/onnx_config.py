@@ -1,0 +1,99 @@
+"""What a folder with an exported net says about itself: `config.json`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from dragoman.errors import DragomanError
+
+FORMAT = 1
+FILE = "config.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A tensor that one call gives and the next one takes; its shape before the first call."""
+
+    dtype: Literal["float32", "int64"]
+    shape: tuple[int, ...]  # without the batch, which comes first
+
+
+@dataclass(frozen=True, slots=True)
+class Chunks:
+    """An encoder that hears `chunk` states at a time with a look-ahead of `right` states."""
+
+    chunk: int
+    right: int
+    kept: tuple[Kept, ...]
+
+    @property
+    def window(self) -> int:
+        """Frames in one call."""
+        return 4 * (self.chunk + self.right) + 3
+
+    @property
+    def advance(self) -> int:
+        """Frames from one call to the next."""
+        return 4 * self.chunk
+
+
+@dataclass(frozen=True, slots=True)
+class Languages:
+    """What the net was trained to hear and to say; empty where nobody said."""
+
+    source: str = ""
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedNet:
+    """All that the runtime must know."""
+
+    net: str
+    settings: dict[str, Any]  # as the net was configured
+    target_units: int
+    source_units: int
+    input: Literal["speech", "text"]
+    bands: int  # mel bands of a speech net
+    memory: int  # how many tensors the decoder reads of the source
+    memory_time: int  # the axis of them that runs over states
+    cache: tuple[Kept, ...]
+    chunks: Chunks | None
+    attention_layer: int  # whose attention is shown; -1: none can be read as time
+    ctc: bool
+    boundaries: bool
+    decides: Literal["no", "monotonic", "transducer"] = "no"
+    decision: int = 0  # states between the decisions of a transducer
+    keeps_past: bool = False  # the decoder's past stays as it was when more is heard
+    suffix: bool = False  # in target units the space comes at a word's end
+    source_suffix: bool = False
+    languages: Languages = Languages()
+    state_ms: float = 40.0
+    precision: Literal["float32", "int8"] = "float32"
+    format: int = FORMAT
+
+    def write(self, folder: Path) -> None:
+        data = msgspec.json.format(msgspec.json.encode(asdict(self)), indent=1)
+        (folder / FILE).write_bytes(data + b"\n")
+
+    @classmethod
+    def read(cls, folder: Path) -> ExportedNet:
+        path = folder / FILE
+        try:
+            config = msgspec.json.decode(path.read_bytes(), type=cls)
+        except OSError as error:
+            raise DragomanError(f"{folder} holds no exported net: {error}.") from error
+        except msgspec.ValidationError as error:
+            raise DragomanError(f"{path} does not describe an exported net: {error}.") from error
+        except msgspec.DecodeError as error:
+            raise DragomanError(f"{path} is damaged: {error}.") from error
+        if config.format > FORMAT:
+            raise DragomanError(
+                f"{folder} was exported by a newer Dragoman (format {config.format}, this one "
+                f"reads {FORMAT}): update Dragoman."
+            )
+        return config
