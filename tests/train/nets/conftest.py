@@ -1,8 +1,8 @@
 import pytest
 import torch
-from tiny_nets import TINY, tiny
 
 from dragoman.train.nets.base import Net
+from tests.train.nets.tiny_nets import TINY, tiny
 
 torch.set_num_threads(1)  # tiny products: threads that wait for each other only cost
 

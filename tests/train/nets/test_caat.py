@@ -6,7 +6,6 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_nets import sentences, tiny
 
 from dragoman.models.caat_search import Beam, Hypothesis, common_prefix, search_group
 from dragoman.train.losses.tokens import cross_entropy
@@ -16,6 +15,7 @@ from dragoman.train.nets.block_encoder import BlockEncoder
 from dragoman.train.nets.caat import BLANK
 from dragoman.train.nets.incremental import Context
 from dragoman.train.nets.layers import LayerConfig
+from tests.train.nets.tiny_nets import sentences, tiny
 
 
 @pytest.fixture

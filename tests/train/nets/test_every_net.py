@@ -2,9 +2,9 @@
 
 import torch
 import torch.nn.functional as F
-from tiny_nets import VOCABULARIES, noise, sentences
 
 from dragoman.train.nets.layers import seen_bias
+from tests.train.nets.tiny_nets import VOCABULARIES, noise, sentences
 
 
 def test_learns_eight_sentences_by_heart(net):

@@ -7,13 +7,13 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_nets import TINY, VOCABULARIES, noise, tiny
 
 from dragoman.errors import DragomanError
 from dragoman.train.nets.base import Encoded
 from dragoman.train.nets.boundaries import BoundaryHead, boundary_loss, boundary_targets, fires
 from dragoman.train.nets.incremental import Blocks, Context, Incremental
 from dragoman.train.nets.registry import build
+from tests.train.nets.tiny_nets import TINY, VOCABULARIES, noise, tiny
 
 
 def net_with(context: Context) -> Incremental:

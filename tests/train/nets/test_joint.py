@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from tiny_nets import VOCABULARIES, sentences
 
 from dragoman.errors import DragomanError
 from dragoman.train.losses.attentive import cross_attentive, decision_attentive
@@ -11,6 +10,7 @@ from dragoman.train.losses.multitask import JointWeights
 from dragoman.train.losses.tokens import cross_entropy, distillation
 from dragoman.train.nets.base import Vocabularies
 from dragoman.train.nets.joint import JointConfig, JointMma
+from tests.train.nets.tiny_nets import VOCABULARIES, sentences
 
 SIZES = {
     "features": 8,

@@ -3,7 +3,6 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from tiny_nets import SMALL, TINY, VOCABULARIES, noise, sentences
 
 from dragoman.errors import DragomanError
 from dragoman.train.losses.waitk import seen_fixed
@@ -13,6 +12,7 @@ from dragoman.train.nets.layers import LayerConfig, padding_bias, seen_bias
 from dragoman.train.nets.mma import Mma, MmaConfig, MonotonicDecoder
 from dragoman.train.nets.monotonic import decide_at, decide_every
 from dragoman.train.nets.monotonic_attention import MonotonicConfig
+from tests.train.nets.tiny_nets import SMALL, TINY, VOCABULARIES, noise, sentences
 
 ENCODER = {**SMALL, "conv_channels": 16, "ctc_layer": 0, "encoder_layers": 1, "decoder_layers": 0}
 DROPOUTS = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}

@@ -333,6 +333,6 @@ def test_kernels_equal_plain_functions():
 @pytest.mark.parametrize("states", [1, 143, 1000, 2000])
 @pytest.mark.parametrize(("kind", "close"), [(torch.float32, 1e-4), (torch.bfloat16, 2e-2)])
 def test_kernels_equal_plain_functions_on_the_device(states, ratio, kind, close):
-    from walk_kernels import check
+    from tests.train.nets.walk_kernels import check
 
     check("cuda", 10, states, ratio, kind, close)

@@ -4,13 +4,13 @@ import math
 
 import pytest
 import torch
-from tiny_nets import noise, tiny
 
 from dragoman.errors import DragomanError
 from dragoman.train.nets.base import Vocabularies
 from dragoman.train.nets.layers import LayerConfig, SelfAttention
 from dragoman.train.nets.registry import build
 from dragoman.train.nets.s_transformer import Attention2d, PenalisedAttention
+from tests.train.nets.tiny_nets import noise, tiny
 
 SHAPE = LayerConfig(size=8, heads=2, attention_dropout=0)
 

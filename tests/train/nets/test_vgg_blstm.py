@@ -1,13 +1,13 @@
 """The recurrent net against torch's packed LSTM and Bahdanau's formula."""
 
 import torch
-from tiny_nets import noise, sentences, tiny
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from dragoman.train.nets.base import Vocabularies
 from dragoman.train.nets.registry import build
 from dragoman.train.nets.vgg_blstm import AdditiveAttention, Blstm
+from tests.train.nets.tiny_nets import noise, sentences, tiny
 
 
 def test_two_lstms_are_one_packed_bidirectional_lstm():
