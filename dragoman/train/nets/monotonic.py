@@ -18,7 +18,9 @@ are computed once more for the gradient.
 Shapes: B batch, H heads, U target units, S source states, G decisions (groups of states).
 """
 
+import warnings
 from dataclasses import dataclass
+from functools import cache
 from types import ModuleType
 
 import torch
@@ -115,13 +117,31 @@ def _per_head(lengths: Tensor, x: Tensor) -> Tensor:
 def _walks(x: Tensor) -> ModuleType:
     """The kernels if they can take this tensor, else the plain functions of the same names."""
     if x.is_cuda and x.dtype != torch.float64:
-        try:
-            from dragoman.train.nets import walk_triton
-        except ImportError:
-            return walk
-        if x.shape[-1] <= walk_triton.MAX_STATES:
-            return walk_triton
+        kernels = _kernels()
+        if kernels is not None and x.shape[-1] <= kernels.MAX_STATES:
+            return kernels
     return walk
+
+
+@cache
+def _kernels() -> ModuleType | None:
+    """The Triton kernels, once they have shown on a small case that they work here."""
+    try:
+        from dragoman.train.nets import walk_triton
+
+        energy = torch.linspace(-2, 2, 12, device="cuda").view(1, 2, 6)
+        lengths = torch.tensor([6], device="cuda")
+        found, expected = (
+            w.look_back(w.align(energy, lengths), energy, lengths, 1) for w in (walk_triton, walk)
+        )
+        torch.testing.assert_close(found, expected)
+    except Exception as error:  # of whatever kind: training goes on without them
+        warnings.warn(
+            f"Triton's kernels do not work here ({error}); monotonic attention is slower.",
+            stacklevel=2,
+        )
+        return None
+    return walk_triton
 
 
 # ---------------------------------------------------------------- for real

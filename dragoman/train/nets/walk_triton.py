@@ -22,9 +22,10 @@ def _chain(keep1, x1, keep2, x2):
 
 
 @triton.jit
-def _logaddexp(a, b):
-    high = tl.maximum(a, b)
-    return high + tl.log(tl.exp(a - high) + tl.exp(b - high))
+def _add_scaled(high1, sum1, high2, sum2):
+    """sum1 exp(high1) + sum2 exp(high2), as such a pair."""
+    high = tl.maximum(high1, high2)
+    return high, sum1 * tl.exp(high1 - high) + sum2 * tl.exp(high2 - high)
 
 
 @triton.jit
@@ -84,23 +85,26 @@ def _align_backward(grad, energy, alignment, lengths, out, steps, states, BLOCK:
 
 
 @triton.jit
-def _group_energies(energy, group, inside, length, ratio):
-    """Energies of one row by groups [GROUPS, RATIO], hidden where there are none; and their
-    logsumexp [GROUPS]"""
-    state = group[:, None] * ratio + inside[None, :]
-    there = (inside[None, :] < ratio) & (state < length)
+def _load_groups(energy, group, inside, length, ratio):
+    """Energies u of one row by groups [RATIO, GROUPS], hidden where there are none; and
+    sum exp(u) of each group as (high, sum of exp(u - high)), [GROUPS] each."""
+    state = group[None, :] * ratio + inside[:, None]
+    there = (inside[:, None] < ratio) & (state < length)
     u = tl.load(energy + state, mask=there, other=-1e4).to(tl.float32)
-    high = tl.max(u, axis=1)
-    return u, high + tl.log(tl.sum(tl.exp(u - high[:, None]), axis=1))
+    high = tl.max(u, axis=0)
+    return u, high, tl.sum(tl.exp(u - high[None, :]), axis=0)
 
 
 @triton.jit
 def _weights(energy, group, inside, length, ratio):
     """Softmax within groups; w_k and 1 - w_{k+1} of groups."""
-    u, mine = _group_energies(energy, group, inside, length, ratio)
-    _, after = _group_energies(energy, group + 1, inside, length, ratio)
-    total = tl.associative_scan(mine, 0, _logaddexp)
-    return tl.exp(u - mine[:, None]), tl.exp(mine - total), tl.sigmoid(total - after)
+    u, high, mass = _load_groups(energy, group, inside, length, ratio)
+    _, next_high, next_mass = _load_groups(energy, group + 1, inside, length, ratio)
+    top, total = tl.associative_scan((high, mass), 0, _add_scaled)
+    inner = tl.exp(u - high[None, :]) / mass[None, :]
+    weight = mass * tl.exp(high - top) / total
+    stay = total / (total + next_mass * tl.exp(next_high - top))
+    return inner, weight, stay
 
 
 @triton.jit
@@ -122,9 +126,9 @@ def _look_back(
     inner, weight, stay = _weights(energy + row * states, group, inside, length, ratio)
     a = tl.load(alignment + row * groups + group, mask=group < groups, other=0.0)
     _, seen = tl.associative_scan((stay, a), 0, _chain, reverse=True)
-    state = group[:, None] * ratio + inside[None, :]
-    there = (inside[None, :] < ratio) & (state < states)
-    tl.store(out + row * states + state, inner * (weight * seen)[:, None], mask=there)
+    state = group[None, :] * ratio + inside[:, None]
+    there = (inside[:, None] < ratio) & (state < states)
+    tl.store(out + row * states + state, inner * (weight * seen)[None, :], mask=there)
 
 
 @triton.jit
@@ -147,15 +151,15 @@ def _look_back_backward(
     group, inside = tl.arange(0, GROUPS), tl.arange(0, RATIO)
     inner, weight, stay = _weights(energy + row * states, group, inside, length, ratio)
     a = tl.load(alignment + row * groups + group, mask=group < groups, other=0.0)
-    state = group[:, None] * ratio + inside[None, :]
-    there = (inside[None, :] < ratio) & (state < states)
+    state = group[None, :] * ratio + inside[:, None]
+    there = (inside[:, None] < ratio) & (state < states)
     g = tl.load(grad + row * states + state, mask=there, other=0.0).to(tl.float32)
-    gain = weight * tl.sum(inner * g, axis=1)
+    gain = weight * tl.sum(inner * g, axis=0)
     _, mean = tl.associative_scan((1 - weight, gain), 0, _chain)
     _, seen = tl.associative_scan((stay, a), 0, _chain, reverse=True)
     _, expected = tl.associative_scan((stay, a * mean), 0, _chain, reverse=True)
     tl.store(to_alignment + row * groups + group, mean, mask=group < groups)
-    back = inner * weight[:, None] * (seen[:, None] * g - expected[:, None])
+    back = inner * weight[None, :] * (seen[None, :] * g - expected[None, :])
     tl.store(to_energy + row * states + state, back, mask=there)
 
 
