@@ -21,9 +21,11 @@ from dragoman.train.data.augment import (
 )
 from dragoman.train.data.fbank import RATE, Fbank
 from dragoman.train.data.loader import Batch
+from dragoman.train.data.pitch import FEATURES, Pitch
 from dragoman.train.data.rooms import NOISE_SAMPLES, coloured_noise, impulse_response, random_room
 from dragoman.train.recipe import Augment
 
+MELS = 80  # beside which pitch features may stand: 83 in all
 _ROOMS, _NOISES = 64, 16  # prepared once and then drawn from
 
 
@@ -33,7 +35,8 @@ class FrontEnd(nn.Module):
     def __init__(self, features: int, augment: Augment, seed: int):
         super().__init__()
         self.augment, self.seed = augment, seed
-        self.fbank = Fbank(features)
+        self.pitch = Pitch() if features == MELS + FEATURES else None
+        self.fbank = Fbank(features if self.pitch is None else MELS)
         random = np.random.default_rng(seed)
         rooms = _rooms(random) if augment.rooms else torch.zeros(0)
         noises = _noises(random) if augment.noise else torch.zeros(0)
@@ -52,12 +55,18 @@ class FrontEnd(nn.Module):
         if batch.perturbed:
             sound = play_at(sound, batch.speeds, batch.width)
         if fill is None:
-            return self.fbank(sound, batch.samples)
+            return self.features(sound, batch.samples)
         random = torch.Generator(sound.device).manual_seed(self.seed * 1_000_003 + batch.number)
         sound = self.world(sound, batch.samples, random)
-        features, lengths = self.fbank(sound, batch.samples)
+        features, lengths = self.features(sound, batch.samples)
         if self.augment.spec != "none":
             features = SPEC_AUGMENT[self.augment.spec](features, lengths, fill, random)
+        return features, lengths
+
+    def features(self, sound: Tensor, samples: Tensor) -> tuple[Tensor, Tensor]:
+        features, lengths = self.fbank(sound, samples)
+        if self.pitch is not None:
+            features = torch.cat([features, self.pitch(sound)], dim=2)
         return features, lengths
 
     def world(self, sound: Tensor, lengths: Tensor, random: torch.Generator) -> Tensor:
