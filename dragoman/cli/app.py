@@ -36,6 +36,7 @@ COMMANDS: dict[str, Entry] = {
     "voice": Entry("Train", "dragoman.cli.voice", "Speak parallel text, to train on."),
     "train": Entry("Train", "dragoman.cli.train", "Train a model as a recipe says."),
     "distill": Entry("Train", "dragoman.cli.distill", "Translate a corpus with a text model."),
+    "export": Entry("Train", "dragoman.cli.export", "Make a trained model run without torch."),
     "carbon": Entry("Train", "dragoman.cli.carbon", "Energy of runs, and what one model saves."),
     "models": Entry("Set up", "dragoman.cli.models", "Fetch, check and remove model weights."),
 }

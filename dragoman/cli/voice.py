@@ -33,7 +33,7 @@ from dragoman.cli.app import GroupedCommand, GroupedOption
 @click.option("--max-words", cls=GroupedOption, group="Text", type=click.IntRange(1), default=80,
               show_default=True, help="Longer texts are skipped and counted.")  # fmt: skip
 @click.option("--voices", cls=GroupedOption, group="Voices", default="espeak", show_default=True,
-              help="Engines and their shares: espeak*0.8,hibari*0.2.")  # fmt: skip
+              help="Voices and their shares, e.g. espeak*0.8,hibari*0.2.")  # fmt: skip
 @click.option("--rooms", cls=GroupedOption, group="Voices", type=click.FloatRange(0, 1),
               default=0.5, show_default=True, help="Share heard in a room.")  # fmt: skip
 @click.option("--noise", cls=GroupedOption, group="Voices", type=click.FloatRange(0, 1),

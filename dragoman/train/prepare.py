@@ -15,6 +15,7 @@ from dragoman.train.data.loader import Loader
 from dragoman.train.data.plan import Plan
 from dragoman.train.data.sources import pack_of
 from dragoman.train.data.vocabulary import Pieces, train_pieces
+from dragoman.train.files import whole_file
 from dragoman.train.recipe import Augment, Batch, Recipe, Units
 from dragoman.train.run import RunFolder
 
@@ -49,11 +50,15 @@ def prepare(recipe: Recipe, run: RunFolder, processes: int) -> Prepared:
 
 
 def _pieces(run: RunFolder, side: str, units: Units, data: TrainingSet, language: str) -> Pieces:
+    """The vocabulary of one side, which is then part of the run."""
     path = run.folder / f"{side}.model"
-    if units.model:
-        return Pieces(Path(units.model), units)
     if not path.exists():
-        train_pieces(data.texts(language), units, path)
+        if units.model:
+            Pieces(Path(units.model), units)  # refuses what is none
+            with whole_file(path, "wb") as stream:
+                stream.write(Path(units.model).read_bytes())
+        else:
+            train_pieces(data.texts(language), units, path)
     return Pieces(path, units)
 
 
@@ -95,7 +100,5 @@ def feature_statistics(
 
 
 def _write_statistics(path: Path, mean: np.ndarray, deviation: np.ndarray) -> None:
-    from dragoman.train.files import whole_file
-
     with whole_file(path, "wb") as stream:
         np.savez(stream, mean=mean.astype(np.float32), deviation=deviation.astype(np.float32))

@@ -16,7 +16,7 @@ from dragoman.train.data.plan import Plan
 from dragoman.train.data.vocabulary import Pieces
 from dragoman.train.nets.base import Vocabularies
 from dragoman.train.nets.registry import build
-from dragoman.train.recipe import Batch, Recipe, Units
+from dragoman.train.recipe import Batch, Recipe
 from dragoman.train.run import RunFolder
 from dragoman.train.search import translate
 from dragoman.train.tasks.base import Task, feature_norm_of
@@ -36,8 +36,8 @@ class Trained:
 def open_run(folder: Path, weights: Path | None = None) -> Trained:
     """The net of a run with its final weights (or those of another of its checkpoints)."""
     recipe = RunFolder(folder).recipe()
-    source = _pieces(folder / "source.model", recipe.vocabulary.source)
-    target = _pieces(folder / "target.model", recipe.vocabulary.target)
+    source = Pieces(folder / "source.model", recipe.vocabulary.source)
+    target = Pieces(folder / "target.model", recipe.vocabulary.target)
     net = build(recipe.net, recipe.net_settings, Vocabularies(len(target), len(source)))
     net.load_state_dict(load_weights(weights or folder))
     norm = feature_norm_of(net)
@@ -45,10 +45,6 @@ def open_run(folder: Path, weights: Path | None = None) -> Trained:
     # As a plain task: translating needs no losses, so no vocabulary that marks word ends.
     task = build_task("mt" if front is None else "offline", {}, net, front)
     return Trained(recipe, task.eval(), source, target)
-
-
-def _pieces(path: Path, units: Units) -> Pieces:
-    return Pieces(Path(units.model) if units.model else path, units)
 
 
 def translations(

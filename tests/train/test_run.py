@@ -128,6 +128,30 @@ def test_starting_from_another_run(whole, tiny, tmp_path):
         train(recipe_of(tiny, **changes, init_parts=["encoder"]), tmp_path / "none")
 
 
+def test_the_export_command_hands_over_the_final_weights_and_what_surrounds_them(
+    whole, tmp_path, monkeypatch
+):
+    """The export itself is slow, and tested with the nets."""
+    from click.testing import CliRunner
+
+    from dragoman.cli.export import command
+    from dragoman.train import export
+
+    given = {}
+    monkeypatch.setattr(export, "export", lambda *args, **kwargs: given.update(all=args, **kwargs))
+    arguments = [str(whole), str(tmp_path / "model"), "--int8"]
+    assert CliRunner().invoke(command, arguments, catch_exceptions=False).exit_code == 0
+    net, out, around = given["all"]
+    assert out == tmp_path / "model"
+    assert given["int8"]
+    assert (around.source, around.target, around.suffix) == ("en", "de", True)
+    assert around.target_units.exists()
+    for key, value in load_weights(whole).items():
+        assert torch.equal(net.state_dict()[key], value)
+    with pytest.raises(DragomanError, match="is not a run"):
+        CliRunner().invoke(command, [str(tmp_path), "out"], catch_exceptions=False)
+
+
 def test_divergence_is_a_sentence(tiny, tmp_path):
     wild = {"rate": 1e30, "warmup": 1, "clip": 1e30}
     with pytest.raises(DragomanError, match="diverged"):

@@ -14,7 +14,7 @@ from dragoman.train.files import whole_file
 from dragoman.train.recipe import Units
 
 PAD, BOS, EOS, UNK = 0, 1, 2, 3  # as every net expects them
-_SENTENCES = 200_000  # a random sample of this many is plenty to learn units from
+_SENTENCES = 100_000  # a random sample of this many is plenty to learn units from
 _THREADS = 8  # always as many, since their number changes the result
 _NOT_SPOKEN = re.compile(r"[^\w\s'’-]|(?<!\w)['’-]|['’-](?!\w)")
 MOST_UNKNOWN = 0.05

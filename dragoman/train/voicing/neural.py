@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dragoman.train.voicing.spoken import Spoken
+from dragoman.voices.base import Voice
+from dragoman.voices.registry import open_voice
 
 
 class HibariEngine:
@@ -32,3 +34,27 @@ class HibariEngine:
         pace = float(speed) * float(size)
         sound = self.voice(text, speed=pace, seed=int(random.integers(2**31)))
         return Spoken(sound.astype(np.float32), int(self.voice.sample_rate / float(size)))
+
+
+class NamedVoice:
+    """Any voice that Dragoman speaks with (Kokoro, Piper, ...); it does not tell word ends.
+
+    Whether the same seed gives the same bytes depends on the voice.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.voices: dict[str, Voice] = {}
+
+    def casting(self, language: str, random: np.random.Generator) -> str:
+        """`en speed 1.05 size 0.93`"""
+        if language not in self.voices:
+            self.voices[language] = open_voice(self.name, language)
+        speed = float(np.clip(random.normal(1.0, 0.12), 0.75, 1.35))
+        return f"{language} speed {speed:.2f} size {random.uniform(0.9, 1.12):.2f}"
+
+    def say(self, text: str, voice: str, random: np.random.Generator) -> Spoken:
+        language, _, speed, _, size = voice.split(" ")
+        speaker = self.voices[language]
+        sound = speaker.speak(text, speed=float(speed) * float(size))
+        return Spoken(sound, int(speaker.rate / float(size)))

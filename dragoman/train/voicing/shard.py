@@ -16,7 +16,7 @@ import numpy as np
 from dragoman.train.data.faults import Fault
 from dragoman.train.data.pack import RATE, Codec, Item, ShardReport, ShardWriter
 from dragoman.train.data.rooms import add_noise, impulse_response, in_room, random_room
-from dragoman.train.voicing.spoken import ENGINES, Engine, Share, Spoken
+from dragoman.train.voicing.spoken import Engine, Share, Spoken, open_engine
 from dragoman.train.voicing.text import Row
 
 MOST_SECONDS = 60.0
@@ -61,7 +61,7 @@ def _perform(job: Job) -> Iterator[tuple[Item, np.ndarray] | Fault]:
         share = random.choice(len(job.staging.shares), p=[s.weight for s in job.staging.shares])
         name = job.staging.shares[share].engine
         if name not in engines:
-            engines[name] = ENGINES[name]()
+            engines[name] = open_engine(name)
         yield voice_row(row, engines[name], job.staging, random)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -34,27 +33,24 @@ class Engine(Protocol):
         """Speak."""
 
 
-def _espeak() -> Engine:
-    from dragoman.train.voicing.espeak import Espeak
+def open_engine(name: str) -> Engine:
+    """`espeak`, `hibari`, or any other voice by the name `dragoman voices` gives it."""
+    if name == "espeak":
+        from dragoman.train.voicing.espeak import Espeak
 
-    return Espeak()
+        return Espeak()
+    if name == "hibari":
+        from dragoman.train.voicing.neural import HibariEngine
 
+        return HibariEngine()
+    from dragoman.train.voicing.neural import NamedVoice
 
-def _hibari() -> Engine:
-    from dragoman.train.voicing.neural import HibariEngine
-
-    return HibariEngine()
-
-
-ENGINES: dict[str, Callable[[], Engine]] = {
-    "espeak": _espeak,
-    "hibari": _hibari,
-}
+    return NamedVoice(name)
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One engine's part in a corpus: `hibari*0.2`."""
+    """One engine's part in a corpus: `hibari*0.2`, `kokoro:af_heart*0.1`."""
 
     engine: str
     weight: float
@@ -65,9 +61,6 @@ def parse_shares(text: str) -> tuple[Share, ...]:
     shares = []
     for part in text.split(","):
         engine, _, weight = part.strip().partition("*")
-        if engine not in ENGINES:
-            known = ", ".join(ENGINES)
-            raise DragomanError(f"There is no voice engine '{engine}'; there are {known}.")
         try:
             shares.append(Share(engine, float(weight or 1)))
         except ValueError:

@@ -123,8 +123,31 @@ def test_bad_text_files_are_a_sentence(tmp_path):
     plain.write_text("Some text.\tEin Text.\n")
     with pytest.raises(DragomanError, match="--columns en,de"):
         corpus.voice_text(plain, tmp_path / "out", staging())
-    with pytest.raises(DragomanError, match="no voice engine 'esspeak'"):
-        parse_shares("esspeak")
+    with pytest.raises(DragomanError, match="'much' in --voices is not a number"):
+        parse_shares("espeak*much")
+
+
+def test_an_unknown_voice_is_a_sentence_from_the_worker(text, tmp_path):
+    shares = parse_shares("espeaker")
+    with pytest.raises(DragomanError, match="no voice 'espeaker'"):
+        corpus.voice_text(text, tmp_path / "out", staging(shares=shares))
+
+
+def test_any_voice_of_dragoman_can_speak(monkeypatch):
+    from dragoman.train.voicing import neural
+
+    class Humming:
+        rate = 24_000
+
+        def speak(self, text, speed=1.0):
+            return np.ones(int(24_000 * len(text) / 10 / speed), np.float32)
+
+    monkeypatch.setattr(neural, "open_voice", lambda name, language: Humming())
+    engine, random = neural.NamedVoice("humming"), np.random.default_rng(0)
+    said = engine.say("ten letters", engine.casting("en", random), random)
+    # The size changes the rate at which it is heard, not the pace that was drawn.
+    assert len(said.sound) / said.rate == pytest.approx(1.1 / 1.02, rel=0.3)
+    assert said.word_ends == []
 
 
 def test_mostly_faulty_text_stops_with_examples(tmp_path):
