@@ -39,6 +39,7 @@ COMMANDS: dict[str, Entry] = {
     "export": Entry("Train", "dragoman.cli.export", "Make a trained model run without torch."),
     "carbon": Entry("Train", "dragoman.cli.carbon", "Energy of runs, and what one model saves."),
     "models": Entry("Set up", "dragoman.cli.models", "Fetch, check and remove model weights."),
+    "voices": Entry("Set up", "dragoman.cli.voices", "List the voices, hear one."),
 }
 
 

@@ -74,8 +74,8 @@ def languages() -> tuple[str, ...]:
     return tuple(sorted((known | _PREFERRED.keys()) - _LEFT_OUT))
 
 
-def missing() -> str | None:
-    """What keeps eSpeak NG from speaking, as something to do."""
+def missing(language: str) -> str | None:
+    """What has to be done before eSpeak NG can speak."""
     return None if languages() else "run: pip install 'dragoman[espeak]'"
 
 

@@ -21,11 +21,14 @@ from dragoman.errors import DragomanError
 # espeak_EVENT_TYPE, espeak_PARAMETER and flags, from the library's public speak_lib.h.
 LIST_END, WORD, END, PHONEME = 0, 1, 5, 7
 RATE, PITCH, PITCH_RANGE = 1, 3, 4
-_SYNCHRONOUS, _PHONEME_EVENTS, _UTF8, _IPA = 2, 1, 1, 2
+_SYNCHRONOUS, _PHONEME_EVENTS, _UTF8 = 2, 1, 1
+TIE = "\u0361"
+"""The bar that makes one sound of two letters, as in t͡ʃ."""
+_IPA_WITH_TIES = 0x02 | 0x80 | ord(TIE) << 8
 _BUFFER_MS = 2000  # longer buffers, fewer calls back into Python
 
-_OTHER_LANGUAGE = re.compile(r"\([a-z0-9-]+\)")
-"""How the library marks words that it reads in another language: `(en)`."""
+_OTHER_LANGUAGE = re.compile(rf"\([a-z0-9{TIE}-]+\)")
+"""How the library marks words that it reads in another language: `(en)`, ties and all."""
 
 
 class _Identity(ctypes.Union):
@@ -143,7 +146,7 @@ class EspeakLibrary:
         place = ctypes.c_void_p(ctypes.addressof(data))
         parts = []
         while place.value:  # the library reads a clause at a time and moves the pointer on
-            part = self._library.espeak_TextToPhonemes(ctypes.byref(place), _UTF8, _IPA)
+            part = self._library.espeak_TextToPhonemes(ctypes.byref(place), _UTF8, _IPA_WITH_TIES)
             parts.append((part or b"").decode("utf-8", "replace"))
         return _OTHER_LANGUAGE.sub("", " ".join(parts)).strip()
 

@@ -16,6 +16,7 @@ QUIET = 0.03
 """A frame this much softer than the loud ones (-30 dB) is silence."""
 SILENCE_BEFORE, SILENCE_AFTER = 0.02, 0.12
 """Silence that is left around a phrase: enough that phrases in a row sound natural."""
+PAUSE_SECONDS = 0.2
 MOST_GAIN = 20.0
 
 
@@ -29,6 +30,13 @@ def polish(sound: NDArray[np.floating], rate: int) -> Samples:
     samples = _cut_silence(samples, loudness > QUIET * loud, rate)
     gain = min(LEVEL / loud, MOST_GAIN, PEAK / float(np.abs(samples).max()))
     return _fade_ends(samples * np.float32(gain), rate)
+
+
+def join(sounds: list[Samples], rate: int) -> Samples:
+    """Sentences that were polished one by one, with a pause between them."""
+    pause = np.zeros(round(PAUSE_SECONDS * rate), np.float32)
+    parts = [part for sound in sounds for part in (pause, sound)]
+    return np.concatenate([np.zeros(0, np.float32), *parts[1:]])
 
 
 def _loudness(samples: Samples, rate: int) -> NDArray[np.float64]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from dragoman.errors import DragomanError
-from dragoman.voices import espeak
+from dragoman.voices import elevenlabs, espeak, kokoro, piper
 from dragoman.voices.base import Voice
 
 
@@ -17,10 +18,15 @@ class Offer:
     about: str
     licence: str
     languages: Callable[[], tuple[str, ...]]
-    missing: Callable[[], str | None]
-    """What has to be done before it can speak; None when it is ready."""
+    missing: Callable[[str], str | None]
+    """What has to be done before it can speak a language; None when it is ready."""
     open: Callable[[str, str | None], Voice]
-    """The voice for a language, and one of its speakers: the part of the name after a colon."""
+    """The voice for a language, and one of its speakers: the part of the name after a colon.
+
+    Weights that are not here are fetched. What else is missing is a DragomanError.
+    """
+    local: bool = True
+    """Whether the text stays on this machine; a voice that sends it away is never a default."""
 
 
 def _hibari(language: str, speaker: str | None) -> Voice:
@@ -31,18 +37,40 @@ def _hibari(language: str, speaker: str | None) -> Voice:
 
 VOICES: dict[str, Offer] = {
     "hibari": Offer(
-        "American English, female, neural; a fiftieth of a core",
+        "American English, female",
         "Apache-2.0",
         lambda: ("en",),
-        lambda: None,
+        lambda language: None,
         _hibari,
     ),
+    "kokoro": Offer(
+        "natural, 41 speakers",
+        "Apache-2.0",
+        kokoro.languages,
+        kokoro.missing,
+        kokoro.KokoroVoice,
+    ),
+    "piper-en_US-joe": Offer(
+        "American English, male",
+        "CC0-1.0",
+        lambda: ("en",),
+        lambda language: piper.missing("piper-en_US-joe"),
+        lambda language, speaker: piper.from_store("piper-en_US-joe"),
+    ),
     "espeak": Offer(
-        "eSpeak NG: robotic, clear, over a hundred languages; in a process of its own",
+        "robotic",
         "GPL-3.0",
         espeak.languages,
         espeak.missing,
         espeak.EspeakVoice,
+    ),
+    "elevenlabs": Offer(
+        "cloud service",
+        "their terms",
+        lambda: elevenlabs.LANGUAGES,
+        elevenlabs.missing,
+        elevenlabs.ElevenLabsVoice,
+        local=False,
     ),
 }
 """Best first: without a name, the first that has the language and is ready is taken."""
@@ -51,38 +79,61 @@ VOICES: dict[str, Offer] = {
 def open_voice(name: str | None, language: str) -> Voice:
     """The voice of a name, or the best one that is ready, to speak a language.
 
-    `name` is `hibari`, `espeak`, `kokoro`, `elevenlabs`, with `:` and one of its speakers where it
-    has several (`kokoro:af_heart`), or the path of a Piper voice.
+    `name` is one of `VOICES`, with a colon and one of its speakers where it has several
+    (`kokoro:af_bella`, `espeak:en-gb+f3`), or the path of a Piper voice (`anna.onnx`).
     """
     if name is None:
         return _best_for(language)
+    if ".onnx" in name:
+        return _from_file(name, language)
     kind, _, speaker = name.partition(":")
     offer = VOICES.get(kind)
     if offer is None:
-        raise DragomanError(f"There is no voice '{name}'; there are {', '.join(VOICES)}.")
-    return _open(kind, offer, language, speaker or None)
+        raise DragomanError(
+            f"There is no voice '{name}'; there are {', '.join(VOICES)}, and the paths of Piper "
+            "voices (.onnx)."
+        )
+    _check(kind, offer, language)
+    return offer.open(language, speaker or None)
 
 
 def _best_for(language: str) -> Voice:
-    able = {name: offer for name, offer in VOICES.items() if language in offer.languages()}
-    for name, offer in able.items():
-        if offer.missing() is None:
-            return _open(name, offer, language, None)
-    if not able:
-        raise DragomanError(f"No voice speaks '{language}'; run 'dragoman voices' to see them all.")
-    raise DragomanError(f"No voice for '{language}' is ready: {_wishes(able)}.")
+    wishes = []
+    for name, offer in VOICES.items():
+        languages = offer.languages()  # none: not known before it is installed
+        if languages and language not in languages:
+            continue
+        wish = offer.missing(language)
+        if wish is None and offer.local:
+            return offer.open(language, None)
+        wishes.append(f"{name}: {wish or 'ask for it by name'}")
+    if not wishes:
+        raise DragomanError(f"No voice speaks '{language}'; 'dragoman voices' lists them all.")
+    raise DragomanError(f"No voice for '{language}' is ready ({'; or '.join(wishes)}).")
 
 
-def _open(name: str, offer: Offer, language: str, speaker: str | None) -> Voice:
-    if language not in offer.languages():
-        others = [other for other, o in VOICES.items() if language in o.languages()]
-        hint = f"choose {' or '.join(others)}" if others else "no other voice has it"
-        raise DragomanError(f"The voice '{name}' does not speak '{language}'; {hint}.")
-    wish = offer.missing()
-    if wish is not None:
-        raise DragomanError(f"The voice '{name}' is not ready: {wish}.")
-    return offer.open(language, speaker)
+def _check(name: str, offer: Offer, language: str) -> None:
+    languages = offer.languages()
+    if not languages:
+        raise DragomanError(f"The voice '{name}' is not ready: {offer.missing(language)}.")
+    if language not in languages:
+        raise DragomanError(
+            f"The voice '{name}' does not speak '{language}'; {_instead(language)}."
+        )
 
 
-def _wishes(offers: dict[str, Offer]) -> str:
-    return "; or ".join(f"{name}: {offer.missing()}" for name, offer in offers.items())
+def _instead(language: str) -> str:
+    others = [name for name, offer in VOICES.items() if language in offer.languages()]
+    return f"choose {' or '.join(others)}" if others else "no other voice has it"
+
+
+def _from_file(name: str, language: str) -> Voice:
+    """A Piper voice from a file, and one of its speakers after a colon."""
+    path, _, speaker = name.partition(".onnx")
+    voice = piper.PiperVoice(Path(f"{path}.onnx"), name, speaker.removeprefix(":") or None)
+    if language not in voice.languages:
+        speaks = ", ".join(voice.languages)
+        raise DragomanError(
+            f"The voice {name} speaks '{speaks}', not '{language}'; {_instead(language)}."
+        )
+    return voice

@@ -82,6 +82,7 @@ class Schedule:
         words = [Word(space, word, at) for space, word in _WORD.findall(text)]
         if not words:
             return
+        self._ended = False
         words[0] = Word(self._space_before(words[0]), words[0].text, at)
         self._last_character = words[-1].text[-1]
         if len(self._words) + len(words) > MOST_WORDS:
@@ -90,7 +91,7 @@ class Schedule:
         self._words.extend(words)
 
     def end(self) -> None:
-        """No more text comes: what waits need not wait for more."""
+        """No more text comes for now: what waits need not wait for more."""
         self._ended = True
 
     def clear(self) -> None:

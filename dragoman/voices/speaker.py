@@ -13,6 +13,9 @@ from dragoman.errors import DragomanError
 from dragoman.voices.base import Voice
 from dragoman.voices.schedule import Pace, Phrase, Schedule
 
+PATIENCE = 1.0
+"""Seconds to wait for the thread's end: a voice that is busy far away must not hold up ours."""
+
 
 class Loudspeaker(Protocol):
     """What `dragoman.audio.playback.Player` is: one sound after the other."""
@@ -90,6 +93,7 @@ class Speaker:
             self._stops += 1
             self._schedule.clear()
             self._free = 0.0
+            self._change.notify_all()
             self._player.stop()
             while self._playing and threading.current_thread() is not self._thread:
                 self._change.wait(0.01)  # it may have been about to play: stop that as well
@@ -109,7 +113,7 @@ class Speaker:
         with self._change:
             self._closed = True
         self.stop()
-        self._thread.join()
+        self._thread.join(PATIENCE)
 
     def _run(self) -> None:
         while (taken := self._next_phrase()) is not None:

@@ -97,4 +97,4 @@ def test_phonemes_are_ipa_without_language_marks():
     hello, name = phonemes(["Hello world", "das Team"], "de")
     assert "ʊ" in hello or "oː" in hello
     assert "(" not in hello + name
-    assert phonemes(["Hello world"], "en-us") == ["həlˈoʊ wˈɜːld"]
+    assert phonemes(["Hello world"], "en-us") == ["həlˈo͡ʊ wˈɜːld"]

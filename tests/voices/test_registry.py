@@ -1,5 +1,7 @@
 """The choice of a voice."""
 
+from dataclasses import replace
+
 import pytest
 
 from dragoman.errors import DragomanError
@@ -8,22 +10,22 @@ from dragoman.voices.registry import Offer
 from tests.voices.fakes import ToneVoice
 
 
-def offer(*languages, missing=None):
+def offer(*languages, missing=None, name=""):
     def open_tone(language, speaker):
         voice = ToneVoice()
-        voice.languages, voice.speaker = (language,), speaker
+        voice.languages, voice.speaker, voice.name = (language,), speaker, name
         return voice
 
-    return Offer("a tone", "CC0", lambda: languages, lambda: missing, open_tone)
+    return Offer("a tone", "CC0", lambda: languages, lambda language: missing, open_tone)
 
 
 @pytest.fixture
 def voices(monkeypatch):
     """Three voices of which the second is not ready."""
     found = {
-        "first": offer("en"),
-        "second": offer("en", "es", missing="run: get it"),
-        "third": offer("es", "de"),
+        "first": offer("en", name="first"),
+        "second": offer("en", "es", name="second", missing="run: get it"),
+        "third": offer("es", "de", name="third"),
     }
     monkeypatch.setattr(registry, "VOICES", found)
     return found
@@ -31,22 +33,13 @@ def voices(monkeypatch):
 
 def test_english_is_spoken_without_anything_to_fetch():
     assert open_voice(None, "en").name == "hibari"
-    assert VOICES["hibari"].missing() is None
+    assert VOICES["hibari"].missing("en") is None
 
 
-@pytest.mark.parametrize(("language", "position"), [("en", 0), ("es", 2), ("de", 2)])
-def test_the_first_that_is_ready_and_has_the_language(voices, language, position, monkeypatch):
-    opened = []
-    for number, (name, old) in enumerate(voices.items()):
-        voices[name] = Offer(
-            old.about,
-            old.licence,
-            old.languages,
-            old.missing,
-            lambda lang, speaker, number=number: opened.append((number, lang)),
-        )
-    open_voice(None, language)
-    assert opened == [(position, language)]
+@pytest.mark.parametrize(("language", "name"), [("en", "first"), ("es", "third"), ("de", "third")])
+def test_the_first_that_is_ready_and_has_the_language(voices, language, name):
+    voice = open_voice(None, language)
+    assert (voice.name, voice.languages) == (name, (language,))
 
 
 def test_a_voice_that_lacks_the_language_names_those_that_have_it(voices):
@@ -61,12 +54,29 @@ def test_a_language_that_no_voice_has(voices):
         open_voice("first", "xx")
 
 
-def test_a_voice_that_is_not_ready_says_what_to_do(voices):
-    with pytest.raises(DragomanError, match="'second' is not ready: run: get it"):
-        open_voice("second", "en")
+def test_when_no_voice_is_ready_it_says_what_to_do(voices):
     del voices["third"]
-    with pytest.raises(DragomanError, match="No voice for 'es' is ready: second: run: get it"):
+    with pytest.raises(DragomanError, match=r"No voice for 'es' is ready \(second: run: get it\)"):
         open_voice(None, "es")
+
+
+def test_a_voice_that_is_wanted_by_name_may_fetch_what_it_lacks(voices):
+    assert open_voice("second", "es").name == "second"
+
+
+def test_a_voice_whose_languages_are_unknown_until_it_is_installed(voices):
+    voices["fourth"] = offer(missing="run: install it")
+    with pytest.raises(DragomanError, match="'fourth' is not ready: run: install it"):
+        open_voice("fourth", "en")
+    with pytest.raises(DragomanError, match=r"for .xx. is ready .fourth: run: install it"):
+        open_voice(None, "xx")
+
+
+def test_a_voice_far_away_is_never_a_default(voices):
+    voices["cloud"] = replace(offer("fi"), local=False)
+    with pytest.raises(DragomanError, match="cloud: ask for it by name"):
+        open_voice(None, "fi")
+    assert open_voice("cloud", "fi").languages == ("fi",)
 
 
 def test_an_unknown_voice_names_the_known_ones(voices):

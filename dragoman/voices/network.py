@@ -1,0 +1,29 @@
+"""ONNX networks of the neural voices."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from dragoman.errors import DragomanError
+
+THREADS = min(2, os.cpu_count() or 1)
+"""A voice must not take all cores from the interpreter."""
+
+
+def load_network(path: Path) -> Any:
+    """An inference session; the same talk gives the same sound in every run."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = THREADS
+    options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # waiting is free
+    options.log_severity_level = 3  # warnings about constant folding are nobody's business
+    onnxruntime.set_seed(1)
+    try:
+        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime has a class of its own for every kind of damage
+        reason = str(error).splitlines()[0]
+        raise DragomanError(f"{path} is not a voice that can be loaded: {reason}") from None

@@ -1,0 +1,87 @@
+"""Kokoro: what its network is given, and that people would understand it."""
+
+import json
+
+import numpy as np
+import pytest
+
+from dragoman.errors import DragomanError
+from dragoman.store import find
+from dragoman.voices import espeak, kokoro, open_voice
+from tests.voices.fakes import FakeNetwork
+
+LETTERS = "$ ᵊ;:,.!?abdefhiklmnoprstuvwzɡɹʃʧʤəɪʊæɛɔˈˌːAIOWYɑθðŋʌ"
+
+
+@pytest.fixture
+def model(tmp_path, monkeypatch):
+    """A folder like the store's with two speakers, and a network that hums."""
+    vocabulary = {letter: number for number, letter in enumerate(LETTERS)}
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"model": {"vocab": vocabulary}}))
+    (tmp_path / "voices").mkdir()
+    for number, speaker in enumerate(("af_heart", "bm_lewis", "ef_dora"), 1):
+        styles = np.full((510, 256), number, np.float32) + np.arange(510, dtype=np.float32)[:, None]
+        styles.tofile(tmp_path / "voices" / f"{speaker}.bin")
+    network = FakeNetwork(lambda inputs: inputs["input_ids"].shape[1] * 1000)
+    monkeypatch.setattr(kokoro, "get", lambda name: tmp_path)
+    monkeypatch.setattr(kokoro, "load_network", lambda path: network)
+    return network
+
+
+def read_back(inputs):
+    return "".join(LETTERS[number] for number in inputs["input_ids"][0])
+
+
+def test_english_is_read_by_the_dictionary(model):
+    voice = open_voice("kokoro:af_heart", "en")
+    assert len(voice.speak("Hello, children!", 1.2)) > 0
+    (inputs,) = model.asked
+    assert read_back(inputs) == "$həlˈO, ʧˈɪldɹᵊn!$"
+    assert inputs["speed"] == pytest.approx([1.2])
+    assert inputs["style"].shape == (1, 256)
+    assert inputs["style"][0, 0] == 1 + len("həlˈO, ʧˈɪldɹᵊn!")
+
+
+def test_british_speakers_read_the_british_way(model):
+    open_voice("kokoro:bm_lewis", "en").speak("dance")
+    open_voice("kokoro:af_heart", "en").speak("dance")
+    british, american = map(read_back, model.asked)
+    assert "ɑː" in british
+    assert "æ" in american
+
+
+@pytest.mark.skipif(not espeak.languages(), reason="eSpeak NG is not installed")
+def test_other_languages_are_read_by_espeak_with_their_punctuation(model):
+    open_voice("kokoro", "es").speak("Muchas casas, ¿no?")
+    assert read_back(model.asked[0]) == "$mˈuʧas kˈasas, nˈo?$"
+
+
+def test_long_texts_are_spoken_in_pieces(model):
+    open_voice("kokoro", "en").speak("This goes on and on, without an end. " * 40)
+    assert len(model.asked) > 1
+    assert all(inputs["input_ids"].shape[1] <= 512 for inputs in model.asked)
+
+
+def test_a_speaker_of_another_language_is_refused(model):
+    with pytest.raises(DragomanError, match=r"'ef_dora' does not speak 'en'; .*af_heart, bm_lewis"):
+        open_voice("kokoro:ef_dora", "en")
+    with pytest.raises(DragomanError, match="'nobody' is no speaker of 'en'"):
+        open_voice("kokoro:nobody", "en")
+    with pytest.raises(DragomanError, match="'kokoro' does not speak 'ja'; choose elevenlabs"):
+        open_voice("kokoro", "ja")
+
+
+def test_without_espeak_only_english(model, monkeypatch):
+    monkeypatch.setattr(espeak, "languages", lambda: ())
+    assert open_voice("kokoro", "en").languages == ("en",)
+    with pytest.raises(DragomanError, match="needs eSpeak NG to read 'es': run: pip install"):
+        open_voice("kokoro", "es")
+
+
+@pytest.mark.weights
+@pytest.mark.skipif(find("kokoro") is None, reason="run: dragoman models get kokoro")
+def test_the_real_network_speaks():
+    voice = open_voice("kokoro", "en")
+    sound = voice.speak("Good morning.")
+    assert 0.5 < len(sound) / voice.rate < 2.0
+    assert np.sqrt(np.mean(sound**2)) > 0.03

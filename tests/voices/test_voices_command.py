@@ -1,0 +1,58 @@
+"""`dragoman voices`."""
+
+import json
+
+import pytest
+import soundfile
+from click.testing import CliRunner
+
+from dragoman.cli.voices import command
+from dragoman.errors import DragomanError
+
+
+def run(*arguments, **how):
+    return CliRunner().invoke(command, arguments, catch_exceptions=False, **how)
+
+
+def test_the_list_names_every_voice_with_licence_and_readiness():
+    rows = {row["name"]: row for row in json.loads(run("--json").output)}
+    assert {"hibari", "kokoro", "espeak", "elevenlabs"} <= rows.keys()
+    assert rows["hibari"]["ready"]
+    assert rows["hibari"]["languages"] == ["en"]
+    assert all(row["licence"] and row["about"] for row in rows.values())
+    assert all(row["ready"] or row["to_do"] for row in rows.values())
+
+
+def test_the_table_is_for_people():
+    shown = run().output
+    assert "hibari" in shown
+    assert "Apache-2.0" in shown
+
+
+def test_a_language_can_be_asked_for_by_name():
+    names = [row["name"] for row in json.loads(run("--json", "--language", "French").output)]
+    assert "hibari" not in names
+    assert "kokoro" in names
+
+
+def test_say_writes_a_wav(tmp_path):
+    out = tmp_path / "out.wav"
+    assert "spoken by hibari" in run("say", "Good morning.", str(out)).output
+    sound, rate = soundfile.read(out)
+    assert rate == 24000
+    assert 0.5 < len(sound) / rate < 2
+
+
+def test_say_reads_standard_input_and_faster_is_shorter(tmp_path):
+    text = "One two three four five six seven."
+    run("say", "-", str(tmp_path / "a.wav"), input=text)
+    run("say", text, str(tmp_path / "b.wav"), "--speed", "1.5")
+    slow, fast = (soundfile.info(tmp_path / name).duration for name in ("a.wav", "b.wav"))
+    assert slow > 1.2 * fast
+
+
+def test_a_voice_without_the_language_is_a_sentence(tmp_path):
+    out = tmp_path / "out.wav"
+    with pytest.raises(DragomanError, match="'hibari' does not speak 'de'; choose"):
+        run("say", "Guten Morgen.", str(out), "-l", "de", "--voice", "hibari")
+    assert not out.exists()
