@@ -97,17 +97,18 @@ def average(paths: list[Path]) -> dict[str, torch.Tensor]:
 def start_from(net: torch.nn.Module, path: Path, parts: tuple[str, ...]) -> list[str]:
     """Load the weights of another run into a net: all of them, or those of some parts.
 
+    A part that has another name here is written `there:here`, such as `layers:source.layers`.
     Returns the names that were loaded. Weights that do not fit are a sentence.
     """
     given, ours = load_weights(path), net.state_dict()
-    chosen = {
-        key: value
-        for key, value in given.items()
-        if not parts or any(key == part or key.startswith(part + ".") for part in parts)
-    }
-    if not chosen:
-        has = ", ".join(sorted({key.partition(".")[0] for key in given}))
-        raise DragomanError(f"{path} has no part named {' or '.join(parts)}; it has {has}.")
+    chosen = dict(given) if not parts else {}
+    for part in parts:
+        there, _, here = part.partition(":")
+        found = {key: value for key, value in given.items() if f"{key}.".startswith(f"{there}.")}
+        if not found:
+            has = ", ".join(sorted({key.partition(".")[0] for key in given}))
+            raise DragomanError(f"{path} has no part named {there}; it has {has}.")
+        chosen |= {(here or there) + key.removeprefix(there): found[key] for key in found}
     for key, value in chosen.items():
         if key not in ours or ours[key].shape != value.shape:
             mine = tuple(ours[key].shape) if key in ours else "nothing"

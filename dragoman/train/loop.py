@@ -71,7 +71,9 @@ class Training:
         self.meter, self.target = meter, target
         self.fabric, self.recipe, self.run, self.watch = fabric, recipe, run, watch
         self.plain_task = task
-        self.task, self.optimiser = fabric.setup(task, make_optimiser(task, recipe))
+        self.task, self.optimiser = fabric.setup(
+            task, make_optimiser(task, recipe, fused=fabric.device.type == "cuda")
+        )
         self.state = State()
         self.train_set, self.dev_set = train, dev
         threads, resident = recipe.machine.threads, recipe.data.resident
@@ -299,7 +301,7 @@ class Training:
             self.watch(line)
 
 
-def make_optimiser(task: Task, recipe: Recipe) -> torch.optim.Optimizer:
+def make_optimiser(task: Task, recipe: Recipe, fused: bool) -> torch.optim.Optimizer:
     settings = recipe.optimiser
     kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[settings.kind]
     trained = [parameter for parameter in task.parameters() if parameter.requires_grad]
@@ -309,6 +311,7 @@ def make_optimiser(task: Task, recipe: Recipe) -> torch.optim.Optimizer:
         betas=settings.betas,
         eps=settings.eps,
         weight_decay=settings.weight_decay,
+        fused=fused,
     )
 
 

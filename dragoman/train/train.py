@@ -17,16 +17,18 @@ from dragoman.train.data.front import FrontEnd
 from dragoman.train.files import whole_file
 from dragoman.train.loop import Training, Watch, final_weights, unwatched
 from dragoman.train.nets.base import Net, Vocabularies
-from dragoman.train.nets.registry import build
+from dragoman.train.nets.registry import NETS, build
 from dragoman.train.prepare import Prepared, describe, feature_statistics, prepare
-from dragoman.train.recipe import Recipe
+from dragoman.train.recipe import Augment, Recipe
 from dragoman.train.run import RunFolder
+from dragoman.train.settings import unknown_key
 from dragoman.train.tasks.base import Task, Words, feature_norm_of
 from dragoman.train.tasks.registry import build_task
 
 
 def train(recipe: Recipe, folder: Path, watch: Watch = unwatched) -> None:
     """Run a recipe to its end; a folder with an unfinished run is gone on with."""
+    check(recipe)
     machine = recipe.machine
     fabric = Fabric(
         accelerator=machine.accelerator,
@@ -39,6 +41,29 @@ def train(recipe: Recipe, folder: Path, watch: Watch = unwatched) -> None:
     fabric.launch(partial(train_here, recipe=recipe, folder=folder, watch=watch))
 
 
+def check(recipe: Recipe) -> None:
+    """Build net and task without memory or data: what is wrong with a recipe is said at once."""
+    if recipe.net in NETS:
+        known = list(NETS[recipe.net][0].__dataclass_fields__)
+        for key in recipe.net_settings:
+            if key not in known:
+                raise DragomanError(unknown_key(key, known, "net_settings"))
+    source, target = recipe.vocabulary.source, recipe.vocabulary.target
+    with torch.device("meta"):
+        net = make_net(recipe, Vocabularies(target.size, source.size))
+        words = Words(*(torch.ones(u.size) if u.suffix else None for u in (source, target)))
+    norm = feature_norm_of(net)
+    front = None if norm is None else FrontEnd(len(norm.mean), Augment(), recipe.seed)
+    build_task(recipe.task, recipe.task_settings, net, front, words)
+    for part in (*recipe.freeze, *recipe.init_parts):
+        here = part.rpartition(":")[2]
+        if not any(f"{name}.".startswith(f"{here}.") for name in net.state_dict()):
+            raise DragomanError(
+                f"The net '{recipe.net}' has no part '{here}', which freeze or init_parts names; "
+                f"it has {', '.join(name for name, _ in net.named_children())}."
+            )
+
+
 def train_here(fabric: Fabric, recipe: Recipe, folder: Path, watch: Watch) -> None:
     """The work of one process."""
     run = RunFolder(folder)
@@ -48,7 +73,7 @@ def train_here(fabric: Fabric, recipe: Recipe, folder: Path, watch: Watch) -> No
     fabric.barrier()
     with fabric.rank_zero_first():
         prepared = prepare(recipe, run, os.cpu_count() or 1)
-        net = make_net(recipe, prepared)
+        net = make_net(recipe, Vocabularies(len(prepared.target), len(prepared.source)))
         task = make_task(recipe, net, prepared, run, fabric.device)
     if fabric.is_global_zero:
         run.write_json("data.json", describe(prepared))
@@ -67,15 +92,13 @@ def train_here(fabric: Fabric, recipe: Recipe, folder: Path, watch: Watch) -> No
         watch({"kind": "end", "best": training.state.best, "step": training.state.best_step})
 
 
-def make_net(recipe: Recipe, prepared: Prepared) -> Net:
-    """The recipe's net with weights that its seed draws, or those of another run."""
+def make_net(recipe: Recipe, vocabularies: Vocabularies) -> Net:
+    """The recipe's net with weights that its seed draws."""
     torch.manual_seed(recipe.seed)
-    vocabularies = Vocabularies(len(prepared.target), len(prepared.source))
     try:
-        net = build(recipe.net, recipe.net_settings, vocabularies)
+        return build(recipe.net, recipe.net_settings, vocabularies)
     except (ValueError, TypeError) as error:
         raise DragomanError(f"The net_settings do not fit '{recipe.net}': {error}.") from error
-    return net
 
 
 def make_task(

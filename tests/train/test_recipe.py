@@ -53,18 +53,29 @@ def test_missing_things_are_sentences(tmp_path):
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
-def test_every_recipe_of_the_project_names_a_net_and_a_task_that_exist(path):
-    from dragoman.train.nets.base import Vocabularies
-    from dragoman.train.nets.registry import NETS
-    from dragoman.train.settings import convert
-    from dragoman.train.tasks.registry import TASKS
+def test_every_recipe_of_the_project_builds_its_net_and_task(path):
+    from dragoman.train.train import check
 
-    recipe = read_recipe(path)
-    config, _ = NETS[recipe.net]
-    config(**recipe.net_settings)
-    kind, _ = TASKS[recipe.task]
-    convert(kind, recipe.task_settings, "task_settings")
-    assert Vocabularies(recipe.vocabulary.target.size, recipe.vocabulary.source.size)
+    check(read_recipe(path))
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ("net_settings.encoder_layer=3", "'net_settings.encoder_layer'; did you mean"),
+        ("task_settings.label_smooth=0", "'task_settings.label_smooth'; did you mean"),
+        ("net=conformr", "no net 'conformr'"),
+        ("task=ofline", "no task 'ofline'"),
+        ("task=mma", "cannot be trained for the task 'mma'"),
+        ("freeze=[encoder]", "no part 'encoder'"),
+        ("net_settings.encoder_heads=7", "do not fit 'conformer'"),
+    ],
+)
+def test_nets_and_tasks_are_checked_before_any_data_is_touched(path, change, sentence):
+    from dragoman.train.train import check
+
+    with pytest.raises(DragomanError, match=sentence):
+        check(read_recipe(path, (change,)))
 
 
 def test_rates_follow_their_formulas():
