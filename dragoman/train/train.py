@@ -6,6 +6,7 @@ import os
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from lightning.fabric import Fabric
@@ -34,11 +35,20 @@ def train(recipe: Recipe, folder: Path, watch: Watch = unwatched) -> None:
         accelerator=machine.accelerator,
         devices=machine.devices,
         num_nodes=machine.nodes,
-        strategy=machine.strategy,
+        strategy=strategy_of(machine.strategy),
         precision=machine.precision,
     )
     # A partial, because Lightning takes apart the arguments it is given.
     fabric.launch(partial(train_here, recipe=recipe, folder=folder, watch=watch))
+
+
+def strategy_of(name: str) -> Any:
+    """Lightning's strategy of a name; sharded nets are still saved as one file."""
+    if name != "fsdp":
+        return name
+    from lightning.fabric.strategies import FSDPStrategy
+
+    return FSDPStrategy(state_dict_type="full")
 
 
 def check(recipe: Recipe) -> None:
