@@ -16,6 +16,8 @@ from dragoman.train.tasks.base import Task, Terms, token_terms
 class JointSettings:
     label_smoothing: float = 0.1
     weights: JointWeights = field(default_factory=JointWeights)
+    dar_per_head: bool = False  # DAR compares heads one by one, not all with all
+    dar_unit_values: bool = False  # and energies by direction alone
     latency: LatencyLoss = field(default_factory=LatencyLoss)
 
 
@@ -43,7 +45,13 @@ class Joint(Task):
             )
         if weights["dar"]:
             losses["dar"] = weights["dar"] * decision_attentive(
-                heard.energies, read.energies, heard.counts, read.counts, batch.target_lengths
+                heard.energies,
+                read.energies,
+                heard.counts,
+                read.counts,
+                batch.target_lengths,
+                per_head=settings.dar_per_head,
+                unit_values=settings.dar_unit_values,
             )
         if settings.latency.average or settings.latency.variance:
             losses["latency"] = settings.latency(
