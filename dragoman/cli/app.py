@@ -33,6 +33,7 @@ COMMANDS: dict[str, Entry] = {
     "sweep": Entry("Measure", "dragoman.cli.sweep", "Compare policies over a corpus."),
     "tune": Entry("Measure", "dragoman.cli.tune", "Find the best policy for a latency."),
     "score": Entry("Measure", "dragoman.cli.score", "Score a log: latency and quality."),
+    "compare": Entry("Measure", "dragoman.cli.compare", "Tell whether two systems differ."),
     "voice": Entry("Train", "dragoman.cli.voice", "Speak parallel text, to train on."),
     "train": Entry("Train", "dragoman.cli.train", "Train a model as a recipe says."),
     "distill": Entry("Train", "dragoman.cli.distill", "Translate a corpus with a text model."),

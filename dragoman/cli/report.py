@@ -11,6 +11,7 @@ from dragoman.metrics.lines import Log
 from dragoman.metrics.score import AWARE, Report, Score
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
 
@@ -46,7 +47,11 @@ def _print_table(log: Log, report: Report) -> None:
     console = Console(highlight=False)
     console.print(f"[bold]{log.path}[/]  {log.kind}, {len(log.instances)} sentences")
     console.print(_table(report))
-    # Most signatures differ only in the metric's name: say what they share once.
+    print_signatures(console, report)
+
+
+def print_signatures(console: Console, report: Report) -> None:
+    """How the scores were computed; what most signatures share is said once."""
     names: dict[str, list[str]] = {}
     for name, score in report.scores.items():
         names.setdefault(score.signature.partition("|")[2], []).append(name)

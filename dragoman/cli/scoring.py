@@ -44,7 +44,7 @@ class Scoring:
 
     def score(self, path: Path) -> tuple[Log, Report]:
         """Read a log and score it."""
-        with _at_work():
+        with at_work():
             log = load(path, self.unit, strict=self.compat is None, skip=self.skip_broken)
             rules = Rules(
                 unit=self.unit,
@@ -197,7 +197,7 @@ OPTIONS = (
 
 
 @contextmanager
-def _at_work() -> Iterator[None]:
+def at_work(doing: str = "Scoring …") -> Iterator[None]:
     """Show that work goes on, and work without looking for garbage.
 
     Scoring makes a great many objects but no cycles of them; searching for these takes a tenth
@@ -208,7 +208,7 @@ def _at_work() -> Iterator[None]:
         if sys.stderr.isatty():
             from rich.console import Console
 
-            with Console(stderr=True).status("Scoring …"):
+            with Console(stderr=True).status(doing):
                 yield
         else:
             yield

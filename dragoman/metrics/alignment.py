@@ -1,10 +1,8 @@
-"""The best monotone alignment of two token sequences, by rows, in bounded memory.
+"""The alignment of two token sequences with the most similarity, by rows, in bounded memory.
 
 Rows are reference tokens, columns are hypothesis tokens. A path from the top left to the bottom
-right corner pairs tokens (a diagonal step, which gains something) or passes over one of either
-side (a step down or right, which is free). With the similarity of tokens as gain this is soft
-alignment. With a gain of 2 for equal and 1 for other tokens it is the edit distance: all tokens
-of both sides, less the best score.
+right corner pairs tokens (a diagonal step, which gains their similarity) or passes over one of
+either side (a step down or right, which is free).
 
 As a step right is free, a row is a running maximum of what comes from above: three vectorised
 operations, and no rounding differs from doing it cell by cell.
@@ -28,15 +26,12 @@ STRIP_CELLS = 16_000
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What to align: sizes, gains, and which step wins when several are equally good."""
+    """What to align: how many tokens there are, and what pairing them gains."""
 
     rows: int
     columns: int
+    gain: Callable[[int, int], float]  # of one row and column, at most 1
     gains: Callable[[int, int], Floats]  # (begin, end) -> gain[row - begin, column]
-    edge: Floats  # [rows + 1] the score of having passed rows before any column
-    # Of equally good steps: down, then right, then a pair. With the gain of a single (row, column)
-    # given, it is a pair, then down, then right.
-    gain: Callable[[int, int], float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +48,15 @@ class Path:
 
 
 def best_path(problem: Problem) -> Path:
-    """Fill the scores downwards and walk back up; blocks but the last are filled twice."""
+    """Fill the scores downwards and walk back up; blocks but the last are filled twice.
+
+    Of equally good steps back a pair comes first, then a step down, then one right.
+    """
     step = max(1, BLOCK_CELLS // (problem.columns + 1))
     begins = range(0, problem.rows, step)
     tops = [np.zeros(problem.columns + 1)]
     for begin in begins[:-1]:
-        tops.append(_fill(problem, tops[-1], begin, begin + step)[-1])
+        tops.append(_fill(problem, tops[-1], begin, begin + step)[-1].copy())
     path = Path([0] * (problem.rows + 2), [False] * (problem.rows + 2))
     path.entered[-1] = column = problem.columns
     for begin in reversed(begins):
@@ -71,7 +69,7 @@ def _fill(problem: Problem, top: Floats, begin: int, end: int) -> Floats:
     """The scores of a block of rows below `top`, which becomes the block's row 0."""
     scores = np.empty((end - begin + 1, problem.columns + 1))
     scores[0] = top
-    scores[1:, 0] = problem.edge[begin + 1 : end + 1]
+    scores[:, 0] = 0
     down, right = scores[:, 1:], scores[:, :-1]
     # Numbers that are not negative are ordered as their bits are, and integers compare faster.
     bits = down.view(np.int64)
@@ -94,11 +92,11 @@ def _walk_back(problem: Problem, scores: Floats, begin: int, column: int, path: 
         while column:
             score = here[column]
             down = above[column] == score
-            if not down and here[column - 1] != score:
-                pair = True
-            elif problem.gain is not None:
+            if down or here[column - 1] == score:
                 gain = problem.gain(begin + row - 1, column - 1)
                 pair = bool(above[column - 1] + gain == score)
+            else:
+                pair = True
             if pair or down:
                 break
             column -= 1

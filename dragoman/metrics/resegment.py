@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from dragoman.errors import DragomanError
 from dragoman.metrics.alignment import Floats, Path, Problem, best_path
+from dragoman.metrics.edits import fewest_errors
 from dragoman.metrics.instance import Unit
 
 Aligner = Literal["soft", "mwer"]
@@ -66,7 +67,7 @@ def cut(
     if aligner == "mwer":
         hypothesis = _mwer_tokens(units, unit)
         sentences = [_mwer_tokens(_units_of(text, unit), unit).texts for text in references]
-        cuts = _mwer_cuts(hypothesis.texts, sentences)
+        cuts = fewest_errors(hypothesis.texts, sentences)
     else:
         split = _moses(language) if language and unit == "word" else None
         hypothesis = _soft_tokens(units, split)
@@ -111,39 +112,6 @@ def _ascii_lower(text: str) -> str:
     return text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
 
 
-def _mwer_cuts(hypothesis: Sequence[str], sentences: Sequence[Sequence[str]]) -> list[int]:
-    """Cuts with the fewest insertions, deletions and substitutions over all sentences.
-
-    Moving on to the next sentence before anything was said costs 1, so an output that lost its
-    first sentence lends it a word of the second: an oddity, kept because mweralign has it.
-    """
-    reference = [token for sentence in sentences for token in sentence]
-    numbers, _ = _numbers([*reference, *hypothesis])
-    rows, columns = numbers[: len(reference)], numbers[len(reference) :]
-    edge = np.array([0.0, *(-number for number in _owners(sentences))])
-
-    def gains(begin: int, end: int) -> Floats:
-        table: Floats = 1.0 + (rows[begin:end, None] == columns)
-        table[:, :1] += np.diff(edge)[begin:end, None]
-        return table
-
-    path = best_path(Problem(len(rows), len(columns), gains, edge))
-    first_row = np.cumsum([1] + [len(sentence) for sentence in sentences])
-    return [0, *(path.entered[row] for row in first_row[1:-1]), len(hypothesis)]
-
-
-def _owners(sentences: Sequence[Sequence[str]]) -> list[int]:
-    """For every reference token the number of its sentence."""
-    return [index for index, sentence in enumerate(sentences) for _ in sentence]
-
-
-def _numbers(tokens: Sequence[str]) -> tuple[NDArray[np.int64], list[str]]:
-    """Tokens as numbers, and the distinct tokens in the order of their numbers."""
-    distinct = list(dict.fromkeys(tokens))
-    codes = {token: number for number, token in enumerate(distinct)}
-    return np.fromiter(map(codes.__getitem__, tokens), np.int64, len(tokens)), distinct
-
-
 # --- shared letters -------------------------------------------------------------------------------
 
 
@@ -177,12 +145,11 @@ def _soft_cuts(
         Problem(
             rows=len(reference),
             columns=len(hypothesis),
-            gains=_similarities(reference, hypothesis, unit),
-            edge=np.zeros(len(reference) + 1),
             gain=lambda row, column: similarity(reference[row], hypothesis[column], unit),
+            gains=_similarities(reference, hypothesis, unit),
         )
     )
-    owner = _owners(sentences)
+    owner = [index for index, sentence in enumerate(sentences) for _ in sentence]
     placed = _placed(path, reference, hypothesis, unit)
     sentence_of = [owner[row] if row >= 0 else -1 for row in placed]
     return [*(bisect_left(sentence_of, index) for index in range(len(sentences))), len(hypothesis)]
@@ -248,6 +215,13 @@ def _similarities(
         return alike
 
     return block
+
+
+def _numbers(tokens: Sequence[str]) -> tuple[NDArray[np.int64], list[str]]:
+    """Tokens as numbers, and the distinct tokens in the order of their numbers."""
+    distinct = list(dict.fromkeys(tokens))
+    codes = {token: number for number, token in enumerate(distinct)}
+    return np.fromiter(map(codes.__getitem__, tokens), np.int64, len(tokens)), distinct
 
 
 def _letter_sets(tokens: Sequence[str]) -> NDArray[np.uint64]:

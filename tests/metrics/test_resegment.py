@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError
-from dragoman.metrics import alignment
+from dragoman.metrics import alignment, edits
 from dragoman.metrics.resegment import ALIGNERS, _similarities, cut, similarity
 
 GOLDEN = Path(__file__).parents[2].parent / "shared" / "golden"
@@ -199,6 +199,8 @@ def test_filling_in_small_blocks_changes_nothing(aligner, talk, cells):
     whole = cut(units, references, aligner=aligner)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(alignment, "BLOCK_CELLS", cells)
+        patch.setattr(alignment, "STRIP_CELLS", cells)
+        patch.setattr(edits, "BLOCK_BITS", cells)
         assert cut(units, references, aligner=aligner) == whole
 
 

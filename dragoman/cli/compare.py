@@ -1,0 +1,179 @@
+"""`dragoman compare`: do two systems differ on the same corpus, and by how much?"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict, replace
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dragoman.cli.app import GroupedCommand, GroupedOption
+from dragoman.cli.report import print_signatures
+from dragoman.cli.scoring import Scoring, at_work, scoring_options
+from dragoman.errors import DragomanError
+from dragoman.metrics.lines import Log
+from dragoman.metrics.score import Report
+from dragoman.metrics.significance import Comparison, Measure, Sampling, compare
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+@click.command(
+    cls=GroupedCommand,
+    epilog="What the intervals and p-values mean: docs/longform.md.",
+)
+@click.argument("first", type=click.Path(path_type=Path))
+@click.argument("second", type=click.Path(path_type=Path))
+@scoring_options
+@click.option(
+    "--resamples",
+    type=click.IntRange(min=1),
+    default=1000,
+    show_default=True,
+    cls=GroupedOption,
+    group="Significance",
+    help="How often to resample the sentences.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=12345,
+    show_default=True,
+    cls=GroupedOption,
+    group="Significance",
+    help="Where the random draws start; the same seed gives the same result.",
+)
+@click.option(
+    "--level",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    cls=GroupedOption,
+    group="Significance",
+    help="How sure the interval of the difference is.",
+)
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    cls=GroupedOption,
+    group="Input and output",
+    help="Print one JSON object.",
+)
+def command(
+    first: Path,
+    second: Path,
+    scoring: Scoring,
+    resamples: int,
+    seed: int,
+    level: float,
+    as_json: bool,
+) -> None:
+    """Compare two logs of the same corpus: differences, how sure they are, and p-values.
+
+    FIRST and SECOND are what `dragoman score` takes; the difference is SECOND minus FIRST.
+    """
+    sampling = Sampling(resamples, seed, level)
+    one, one_report = scoring.score(first)
+    other, other_report = scoring.score(second)
+    with at_work("Resampling …"):
+        pairs = matched(one, one_report, other, other_report)
+        comparisons = compare([a for a, _ in pairs], [b for _, b in pairs], sampling)
+    if as_json:
+        _print_json(one, other, one_report, comparisons, sampling)
+    else:
+        _print_table(one, other, one_report, comparisons, sampling)
+
+
+def matched(
+    one: Log, one_report: Report, other: Log, other_report: Report
+) -> list[tuple[Measure, Measure]]:
+    """The statistics of both systems on the same sentences in the same order."""
+    places = {instance.index: row for row, instance in enumerate(other_report.instances)}
+    indices = [instance.index for instance in one_report.instances]
+    if len(places) != len(indices) or any(index not in places for index in indices):
+        raise DragomanError(
+            f"{one.path} has {len(indices)} sentences and {other.path} has {len(places)}, and "
+            "they are not the same: only outputs for one corpus can be compared."
+        )
+    order = [places[index] for index in indices]
+    for instance, row in zip(one_report.instances, order, strict=True):
+        if instance.reference != other_report.instances[row].reference:
+            raise DragomanError(
+                f"Sentence {instance.index} has different references in {one.path} and "
+                f"{other.path}: only outputs for one corpus can be compared."
+            )
+    pairs = []
+    for name, score in one_report.scores.items():
+        measure = other_report.scores[name].measure
+        if score.signature != other_report.scores[name].signature:
+            raise DragomanError(f"{name} is measured in different ways in the two logs.")
+        pairs.append((score.measure, replace(measure, statistics=measure.statistics[order])))
+    return pairs
+
+
+def _print_json(
+    one: Log, other: Log, report: Report, comparisons: list[Comparison], sampling: Sampling
+) -> None:
+    import msgspec
+
+    content = {
+        "first": str(one.path),
+        "second": str(other.path),
+        "sentences": len(report.instances),
+        "sampling": asdict(sampling),
+        "metrics": {each.name: asdict(each) for each in comparisons},
+        "signature": {name: score.signature for name, score in report.scores.items()},
+    }
+    sys.stdout.buffer.write(msgspec.json.encode(content) + b"\n")
+
+
+def _print_table(
+    one: Log, other: Log, report: Report, comparisons: list[Comparison], sampling: Sampling
+) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    console.print(f"first   [bold]{one.path}[/]\nsecond  [bold]{other.path}[/]")
+    console.print(_table(report, comparisons, sampling.level))
+    console.print(
+        f"[dim]{len(report.instances)} sentences, {sampling.resamples} resamples, seed "
+        f"{sampling.seed}. p-values: paired\nbootstrap, random swaps, paired t-test; "
+        "* all three are below 0.05.[/]"
+    )
+    print_signatures(console, report)
+
+
+def _table(report: Report, comparisons: list[Comparison], level: float) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("metric", style="bold", no_wrap=True)
+    for title in ("first", "second", "difference", f"{100 * level:g} % interval"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for title in ("boot", "swap", "t-test"):
+        table.add_column(title, justify="right", style="dim", no_wrap=True)
+    for each in comparisons:
+        if isnan(each.first) and isnan(each.second):
+            continue
+        digits = 0 if report.scores[each.name].unit == "ms" else 2
+        low, high = each.interval.low, each.interval.high
+        chances = (each.p_bootstrap, each.p_randomisation, each.p_t_test)
+        star = "*" if all(p < 0.05 for p in chances) else " "
+        table.add_row(
+            each.name,
+            _number(each.first, digits),
+            _number(each.second, digits),
+            _number(each.difference, digits, sign="+") + star,
+            "" if isnan(low) else f"{low:,.{digits}f} … {high:,.{digits}f}",
+            *("" if isnan(p) else f"{p:.3f}" for p in chances),
+        )
+    return table
+
+
+def _number(value: float, digits: int, sign: str = "") -> str:
+    return "undefined" if isnan(value) else f"{value:{sign},.{digits}f}"

@@ -1,0 +1,113 @@
+"""`dragoman compare` as a user calls it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from dragoman.cli.compare import command
+from dragoman.errors import DragomanError
+
+ROOT = Path(__file__).parents[2]
+WORDS = "one two three four five six seven eight nine ten".split()  # noqa: SIM905
+
+
+def write(path, late=0, lose=False, indices=range(30)):
+    """Sentences of ten words, some of them short of a word if `lose`, all of them `late`."""
+    with path.open("w", encoding="utf-8") as file:
+        for index in indices:
+            said = WORDS[: 10 - (1 + index % 2) * lose]
+            delays = [1000 + late + 300 * i + 7 * (index % 5) for i in range(len(said))]
+            row = {"index": index, "prediction": " ".join(said), "delays": delays}
+            row |= {"elapsed": [delay + 10 for delay in delays], "source_length": 4000}
+            file.write(json.dumps(row | {"reference": " ".join(WORDS), "source": ["a"]}) + "\n")
+    return path
+
+
+def run(*arguments):
+    result = CliRunner().invoke(command, list(map(str, arguments)), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def metrics(*arguments):
+    return json.loads(run(*arguments, "--json"))["metrics"]
+
+
+def test_a_clear_difference_is_found(tmp_path):
+    first, second = write(tmp_path / "a.log"), write(tmp_path / "b.log", late=500, lose=True)
+    found = metrics(first, second)
+    assert found["StartOffset"]["difference"] == pytest.approx(500)
+    assert found["StartOffset"]["interval"] == pytest.approx({"low": 500, "high": 500})
+    assert found["WER"]["difference"] == pytest.approx(15)
+    for name in ("LAAL", "WER", "BLEU"):
+        for p in ("p_bootstrap", "p_randomisation", "p_t_test"):
+            assert found[name][p] < 0.05, (name, p)
+
+
+def test_a_log_does_not_differ_from_itself(tmp_path):
+    log = write(tmp_path / "a.log", lose=True)
+    for values in metrics(log, log).values():
+        if values["first"] is not None:
+            assert values["difference"] == 0
+            assert values["p_bootstrap"] == values["p_randomisation"] == values["p_t_test"] == 1
+
+
+def test_the_order_of_a_log_does_not_matter(tmp_path):
+    first = write(tmp_path / "a.log")
+    second = write(tmp_path / "b.log", late=100, lose=True)
+    turned = write(tmp_path / "c.log", late=100, lose=True, indices=range(29, -1, -1))
+    assert metrics(first, turned) == metrics(first, second)
+
+
+def test_the_seed_decides(tmp_path):
+    first, second = write(tmp_path / "a.log"), write(tmp_path / "b.log", lose=True)
+    once = metrics(first, second, "--seed", 1, "--resamples", 7)
+    assert metrics(first, second, "--seed", 1, "--resamples", 7) == once
+    assert metrics(first, second, "--seed", 2, "--resamples", 7) != once
+
+
+def test_the_table_stars_what_differs(tmp_path):
+    first, second = write(tmp_path / "a.log"), write(tmp_path / "b.log", late=500)
+    rows = {line.split()[0]: line for line in run(first, second).splitlines() if line.strip()}
+    assert "+500*" in rows["StartOffset"]
+    assert "*" not in rows["BLEU"]
+    assert "BLEU|nrefs:1" in rows["BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"]
+
+
+def test_talks_are_compared_by_their_segments(tmp_path):
+    segments, references = tmp_path / "segments.yaml", tmp_path / "refs.txt"
+    segments.write_text("- {wav: a, offset: 0, duration: 2}\n- {wav: a, offset: 2, duration: 2}\n")
+    references.write_text("one two three four five\nsix seven eight nine ten\n")
+    first = write(tmp_path / "a.log", indices=[0])
+    second = write(tmp_path / "b.log", late=250, indices=[0])
+    talks = ("--segments", segments, "--references", references)
+    content = json.loads(run(first, second, *talks, "--json"))
+    assert content["sentences"] == 2
+    assert content["metrics"]["LongDAL"]["difference"] == pytest.approx(250)
+
+
+def test_different_corpora_are_refused(tmp_path):
+    first = write(tmp_path / "a.log")
+    with pytest.raises(DragomanError, match="not the same"):
+        metrics(first, write(tmp_path / "b.log", indices=range(29)))
+    other = write(tmp_path / "c.log")
+    other.write_text(other.read_text().replace('"reference": "one', '"reference": "uno', 1))
+    with pytest.raises(DragomanError, match="Sentence 0 has different references"):
+        metrics(first, other)
+
+
+def test_a_missing_log_is_a_sentence(tmp_path):
+    log = write(tmp_path / "a.log")
+    done = subprocess.run(
+        [sys.executable, "-m", "dragoman", "compare", str(log), str(tmp_path / "none.log")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert "There is no log" in done.stderr
+    assert "Traceback" not in done.stderr
