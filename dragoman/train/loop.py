@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -24,13 +23,13 @@ from dragoman.train import checkpoints
 from dragoman.train.carbon import Meter
 from dragoman.train.data.corpus import TrainingSet
 from dragoman.train.data.loader import Batch, Loader
-from dragoman.train.data.pack import RATE
 from dragoman.train.data.plan import Place, Plan, Planned
 from dragoman.train.data.vocabulary import Pieces
 from dragoman.train.recipe import Recipe
 from dragoman.train.run import Board, RunFolder
 from dragoman.train.schedule import rate_at
-from dragoman.train.tasks.base import Task, Terms
+from dragoman.train.tally import Tally
+from dragoman.train.tasks.base import Task
 from dragoman.train.trained import translation_quality
 
 Watch = Callable[[dict[str, Any]], None]
@@ -79,7 +78,7 @@ class Training:
         threads, resident = recipe.machine.threads, recipe.data.resident
         self.loader = Loader(train, threads, resident, fabric.device)
         self.dev_loader = Loader(dev, threads, "disk", fabric.device)
-        self.seen: dict[str, Any] = defaultdict(float)
+        self.tally = Tally()
         self.board = Board(run.folder)
 
     def fit(self) -> None:
@@ -91,18 +90,21 @@ class Training:
         while state.step < steps.total and not self.stopped_early():
             state.step += 1
             begun = time.perf_counter()
-            self.update(batches)
+            rate, norm = self.update(batches)
+            self.tally.elapsed += time.perf_counter() - begun
             if state.step % steps.log == 0:
-                self.log(begun)
-            self.seen["elapsed"] += time.perf_counter() - begun
+                self.log(rate, norm)
             if state.step % steps.validate == 0 or state.step == steps.total:
                 self.validate()
             if state.step % steps.save == 0 or state.step == steps.total or self.stopped_early():
                 self.save()
         batches.close()
 
-    def update(self, batches: Iterator[tuple[Batch, int]]) -> None:
-        """One step of the optimiser, over the micro-batches of all processes."""
+    def update(self, batches: Iterator[tuple[Batch, int]]) -> tuple[float, torch.Tensor]:
+        """One step of the optimiser, over the micro-batches of all processes.
+
+        Gives the learning rate and the gradient's norm.
+        """
         recipe, fabric, state = self.recipe, self.fabric, self.state
         rate = rate_at(state.step, recipe.steps.total, recipe.optimiser)
         for group in self.optimiser.param_groups:
@@ -116,14 +118,14 @@ class Training:
                 terms = self.task(batch.to(fabric.device))
                 # Processes average their gradients: times their number gives the sum.
                 fabric.backward(terms.total * (fabric.world_size / units))
-            self.count(terms, batch, units)
+            self.tally.add(terms, batch)
         norm = fabric.clip_gradients(
             self.task, self.optimiser, max_norm=recipe.optimiser.clip, error_if_nonfinite=False
         )
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
-        self.seen["norm"] = norm
-        self.seen["rate"] = rate
+        self.tally.updates += 1
+        return rate, norm
 
     def batches(self) -> Iterator[tuple[Batch, int]]:
         """This process's micro-batches from where training stands, each with its update's units.
@@ -154,70 +156,31 @@ class Training:
     def units_of(self, planned: Planned) -> int:
         return int((self.train_set.target.lengths[planned.items] + 1).sum())
 
-    def count(self, terms: Terms, batch: Batch, units: int) -> None:
-        """Add to the sums that the next log line shows, without waiting for the device."""
-        seen = self.seen
-        for name, term in terms.losses.items():
-            seen[f"loss/{name}"] += term.detach() / units
-        for name, (top, bottom) in terms.shown.items():
-            seen[f"top/{name}"] += top.detach()
-            seen[f"bottom/{name}"] += bottom
-        seen["seconds"] += float(batch.samples.sum()) / RATE
-        seen["updates"] += 1 / self.recipe.batch.accumulate
-
-    def log(self, begun: float) -> None:
-        """One line of means since the last one; `begun` is when the last update did."""
-        fabric, seen = self.fabric, self.seen
-        line: dict[str, Any] = {"step": self.state.step, "kind": "train"}
-        line["epoch"] = self.state.epoch
-        total = {name: self.over_all(value) for name, value in seen.items() if "/" in name}
-        for name, value in total.items():
-            kind, _, short = name.partition("/")
-            if kind == "loss":
-                line[name] = value / float(seen["updates"])
-            elif kind == "top":
-                line[short] = value / max(1.0, total[f"bottom/{short}"])
-        line["loss"] = sum(value for key, value in line.items() if key.startswith("loss/"))
-        line["norm"], line["rate"] = float(seen["norm"]), seen["rate"]
-        # Reading the sums has waited for the device, so now its time is known.
-        elapsed = float(seen["elapsed"]) + time.perf_counter() - begun
-        line["updates_per_second"] = float(seen["updates"]) / elapsed
-        line["hours_per_second"] = seen["seconds"] * fabric.world_size / 3600 / elapsed
-        self.seen = defaultdict(float)
-        self.seen["elapsed"] = begun - time.perf_counter()  # what `fit` will add once more
+    def log(self, rate: float, norm: torch.Tensor) -> None:
+        """One line of means since the last one."""
+        tally, world = self.tally, self.fabric.world_size
+        begun = time.perf_counter()
+        line = {"step": self.state.step, "kind": "train", "epoch": self.state.epoch}
+        line |= tally.means(self.fabric)
+        line |= {"norm": float(norm), "rate": rate}
+        # The means have waited for the device: its last work counts, too.
+        elapsed = tally.elapsed + time.perf_counter() - begun
+        line["updates_per_second"] = tally.updates / elapsed
+        line["hours_per_second"] = tally.seconds * world / 3600 / elapsed
+        self.tally = Tally()
         self.write(line)
-        if not math.isfinite(line["loss"]):
-            raise DragomanError(
-                f"The loss is {line['loss']} at step {self.state.step}: training has diverged. "
-                "Lower optimiser.rate, or lengthen optimiser.warmup."
-            )
 
     def validate(self) -> None:
         """Loss on the dev set; remember the best, keep the weights around it."""
-        fabric, state = self.fabric, self.state
         self.task.eval()
-        sums: dict[str, torch.Tensor] = defaultdict(lambda: torch.zeros((), device=fabric.device))
+        tally = Tally()
         with torch.no_grad():
             for batch in self.dev_loader.batches(self.dev_plan()):
-                terms = self.task(batch.to(fabric.device))
-                if batch.number < 0:
-                    continue
-                sums["units"] += batch.units
-                for name, term in terms.losses.items():
-                    sums[f"loss/{name}"] += term
-                for name, (top, bottom) in terms.shown.items():
-                    sums[f"top/{name}"] += top
-                    sums[f"bottom/{name}"] += bottom
+                terms = self.task(batch.to(self.fabric.device))
+                tally.add(terms, batch, counted=batch.number >= 0)
         self.task.train()
-        names = self.names_everywhere(sums)
-        total = {name: self.over_all(sums[name]) for name in names}
-        line: dict[str, Any] = {"step": state.step, "kind": "dev", "epoch": state.epoch}
-        for name in names:
-            if name.startswith("loss/"):
-                line[name] = total[name] / total["units"]
-            elif name.startswith("top/"):
-                line[name[4:]] = total[name] / max(1.0, total[f"bottom/{name[4:]}"])
-        line["loss"] = sum(value for key, value in line.items() if key.startswith("loss/"))
+        line = {"step": self.state.step, "kind": "dev", "epoch": self.state.epoch}
+        line |= tally.means(self.fabric)
         if self.recipe.steps.translate and self.fabric.is_global_zero:
             line |= self.translate()
         self.keep_best(line)
@@ -241,19 +204,6 @@ class Training:
             number = first + fabric.global_rank
             counted = number < len(planned)
             yield (number if counted else -1), planned[number % len(planned)]
-
-    def over_all(self, value: torch.Tensor) -> float:
-        """The sum of a number over all processes."""
-        value = torch.as_tensor(value, dtype=torch.float64, device=self.fabric.device)
-        return float(self.fabric.all_reduce(value, reduce_op="sum"))
-
-    def names_everywhere(self, sums: dict[str, Any]) -> list[str]:
-        """A process without a dev batch must still take part in the sums: all names, sorted."""
-        if self.fabric.world_size == 1:
-            return sorted(sums)
-        everyone: list[Any] = [None] * self.fabric.world_size
-        torch.distributed.all_gather_object(everyone, sorted(sums))
-        return sorted({name for names in everyone for name in names})
 
     def keep_best(self, line: dict[str, Any]) -> None:
         state, folder = self.state, self.run.folder
@@ -299,6 +249,11 @@ class Training:
             self.run.log(line)
             self.board.show(line)
             self.watch(line)
+        if not math.isfinite(line["loss"]):
+            raise DragomanError(
+                f"The loss is {line['loss']} at step {line['step']}: training has diverged. "
+                "Lower optimiser.rate, or lengthen optimiser.warmup."
+            )
 
 
 def make_optimiser(task: Task, recipe: Recipe, fused: bool) -> torch.optim.Optimizer:

@@ -123,10 +123,9 @@ def make_task(
         front = FrontEnd(features, recipe.augment, recipe.seed)
     if recipe.init:
         checkpoints.start_from(net, Path(recipe.init), recipe.init_parts)
-    for name, parameter in net.named_parameters():
-        if any(name == part or name.startswith(part + ".") for part in recipe.freeze):
-            parameter.requires_grad_(False)
-    return build_task(recipe.task, recipe.task_settings, net, front, words_of(prepared))
+    task = build_task(recipe.task, recipe.task_settings, net, front, words_of(prepared))
+    task.freeze(recipe.freeze)
+    return task
 
 
 def words_of(prepared: Prepared) -> Words:

@@ -113,6 +113,20 @@ def test_the_table_is_whole():
     assert set(NETS) == set(TASKS)
 
 
+def test_frozen_parts_stay_as_they_are(corpus):
+    data, _ = corpus
+    task, batch = make("offline", corpus), one_batch(data)
+    task.freeze(("layers", "subsampling"))
+    task.train()
+    assert not task.net.layers.training
+    assert task.net.decoder.training
+    task(batch).total.backward()
+    for name, parameter in task.net.named_parameters():
+        frozen = name.startswith(("layers.", "subsampling."))
+        assert parameter.requires_grad is not frozen, name
+        assert (parameter.grad is None) or not frozen, name
+
+
 def test_wait_k_hides_the_future(corpus):
     """Changing sound that a unit may not yet see does not change its logits, with k words read."""
     data, _ = corpus
@@ -139,9 +153,9 @@ def test_latency_is_switched_on_at_its_step(corpus):
     task = make("mma", corpus, latency={"average": 1.0, "after": 10}).eval()
     batch = one_batch(data)
     task.at_step(9)
-    assert float(task(batch).losses["latency"]) == 0
+    assert task(batch).losses["latency"].item() == 0
     task.at_step(10)
-    assert float(task(batch).losses["latency"]) > 0
+    assert task(batch).losses["latency"].item() > 0
 
 
 def test_oracle_decisions_lie_at_word_ends(corpus):

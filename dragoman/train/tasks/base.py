@@ -54,11 +54,25 @@ class Task(LightningModule):
         super().__init__()
         self.net, self.front, self.settings = net, front, settings
         self.step = 0
+        self.frozen: tuple[str, ...] = ()
         self.register_buffer("source_word_ends", words.source, persistent=False)
         self.register_buffer("target_word_ends", words.target, persistent=False)
 
     def forward(self, batch: Batch) -> Terms:
         raise NotImplementedError
+
+    def freeze(self, parts: tuple[str, ...]) -> None:
+        """Keep parts of the net as they are: no gradients, no dropout, no new statistics."""
+        self.frozen = parts
+        for part in parts:
+            self.net.get_submodule(part).requires_grad_(False)
+        self.train(self.training)
+
+    def train(self, mode: bool = True) -> Task:
+        super().train(mode)
+        for part in self.frozen:
+            self.net.get_submodule(part).eval()
+        return self
 
     def features(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """What the net hears of a batch: augmented in training, plain in validation."""

@@ -1,0 +1,49 @@
+"""Sums of what the batches showed, kept on the device until someone asks for the means."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import torch
+from lightning.fabric import Fabric
+
+from dragoman.train.data.loader import Batch
+from dragoman.train.data.pack import RATE
+from dragoman.train.tasks.base import Terms
+
+
+class Tally:
+    """Loss terms per target unit, and whatever else a task shows, over all processes."""
+
+    def __init__(self) -> None:
+        self.sums: dict[str, torch.Tensor | float] = defaultdict(float)
+        self.units = 0
+        self.seconds = 0.0  # of speech
+        self.updates = 0
+        self.elapsed = 0.0
+
+    def add(self, terms: Terms, batch: Batch, counted: bool = True) -> None:
+        """Take a batch into account, without waiting for the device."""
+        weight = float(counted)
+        for name, term in terms.losses.items():
+            self.sums[f"loss/{name}"] += weight * term.detach().double()
+        for name, (top, bottom) in terms.shown.items():
+            self.sums[f"top/{name}"] += weight * top.detach().double()
+            self.sums[f"bottom/{name}"] += weight * bottom.double()
+        self.units += batch.units if counted else 0
+        self.seconds += float(batch.samples.sum()) / RATE if counted else 0.0
+
+    def means(self, fabric: Fabric) -> dict[str, float]:
+        """`loss` and its terms per unit, and the shown ratios; every process must call this."""
+
+        def everywhere(value: torch.Tensor | float) -> float:
+            value = torch.as_tensor(value, dtype=torch.float64, device=fabric.device)
+            return float(fabric.all_reduce(value, reduce_op="sum"))
+
+        units = everywhere(self.units)
+        total = {name: everywhere(value) for name, value in self.sums.items()}
+        found = {n: value / units for n, value in total.items() if n.startswith("loss/")}
+        found["loss"] = sum(found.values())
+        for name in (name.removeprefix("top/") for name in total if name.startswith("top/")):
+            found[name] = total[f"top/{name}"] / max(1.0, total[f"bottom/{name}"])
+        return found
