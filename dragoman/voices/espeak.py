@@ -83,7 +83,7 @@ class EspeakWorker:
     """The process that holds the library; started when it is first asked. For any thread."""
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | None = None
         self._turn = threading.Lock()
 
     def ask(self, **request: Any) -> tuple[dict[str, Any], bytes]:
@@ -101,7 +101,7 @@ class EspeakWorker:
 
     def close(self) -> None:
         """End the process."""
-        process, self._process = self._process, None
+        process, self.process = self.process, None
         if process is not None:
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:
@@ -112,7 +112,7 @@ class EspeakWorker:
 
     def _exchange(self, line: bytes) -> tuple[dict[str, Any], bytes] | None:
         """One request to a living process; None when that is the end of it."""
-        process = self._process = self._process or _start()
+        process = self.process = self.process or _start()
         assert process.stdin is not None
         assert process.stdout is not None
         try:

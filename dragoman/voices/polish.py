@@ -23,11 +23,11 @@ MOST_GAIN = 20.0
 def polish(sound: NDArray[np.floating], rate: int) -> Samples:
     """Cut the silence around a phrase, bring it to the common level, fade its ends."""
     samples = np.nan_to_num(np.asarray(sound, np.float32).ravel())
-    loudness = _loudness(samples, rate)
-    if not loudness.any():
+    frames = _frames(samples, rate)
+    if not frames.any():
         return np.zeros(0, np.float32)
-    loud = _rms_of_loud(loudness)
-    samples = _cut_silence(samples, loudness > QUIET * loud, rate)
+    loud = _of_loud(frames)
+    samples = _cut_silence(samples, frames > QUIET * loud, rate)
     gain = min(LEVEL / loud, MOST_GAIN, PEAK / float(np.abs(samples).max()))
     return _fade_ends(samples * np.float32(gain), rate)
 
@@ -39,24 +39,29 @@ def join(sounds: list[Samples], rate: int) -> Samples:
     return np.concatenate([np.zeros(0, np.float32), *parts[1:]])
 
 
-def _loudness(samples: Samples, rate: int) -> NDArray[np.float64]:
+def loudness(samples: Samples, rate: int) -> float:
+    """The RMS of a sound where it is loud, whatever the pauses in it."""
+    return _of_loud(_frames(samples, rate))
+
+
+def _frames(samples: Samples, rate: int) -> NDArray[np.float64]:
     """RMS of each frame of 20 ms; the last frame may be shorter."""
     frame = round(FRAME_SECONDS * rate)
     padded = np.pad(samples, (0, -len(samples) % frame)).astype(np.float64)
     return np.asarray(np.sqrt(np.mean(padded.reshape(-1, frame) ** 2, axis=1)))
 
 
-def _rms_of_loud(loudness: NDArray[np.float64]) -> float:
-    """The RMS over the frames that carry the speech, whatever the pauses between them."""
-    carrying = loudness[loudness > 0.25 * np.percentile(loudness, 95)]
-    return float(np.sqrt(np.mean((carrying if len(carrying) else loudness) ** 2)))
+def _of_loud(frames: NDArray[np.float64]) -> float:
+    """The RMS over the frames that carry the speech."""
+    carrying = frames[frames > 0.25 * np.percentile(frames, 95)]
+    return float(np.sqrt(np.mean((carrying if len(carrying) else frames) ** 2)))
 
 
 def _cut_silence(samples: Samples, heard: NDArray[np.bool_], rate: int) -> Samples:
     frame = round(FRAME_SECONDS * rate)
-    frames = np.flatnonzero(heard)
-    first = frames[0] * frame - round(SILENCE_BEFORE * rate)
-    last = (frames[-1] + 1) * frame + round(SILENCE_AFTER * rate)
+    loud = np.flatnonzero(heard)
+    first = loud[0] * frame - round(SILENCE_BEFORE * rate)
+    last = (loud[-1] + 1) * frame + round(SILENCE_AFTER * rate)
     return samples[max(0, first) : last]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman.errors import DragomanError
-from dragoman.voices import elevenlabs, espeak, kokoro, piper
+from dragoman.voices import dittli, elevenlabs, espeak, kokoro, piper
 from dragoman.voices.base import Voice
 
 
@@ -56,6 +56,13 @@ VOICES: dict[str, Offer] = {
         lambda: ("en",),
         lambda language: piper.missing("piper-en_US-joe"),
         lambda language, speaker: piper.from_store("piper-en_US-joe"),
+    ),
+    "dittli-de": Offer(
+        "German, male",
+        "Apache-2.0",
+        lambda: ("de",),
+        dittli.missing,
+        lambda language, speaker: dittli.DittliVoice(),
     ),
     "espeak": Offer(
         "robotic",

@@ -63,12 +63,12 @@ assert "espeak" not in open("/proc/self/maps").read().replace("espeakng_loader/_
 
 def test_a_dead_worker_is_replaced():
     before = EspeakVoice("en").speak("Still here.")
-    process = worker()._process
+    process = worker().process
     process.kill()
     process.wait()
     after = EspeakVoice("en").speak("Still here.")
     assert len(after) == pytest.approx(len(before), rel=0.05)
-    assert worker()._process.pid != process.pid
+    assert worker().process.pid != process.pid
 
 
 def test_a_worker_that_cannot_live_is_told(monkeypatch):
@@ -86,7 +86,7 @@ def test_a_worker_ends_with_its_owner():
     """Its input ends when the owner dies, however that comes about."""
     asked = EspeakWorker()
     asked.ask(do="list")
-    process = asked._process
+    process = asked.process
     with suppress(BrokenPipeError):
         process.stdin.close()
     assert process.wait(10) == 0

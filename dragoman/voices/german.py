@@ -1,0 +1,127 @@
+"""How the Dittli voice reads German: by letter rules that come with it as a table.
+
+Its network was trained on what these rules make of a text, right or wrong, so nothing else will
+do: it learnt the true sounds from the letters. What depends on the letters around is written here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+_ONES = (
+    *("null", "eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun"),
+    *("zehn", "elf", "zwölf"),
+)
+_TENS = ("zwanzig", "dreißig", "vierzig", "fünfzig", "sechzig", "siebzig", "achtzig", "neunzig")
+_ALPHABET = """
+    a be ze de e ef ge ha i jot ka el em en o pe ku er es te u vau we iks ypsilon zet ä ö ü
+"""
+_LETTERS = dict(zip("abcdefghijklmnopqrstuvwxyzäöü", _ALPHABET.split(), strict=True))
+_NUMBER = re.compile(r"\d{1,3}(?:\.\d{3})+(?!\d)|\d+")
+_DECIMALS = re.compile(r"(?<=\d),(\d+)")
+_CAPITALS = re.compile(r"\b[A-ZÄÖÜ]{2,}\b")
+
+
+class GermanReader:
+    """Text to the symbols of the network."""
+
+    def __init__(self, rules: dict[str, Any]) -> None:
+        """`rules` is the table: exceptions, letter rules, prefixes, vowels, abbreviations."""
+        self._rules: list[tuple[str, Any]] = [(letters, made) for letters, made in rules["rules"]]
+        self._exceptions: dict[str, list[str]] = rules["exceptions"]
+        self._abbreviations = [(re.compile(p), words) for p, words in rules["abbreviations"]]
+        self._prefixes = tuple(rules["prefixes"])
+        self._hard_v = tuple(rules["loanword_v_fragments"])
+        self._vowels, self._back_vowels = rules["all_vowels"], rules["back_vowels"]
+        self._by_context: dict[str, Callable[[str, int], list[str]]] = {
+            "ch": self._ch,
+            "chs": self._chs,
+            "st": lambda word, at: ["ʃ" if self._begins_stem(word, at) else "s", "t"],
+            "sp": lambda word, at: ["ʃ" if self._begins_stem(word, at) else "s", "p"],
+            "r": self._r,
+            "s": self._s,
+            "v": lambda word, at: ["v" if any(v in word for v in self._hard_v) else "f"],
+        }
+
+    def read(self, text: str) -> list[str]:
+        """The phonemes and punctuation marks of a text, one after the other."""
+        symbols: list[str] = []
+        for token in re.findall(r"[\wäöüß'’-]+|[^\w\s]", self._spell_out(text).lower()):
+            symbols += self._read_word(token) if token[0].isalnum() else [token]
+        return symbols
+
+    def _spell_out(self, text: str) -> str:
+        for abbreviation, words in self._abbreviations:
+            text = abbreviation.sub(words, text)
+        text = _CAPITALS.sub(lambda m: " ".join(_LETTERS[c] for c in m[0].lower()), text)
+        text = _DECIMALS.sub(lambda m: " Komma " + " ".join(_ONES[int(d)] for d in m[1]), text)
+        return _NUMBER.sub(lambda m: number_in_words(int(m[0].replace(".", ""))), text)
+
+    def _read_word(self, word: str) -> list[str]:
+        if word in self._exceptions:
+            return list(self._exceptions[word])
+        sounds: list[str] = []
+        at = 0
+        while at < len(word):
+            unknown: tuple[str, Any] = (word[at], [])
+            rules = (rule for rule in self._rules if word.startswith(rule[0], at))
+            letters, made = next(rules, unknown)
+            sounds += self._by_context[made["callback"]](word, at) if "callback" in made else made
+            at += len(letters)
+        return sounds
+
+    def _begins_stem(self, word: str, at: int) -> bool:
+        return at == 0 or any(word.startswith(p) and len(p) == at for p in self._prefixes)
+
+    def _ch(self, word: str, at: int) -> list[str]:
+        if at == 0:
+            return ["k"]
+        return ["x" if word[at - 1] in self._back_vowels else "ç"]
+
+    def _chs(self, word: str, at: int) -> list[str]:
+        whole_stem = word[at + 3 : at + 4] in ("", "t")
+        return ["k", "s"] if whole_stem else [*self._ch(word, at), "s"]
+
+    def _r(self, word: str, at: int) -> list[str]:
+        after_vowel = at > 0 and word[at - 1] in self._vowels
+        return ["ɐ" if after_vowel and at == len(word) - 1 else "ʁ"]
+
+    def _s(self, word: str, at: int) -> list[str]:
+        before = at == 0 or word[at - 1] in self._vowels
+        after = word[at + 1 : at + 2]
+        return ["z" if before and after and after in self._vowels else "s"]
+
+
+def number_in_words(number: int) -> str:
+    """A number as it is said: 1999 is neunzehnhundertneunundneunzig, as years are."""
+    if number < 13:
+        return _ONES[number]
+    if number < 20:
+        stem = {16: "sech", 17: "sieb"}.get(number, _ONES[number - 10])
+        return f"{stem}zehn"
+    if number < 100:
+        tens, ones = divmod(number, 10)
+        return f"{_before_more(ones)}und{_TENS[tens - 2]}" if ones else _TENS[tens - 2]
+    if number < 1000 or 1100 <= number < 2000:
+        return _in_units(number, 100, "hundert")
+    if number < 1_000_000:
+        return _in_units(number, 1000, "tausend")
+    for unit, name in ((10**12, "Billion"), (10**9, "Milliarde"), (10**6, "Million")):
+        if number >= unit:
+            count, rest = divmod(number, unit)
+            several = f"{number_in_words(count)} {name.rstrip('e')}en"
+            head = f"eine {name}" if count == 1 else several
+            return f"{head} {number_in_words(rest)}" if rest else head
+    raise AssertionError("all numbers are below or above a million")
+
+
+def _in_units(number: int, unit: int, name: str) -> str:
+    count, rest = divmod(number, unit)
+    return f"{_before_more(count)}{name}{number_in_words(rest) if rest else ''}"
+
+
+def _before_more(number: int) -> str:
+    """`ein`, not `eins`, within a longer number."""
+    return "ein" if number == 1 else number_in_words(number)

@@ -1,0 +1,138 @@
+"""German as the Dittli voice reads it."""
+
+import json
+
+import numpy as np
+import pytest
+
+from dragoman.store import find
+from dragoman.voices import dittli, open_voice
+from dragoman.voices.dittli import DittliVoice
+from dragoman.voices.german import GermanReader, number_in_words
+from tests.voices.fakes import FakeNetwork
+
+RULES = {
+    "exceptions": {"und": ["ʊ", "n", "t"]},
+    "rules": [
+        ["sch", ["ʃ"]],
+        ["chs", {"callback": "chs"}],
+        ["ch", {"callback": "ch"}],
+        ["st", {"callback": "st"}],
+        ["sp", {"callback": "sp"}],
+        ["r", {"callback": "r"}],
+        ["s", {"callback": "s"}],
+        ["v", {"callback": "v"}],
+        *([letter, [letter]] for letter in "abcdefghiklmnoptuwxzäöü"),
+    ],
+    "prefixes": ["auf", "be"],
+    "loanword_v_fragments": ["vase"],
+    "abbreviations": [["\\bz\\.\\s?B\\.", "zum Beispiel"], ["\\bMio\\.", "Millionen"]],
+    "back_vowels": "aou",
+    "all_vowels": "aeiouäöüy",
+}
+
+
+@pytest.fixture
+def reader():
+    return GermanReader(RULES)
+
+
+@pytest.mark.parametrize(
+    ("word", "sounds"),
+    [
+        ("und", "ʊnt"),
+        ("ach", "ax"),
+        ("ich", "iç"),
+        ("chor", "koɐ"),
+        ("dachs", "daks"),
+        ("wächst", "wäkst"),
+        ("achse", "axse"),
+        ("stand", "ʃtand"),
+        ("aufstand", "aufʃtand"),
+        ("fast", "fast"),
+        ("spät", "ʃpät"),
+        ("bespielen", "beʃpielen"),
+        ("rar", "ʁaɐ"),
+        ("arm", "aʁm"),
+        ("sonne", "zonne"),
+        ("hase", "haze"),
+        ("haus", "haus"),
+        ("vater", "fateɐ"),
+        ("vase", "vaze"),
+    ],
+)
+def test_letters_sound_by_what_is_around_them(reader, word, sounds):
+    assert "".join(reader.read(word)) == sounds
+
+
+def test_punctuation_is_kept_and_unknown_letters_are_skipped(reader):
+    assert reader.read("Und, und!") == ["ʊ", "n", "t", ",", "ʊ", "n", "t", "!"]
+    assert reader.read("naïf") == ["n", "a", "f"]
+
+
+def test_what_is_short_is_spelled_out(reader):
+    assert reader._spell_out("Die EU, z. B. 3,05 Mio.") == (
+        "Die e u, zum Beispiel drei Komma null fünf Millionen"
+    )
+    assert reader._spell_out("1.250.000 und 12.5") == (
+        "eine Million zweihundertfünfzigtausend und zwölf.fünf"
+    )
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (0, "null"),
+        (1, "eins"),
+        (12, "zwölf"),
+        (16, "sechzehn"),
+        (17, "siebzehn"),
+        (19, "neunzehn"),
+        (20, "zwanzig"),
+        (21, "einundzwanzig"),
+        (37, "siebenunddreißig"),
+        (100, "einhundert"),
+        (101, "einhunderteins"),
+        (216, "zweihundertsechzehn"),
+        (1000, "eintausend"),
+        (1066, "eintausendsechsundsechzig"),
+        (1848, "achtzehnhundertachtundvierzig"),
+        (2024, "zweitausendvierundzwanzig"),
+        (21_000, "einundzwanzigtausend"),
+        (1_000_000, "eine Million"),
+        (2_500_001, "zwei Millionen fünfhunderttausendeins"),
+        (3 * 10**9, "drei Milliarden"),
+        (2 * 10**12, "zwei Billionen"),
+    ],
+)
+def test_numbers_as_they_are_said(number, words):
+    assert number_in_words(number) == words
+
+
+def test_no_two_numbers_sound_alike():
+    assert len({number_in_words(number) for number in range(20_000)}) == 20_000
+
+
+def test_the_network_is_given_symbols_between_blanks(tmp_path, monkeypatch):
+    about = {"symbols": ["_", "ʊ", "n", "t", "."], "tone_offset": 14, "language_id": 7}
+    (tmp_path / "metadata.json").write_text(json.dumps(about))
+    (tmp_path / "g2p_de_rules.json").write_text(json.dumps(RULES))
+    network = FakeNetwork(lambda inputs: 44100)
+    monkeypatch.setattr(dittli, "load_network", lambda path: network)
+    assert len(DittliVoice(tmp_path).speak("Und.", 1.25)) > 0
+    (inputs,) = network.asked
+    assert inputs["x"].tolist() == [[0, 0, 0, 1, 0, 2, 0, 3, 0, 4, 0, 0, 0]]
+    assert inputs["tone"].tolist() == [[0, 14] * 6 + [0]]
+    assert inputs["language"].tolist() == [[0, 7] * 6 + [0]]
+    assert inputs["x_lengths"].tolist() == [13]
+    assert inputs["length_scale"] == pytest.approx([0.8])
+
+
+@pytest.mark.weights
+@pytest.mark.skipif(find("dittli-de") is None, reason="run: dragoman models get dittli-de")
+def test_the_real_network_speaks():
+    voice = open_voice("dittli-de", "de")
+    normal, fast = (voice.speak("Guten Morgen zusammen.", speed) for speed in (1.0, 1.4))
+    assert 1.0 < len(normal) / voice.rate < 3.0
+    assert len(normal) / len(fast) == pytest.approx(1.4, abs=0.25)
+    assert np.abs(normal).max() <= 0.951
