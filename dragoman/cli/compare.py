@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.command(
     cls=GroupedCommand,
-    epilog="What the intervals and p-values mean: docs/longform.md.",
+    epilog="What the intervals and p-values mean: docs/significance.md.",
 )
 @click.argument("first", type=click.Path(path_type=Path))
 @click.argument("second", type=click.Path(path_type=Path))

@@ -45,7 +45,9 @@ def _print_table(log: Log, report: Report) -> None:
     from rich.console import Console
 
     console = Console(highlight=False)
-    console.print(f"[bold]{log.path}[/]  {log.kind}, {len(log.instances)} sentences")
+    size, sentences = len(log.instances), len(report.instances)
+    talks = "" if size == sentences else f"talks: {size}, "
+    console.print(f"[bold]{log.path}[/]  {log.kind}, {talks}sentences: {sentences}")
     console.print(_table(report))
     print_signatures(console, report)
 

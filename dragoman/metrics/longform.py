@@ -54,13 +54,16 @@ def score_longform(
     if rules.compat == "simuleval":
         raise DragomanError("SimulEval has no long form to be compatible with: take omnisteval.")
     corpus = Corpus(match_talks(instances, segments), rules, long_rules or LongRules())
-    quality = [name for name in names if name in QUALITY]
-    report = score_corpus(corpus.sentences, rules, quality, tokenizer)
-    scores = report.scores | {name: corpus.score(name) for name in names if name not in QUALITY}
-    ordered = {name: scores[name] for name in names}
+    report = score_corpus(corpus.sentences, rules, [n for n in names if n in QUALITY], tokenizer)
+    quality = dict(report.scores)
     if rules.compat == "omnisteval":
-        ordered |= _nfkc_scores(corpus.sentences, rules, names, tokenizer)
-    return replace(report, scores=ordered)
+        quality |= _nfkc_scores(corpus.sentences, rules, names, tokenizer)
+    scores = {
+        name: replace(score, signature=f"{score.signature}|{corpus.alignment('soft')}")
+        for name, score in quality.items()
+    }
+    scores |= {name: corpus.score(name) for name in names if name not in QUALITY}
+    return replace(report, scores={name: scores[name] for name in [*names, *scores]})
 
 
 def _nfkc_scores(
@@ -127,16 +130,20 @@ class Corpus:
 
     def _signature(self, name: str, aware: bool) -> str:
         stream = name.startswith("Stream")
-        aligner = self.long_rules.aligner or ("mwer" if stream else "soft")
-        parts = [name, f"unit:{self.rules.unit}", f"len:{self.rules.length}", f"align:{aligner}"]
-        if self.long_rules.language and aligner == "soft":
-            parts.append(f"lang:{self.long_rules.language}")
+        parts = [name, f"unit:{self.rules.unit}", f"len:{self.rules.length}"]
+        parts.append(self.alignment("mwer" if stream else "soft"))
         if self.long_rules.from_first_segment:
             parts.append("zero:first-segment")
         if aware:
             parts.append(f"ca:{self.rules.computation}")
         compat = self.long_rules.stream if stream else self.rules.compat or "no"
         return "|".join([*parts, f"compat:{compat}", f"version:{__version__}"])
+
+    def alignment(self, aligner: Aligner) -> str:
+        """The part of a signature that says how the talks were cut."""
+        aligner = self.long_rules.aligner or aligner
+        language = self.long_rules.language if aligner == "soft" else None
+        return f"align:{aligner}" + (f"|lang:{language}" if language else "")
 
 
 def in_order(talks: Sequence[Sequence[Piece]]) -> list[Piece]:
