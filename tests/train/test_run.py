@@ -49,6 +49,7 @@ def test_the_folder_tells_all(whole):
     assert len(numbered(whole, "resume")) == 2
     final = json.loads((whole / "final.json").read_text())
     assert len(final["averaged"]) == 2
+    assert list((whole / "board").glob("events.*"))
 
 
 def test_averages_are_means(whole):
@@ -108,6 +109,25 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before(whole, tiny, tmp_path)
     train(recipe_of(tiny), whole)
     after = load_weights(whole / "final.pt")
     assert all(torch.equal(before[key], after[key]) for key in before)
+
+
+def test_training_stops_when_nothing_improves_any_more(tiny, tmp_path):
+    """A rate of 0 in a net without running statistics: every validation is like the first."""
+    net = {key: value for key, value in tiny["net_settings"].items() if key != "kernel"}
+    still = tiny | {"net": "transformer", "net_settings": net}
+    steps = {"total": 12, "validate": 1, "patience": 2, "average": 7}
+    train(recipe_of(still, optimiser={"rate": 0.0}, steps=steps), tmp_path / "still")
+    final = json.loads((tmp_path / "still" / "final.json").read_text())
+    assert final["best_step"] == 1
+    assert len(final["averaged"]) == 3  # the best and the two that were no better
+
+
+def test_long_texts_are_left_out_and_counted(tiny, tmp_path):
+    changes = {"data": {"max_units": 12}, "steps": {"total": 1, "validate": 1}}
+    train(recipe_of(tiny, **changes), tmp_path / "short")
+    data = json.loads((tmp_path / "short" / "data.json").read_text())
+    assert data["train"]["items"] < 54
+    assert "text too long" in data["faults"]
 
 
 def test_another_recipe_is_refused_in_the_same_folder(whole, tiny):
