@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from dragoman.audio.chunk import Samples
+from dragoman.errors import DragomanError
 
 
 class Voice(Protocol):
@@ -27,6 +28,16 @@ class Voice(Protocol):
 
         At a speed of 1.4 it takes about 1 / 1.4 of its time. What goes wrong is a DragomanError.
         """
+
+
+def sound_of(voice: Voice, text: str, speed: float) -> Samples:
+    """A text spoken; whatever goes wrong in the voice is a DragomanError."""
+    try:
+        return voice.speak(text, speed)
+    except DragomanError:
+        raise
+    except Exception as error:  # a voice is a guest: nobody knows what it may raise
+        raise DragomanError(f"The voice '{voice.name}' failed: {error}.") from error
 
 
 def is_speakable(text: str) -> bool:

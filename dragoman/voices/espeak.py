@@ -149,3 +149,7 @@ def worker() -> EspeakWorker:
     shared = EspeakWorker()
     atexit.register(shared.close)
     return shared
+
+
+if hasattr(os, "register_at_fork"):  # a forked process must not talk into its parent's pipe
+    os.register_at_fork(after_in_child=worker.cache_clear)

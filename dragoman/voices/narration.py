@@ -13,7 +13,7 @@ from dragoman.audio.chunk import RATE, Samples
 from dragoman.audio.resample import resample
 from dragoman.audio.write import StereoMix, WavWriter
 from dragoman.errors import DragomanError
-from dragoman.voices.base import Voice
+from dragoman.voices.base import Voice, sound_of
 from dragoman.voices.schedule import Pace, Phrase, Schedule
 
 
@@ -44,6 +44,7 @@ class Narration:
         self._now = 0.0
         self._free = 0.0
         self._fault: DragomanError | None = None
+        self._speech: WavWriter | None = None
         self._mix = StereoMix(mix) if mix is not None else None
         try:
             self._speech = WavWriter(speak, voice.rate) if speak is not None else None
@@ -95,13 +96,12 @@ class Narration:
         """A voice that fails at once ends the talk; one that fails later only its own sound."""
         if self._fault is None:
             try:
-                return self._voice.speak(phrase.text, phrase.speed)
+                return sound_of(self._voice, phrase.text, phrase.speed)
             except DragomanError as error:
                 if self._free == 0.0:
                     raise
-                self._fault = DragomanError(
-                    f"From {_clock(phrase.start)} on nothing is spoken: {error}"
-                )
+                since = f"{int(phrase.start) // 60}:{int(phrase.start) % 60:02d}"
+                self._fault = DragomanError(f"From {since} on nothing is spoken: {error}")
         return np.zeros(0, np.float32)
 
     def _pad_speech(self, until: float) -> None:
@@ -111,7 +111,7 @@ class Narration:
                 self._speech.write(np.zeros(min(left, self._voice.rate), np.float32))
 
     def _discard(self) -> None:
-        for file in (self._mix, getattr(self, "_speech", None)):
+        for file in (self._speech, self._mix):
             if file is not None:
                 file.discard()
 
@@ -132,7 +132,3 @@ class Narration:
                 self.close()
         else:
             self._discard()
-
-
-def _clock(seconds: float) -> str:
-    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"

@@ -10,7 +10,7 @@ from typing import Protocol, Self
 
 from dragoman.audio.chunk import Samples
 from dragoman.errors import DragomanError
-from dragoman.voices.base import Voice
+from dragoman.voices.base import Voice, sound_of
 from dragoman.voices.schedule import Pace, Phrase, Schedule
 
 PATIENCE = 1.0
@@ -122,8 +122,8 @@ class Speaker:
                 self._speak(phrase, stops)
             except DragomanError as error:
                 self._tell(str(error))
-            except Exception as error:  # a voice is a guest: whatever it raises is told as one line
-                self._tell(f"The voice '{self._voice.name}' failed: {error}")
+            except Exception as error:  # whatever the driver raises: this thread has to go on
+                self._tell(f"Nothing can be played: {error}.")
             with self._change:
                 self._busy = self._playing = False
                 self._change.notify_all()
@@ -143,7 +143,7 @@ class Speaker:
 
     def _speak(self, phrase: Phrase, stops: int) -> None:
         begun = self._time.now()
-        sound = self._voice.speak(phrase.text, phrase.speed)
+        sound = sound_of(self._voice, phrase.text, phrase.speed)
         seconds = len(sound) / self._voice.rate
         now = self._time.now()
         self._effort.note(now - begun)

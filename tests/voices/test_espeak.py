@@ -1,5 +1,6 @@
 """eSpeak NG through its worker process."""
 
+import multiprocessing
 import subprocess
 import sys
 from contextlib import suppress
@@ -91,6 +92,20 @@ def test_a_worker_ends_with_its_owner():
         process.stdin.close()
     assert process.wait(10) == 0
     process.stdout.close()
+
+
+def test_a_forked_process_has_a_worker_of_its_own():
+    """Both speak at once; were they to share a pipe, answers would get mixed up."""
+    if "fork" not in multiprocessing.get_all_start_methods():
+        pytest.skip("this system does not fork")
+    parent = worker()
+    parent.ask(do="list")
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        clauses = [[f"number {number}"] for number in range(40)]
+        read = pool.starmap_async(phonemes, [(clause, "en-us") for clause in clauses])
+        ours = [phonemes(clause, "en-us") for clause in clauses]
+        assert read.get() == ours
+    assert worker() is parent
 
 
 def test_phonemes_are_ipa_without_language_marks():

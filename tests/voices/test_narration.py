@@ -125,6 +125,15 @@ def test_a_voice_that_fails_at_once_ends_the_talk(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_whatever_a_voice_raises_is_a_sentence(tmp_path):
+    class Broken(ToneVoice):
+        def speak(self, text, speed=1.0):
+            raise RuntimeError("bad tensor")
+
+    with pytest.raises(DragomanError, match=r"The voice 'tone' failed: bad tensor\."):
+        talk_that_ends_with(None, Narration(Broken(), tmp_path / "speech.wav"))
+
+
 def test_a_voice_that_fails_later_spoils_neither_text_nor_file(tmp_path):
     voice = ToneVoice(fails_from=1)
     narration = Narration(voice, tmp_path / "speech.wav")

@@ -125,8 +125,21 @@ def test_an_error_is_told_once_and_the_next_phrase_is_spoken():
 
     talk = [(0, "hoarse."), (1, "fine."), (5, "hoarse."), (10, "fine again.")]
     voice, _, reports = perform(talk, Hoarse(rate=1000))
-    assert reports == ["The voice 'tone' failed: cannot say that"]
+    assert reports == ["The voice 'tone' failed: cannot say that."]
     assert [text for text, _ in voice.spoken] == ["fine.", "fine again."]
+
+
+def test_a_driver_that_fails_does_not_end_the_thread():
+    class Broken(SimulatedPlayer):
+        def play(self, samples, ahead):
+            raise RuntimeError("cable")
+
+    reports, time = [], SimulatedTime([])
+    with Speaker(ToneVoice(), Broken(time, 24000), reports.append, time=time) as speaker:
+        speaker.say("One.")
+        speaker.finish()
+        speaker.say("Two.")
+    assert reports == ["Nothing can be played: cable."]
 
 
 class HeldPlayer:
