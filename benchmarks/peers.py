@@ -12,7 +12,8 @@ from pathlib import Path
 HOME = Path(__file__).parent.parent / "build" / "peers"
 # SimulEval pins old versions of things that scoring does not need; so it comes without them.
 WITHOUT_DEPENDENCIES = ["simuleval==1.1.4"]
-WITH_DEPENDENCIES = ["OmniSTEval==0.1.10", "pandas", "tqdm", "soundfile", "textgrid", "tornado"]
+WITH_DEPENDENCIES = ["OmniSTEval==0.1.10", "pandas", "requests", "soundfile", "textgrid"]
+WITH_DEPENDENCIES += ["tornado", "tqdm"]
 
 
 class PeersMissingError(Exception):
@@ -31,7 +32,7 @@ def python() -> str:
         except subprocess.CalledProcessError as error:
             raise PeersMissingError(
                 "SimulEval and OmniSTEval could not be installed; name a Python that has them in "
-                f"DRAGOMAN_PEERS. pip said: {error.stderr.strip().splitlines()[-1]}"
+                f"DRAGOMAN_PEERS. The reason: {error.stderr.strip().splitlines()[-1]}"
             ) from error
         (HOME / "ready").touch()
     return str(found)
@@ -42,6 +43,7 @@ def _install(found: Path) -> None:
     _run(sys.executable, "-m", "venv", str(HOME))
     _run(str(found), "-m", "pip", "install", "-q", *WITH_DEPENDENCIES)
     _run(str(found), "-m", "pip", "install", "-q", "--no-deps", *WITHOUT_DEPENDENCIES)
+    _run(str(found), "-c", "import simuleval.cli, omnisteval.cli")
 
 
 def _run(*command: str) -> None:

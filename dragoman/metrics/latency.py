@@ -35,8 +35,7 @@ def yet_another_average_lagging(timings: Timings) -> Floats:
 
 def lagging(timings: Timings, target_lengths: Floats) -> Floats:
     """The mean lag behind a pace that says `target_lengths` units in the source's time."""
-    counted = np.minimum(timings.units_before_end + 1, timings.shape.lengths)
-    lags = mean_lag(timings, target_lengths, counted)
+    lags = _lags(timings, target_lengths, timings.units_until_end, timings.sums_until_end)
     # A system that begins after the source's end lags by the time of its first unit.
     firsts = timings.times[timings.shape.firsts]
     late = firsts > timings.source_lengths
@@ -47,9 +46,13 @@ def lagging(timings: Timings, target_lengths: Floats) -> Floats:
 
 def mean_lag(timings: Timings, target_lengths: Floats, counted: Ints) -> Floats:
     """The mean of d_i - i X/Y over the first `counted` units of each sentence."""
-    summed = timings.shape.sums_of_first(timings.times, counted)
+    sums = timings.shape.sums_of_first(timings.times, counted)
+    return _lags(timings, target_lengths, counted, sums)
+
+
+def _lags(timings: Timings, target_lengths: Floats, counted: Ints, sums: Floats) -> Floats:
     steps = _ratio(timings.source_lengths, target_lengths)
-    lags = _ratio(summed, counted) - (counted - 1) / 2 * steps
+    lags = _ratio(sums, counted) - (counted - 1) / 2 * steps
     return np.where(timings.source_lengths > 0, lags, np.nan)
 
 

@@ -44,16 +44,16 @@ class Ragged:
     @cached_property
     def rows(self) -> Ints:
         """The row that every value is in. [units]"""
-        return self.spread(np.arange(len(self.lengths)))
+        return np.repeat(np.arange(len(self.lengths)), self.lengths)
 
     @cached_property
     def positions(self) -> Ints:
         """The position of every value in its row, from 0. [units]"""
-        return np.arange(self.lengths.sum()) - self.spread(self.firsts)
+        return np.arange(len(self.rows)) - self.spread(self.firsts)
 
     def spread(self, per_row: NDArray[T]) -> NDArray[T]:
         """Give every unit the value of its row."""
-        return np.repeat(per_row, self.lengths)
+        return per_row[self.rows]
 
     def sums(self, values: Floats) -> Floats:
         """The sum of each row."""
@@ -91,15 +91,20 @@ class Ragged:
         return sums - self.spread(sums[self.firsts] - values[self.firsts])
 
     def running_max(self, values: Floats) -> Floats:
-        """The largest of each value and all before it in its row.
+        """The largest of each value and all before it in its row."""
+        self._by_row.imag = values
+        return np.maximum.accumulate(self._by_row, out=self._by_row).imag.copy()
 
-        Complex numbers are compared by their real part first: with the row as real part, no
-        value of an earlier row is ever the largest.
+    @cached_property
+    def _by_row(self) -> NDArray[np.complex128]:
+        """Room for values with their rows as real parts. [units]
+
+        Complex numbers are compared by their real parts first: so no value of an earlier row is
+        ever larger than one of a later row.
         """
-        pairs = np.empty(len(values), dtype=np.complex128)
+        pairs = np.empty(len(self.rows), dtype=np.complex128)
         pairs.real = self.rows
-        pairs.imag = values
-        return np.maximum.accumulate(pairs).imag
+        return pairs
 
     def finish_times(self, arrivals: Floats, done: Floats) -> Floats:
         """When each piece of work ends if it starts at its arrival or after the work before it.

@@ -105,8 +105,9 @@ def score_corpus(
     if latency:
         table = _time_corpus(instances, latency, rules)
         scores |= {name: table.score(name, rules) for name in latency}
-        untimed = [i.index for i, known in zip(instances, table.timed, strict=True) if not known]
-        if untimed:
+        if not table.timed.all():
+            rows = np.flatnonzero(~table.timed).tolist()
+            untimed = [instances[row].index for row in rows]
             problems["no computation times that fit the delays"] = untimed
     return Report(instances, {name: scores[name] for name in names}, problems)
 

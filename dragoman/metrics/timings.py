@@ -62,6 +62,16 @@ class Timings:
         return self.shape.first_where(self.times >= self.shape.spread(self.source_lengths))
 
     @cached_property
+    def units_until_end(self) -> Ints:
+        """The same with that first one, where there is one. [rows]"""
+        return np.minimum(self.units_before_end + 1, self.shape.lengths)
+
+    @cached_property
+    def sums_until_end(self) -> Floats:
+        """The sum of these units' times. [rows]"""
+        return self.shape.sums_of_first(self.times, self.units_until_end)
+
+    @cached_property
     def says_speech(self) -> bool:
         return any(instance.says_speech for instance in self.instances)
 
@@ -115,22 +125,32 @@ def _target_lengths(instances: Sequence[Instance], spoken: Ints, rules: Rules) -
     """
     if rules.length == "hypothesis":
         return spoken.astype(float)
-    texts = [instance.reference for instance in instances]
+    references = [instance.reference for instance in instances]
+    texts = [reference or "" for reference in references]
     if rules.unit == "word":
-        counts = [-1 if text is None else text.count(" ") + 1 for text in texts]
+        lengths = _count_spaces(texts) + 1
     else:
-        counts = [-1 if text is None else len(text.strip()) for text in texts]
-    lengths = np.array(counts, dtype=float)
-    return np.where(lengths < 0, spoken, lengths)
+        lengths = np.array([len(text.strip()) for text in texts], dtype=np.int64)
+    if None in references:
+        unknown = np.array([reference is None for reference in references])
+        lengths = np.where(unknown, spoken, lengths)
+    return lengths.astype(float)
+
+
+def _count_spaces(texts: Sequence[str]) -> Ints:
+    """The spaces in each text, counted in all texts at once."""
+    letters = np.frombuffer("".join(texts).encode("ascii", "replace"), dtype=np.uint8)
+    ends = np.cumsum([len(text) for text in texts])
+    return np.diff(np.searchsorted(np.flatnonzero(letters == ord(" ")), ends), prepend=0)
 
 
 def aware_timings(plain: Timings) -> Timings:
     """The same by a computation-aware clock; sentences whose log knows none are left out."""
     computation = plain.rules.computation
     logged = _logged_times(plain)  # [rows]
+    known = np.array([times is not None for times in logged], dtype=bool)
     elapsed = [i.elapsed or () for i in plain.instances]
     sizes = np.fromiter(map(len, elapsed), dtype=np.int64, count=len(elapsed))
-    known = np.array([times is not None for times in logged], dtype=bool)
     clocked = known | (sizes == plain.shape.lengths)
     chosen, known = plain.select(clocked), known[clocked]
     flat = flatten([i.elapsed or i.delays for i in chosen.instances])
