@@ -233,7 +233,7 @@ def load(path: Path, unit: Unit, *, strict: bool = True, skip: bool = False) -> 
 def with_references(log: Log, path: Path) -> Log:
     """Give the sentences of a log the references in a file, line by line."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise DragomanError(f"Cannot read the references in {path}: {error}.") from error
     if len(lines) != len(log.instances):
