@@ -82,7 +82,9 @@ def _killed_midway(recipe: Path, folder: Path) -> bool:
     while process.poll() is None and not _step_reached(folder, 4):
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
-    return process.wait() == -signal.SIGKILL and not (folder / "resume-00000012.pt").exists()
+    ended = process.wait()
+    assert ended in (0, -signal.SIGKILL), "the run failed by itself"
+    return ended != 0 and not (folder / "resume-00000012.pt").exists()
 
 
 def _step_reached(folder: Path, step: int) -> bool:
