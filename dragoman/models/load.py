@@ -31,8 +31,13 @@ def _from_folder(name: str, folder: Path, threads: int) -> Model:
         from dragoman.models.whisper import WhisperModel
 
         return WhisperModel.load(folder, name=name, threads=threads)
+    if (folder / "encoder.onnx").is_file():
+        from dragoman.models.onnx_model import OnnxModel
+
+        return OnnxModel.load(folder, name=name, threads=threads)
     raise DragomanError(
-        f"{folder} holds no model that Dragoman knows: a CTranslate2 Whisper has a model.bin."
+        f"{folder} holds no model that Dragoman knows: a CTranslate2 Whisper has a model.bin, "
+        "an exported net an encoder.onnx."
     )
 
 

@@ -63,7 +63,7 @@ def export(net: Net, folder: Path, around: Surroundings, *, int8: bool = False) 
                 if path is not None:
                     shutil.copyfile(path, made / f"{name}.model")
             if int8:
-                description = quantise(description, made)
+                description = quantise(made)
             made.rename(folder)
     return description
 
@@ -229,17 +229,14 @@ def write(graph: nn.Module, inputs: tuple, axes: tuple, folder: Path) -> None:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Without what torch's exporter tells its developers."""
-    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
+    before = logging.root.manager.disable
+    logging.disable(logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+        logging.disable(before)
 
 
 def growing_axes(net: Net) -> list[list[int]]:
@@ -329,7 +326,7 @@ def compare(graph: str, found: Sequence[np.ndarray], expected: Sequence[Tensor])
             raise DragomanError(f"The exported {graph} differs from the net by {worst:.2g}.")
 
 
-def quantise(description: ExportedNet, folder: Path) -> ExportedNet:
+def quantise(folder: Path) -> ExportedNet:
     """Weights of matrix products in eight bits: a quarter of the size, faster on most CPUs."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
@@ -344,6 +341,6 @@ def quantise(description: ExportedNet, folder: Path) -> ExportedNet:
             weight_type=QuantType.QInt8,
         )
         full.unlink()
-    description = replace(description, precision="int8")
+    description = replace(ExportedNet.read(folder), precision="int8")
     description.write(folder)
     return description

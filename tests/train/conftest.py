@@ -74,3 +74,11 @@ def tiny(sung) -> dict:
         "steps": {"total": 12, "validate": 4, "save": 3, "log": 2, "average": 2},
         "machine": {"accelerator": "cpu", "carbon": False},
     }
+
+
+@pytest.fixture(scope="session")
+def exporter(tmp_path_factory):
+    """Tiny nets, each exported when it is first asked for."""
+    from tests.train.exported import Exporter
+
+    return Exporter(tmp_path_factory.mktemp("exported"))

@@ -1,0 +1,64 @@
+"""Words and word counts from units of exported nets."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.models.onnx_pieces import EndCounter, LabelCounter, Pieces
+
+SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")
+SUFFIX = Pieces((*SPECIAL, "Hal", "lo▁", "Welt▁", "!▁", "▁"), "suffix")
+PREFIX = Pieces((*SPECIAL, "▁Hal", "lo", "▁Welt", "!", "▁"), "prefix")
+BLANK = 9
+
+
+def test_with_the_space_behind_a_word_is_whole_at_once():
+    grouped = SUFFIX.words([4, 5, 6, 4], ended=False)
+    assert (grouped.words, grouped.ends, grouped.tail) == ((" Hallo", " Welt"), (2, 3), " Hal")
+
+
+def test_with_the_space_in_front_a_word_is_whole_when_the_next_begins():
+    grouped = PREFIX.words([4, 5, 6, 7], ended=False)
+    assert (grouped.words, grouped.ends, grouped.tail) == ((" Hallo",), (2,), " Welt!")
+    grouped = PREFIX.words([4, 5, 6, 7], ended=True)
+    assert (grouped.words, grouped.ends, grouped.tail) == ((" Hallo", " Welt!"), (2, 4), "")
+
+
+def test_special_units_and_bare_spaces_print_nothing():
+    assert SUFFIX.words([1, 8, 4, 5, 2], ended=True).words == (" Hallo",)
+
+
+def test_without_spaces_every_piece_is_a_word():
+    pieces = Pieces((*SPECIAL, "▁世", "界"), "prefix", spaced=False)
+    grouped = pieces.words([4, 5], ended=False)
+    assert (grouped.words, grouped.ends, grouped.tail) == (("世", "界"), (1, 2), "")
+
+
+def test_where_words_begin():
+    assert [SUFFIX.begins_word([4, 5, 6, 7], i) for i in range(4)] == [True, False, True, True]
+    assert [PREFIX.begins_word([4, 5, 6, 7], i) for i in range(4)] == [True, False, True, False]
+
+
+def test_ctc_labels_are_collapsed_before_they_are_counted():
+    counter = LabelCounter(SUFFIX, BLANK)
+    counter.hear(np.array([9, 4, 4, 9, 5, 5, 9, 5, 6]))  # Hal lo lo Welt
+    assert counter.words == 3
+    counter = LabelCounter(PREFIX, BLANK)
+    counter.hear(np.array([4, 4, 5, 9, 6]))
+    assert counter.words == 2
+
+
+@given(st.lists(st.integers(4, 9), max_size=40), st.integers(1, 7))
+def test_labels_may_come_in_pieces(labels, size):
+    whole, pieces = LabelCounter(SUFFIX, BLANK), LabelCounter(SUFFIX, BLANK)
+    whole.hear(np.array(labels))
+    for start in range(0, len(labels), size):
+        pieces.hear(np.array(labels[start : start + size]))
+    assert whole.words == pieces.words
+
+
+def test_neighbouring_word_ends_are_one():
+    counter = EndCounter()
+    counter.hear(np.array([0.1, 0.9, 0.8]))
+    counter.hear(np.array([0.7, 0.5, 0.6]))
+    assert counter.words == 2

@@ -1,0 +1,113 @@
+"""Tiny nets, exported once per test run, with units of their own."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import sentencepiece
+import torch
+
+from dragoman.train.export import Surroundings, export
+from dragoman.train.nets.base import Net, Vocabularies
+from dragoman.train.nets.registry import build
+
+TEXT = ["guten morgen meine damen und herren", "wie geht es ihnen heute", "das ist ein haus"]
+LAYERS = {
+    **{"features": 16, "size": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_heads": 2},
+    **{"decoder_heads": 2, "encoder_ffn": 24, "decoder_ffn": 24, "conv_channels": 6},
+    "ctc_layer": 1,
+}
+CHUNKS = {"kernel": 5, "chunk": 4, "right": 2, "left": 8}
+MONOTONIC = {"decoder_layers": 1, "decoder_heads": 2, "decoder_ffn": 24, "ratio": 3}
+NETS = {
+    "transformer": ("transformer", LAYERS),
+    "compressed": ("transformer", {**LAYERS, "encoder_layers": 2, "ctc_compression": True}),
+    "conformer": ("conformer", {**LAYERS, "kernel": 5, "boundaries": True, "ctc_layer": 0}),
+    "incremental": ("incremental", {**LAYERS, **CHUNKS}),
+    "s-transformer": ("s-transformer", {**LAYERS, "maps": 1, "penalty": "gauss", "ctc_layer": 0}),
+    "vgg-blstm": (
+        "vgg-blstm",
+        {"features": 16, "channels": 2, "size": 16, "encoder_layers": 1, "attention": 8},
+    ),
+    "text-transformer": (
+        "text-transformer",
+        {k: v for k, v in LAYERS.items() if k not in ("features", "conv_channels", "ctc_layer")},
+    ),
+    "mma": ("mma", {**MONOTONIC, "encoder_settings": {**LAYERS, "ctc_layer": 0}}),
+    "mma-hard": (
+        "mma",
+        {
+            **MONOTONIC,
+            "attention": "hard",
+            "encoder": "incremental",
+            "encoder_settings": {**LAYERS, **CHUNKS},
+        },
+    ),
+    "joint-mma": (
+        "joint-mma",
+        {
+            **{"features": 16, "conv_channels": 6, "size": 16, "speech_layers": 2, "heads": 2},
+            **{"text_layers": 1, "decoder_layers": 1, "ffn": 24, "ratio": 3},
+        },
+    ),
+    "caat": (
+        "caat",
+        {
+            **{"features": 16, "conv_channels": 4, "size": 16, "encoder_layers": 1, "heads": 2},
+            **{"predictor_layers": 1, "joiner_layers": 1, "encoder_ffn": 24, "decoder_ffn": 24},
+            **{"chunk": 4, "right": 2, "left": 8, "decision": 8},
+        },
+    ),
+}
+
+
+def make_units(folder: Path) -> Path:
+    path = folder / "units"
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(TEXT),
+        model_prefix=str(path),
+        vocab_size=40,
+        hard_vocab_limit=False,
+        treat_whitespace_as_suffix=True,
+        **{"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3, "minloglevel": 2},
+    )
+    return path.with_suffix(".model")
+
+
+@dataclass
+class Exporter:
+    """Exports each net when it is first asked for."""
+
+    folder: Path
+
+    def __post_init__(self) -> None:
+        self.units = make_units(self.folder)
+        self.size = sentencepiece.SentencePieceProcessor(model_file=str(self.units)).vocab_size()
+        self.nets: dict[str, Net] = {}
+
+    def net(self, label: str) -> Net:
+        """The net itself, with weights (and running statistics) that matter."""
+        if label not in self.nets:
+            torch.manual_seed(0)
+            name, settings = NETS[label]
+            net = build(name, settings, Vocabularies(self.size, self.size)).eval()
+            for key, buffer in net.named_buffers():
+                if key.endswith(("running_mean", "norm.mean")):
+                    buffer.normal_()
+                if key.endswith(("running_var", "deviation")):
+                    buffer.uniform_(0.5, 2)
+            self.nets[label] = net
+        return self.nets[label]
+
+    def folder_of(self, label: str) -> Path:
+        folder = self.folder / label
+        if not folder.exists():
+            around = Surroundings(
+                source="en",
+                target="de",
+                target_units=self.units,
+                source_units=self.units,
+                suffix=True,
+                source_suffix=True,
+            )
+            export(self.net(label), folder, around)
+        return folder
