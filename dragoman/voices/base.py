@@ -23,6 +23,9 @@ class Voice(Protocol):
     def rate(self) -> int:
         """Samples a second of its sound."""
 
+    def load(self) -> None:
+        """Get ready now, so that the first phrase is not late."""
+
     def speak(self, text: str, speed: float = 1.0) -> Samples:
         """The sound of a phrase, polished; empty where there is nothing to pronounce.
 

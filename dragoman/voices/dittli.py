@@ -31,6 +31,9 @@ class DittliVoice:
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or get(MODEL)
 
+    def load(self) -> None:
+        self.speak("a")  # the first word is the slow one
+
     def speak(self, text: str, speed: float = 1.0) -> Samples:
         if not is_speakable(text):
             return np.zeros(0, np.float32)

@@ -54,6 +54,9 @@ class ElevenLabsVoice:
         if not self._key:
             raise DragomanError(f"The voice 'elevenlabs' needs a key: set {KEY}.")
 
+    def load(self) -> None:
+        pass
+
     def speak(self, text: str, speed: float = 1.0) -> Samples:
         if not is_speakable(text):
             return np.zeros(0, np.float32)

@@ -44,6 +44,9 @@ class EspeakVoice:
         base = library_name(language)
         self._voice = base + (speaker or "") if (speaker or "+")[0] == "+" else str(speaker)
 
+    def load(self) -> None:
+        self.speak("a")  # the first word is the slow one
+
     def speak(self, text: str, speed: float = 1.0) -> Samples:
         if not is_speakable(text):
             return np.zeros(0, np.float32)

@@ -28,6 +28,9 @@ class HibariVoice:
 
         return Hibari(threads=1)
 
+    def load(self) -> None:
+        self.speak("a")  # the first word is the slow one
+
     def speak(self, text: str, speed: float = 1.0) -> Samples:
         if not is_speakable(text):
             return np.zeros(0, np.float32)

@@ -66,6 +66,9 @@ class KokoroVoice:
         self.languages = (language,)
         self.name = f"kokoro:{self._speaker}"
 
+    def load(self) -> None:
+        self.speak("a")  # the first word is the slow one
+
     def speak(self, text: str, speed: float = 1.0) -> Samples:
         if not is_speakable(text):
             return np.zeros(0, np.float32)

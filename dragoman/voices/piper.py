@@ -48,6 +48,9 @@ class PiperVoice:
             raise DragomanError(f"{path} wants '{self._kind}' phonemes, which Dragoman has not.")
         self.languages = (self._reader.split("-")[0].replace("cmn", "zh"),)
 
+    def load(self) -> None:
+        self.speak("a")  # the first word is the slow one
+
     def speak(self, text: str, speed: float = 1.0) -> Samples:
         if not is_speakable(text):
             return np.zeros(0, np.float32)

@@ -29,7 +29,7 @@ _SPACELESS = re.compile(
 class Pace:
     """How speech follows the text; times in seconds."""
 
-    patience: float = 0.4
+    patience: float = 0.7
     """How long a phrase that could be spoken waits for more words, unless they end in a comma."""
     on_time: float = 1.5
     """Speech that is no later than this is spoken at its normal speed…"""

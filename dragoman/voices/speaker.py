@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -84,8 +85,9 @@ class Speaker:
     def say(self, text: str) -> None:
         """Speak this after what was said before; returns at once."""
         with self._change:
-            self._schedule.add(text, self._time.now())
-            self._change.notify_all()
+            if not self._closed:
+                self._schedule.add(text, self._time.now())
+                self._change.notify_all()
 
     def stop(self) -> None:
         """Fall silent at once, in the middle of a word, and forget what waits."""
@@ -116,17 +118,26 @@ class Speaker:
         self._thread.join(PATIENCE)
 
     def _run(self) -> None:
+        self._try(self._voice.load)
         while (taken := self._next_phrase()) is not None:
-            phrase, stops = taken
-            try:
-                self._speak(phrase, stops)
-            except DragomanError as error:
-                self._tell(str(error))
-            except Exception as error:  # whatever the driver raises: this thread has to go on
-                self._tell(f"Nothing can be played: {error}.")
+            self._try(partial(self._speak, *taken))
             with self._change:
                 self._busy = self._playing = False
                 self._change.notify_all()
+
+    def _try(self, work: Callable[[], None]) -> None:
+        """What goes wrong is told, but the same thing only once: the next phrase may go well."""
+        try:
+            work()
+        except DragomanError as error:
+            told = str(error)
+        except Exception as error:  # a driver may raise anything, and this thread has to go on
+            told = f"Speech failed: {error}."
+        else:
+            return
+        if told not in self._reported:
+            self._reported.add(told)
+            self._report(told)
 
     def _next_phrase(self) -> tuple[Phrase, int] | None:
         """Wait for the next phrase; None when the speaker is closed."""
@@ -153,12 +164,6 @@ class Speaker:
             self._playing = True
             self._free = max(self._free, now) + seconds
         self._player.play(sound, self._effort.ahead)
-
-    def _tell(self, sentence: str) -> None:
-        """Report what went wrong, but the same thing only once: the next phrase may go well."""
-        if sentence not in self._reported:
-            self._reported.add(sentence)
-            self._report(sentence)
 
     def __enter__(self) -> Self:
         return self

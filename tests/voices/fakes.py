@@ -18,6 +18,10 @@ class ToneVoice:
             fails_from,
         )
         self.spoken = []
+        self.loaded = False
+
+    def load(self):
+        self.loaded = True
 
     def speak(self, text, speed=1.0):
         if self.fails_from is not None and len(self.spoken) >= self.fails_from:

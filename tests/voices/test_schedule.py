@@ -114,7 +114,7 @@ def test_it_hurries_only_when_late():
 def test_words_are_gathered_up_to_the_comma():
     talk = [(0.0, "We"), (0.1, "all,"), (0.15, "I"), (0.2, "think"), (5.0, "agree.")]
     spoken = [(piece.phrase.text, piece.phrase.start) for piece in perform(talk)]
-    assert spoken == [("We all,", 0.1), ("I think", pytest.approx(0.55)), ("agree.", 5.0)]
+    assert spoken == [("We all,", 0.1), ("I think", pytest.approx(0.85)), ("agree.", 5.0)]
 
 
 def test_words_that_wait_for_the_voice_become_one_phrase():

@@ -139,7 +139,7 @@ def test_a_driver_that_fails_does_not_end_the_thread():
         speaker.say("One.")
         speaker.finish()
         speaker.say("Two.")
-    assert reports == ["Nothing can be played: cable."]
+    assert reports == ["Speech failed: cable."]
 
 
 class HeldPlayer:
@@ -188,6 +188,17 @@ def test_stop_silences_at_once_and_forgets_what_waits():
     speaker.finish()
     assert voice.spoken[-1][0] == "It can go on."
     speaker.close()
+
+
+def test_the_voice_is_loaded_before_anything_is_said():
+    voice = ToneVoice()
+    with Speaker(voice, HeldPlayer(), print) as speaker:
+        pass
+    assert voice.loaded
+    assert voice.spoken == []
+    speaker.say("Nobody is there any more.")
+    speaker.finish()
+    assert voice.spoken == []
 
 
 def test_what_is_being_prepared_when_stop_comes_is_never_played():
