@@ -6,6 +6,7 @@ to the output and, before that, which were taken back from its end.
 
 from __future__ import annotations
 
+import re
 from array import array
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -19,6 +20,7 @@ from dragoman.metrics.instance import Instance, Unit
 from dragoman.metrics.lines import Log, decode_line, read_lines
 
 WORD_MARK = "▁"  # SentencePiece's sign for the beginning of a word
+PIECE = re.compile("▁[^▁]*|[^▁]+")
 
 
 class Line(msgspec.Struct):
@@ -38,6 +40,7 @@ class Talk:
 
     name: str
     unit: Unit
+    marked: bool  # whether tokens say where words begin; otherwise they are characters
     audio: list[float] = field(default_factory=list)  # after each chunk, the audio heard in all
     works: list[float] = field(default_factory=list)  # the time each chunk took
     tokens: list[str] = field(default_factory=list)  # what the output is made of now
@@ -54,7 +57,7 @@ class Talk:
             if kept < 0 or self.tokens[kept:] != line.deleted_tokens:
                 raise ValueError("tokens are taken back that were not the last of the output")
             del self.tokens[kept:], self.changed[kept:]
-            self.deleted.append(_text(line.deleted_tokens))
+            self.deleted.append(self._text(line.deleted_tokens))
             inside_word = not line.deleted_tokens[0].startswith(WORD_MARK)
             if kept and inside_word and self.unit == "word":
                 self.changed[-1] = chunk  # a word lost its end just now
@@ -67,7 +70,7 @@ class Talk:
         ends, elapsed = _clocks(self.audio, self.works)
         return Instance(
             index=index,
-            prediction=_text(self.tokens),
+            prediction=self._text(self.tokens),
             delays=array("d", [self.audio[chunk] for chunk in chunks]),
             source_length=self.audio[-1] if self.audio else 0.0,
             elapsed=array("d", [elapsed[chunk] for chunk in chunks]),
@@ -83,6 +86,10 @@ class Talk:
     def _size(self, text: str) -> int:
         return len(text.split()) if self.unit == "word" else len(text)
 
+    def _text(self, tokens: list[str]) -> str:
+        text = "".join(tokens).replace(WORD_MARK, " ")
+        return text.strip() if self.marked else text
+
     def _unit_chunks(self) -> list[int]:
         """For every word or character of the output the chunk that last changed it."""
         letters = [
@@ -91,11 +98,20 @@ class Talk:
             for letter in token.replace(WORD_MARK, " ")
         ]
         if self.unit == "char":
-            text = "".join(letter for letter, _ in letters)
-            begin = len(text) - len(text.lstrip())
-            return [chunk for _, chunk in letters[begin : len(text.rstrip())]]
+            return self._letter_chunks(letters)
         words = groupby(letters, key=lambda pair: pair[0] == " ")
         return [max(chunk for _, chunk in word) for blank, word in words if not blank]
+
+    def _letter_chunks(self, letters: list[tuple[str, int]]) -> list[int]:
+        """The mark of a word is seen as a space when the word is: with the letter after it."""
+        chunks = [chunk for _, chunk in letters]
+        if not self.marked:
+            return chunks
+        text = "".join(letter for letter, _ in letters)
+        for place in reversed(range(len(text) - 1)):
+            if text[place] == " ":
+                chunks[place] = max(chunks[place], chunks[place + 1])
+        return chunks[len(text) - len(text.lstrip()) : len(text.rstrip())]
 
 
 def knows(first: dict[str, Any]) -> bool:
@@ -107,15 +123,15 @@ def read(path: Path, unit: Unit) -> Log:
     """Read the log; every recording becomes one talk, without a reference."""
     talks: dict[int | str, Talk] = {}
     decoder = msgspec.json.Decoder(Line)
-    whole_words = unit == "word" and not _has_word_marks(path)
+    marked = _has_word_marks(path)
+    whole_words = unit == "word" and not marked
     for number, raw in read_lines(path):
         line = decode_line(raw, number, path, decoder)
-        if whole_words:
-            line.generated_tokens = [WORD_MARK + token for token in line.generated_tokens]
-            line.deleted_tokens = [WORD_MARK + token for token in line.deleted_tokens]
+        line.generated_tokens = _pieces(line.generated_tokens, whole_words)
+        line.deleted_tokens = _pieces(line.deleted_tokens, whole_words)
         try:
             if line.metadata is not None and line.id is not None:
-                talks[line.id] = Talk(str(line.metadata["wav_name"]), unit)
+                talks[line.id] = Talk(str(line.metadata["wav_name"]), unit, marked or whole_words)
             elif line.id is not None:
                 talks[line.id].take(line)
         except KeyError as error:
@@ -132,8 +148,15 @@ def read(path: Path, unit: Unit) -> Log:
 
 
 def _has_word_marks(path: Path) -> bool:
-    """Whether tokens are pieces of words; otherwise every token is a word."""
+    """Whether tokens are pieces of words; otherwise every token is a word or a character."""
     return any(WORD_MARK.encode() in line or b"\\u2581" in line for _, line in read_lines(path))
+
+
+def _pieces(tokens: list[str], whole_words: bool) -> list[str]:
+    """Tokens that hold at most one mark, in front; each gets one if it is a word."""
+    if whole_words:
+        return [WORD_MARK + token for token in tokens]
+    return [piece for token in tokens for piece in PIECE.findall(token)]
 
 
 def _clocks(audio: list[float], works: list[float]) -> tuple[list[float], list[float]]:
@@ -147,8 +170,3 @@ def _clocks(audio: list[float], works: list[float]) -> tuple[list[float], list[f
         ends.append(end)
         elapsed.append(arrival + total)
     return ends, elapsed
-
-
-def _text(tokens: list[str]) -> str:
-    """Tokens joined; their marks say where words begin."""
-    return "".join(tokens).replace(WORD_MARK, " ").strip()

@@ -258,6 +258,13 @@ def test_tokens_without_marks_are_words_or_characters(tmp_path):
     assert characters.delays.tolist() == [1000, 2000]
 
 
+def test_the_space_before_a_word_is_seen_with_the_word(tmp_path):
+    lines = [chunk(1.0, 0, ["▁ab", "▁"]), chunk(2.0, 0, ["c"])]
+    (talk,) = read_talks(tmp_path, *lines, unit="char")
+    assert talk.prediction == "ab c"
+    assert talk.delays.tolist() == [1000, 1000, 2000, 2000]
+
+
 def replay(lines):
     """The slow way: after every line look at the words, and give a changed word its time."""
 
