@@ -25,6 +25,9 @@ def read_groups(net: OnnxNet, stream: OnnxStream, final: bool) -> Found:
     """
     mouth, decision = stream.mouth, net.config.decision
     groups = -(-stream.ears.states // decision) if final else stream.ears.states // decision
+    if final and groups and not mouth.survivors[0].ended:
+        # A source that ends with a group ends it anew: only the last group may end the sentence.
+        mouth.groups = min(mouth.groups, groups - 1)
     while mouth.groups < groups:
         mouth.groups += 1
         last = final and mouth.groups == groups
