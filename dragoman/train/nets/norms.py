@@ -3,6 +3,7 @@
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.nn.functional import all_reduce
 
 
 class MaskedBatchNorm(nn.Module):
@@ -42,8 +43,8 @@ class MaskedBatchNorm(nn.Module):
         channels = x.shape[self.axis]
         count = mask.sum() * (x.numel() / (channels * mask.numel()))
         sums = torch.cat([centred.sum(others), (centred * centred).sum(others), count.view(1)])
-        if dist.is_available() and dist.is_initialized():
-            sums = torch.distributed.nn.functional.all_reduce(sums)
+        if dist.is_initialized():
+            sums = all_reduce(sums)
         count = sums[-1].clamp(min=1)
         offset = sums[:channels] / count
         variance = (sums[channels:-1] / count - offset * offset).clamp(min=0)

@@ -114,3 +114,27 @@ def test_wait_k_hides_the_states_that_were_not_read(net):
         again = net.decode(tokens, changed, seen_bias(seen, size))
         torch.testing.assert_close(again[:, : unit + 1], logits[:, : unit + 1])
     assert not torch.allclose(net.decode(tokens, encoded)[:, 0], logits[:, 0])
+
+
+def test_trains_in_bfloat16(net):
+    """Forward and backward under autocast: no NaN, and near to single precision."""
+    features, lengths = noise(net, 3, 50), torch.tensor([50, 23, 37])
+    tokens, said = sentences(3, 5)
+
+    def run(enabled):
+        net.zero_grad()
+        torch.manual_seed(0)  # the same draws in both
+        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+            encoded = net.encode(features, lengths)
+            logits = net.decode(tokens, encoded)
+        loss = F.cross_entropy(logits.float().flatten(0, 1), said.flatten())
+        if encoded.ctc_logits is not None:
+            loss = loss + encoded.ctc_logits[:, :2].float().logsumexp(-1).mean()
+        loss.backward()
+        return loss.detach()
+
+    single, half = run(False), run(True)
+    torch.testing.assert_close(half, single, atol=0.05, rtol=0.05)
+    gradients = [p.grad for p in net.parameters() if p.grad is not None]
+    assert gradients
+    assert all(gradient.isfinite().all() for gradient in gradients)
