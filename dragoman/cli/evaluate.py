@@ -23,7 +23,7 @@ _output = grouped("Output")
 @_corpus("--limit", type=int, metavar="N", help="Only the first N clips.")
 @_corpus("--jobs", type=int, default=1, show_default=True, help="Processes, a model in each.")
 @_output("--unit", type=click.Choice(["word", "char"]), help="Default: by the target language.")
-@_output("--output", type=Path, metavar="DIR", help="Keep the traces; go on where a run stopped.")
+@_output("--output", type=Path, metavar="DIR", help="Keep traces and a SimulEval log; resume.")
 @_output("--json", "as_json", is_flag=True, help="The same object as 'dragoman score --json'.")
 def command(
     corpus: Path,
@@ -44,6 +44,7 @@ def command(
     from dragoman.cli.report import show
     from dragoman.evaluate.corpora import read_corpus
     from dragoman.evaluate.run import TRACES, run_corpus
+    from dragoman.metrics import simuleval_log
     from dragoman.metrics.lines import Log
     from dragoman.metrics.score import score_corpus
     from dragoman.metrics.timings import Rules
@@ -63,4 +64,6 @@ def command(
         [trace.instance(unit) for trace in run.traces],
         left_out=[f"clip {failure.index}: {failure.reason}" for failure in run.failures],
     )
+    if output is not None:
+        simuleval_log.write(output, log.instances)
     show(log, score_corpus(log.instances, Rules(unit=unit)), as_json)

@@ -34,12 +34,13 @@ def read_log(path: Path, unit: Unit = "word", *, strict: bool = True, skip: bool
 def find_log(path: Path) -> Path:
     """The log file itself, which may be named by its folder."""
     if path.is_dir():
-        inside = path / "instances.log"
-        if not inside.is_file():
-            raise DragomanError(
-                f"There is no instances.log in the folder {path}; name the log file to score."
-            )
-        return inside
+        # A run of ours holds both; its traces know more than the log.
+        for name in ("traces.jsonl", "instances.log"):
+            if (path / name).is_file():
+                return path / name
+        raise DragomanError(
+            f"There is no instances.log in the folder {path}; name the log file to score."
+        )
     if not path.exists():
         raise DragomanError(f"There is no log at {path}.")
     return path

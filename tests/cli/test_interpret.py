@@ -108,6 +108,27 @@ def test_evaluate_prints_the_object_that_score_prints(corpus, tmp_path):
     assert again["scores"] == result["scores"]
     assert again["signature"] == result["signature"]
     assert len(result["sentences"]) == 3
+    theirs = json.loads(dragoman("score", tmp_path / "run" / "instances.log", "--json").stdout)
+    assert theirs["scores"]["LAAL"] == pytest.approx(result["scores"]["LAAL"])
+    assert theirs["scores"]["LAAL_CA"] == pytest.approx(result["scores"]["LAAL_CA"], rel=1e-3)
+
+
+def test_simuleval_scores_the_log_of_our_run(corpus, tmp_path):
+    pytest.importorskip("simuleval", reason="SimulEval is not installed")
+    out = tmp_path / "run"
+    done = dragoman("evaluate", corpus, *SYSTEM, "--policy", "wait-k:k=3", "--output", out)
+    assert done.returncode == 0, done.stderr
+    scored = subprocess.run(
+        [sys.executable, "-m", "simuleval.cli", "--score-only", "--output", str(out),
+         "--quality-metrics", "BLEU", "--latency-metrics", "AL", "LAAL", "DAL", "AP"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert scored.returncode == 0, scored.stderr[-1500:]
+    names, values = (line.split() for line in scored.stdout.splitlines())
+    theirs = dict(zip(names, values[1:], strict=True))
+    ours = json.loads(dragoman("score", out, "--json").stdout)["scores"]
+    for name in ("BLEU", "AL", "LAAL", "DAL", "AP"):
+        assert float(theirs[name]) == pytest.approx(ours[name], abs=6e-4)
 
 
 def test_sweep_writes_a_report_that_needs_no_network(corpus, tmp_path):
