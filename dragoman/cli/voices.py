@@ -50,6 +50,7 @@ def _row(name: str, offer: Offer, language: str | None) -> dict[str, Any]:
 
 def _print_table(rows: list[dict[str, Any]]) -> None:
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
@@ -59,7 +60,8 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
         codes = row["languages"]
         shown = " ".join(codes) if len(codes) <= 8 else f"{len(codes)} languages"
         ready = "yes" if row["ready"] else row["to_do"]
-        table.add_row(row["name"], shown, row["licence"], row["about"], ready)
+        cells = (row["name"], shown, row["licence"], row["about"], ready)
+        table.add_row(*map(escape, cells))  # 'dragoman[espeak]' is not markup
     Console().print(table)
 
 

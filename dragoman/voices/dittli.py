@@ -13,7 +13,7 @@ from dragoman.audio.chunk import Samples
 from dragoman.store import find, get
 from dragoman.voices.base import is_speakable
 from dragoman.voices.german import GermanReader
-from dragoman.voices.network import load_network
+from dragoman.voices.network import load_network, vits_length
 from dragoman.voices.polish import polish
 
 MODEL = "dittli-de"
@@ -58,7 +58,7 @@ class DittliVoice:
             "ja_bert": np.zeros((1, 768, count), np.float32),
             "noise_scale": np.array([NOISE], np.float32),
             "noise_scale_w": np.array([NOISE], np.float32),
-            "length_scale": np.array([1.0 / speed], np.float32),
+            "length_scale": np.array([vits_length(speed)], np.float32),
         }
 
     @cached_property

@@ -12,6 +12,15 @@ THREADS = min(2, os.cpu_count() or 1)
 """A voice must not take all cores from the interpreter."""
 
 
+ROUNDING = 0.28
+"""A VITS network rounds each phoneme's length up to a frame: so much of its speech is rounding."""
+
+
+def vits_length(speed: float) -> float:
+    """How long a VITS network must want phonemes to be, to speak at this speed after rounding."""
+    return max(0.1, (1.0 / speed - ROUNDING) / (1.0 - ROUNDING))
+
+
 def load_network(path: Path) -> Any:
     """An inference session; the same talk gives the same sound in every run."""
     import onnxruntime

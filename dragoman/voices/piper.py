@@ -17,7 +17,7 @@ from dragoman.store import find, get
 from dragoman.voices import espeak
 from dragoman.voices.base import is_speakable
 from dragoman.voices.espeak_library import TIE
-from dragoman.voices.network import load_network
+from dragoman.voices.network import load_network, vits_length
 from dragoman.voices.phonemes import cut, transcribe
 from dragoman.voices.polish import join, polish
 
@@ -61,7 +61,7 @@ class PiperVoice:
         numbers = np.array([self._number(phonemes)], np.int64)
         scales = [
             self._scales.get("noise_scale", 0.667),
-            self._scales.get("length_scale", 1.0) / speed,
+            self._scales.get("length_scale", 1.0) * vits_length(speed),
             self._scales.get("noise_w", 0.8),
         ]
         inputs = {

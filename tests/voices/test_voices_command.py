@@ -1,6 +1,7 @@
 """`dragoman voices`."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import soundfile
@@ -8,6 +9,7 @@ from click.testing import CliRunner
 
 from dragoman.cli.voices import command
 from dragoman.errors import DragomanError
+from dragoman.voices import VOICES
 
 
 def run(*arguments, **how):
@@ -27,6 +29,14 @@ def test_the_table_is_for_people():
     shown = run().output
     assert "hibari" in shown
     assert "Apache-2.0" in shown
+
+
+def test_what_is_to_do_is_shown_in_full(monkeypatch):
+    wish = "run: pip install 'dragoman[espeak]'"
+    lacking = replace(VOICES["espeak"], languages=lambda: (), missing=lambda language: wish)
+    monkeypatch.setitem(VOICES, "espeak", lacking)
+    shown = run(env={"COLUMNS": "200"}).output
+    assert wish in shown
 
 
 def test_a_language_can_be_asked_for_by_name():
