@@ -147,13 +147,15 @@ def _count_spaces(texts: Sequence[str]) -> Ints:
 def aware_timings(plain: Timings) -> Timings:
     """The same by a computation-aware clock; sentences whose log knows none are left out."""
     computation = plain.rules.computation
-    logged = _logged_times(plain)  # [rows]
-    known = np.array([times is not None for times in logged], dtype=bool)
+    logged = _logged_times(plain)
+    known = np.array([times is not None for times in logged], dtype=bool)  # [rows]
     elapsed = [i.elapsed or () for i in plain.instances]
     sizes = np.fromiter(map(len, elapsed), dtype=np.int64, count=len(elapsed))
     clocked = known | (sizes == plain.shape.lengths)
     chosen, known = plain.select(clocked), known[clocked]
-    flat = flatten([i.elapsed or i.delays for i in chosen.instances])
+    if known.any() or not clocked.all():
+        elapsed = [i.elapsed or i.delays for i in chosen.instances]
+    flat = flatten(elapsed)
     times = CLOCKS[computation](chosen.shape, chosen.delays, flat)
     if known.any():
         times = times.copy()
