@@ -183,8 +183,14 @@ def similarity(one: str, other: str, unit: Unit) -> float:
         return -inf
     if unit == "char":
         return float(one == other)
-    letters = {*one, *other}
-    return len({*one} & {*other}) / len(letters) if letters else 0.0
+    ones, others = _letters(one), _letters(other)
+    common = len(ones & others)
+    return common / max(len(ones) + len(others) - common, 1)
+
+
+@lru_cache(maxsize=100_000)
+def _letters(token: str) -> frozenset[str]:
+    return frozenset(token)
 
 
 def _similarities(

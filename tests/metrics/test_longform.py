@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ from dragoman.metrics.logs import read_log
 from dragoman.metrics.longform import LONG_METRICS, score_longform
 from dragoman.metrics.pieces import LongRules, units_of
 from dragoman.metrics.score import score_corpus
-from dragoman.metrics.segments import Segment, match_talks, read_segments
+from dragoman.metrics.segments import Segment, _read_plain_lines, match_talks, read_segments
 from dragoman.metrics.timings import Rules
 
 GOLDEN = Path(__file__).parents[2].parent / "shared" / "golden" / "longform"
@@ -318,6 +319,32 @@ def write(tmp_path, segments, references="x\n"):
 def test_broken_segments_are_named(tmp_path, content, message):
     with pytest.raises(DragomanError, match=message):
         read_segments(*write(tmp_path, content))
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["a.wav", "x/b-1.flac", "no", "1.5", "'q.wav'", "yes.wav", "a.1"]),
+            st.sampled_from(["0.0", "12.50", "3", "1e3", "1.5e1", "007.0"]),
+            st.sampled_from(["wav: {}, offset: {}, duration: 1.25", "offset: {1}, wav: {0}"]),
+        ),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_plain_lines_are_read_as_yaml_reads_them(rows):
+    text = "".join(f"- {{{shape.format(wav, offset)}}}\n" for wav, offset, shape in rows)
+    plain = _read_plain_lines(text)
+    if plain is not None:
+        typed = [{k: v if k == "wav" else float(v) for k, v in entry.items()} for entry in plain]
+        assert typed == yaml.safe_load(text)
+        assert all(isinstance(entry["wav"], str) for entry in yaml.safe_load(text))
+
+
+def test_usual_lines_are_plain():
+    line = "- {duration: 3.5, offset: 16.08, speaker_id: spk.1096, wav: ted_1096.wav}"
+    assert _read_plain_lines(line)[0]["wav"] == "ted_1096.wav"
+    assert _read_plain_lines(line + " # a remark") is None
 
 
 def test_segments_may_be_json(tmp_path):
