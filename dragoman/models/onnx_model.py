@@ -87,7 +87,7 @@ class OnnxModel:
     ) -> None:
         for stream, chunk, ended in zip(streams, chunks, last, strict=True):
             own = _own(stream)
-            own.features.hear(chunk)
+            own.features.hear(chunk, ended)
             own.ended = own.ended or ended
 
     def draft(self, streams: Sequence[Stream], asks: Sequence[Ask]) -> list[Draft]:

@@ -333,13 +333,14 @@ def quantise(folder: Path) -> ExportedNet:
     for name in ("encoder.onnx", "decoder.onnx"):
         full = folder / f"full-{name}"
         (folder / name).rename(full)
-        quantize_dynamic(
-            full,
-            folder / name,
-            op_types_to_quantize=["MatMul", "Gemm"],
-            per_channel=True,
-            weight_type=QuantType.QInt8,
-        )
+        with quiet():
+            quantize_dynamic(
+                full,
+                folder / name,
+                op_types_to_quantize=["MatMul", "Gemm"],
+                per_channel=True,
+                weight_type=QuantType.QInt8,
+            )
         full.unlink()
     description = replace(ExportedNet.read(folder), precision="int8")
     description.write(folder)

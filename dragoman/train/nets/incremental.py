@@ -190,6 +190,7 @@ class Incremental(TransformerDecoded):
             vocabularies.target, config.decoder_layers, config.decoder, config.tied_output
         )
 
+    @torch.compiler.disable  # chance is not for a compiled graph
     def draw(self) -> Context:
         """A context for one batch of training."""
         config = self.config
