@@ -27,6 +27,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
@@ -132,7 +133,10 @@ class WhisperLiveKit:
             env=os.environ | {"OMP_NUM_THREADS": "1"},
         )
         about = self._answer()
-        self.name = f"WhisperLiveKit {about['version']} ({about['compute']}), local agreement"
+        kind = f"{about['whisperlivekit']} ({about['compute']})"
+        self.name = f"WhisperLiveKit {kind}, local agreement, {STEP_MS / 1000:g} s steps"
+        if about["ctranslate2"] != version("ctranslate2"):
+            print(f"Mind: WhisperLiveKit runs on another CTranslate2, {about['ctranslate2']}.")
 
     def interpret(self, clip: Clip) -> Trace:
         path = Path(self._folder.name) / f"{clip.index}.npy"
@@ -184,13 +188,14 @@ def report(results: Mapping[str, list[Trace]]) -> None:
     """A row for each system."""
     first = next(iter(results.values()))
     seconds = sum(trace.source_length for trace in first) / 1000
-    print(f"{len(first)} clips, {seconds:.0f} s of speech, one thread, processor time:")
-    print(f"  {'':58} CPU s per s   BLEU  LAAL s  with work")
+    print(f"{len(first)} clips, {seconds:.0f} s of speech, one thread each.")
+    print("Work is processor time: on a machine that others use too, the clock says nothing.")
+    print(f"  {'':66} CPU s per s   BLEU  LAAL s  with work")
     for name, traces in results.items():
         scores = Scorer().values(traces)
         lag, lag_with_work = ((scores[m] or 0.0) / 1000 for m in ("LAAL", "LAAL_CA"))
         print(
-            f"  {name:58} {cost(traces):11.3f} {bleu(traces):6.2f} {lag:7.2f} {lag_with_work:10.2f}"
+            f"  {name:66} {cost(traces):11.3f} {bleu(traces):6.2f} {lag:7.2f} {lag_with_work:10.2f}"
         )
 
 

@@ -32,7 +32,8 @@ def main() -> None:
         vac=False,  # voice detection is the server's part: its cost is not counted
         warmup_file="",
     )
-    about = {"version": version("whisperlivekit"), "compute": engine.asr.model.model.compute_type}
+    about = {name: version(name) for name in ("whisperlivekit", "ctranslate2")}
+    about["compute"] = engine.asr.model.model.compute_type
     print(json.dumps(about), file=answers, flush=True)
     for line in sys.stdin:
         steps = interpret(engine, np.load(line.strip()), int(float(step_ms) * RATE / 1000))
