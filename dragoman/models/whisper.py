@@ -1,40 +1,57 @@
 """Whisper as a simultaneous model: an offline model that is asked again and again.
 
 Each draft looks at the sound of the current window, followed by just enough silence to keep the
-network stable, and goes on from what was already said of it.
+network stable, and goes on from what was already said of it. Where nobody speaks, nothing is
+encoded and nothing said.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from dragoman.audio.chunk import Samples
+from dragoman.audio.chunk import RATE, Samples
+from dragoman.audio.vad import Vad
 from dragoman.errors import DragomanError
 from dragoman.models.base import Ask, Draft, Feature, Stream
-from dragoman.models.whisper_engine import CTranslate2Engine, Engine, Generated, Prompt
+from dragoman.models.whisper_decoder import States
+from dragoman.models.whisper_draft import finished, nothing, prolonged
+from dragoman.models.whisper_engine import Engine, WhisperEngine
 from dragoman.models.whisper_guard import cut_loop, most_tokens
-from dragoman.models.whisper_mel import FRAME_MS, LogMel
-from dragoman.models.whisper_stream import WhisperStream
+from dragoman.models.whisper_mel import LogMel, Mel
+from dragoman.models.whisper_search import Prompt, Spoken
+from dragoman.models.whisper_stream import SECOND, Ear, WhisperStream, Window
 from dragoman.models.whisper_tokens import Vocabulary
+from dragoman.models.whisper_trim import quietest, trim
 
-STATE_MS = 2 * FRAME_MS  # one encoder state
-MAX_FRAMES = 3000
-PADDING = 400  # frames of silence after the sound
+PADDING = 4 * SECOND  # silence after the sound; with less of it the network loops
+SHORTEST = SECOND // 5  # sound that is worth a look
+FULL = 30 * SECOND - PADDING  # more sound than this the encoder cannot see
+PIECE = 5 * RATE  # samples heard at a time, however long the chunk
 
 
 class WhisperModel:
     """Loaded once, shared by all its streams."""
 
-    def __init__(self, name: str, engine: Engine, vocabulary: Vocabulary, beams: int = 5) -> None:
+    features = frozenset({Feature.ATTENTION, Feature.SILENCE})
+
+    def __init__(
+        self,
+        name: str,
+        engine: Engine,
+        vocabulary: Vocabulary,
+        *,
+        vad: Vad | None = None,
+        beams: int = 1,
+        final_beams: int = 5,
+    ) -> None:
+        """`beams` is how many texts the search for a draft follows, `final_beams` at the end."""
         self.name = name
-        self.engine = engine
-        self.vocabulary = vocabulary
-        self.beams = beams  # for the final draft; interim drafts are greedy
-        self.features = frozenset({Feature.ATTENTION, Feature.SILENCE})
+        self._engine = engine
+        self._vocabulary = vocabulary
+        self._vad = vad
+        self._beams = beams
+        self._final_beams = final_beams
 
     @classmethod
     def load(
@@ -42,123 +59,162 @@ class WhisperModel:
         folder: Path,
         *,
         name: str = "whisper",
-        threads: int = 1,
+        threads: int = 0,
         compute: str = "int8",
-        device: str = "cpu",
-        beams: int = 5,
+        beams: int = 1,
+        final_beams: int = 5,
     ) -> WhisperModel:
-        """Load a folder in CTranslate2's format."""
+        """Load a folder in CTranslate2's format; `threads` 0 leaves their number to the library."""
         vocabulary = Vocabulary.load(folder)
-        engine = CTranslate2Engine(folder, threads=threads, compute=compute, device=device)
-        return cls(name, engine, vocabulary, beams)
+        engine = WhisperEngine(folder, vocabulary, threads=threads, compute=compute)
+        vad = Vad.load()
+        return cls(name, engine, vocabulary, vad=vad, beams=beams, final_beams=final_beams)
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Codes of the languages that it understands."""
+        return tuple(self._vocabulary.languages)
 
     def open(self, source: str | None, target: str) -> WhisperStream:
         for language in (source, target):
-            if language is not None and language not in self.vocabulary.languages:
-                raise DragomanError(f"Model '{self.name}' does not know language '{language}'.")
+            if language is not None and language not in self._vocabulary.languages:
+                raise DragomanError(
+                    f"Model '{self.name}' does not know the language '{language}'; "
+                    "see 'dragoman languages'."
+                )
         if target not in ("en", source):
+            heard = f"'{source}'" if source else "a language to be detected"
             raise DragomanError(
-                f"Model '{self.name}' translates into English only, not from "
-                f"'{source or 'any language'}' into '{target}'."
+                f"Model '{self.name}' cannot translate from {heard} into '{target}': "
+                "it translates into English, or writes down what it hears in one language."
             )
-        return WhisperStream(LogMel(self.engine.bands), source, target)
+        ear = Ear(self._vad.stream() if self._vad else None)
+        return WhisperStream(LogMel(self._engine.bands), ear, source, target, source)
 
     def hear(
         self, streams: Sequence[Stream], chunks: Sequence[Samples], last: Sequence[bool]
     ) -> None:
         for stream, chunk in zip(streams, chunks, strict=True):
-            _own(stream).mel.hear(chunk)
+            own = _own(stream)
+            for begin in range(0, max(1, len(chunk)), PIECE):
+                own.hear(chunk[begin : begin + PIECE])
+                if own.frames > FULL:
+                    self._settle(own)
 
     def draft(self, streams: Sequence[Stream], asks: Sequence[Ask]) -> list[Draft]:
-        return [self._draft(_own(s), ask) for s, ask in zip(streams, asks, strict=True)]
-
-    def _draft(self, stream: WhisperStream, ask: Ask) -> Draft:
-        if stream.window_ms < 100:
-            return Draft()
-        encoded = self._encode(stream)
-        if stream.language is None:
-            probabilities = self.engine.languages(encoded)[0]
-            stream.language = max(probabilities, key=probabilities.__getitem__)
-        start = self._start(stream)
-        most = most_tokens(stream.window_ms / 1000, stream.target == "en") - len(stream.said)
-        if ask.max_tokens is not None:
-            most = min(most, ask.max_tokens)
-        if most < 1:
-            return Draft()
-        generated = self.engine.generate(
-            encoded,
-            [Prompt(start, tuple(stream.said), tuple(stream.context))],
-            most=most,
-            beams=self.beams if ask.final else 1,
-            suppress=[self.vocabulary.end] if ask.avoid_end else [],
-        )[0]
-        return self._finish(stream, encoded, generated, ask)
-
-    def _finish(self, stream: WhisperStream, encoded: Any, generated: Generated, ask: Ask) -> Draft:
-        keep = cut_loop(stream.said, generated.tokens)
-        tokens = generated.tokens[:keep]
-        ended = generated.ended and keep == len(generated.tokens)
-        grouped = self.vocabulary.words(
-            [*stream.unfinished, *tokens],
-            spaceless=stream.spaceless_target,
-            ended=ended or ask.final,
-        )
-        ends = tuple(end - len(stream.unfinished) for end in grouped.ends)
-        text = [*stream.said, *tokens]
-        log_probs: tuple[float, ...] = ()
-        attention = None
-        if tokens and not ask.final:
-            frames = self.engine_frames(stream)
-            aligned = self.engine.align(encoded, self._start(stream), [text], 2 * frames)[0]
-            log_probs = tuple(
-                float(np.log(max(p, 1e-9))) for p in aligned.probabilities[len(stream.said) :]
-            )
-            attention = np.zeros((len(tokens), frames), np.float32)
-            for row, frame in enumerate(aligned.frames[len(stream.said) :]):
-                attention[row, min(frame, frames - 1)] = 1.0
-        return Draft(
-            tokens,
-            grouped.words,
-            ends,
-            grouped.tail,
-            log_probs,
-            ended,
-            generated.silence,
-            attention,
-            STATE_MS,
-        )
-
-    def engine_frames(self, stream: WhisperStream) -> int:
-        return -(-(stream.mel.frames - stream.mel.start) // 2)
-
-    def _start(self, stream: WhisperStream) -> tuple[int, ...]:
-        v = self.vocabulary
-        assert stream.language is not None
-        task = v.transcribe if stream.language == stream.target else v.translate
-        return v.start, v.languages[stream.language], task, v.no_times
-
-    def _encode(self, stream: WhisperStream) -> Any:
-        key = (stream.mel.start, stream.mel.heard)
-        if stream.encoded is None or stream.encoded[:2] != key:
-            frames = stream.mel.frames - stream.mel.start
-            padding = min(PADDING, MAX_FRAMES - frames)
-            padding += (frames + padding) % 2
-            stream.encoded = (*key, self.engine.encode([stream.mel.window(padding)]))
-        return stream.encoded[2]
+        drafts: list[Draft | None] = []
+        for stream, ask in zip(streams, asks, strict=True):
+            drafts.append(self._without_looking(_own(stream), ask))
+        todo = [index for index, draft in enumerate(drafts) if draft is None]
+        looking = [_own(streams[index]) for index in todo]
+        self._look(looking)
+        spoken = self._speak(looking, [asks[index] for index in todo])
+        for index, stream, one in zip(todo, looking, spoken, strict=True):
+            final = asks[index].final
+            drafts[index] = finished(self._vocabulary, stream, one, final=final)
+        return [draft for draft in drafts if draft is not None]
 
     def commit(self, stream: Stream, draft: Draft, tokens: int, closed: bool = False) -> None:
         own = _own(stream)
-        own.said += draft.tokens[:tokens]
-        if draft.words_within(tokens):
-            own.unfinished = list(draft.tokens[draft.whole(tokens) : tokens])
-        else:
-            own.unfinished += draft.tokens[:tokens]
+        own.take(draft, tokens)
         if closed:
-            own.mel.forget(own.mel.frames)
-            own.said, own.unfinished = [], []
+            own.close()
+        else:
+            trim(self._vocabulary, own)
+
+    # Drafting.
+
+    def _without_looking(self, stream: WhisperStream, ask: Ask) -> Draft | None:
+        """The draft where no network has to be asked."""
+        if stream.frames < SHORTEST or not stream.ear.spoken:
+            return nothing(self._vocabulary, stream)
+        if not ask.final and stream.nothing_new() and stream.rest.ended:
+            return prolonged(stream.rest, stream.frames)
+        return None
+
+    def _look(self, streams: Sequence[WhisperStream]) -> None:
+        """Encode the windows that have new sound; windows of equal length go together."""
+        groups: dict[int, list[WhisperStream]] = {}
+        for stream in streams:
+            if not stream.nothing_new():
+                groups.setdefault(stream.frames, []).append(stream)
+        for group in groups.values():
+            windows = [_padded(stream) for stream in group]
+            for stream, states in zip(group, self._engine.encode(windows), strict=True):
+                stream.seen = Window(stream.mel.start, stream.mel.frames, states)
+                self._detect(stream, states)
+
+    def _detect(self, stream: WhisperStream, states: States) -> None:
+        """Find the language out, as long as nothing was said in the belief that it is known."""
+        if stream.source is None and not (stream.said or stream.settled.tokens or stream.before):
+            found = self._engine.languages([states])[0]
+            stream.language = max(found, key=found.__getitem__)
+
+    def _speak(self, streams: Sequence[WhisperStream], asks: Sequence[Ask]) -> list[Spoken]:
+        """Drafts with the same number of beams are made together."""
+        prompts = [self._prompt(s, ask) for s, ask in zip(streams, asks, strict=True)]
+        spoken: dict[int, Spoken] = {}
+        for beams in {self._beams, self._final_beams}:
+            chosen = [i for i, ask in enumerate(asks) if self._beams_for(ask) == beams]
+            if chosen:
+                states = [_states(streams[i]) for i in chosen]
+                made = self._engine.speak(states, [prompts[i] for i in chosen], beams)
+                spoken |= dict(zip(chosen, made, strict=True))
+        return [spoken[i] for i in range(len(streams))]
+
+    def _beams_for(self, ask: Ask) -> int:
+        return self._final_beams if ask.final else self._beams
+
+    def _prompt(self, stream: WhisperStream, ask: Ask) -> Prompt:
+        most = most_tokens(stream.frames / SECOND, stream.target == "en") - len(stream.said)
+        if ask.max_tokens is not None:
+            most = min(most, ask.max_tokens - len(stream.settled.tokens))
+        context = stream.context
+        return Prompt(
+            start=self._start(stream),
+            most=max(0, most),
+            said=tuple(stream.said),
+            context=(self._vocabulary.previous, *context) if context else (),
+            guess=self._guess(stream, most) if self._beams_for(ask) == 1 else (),
+            avoid_end=ask.avoid_end,
+        )
+
+    def _guess(self, stream: WhisperStream, most: int) -> tuple[int, ...]:
+        """What the draft before said beyond what was committed of it."""
+        tokens = stream.rest.tokens[len(stream.settled.tokens) :]
+        return tokens[: max(0, most - 1)]
+
+    def _start(self, stream: WhisperStream) -> tuple[int, ...]:
+        v = self._vocabulary
+        if not v.multilingual or stream.language is None:
+            return v.start, v.no_times
+        task = v.transcribe if stream.language == stream.target else v.translate
+        return v.start, v.languages[stream.language], task, v.no_times
+
+    # A window that is full.
+
+    def _settle(self, stream: WhisperStream) -> None:
+        """Nobody commits: draft the first part of the window for good, and drop its sound."""
+        end = quietest(stream)
+        states = self._engine.encode([_padded(stream, end)])[0]
+        self._detect(stream, states)
+        prompt = self._prompt(stream, Ask(final=True))
+        spoken = self._engine.speak([states], [prompt], self._final_beams)[0]
+        keep = cut_loop(stream.said, spoken.tokens)
+        stream.settle(spoken.tokens[:keep], spoken.log_probs[:keep], end)
 
 
 def _own(stream: Stream) -> WhisperStream:
     if not isinstance(stream, WhisperStream):
         raise DragomanError("This stream was opened by another model.")
     return stream
+
+
+def _states(stream: WhisperStream) -> States:
+    assert stream.seen is not None
+    return stream.seen.states
+
+
+def _padded(stream: WhisperStream, end: int | None = None) -> Mel:
+    frames = stream.frames if end is None else end - stream.mel.start
+    return stream.mel.window(PADDING + frames % 2, stream.loudest, end)

@@ -1,137 +1,96 @@
-"""The network itself, behind a small interface: encode sound, generate tokens, align them."""
+"""The network behind a small interface, so that tests can put another in its place.
+
+CTranslate2 encodes and detects languages; our own decoder, which tells where it looks, speaks.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dragoman.errors import DragomanError
+from dragoman.models.whisper_decoder import Decoder, States
 from dragoman.models.whisper_mel import Mel
-
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """What the decoder is told before it speaks."""
-
-    start: tuple[int, ...]  # language and task
-    said: tuple[int, ...] = ()  # what was said of this window already
-    context: tuple[int, ...] = ()  # what was said before it
-
-
-@dataclass(frozen=True, slots=True)
-class Generated:
-    """What the decoder made of a prompt: the tokens after it, without the end."""
-
-    tokens: tuple[int, ...]
-    ended: bool
-    silence: float
-
-
-@dataclass(frozen=True, slots=True)
-class Aligned:
-    """For every token, where in the sound it was spoken and how likely it was."""
-
-    frames: NDArray[np.int32]  # the encoder frame at which each token ends
-    probabilities: tuple[float, ...]
+from dragoman.models.whisper_search import Prompt, Rules, Spoken
+from dragoman.models.whisper_tokens import Vocabulary
+from dragoman.models.whisper_weights import Weights
 
 
 class Engine(Protocol):
-    """An encoder's output is opaque (`Any`): it belongs to the engine."""
+    """Every operation takes a batch."""
 
-    bands: int
+    @property
+    def bands(self) -> int:
+        """Mel bands that the encoder wants."""
 
-    def encode(self, windows: Sequence[Mel]) -> Any:
-        """Windows of equal length, encoded together."""
+    def encode(self, windows: Sequence[Mel]) -> list[States]:
+        """Encode windows of equal length together."""
 
-    def languages(self, encoded: Any) -> list[dict[str, float]]:
-        """The probability of every language code."""
+    def languages(self, states: Sequence[States]) -> list[dict[str, float]]:
+        """The probability of every language code, for windows of equal length."""
 
-    def generate(
-        self,
-        encoded: Any,
-        prompts: Sequence[Prompt],
-        *,
-        most: int,
-        beams: int = 1,
-        suppress: Sequence[int] = (),
-    ) -> list[Generated]:
-        """Continue prompts whose contexts are of equal length by up to `most` tokens."""
-
-    def align(
-        self, encoded: Any, start: Sequence[int], texts: Sequence[Sequence[int]], frames: int
-    ) -> list[Aligned]:
-        """Where each text's tokens are in the sound, of which so many mel frames were heard."""
+    def speak(
+        self, states: Sequence[States], prompts: Sequence[Prompt], beams: int
+    ) -> list[Spoken]:
+        """Continue every prompt."""
 
 
-class CTranslate2Engine:
-    """Whisper as CTranslate2 runs it."""
+class WhisperEngine:
+    """Loaded from a folder in CTranslate2's format."""
 
-    def __init__(self, folder: Path, *, threads: int, compute: str, device: str) -> None:
+    def __init__(self, folder: Path, vocabulary: Vocabulary, *, threads: int, compute: str) -> None:
         import ctranslate2
 
         try:
             self._whisper = ctranslate2.models.Whisper(
-                str(folder), device=device, compute_type=compute, intra_threads=threads
+                str(folder), device="cpu", compute_type=compute, intra_threads=threads
             )
         except (RuntimeError, ValueError) as error:
             raise DragomanError(f"Cannot load a Whisper model from {folder}: {error}.") from error
         self._storage = ctranslate2.StorageView
-        self.bands = int(self._whisper.n_mels)
-        self.multilingual = bool(self._whisper.is_multilingual)
+        config = _read_config(folder)
+        rules = Rules(
+            len(vocabulary.names),
+            end=vocabulary.end,
+            no_speech=vocabulary.no_speech,
+            never=[*config["suppress_ids"], *vocabulary.times],
+            not_first=config["suppress_ids_begin"],
+        )
+        heads = [(int(layer), int(head)) for layer, head in config["alignment_heads"]]
+        self._decoder = Decoder(Weights(folder / "model.bin"), rules, heads, threads)
 
-    def encode(self, windows: Sequence[Mel]) -> Any:
-        return self._whisper.encode(self._storage.from_array(np.stack(windows)))
+    @property
+    def bands(self) -> int:
+        return int(self._whisper.n_mels)
 
-    def languages(self, encoded: Any) -> list[dict[str, float]]:
-        found = self._whisper.detect_language(encoded)
+    def encode(self, windows: Sequence[Mel]) -> list[States]:
+        return list(np.array(self._whisper.encode(self._stack(windows), to_cpu=True)))
+
+    def languages(self, states: Sequence[States]) -> list[dict[str, float]]:
+        if not self._whisper.is_multilingual:
+            return [{"en": 1.0} for _ in states]
+        found = self._whisper.detect_language(self._stack(states))
         return [{code.strip("<|>"): float(p) for code, p in codes} for codes in found]
 
-    def generate(
-        self,
-        encoded: Any,
-        prompts: Sequence[Prompt],
-        *,
-        most: int,
-        beams: int = 1,
-        suppress: Sequence[int] = (),
-    ) -> list[Generated]:
-        said = max(len(prompt.said) for prompt in prompts)
-        start = len(prompts[0].context) + len(prompts[0].start)
-        # CTranslate2 counts what was said as generated, and halves the length it is given.
-        results = self._whisper.generate(
-            encoded,
-            [[*prompt.context, *prompt.start, *prompt.said] for prompt in prompts],
-            beam_size=beams,
-            max_length=max(2 * (said + most), said + most + start),
-            # Nothing said yet: a draft may not be empty at once. Otherwise it may.
-            suppress_blank=said == 0,
-            suppress_tokens=[-1, *suppress],
-            return_no_speech_prob=True,
-        )
-        drafts = []
-        for prompt, result in zip(prompts, results, strict=True):
-            tokens = result.sequences_ids[0][len(prompt.said) :]
-            drafts.append(
-                Generated(tuple(tokens[:most]), len(tokens) < most, float(result.no_speech_prob))
-            )
-        return drafts
+    def speak(
+        self, states: Sequence[States], prompts: Sequence[Prompt], beams: int
+    ) -> list[Spoken]:
+        return self._decoder.speak(states, prompts, beams)
 
-    def align(
-        self, encoded: Any, start: Sequence[int], texts: Sequence[Sequence[int]], frames: int
-    ) -> list[Aligned]:
-        results = self._whisper.align(encoded, list(start), [list(t) for t in texts], frames)
-        return [_aligned(result, len(text)) for result, text in zip(results, texts, strict=True)]
+    def _stack(self, arrays: Sequence[Mel]) -> Any:
+        return self._storage.from_array(np.stack(arrays))
 
 
-def _aligned(result: Any, tokens: int) -> Aligned:
-    """The last frame of each token's part of the path through the sound."""
-    frames = np.zeros(tokens, np.int32)
-    for token, frame in result.alignments:
-        if token < tokens:
-            frames[token] = max(frames[token], frame)
-    return Aligned(frames, tuple(float(p) for p in result.text_token_probs[:tokens]))
+def _read_config(folder: Path) -> dict[str, Any]:
+    path = folder / "config.json"
+    try:
+        config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        for key in ("suppress_ids", "suppress_ids_begin", "alignment_heads"):
+            config[key]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DragomanError(f"{path} is not the settings of a Whisper model: {error}.") from error
+    return config

@@ -2,40 +2,47 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 
+from dragoman.models.whisper_search import Spoken
+
 LONGEST_LOOP = 24  # tokens
-ENOUGH_TEXT = 48  # characters below which compression says nothing
-LOOPING_RATIO = 2.4
+SILENT = 0.6  # probability of silence
+UNSURE = -1.0  # mean log-probability of a token
 
 
 def cut_loop(said: Sequence[int], draft: Sequence[int]) -> int:
     """How many tokens of a draft to keep so that nothing is said over and over.
 
-    A loop is a phrase said three times in a row or more (a single token: five times); what was
-    committed before counts. The first round stays.
+    A loop is a phrase said again and again without a break; what was committed before counts.
+    The longer the phrase, the less often it is said in earnest. Its first round stays.
     """
     tokens = [*said[-3 * LONGEST_LOOP :], *draft]
     before = len(tokens) - len(draft)
     keep = len(tokens)
     for size in range(1, LONGEST_LOOP + 1):
-        rounds = 5 if size == 1 else 3
         equal = 0  # tokens in a row that are the same as `size` tokens before
         for index in range(size, keep):
             equal = equal + 1 if tokens[index] == tokens[index - size] else 0
-            if equal == size * (rounds - 1):
-                keep = min(keep, index + 1 - equal)
+            if equal == size * (_rounds(size) - 1):
+                keep = index + 1 - equal
                 break
     return max(0, keep - before)
 
 
-def is_babble(text: str) -> bool:
-    """Whether a text says so little with so many letters that it cannot be speech."""
-    data = text.encode("utf-8")
-    if len(data) < ENOUGH_TEXT:
+def _rounds(size: int) -> int:
+    """How often a phrase of so many tokens may not be said in a row: "no, no, no" is speech."""
+    if size == 1:
+        return 5
+    return 3 if size < 5 else 2
+
+
+def invented(spoken: Spoken) -> bool:
+    """Whether a text was made up: the model hears nobody and is not sure of its words either."""
+    if not spoken.tokens:
         return False
-    return len(data) / len(zlib.compress(data)) > LOOPING_RATIO
+    unsure = sum(spoken.log_probs) / len(spoken.tokens) < UNSURE
+    return spoken.silence > SILENT and unsure
 
 
 def most_tokens(seconds: float, english: bool) -> int:

@@ -18,6 +18,7 @@ from dragoman.audio.chunk import RATE, Samples
 HOP = 160
 WINDOW = 400
 REACH = WINDOW // 2  # a frame reaches this many samples to each side of its centre
+OVERLAP = -(-REACH // HOP)  # frames after the end of a sound that still reach into it
 FRAME_MS = 1000.0 * HOP / RATE
 QUIETEST = -10.0  # log10 of the least power that is told apart from silence
 RANGE = 8.0  # what is quieter than the loudest point by more than this is not heard
@@ -62,19 +63,35 @@ class LogMel:
         self._frames = self._frames[drop:].copy()
         self.start += drop
 
-    def window(self, padding: int, loudest: float = QUIETEST) -> Mel:
+    def window(self, padding: int, loudest: float = QUIETEST, end: int | None = None) -> Mel:
         """What the encoder sees: `[bands, frames]` kept, then `padding` frames of silence.
 
         `loudest` is the level that the scaling takes for the loudest point if the window itself
-        has none that is louder.
+        has none that is louder. `end` is the frame of the stream before which the window ends.
         """
-        overlap = min(padding, -(-REACH // HOP))  # the first silent frames reach into the sound
-        edge = self.frames - self.start - len(self._frames) + overlap
-        silence = np.zeros(max(0, edge * HOP + WINDOW - len(self._tail)), np.float32)
-        recent = np.concatenate([self._tail, silence])
-        parts = [self._frames, log_mel(recent, edge, self.bands)]
-        parts.append(np.full((padding - overlap, self.bands), QUIETEST, np.float32))
-        return scale(np.concatenate(parts).T, loudest)
+        if end is not None and end <= self.start + len(self._frames):
+            heard = self._frames[: max(0, end - self.start)]
+        else:
+            heard = np.concatenate([self._frames, self._edge(min(padding, OVERLAP))])
+            padding -= min(padding, OVERLAP)
+        silence = np.full((padding, self.bands), QUIETEST, np.float32)
+        return scale(np.concatenate([heard, silence]).T, loudest)
+
+    def _edge(self, more: int) -> Mel:
+        """The frames at the edge of what was heard, and `more` that still reach into it."""
+        count = self.frames - self.start - len(self._frames) + more
+        silence = np.zeros(max(0, count * HOP + WINDOW - len(self._tail)), np.float32)
+        return log_mel(np.concatenate([self._tail, silence]), count, self.bands)
+
+    def level(self, begin: int, end: int) -> Mel:
+        """How loud each kept frame from `begin` to `end` of the stream is, by its mean band."""
+        levels: Mel = self._frames[max(0, begin - self.start) : max(0, end - self.start)].mean(1)
+        return levels
+
+    @property
+    def loudest(self) -> float:
+        """The loudest point that is kept."""
+        return float(self._frames.max(initial=QUIETEST))
 
 
 def log_mel(sound: Samples, frames: int, bands: int) -> Mel:

@@ -15,6 +15,7 @@ from pathlib import Path
 from dragoman.errors import DragomanError
 
 # Written without spaces between words: every letter is a word of its own.
+ENGLISH_ONLY_END = 50256
 SPACELESS = frozenset({"zh", "ja", "th", "lo", "my", "yue"})
 
 
@@ -38,8 +39,8 @@ class Vocabulary:
     translate: int
     transcribe: int
     previous: int
+    no_speech: int
     no_times: int
-    first_time: int
 
     @classmethod
     def load(cls, folder: Path) -> Vocabulary:
@@ -50,19 +51,30 @@ class Vocabulary:
             start, translate = ids["<|startoftranscript|>"], ids["<|translate|>"]
             return cls(
                 names=tuple(names),
-                languages={n.strip("<|>"): i for n, i in ids.items() if start < i < translate},
+                languages={n.strip("<|>"): i for n, i in ids.items() if start < i < translate}
+                or {"en": start},
                 start=start,
                 end=ids["<|endoftext|>"],
                 translate=translate,
                 transcribe=ids["<|transcribe|>"],
                 previous=ids["<|startofprev|>"],
+                no_speech=ids.get("<|nospeech|>", ids.get("<|nocaptions|>", -1)),
                 no_times=ids["<|notimestamps|>"],
-                first_time=ids["<|notimestamps|>"] + 1,
             )
         except KeyError as error:
             raise DragomanError(
                 f"The vocabulary in {folder} has no token {error}; it is not Whisper's."
             ) from error
+
+    @property
+    def multilingual(self) -> bool:
+        """English-only models have one token less, and are told no language and no task."""
+        return self.end != ENGLISH_ONLY_END
+
+    @property
+    def times(self) -> range:
+        """The tokens that stand for a moment in the window, and the one that forbids them."""
+        return range(self.no_times, len(self.names))
 
     def piece(self, token: int) -> bytes:
         """The bytes that a token stands for; special tokens stand for none."""

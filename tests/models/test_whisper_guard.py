@@ -3,12 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.models.whisper_guard import cut_loop, is_babble
+from dragoman.models.whisper_guard import cut_loop, invented, most_tokens
+from dragoman.models.whisper_search import Spoken
 
 
 def test_honest_text_is_kept():
     assert cut_loop([], [1, 2, 3, 4, 5]) == 5
     assert cut_loop([], [1, 2, 1, 2, 3]) == 5  # said twice: people do
+    assert cut_loop([], [1, 2, 3, 4, 1, 2, 3, 4]) == 8
     assert cut_loop([], [7, 7, 7, 7]) == 4
 
 
@@ -16,6 +18,12 @@ def test_a_loop_keeps_its_first_round():
     assert cut_loop([], [9, 1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2]) == 4
     assert cut_loop([], [7] * 5) == 1
     assert cut_loop([], [7] * 50) == 1
+
+
+def test_a_long_phrase_is_not_said_twice():
+    assert cut_loop([], [9, 1, 2, 3, 4, 5, 1, 2, 3, 4, 5]) == 6
+    assert cut_loop([1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 6, 7]) == 0
+    assert cut_loop([], [1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5]) == 11
 
 
 def test_what_was_said_counts():
@@ -38,7 +46,16 @@ def test_never_keeps_more_than_there_is(said: list[int], draft: list[int]):
     assert 0 <= cut_loop(said, draft) <= len(draft)
 
 
-def test_babble():
-    assert is_babble("ha ha " * 30)
-    assert not is_babble("ha ha ha")
-    assert not is_babble("There was absolutely no reason for her to tell the entire company.")
+def test_unsure_words_in_silence_are_invented():
+    def said(silence: float, *log_probs: float) -> Spoken:
+        return Spoken(silence, tuple(range(len(log_probs))), log_probs)
+
+    assert invented(said(0.9, -1.5, -2.0))
+    assert not invented(said(0.9, -0.1, -0.2))  # sure of its words
+    assert not invented(said(0.1, -1.5, -2.0))  # hears somebody
+    assert not invented(said(0.9))
+
+
+def test_more_sound_holds_more_tokens():
+    assert most_tokens(2.0, english=True) < most_tokens(4.0, english=True)
+    assert most_tokens(4.0, english=True) < most_tokens(4.0, english=False)

@@ -44,7 +44,8 @@ def tokens_of(text: str) -> list[int]:
 def test_special_tokens_and_languages(vocabulary: Vocabulary):
     assert vocabulary.languages == {"en": 258, "de": 259, "ja": 260}
     assert (vocabulary.end, vocabulary.start, vocabulary.translate) == (256, 257, 261)
-    assert vocabulary.first_time == vocabulary.no_times + 1
+    assert list(vocabulary.times) == [266, 267, 268]
+    assert vocabulary.multilingual
     assert vocabulary.text([257, 259, *tokens_of(" Hallo"), 256]) == " Hallo"
 
 
@@ -82,7 +83,7 @@ def test_bytes_that_are_no_letter_do_not_swallow_the_rest(vocabulary: Vocabulary
 @given(st.text(max_size=40), st.booleans(), st.booleans())
 def test_grouping_loses_nothing(text: str, spaceless: bool, ended: bool):
     names = tuple(byte_names() + SPECIAL)
-    vocabulary = Vocabulary(names, {}, 257, 256, 261, 262, 264, 266, 267)
+    vocabulary = Vocabulary(names, {}, 257, 256, 261, 262, 264, 265, 266)
     tokens = tokens_of(text)
     grouped = vocabulary.words(tokens, spaceless=spaceless, ended=ended)
     assert "".join(grouped.words) + grouped.tail == text

@@ -1,0 +1,181 @@
+"""Decoding for a batch of streams, in which all that is known is read at once.
+
+What was said goes through the network in one pass. So does, for a greedy search, a guess at what
+comes next, which is the rest of the draft before: as far as it is what the network would say, it
+stands, and from the first difference on tokens are made one by one. A guess saves time and
+changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.models.whisper_graph import Shape, decoder_graph, memory_graph
+from dragoman.models.whisper_search import FORBIDDEN, Floats, Prompt, Rules, Search, Spoken
+from dragoman.models.whisper_weights import Weights
+
+States = NDArray[np.float32]
+"""What the encoder makes of a window: `[states, width]`, one state per two mel frames."""
+
+
+class Decoder:
+    """The decoder of one model."""
+
+    def __init__(
+        self, weights: Weights, rules: Rules, alignment: Sequence[tuple[int, int]], threads: int
+    ) -> None:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        # Windows differ in length all the time: an arena would keep room for each of them.
+        options.enable_cpu_mem_arena = False
+        cpu = ["CPUExecutionProvider"]
+        self._memory = onnxruntime.InferenceSession(memory_graph(weights), options, cpu)
+        graph = decoder_graph(weights, alignment)
+        self._network = onnxruntime.InferenceSession(graph, options, cpu)
+        self._memory_names = [output.name for output in self._memory.get_outputs()]
+        self._output_names = [output.name for output in self._network.get_outputs()]
+        self._weights = weights
+        self._shape = Shape.of(weights)
+        self._positions = weights.array("decoder/position_encodings/encodings")
+        self._rules = rules
+
+    def speak(
+        self, states: Sequence[States], prompts: Sequence[Prompt], beams: int = 1
+    ) -> list[Spoken]:
+        """Continue every prompt; guesses are for one beam only."""
+        searches = [Search(prompt, self._rules, beams) for prompt in prompts]
+        tape = Tape(self._remember(states), [len(s) for s in states], self._shape)
+        silences = self._read(tape, searches)
+        going = [search for search in searches if not search.over]
+        while going:
+            texts = [token for search in going for token in search.tokens]
+            logits, looks = self._pass(tape, [[token] for token in texts], [[0]] * len(texts))
+            each = len(texts) // len(going)
+            parents = []
+            for index, search in enumerate(going):
+                rows = slice(index * each, (index + 1) * each)
+                parents.append(search.advance(logits[rows, 0], looks[rows, 0]))
+            left = [index for index, search in enumerate(going) if not search.over]
+            tape.follow(left, [[index * each + row for row in parents[index]] for index in left])
+            going = [going[index] for index in left]
+        return [s.result(silence) for s, silence in zip(searches, silences, strict=True)]
+
+    def _read(self, tape: Tape, searches: Sequence[Search]) -> list[float]:
+        """Read what is known, and the guesses as far as they hold; the silence in each window."""
+        prompts = [search.prompt for search in searches]
+        texts = [[*prompt.known, *prompt.guess] for prompt in prompts]
+        width = max(map(len, texts))
+        # All texts end in the same column. The wanted rows of each are its start, whose next
+        # token tells of silence, its last known token, and its guess.
+        guess = max(len(prompt.guess) for prompt in prompts)
+        last = range(width - 1 - guess, width)
+        starts = [width - len(t) + len(p.context) for t, p in zip(texts, prompts, strict=True)]
+        logits, looks = self._pass(tape, texts, [[start, *last] for start in starts])
+        dropped, parents = [], []
+        for index, search in enumerate(searches):
+            wanted = guess - len(search.prompt.guess)
+            rows = logits[index, 1 + wanted :], looks[index, last.start + wanted :]
+            kept, followed = _follow_guess(search, *rows)
+            dropped.append(len(search.prompt.guess) - kept)
+            parents.append([index] * followed)
+        tape.drop(dropped)
+        left = [index for index, search in enumerate(searches) if not search.over]
+        tape.follow(left, [parents[index] for index in left])
+        return [self._rules.silence(logits[index, 0]) for index in range(len(searches))]
+
+    def _remember(self, states: Sequence[States]) -> dict[str, Floats]:
+        """Every layer's keys and values of the sound; shorter windows are filled up."""
+        longest = max(map(len, states))
+        filled = [np.pad(s, ((0, longest - len(s)), (0, 0))) for s in states]
+        outputs = self._memory.run(None, {"states": np.stack(filled)})
+        return dict(zip(self._memory_names, outputs, strict=True))
+
+    def _pass(
+        self, tape: Tape, texts: Sequence[Sequence[int]], rows: Sequence[Sequence[int]]
+    ) -> tuple[Floats, Floats]:
+        """Read further tokens: the logits after the wanted rows, where each token looked."""
+        width = max(map(len, texts))
+        tokens = np.array([[0] * (width - len(text)) + list(text) for text in texts])
+        positions, mask = tape.extend([width - len(text) for text in texts], width)
+        x = self._weights.array("decoder/embeddings/weight", tokens) + self._positions[positions]
+        feed: dict[str, NDArray[Any]] = {**tape.cache, **tape.memory}
+        feed |= {"x": x, "mask": mask, "memory_mask": tape.memory_mask}
+        feed["rows"] = np.array(rows, np.int64)[..., None]
+        logits, looks, *cache = self._network.run(None, feed)
+        names = (name.removeprefix("new_") for name in self._output_names[2:])
+        tape.cache = dict(zip(names, cache, strict=True))
+        return logits, looks.reshape(len(texts), width, -1)
+
+
+def _follow_guess(search: Search, logits: Floats, looks: Floats) -> tuple[int, int]:
+    """Take tokens as long as they are those of the guess, and the one after: how many were."""
+    kept, followed = 0, 0
+    while not search.over:
+        followed = len(search.advance(logits[kept : kept + 1], looks[kept : kept + 1]))
+        guess = search.prompt.guess
+        if search.over or kept == len(guess) or search.tokens[0] != guess[kept]:
+            break
+        kept += 1
+    return kept, followed
+
+
+class Tape:
+    """What the network has computed of a batch of texts that all end in the same column."""
+
+    def __init__(self, memory: dict[str, Floats], lengths: Sequence[int], shape: Shape) -> None:
+        texts, heads, size = len(lengths), shape.heads, shape.head_width
+        self.memory = memory
+        self.cache: dict[str, Floats] = {}
+        for layer in range(shape.layers):
+            self.cache[f"keys_{layer}"] = np.zeros((texts, heads, size, 0), np.float32)
+            self.cache[f"values_{layer}"] = np.zeros((texts, heads, 0, size), np.float32)
+        self._columns = 0
+        self._unused = np.zeros(texts, np.int64)  # columns at the left of each text
+        beyond = np.arange(max(lengths)) >= np.array(lengths)[:, None]
+        self.memory_mask = np.where(beyond, FORBIDDEN, np.float32(0))[:, None, None, :]
+
+    def extend(self, unused: Sequence[int], width: int) -> tuple[NDArray[np.int64], Floats]:
+        """Make room for `width` columns: their positions, and what each of them may see."""
+        if self._columns == 0:
+            self._unused = np.array(unused, np.int64)
+        columns = self._columns + np.arange(width)
+        self._columns += width
+        left = self._unused[:, None]
+        positions = np.maximum(columns[None, :] - left, 0)
+        seen = np.arange(self._columns)
+        hidden = (seen[None, :] < left)[:, None, :] | (seen[None, :] > columns[:, None])[None]
+        # A column left of the text sees only itself: it must see something.
+        hidden &= seen[None, None, :] != columns[None, :, None]
+        return positions, np.where(hidden, FORBIDDEN, np.float32(0))[:, None]
+
+    def drop(self, counts: Sequence[int]) -> None:
+        """Forget the last columns of each text, and move the texts to the same end again."""
+        if not any(counts):
+            return
+        fewest = min(counts)
+        self._columns -= fewest
+        for name, array in self.cache.items():
+            axis = 2 if name.startswith("keys") else 1
+            kept = np.take(array, range(self._columns), axis=axis + 1)
+            for index, count in enumerate(counts):
+                kept[index] = np.roll(kept[index], count - fewest, axis=axis)
+            self.cache[name] = kept
+        self._unused = self._unused + np.array(counts) - fewest
+
+    def follow(self, sounds: Sequence[int], texts: Sequence[Sequence[int]]) -> None:
+        """Go on with some of the sounds; `texts` are the rows which their texts continue."""
+        if not sounds:
+            return
+        rows = [row for group in texts for row in group]
+        if len(sounds) < len(self.memory_mask):
+            self.memory = {name: array[list(sounds)] for name, array in self.memory.items()}
+            self.memory_mask = self.memory_mask[list(sounds)]
+        if rows != list(range(len(self._unused))):
+            self.cache = {name: array[rows] for name, array in self.cache.items()}
+            self._unused = self._unused[rows]

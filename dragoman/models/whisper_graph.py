@@ -1,0 +1,232 @@
+"""Whisper's decoder as two ONNX graphs, made from the weights in memory.
+
+CTranslate2 runs the encoder, but its decoder tells nothing of where it looks and takes one step
+per token even for what was already said. This one reads what was said in one pass, and hands out
+its attention. Weights are 8-bit, scaled by row and by column, as in CTranslate2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.models.whisper_weights import Weights
+
+OPSET, IR = 18, 9
+FLOAT, UINT8 = 1, 2  # ONNX's numbers of types
+INPUTS_PER_LAYER = ("keys", "values", "memory_keys", "memory_values")
+CONTRIB = "com.microsoft"  # where onnxruntime keeps GELU
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The size of a decoder."""
+
+    layers: int
+    heads: int
+    width: int
+    words: int
+
+    @classmethod
+    def of(cls, weights: Weights) -> Shape:
+        words, width = weights.stored("decoder/embeddings/weight").shape
+        layers = 0
+        while f"decoder/layer_{layers}/ffn/linear_0/weight" in weights:
+            layers += 1
+        return cls(layers, int(weights.stored("decoder/num_heads")), width, words)
+
+    @property
+    def head_width(self) -> int:
+        return self.width // self.heads
+
+
+class Builder:
+    """Collects nodes and constants; every method gives the name of its result."""
+
+    def __init__(self, weights: Weights) -> None:
+        self.weights = weights
+        self.shape = Shape.of(weights)
+        self._nodes: list[Any] = []
+        self._constants: list[Any] = []
+        self._names: dict[Any, str] = {}
+
+    def node(self, kind: str, *inputs: str, domain: str = "", name: str = "", **more: Any) -> str:
+        from onnx import helper
+
+        name = name or f"v{len(self._nodes)}"
+        self._nodes.append(helper.make_node(kind, inputs, [name], domain=domain, **more))
+        return name
+
+    def constant(self, value: NDArray[Any]) -> str:
+        from onnx import numpy_helper
+
+        name = f"c{len(self._constants)}"
+        self._constants.append(numpy_helper.from_array(value, name))
+        return name
+
+    def number(self, value: Any) -> str:
+        """A small constant, kept once; whole numbers are indices, others are weights."""
+        array = np.asarray(value)
+        if array.dtype == np.float64:
+            array = array.astype(np.float32)
+        key = (array.dtype.str, array.tobytes(), array.shape)
+        if key not in self._names:
+            self._names[key] = self.constant(array)
+        return self._names[key]
+
+    def model(self, inputs: dict[str, type], outputs: Sequence[str]) -> bytes:
+        """The finished model, ready to be run."""
+        from onnx import helper
+
+        def value(name: str, kind: type) -> Any:
+            number = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+            return helper.make_tensor_value_info(name, number, None)
+
+        graph = helper.make_graph(
+            self._nodes,
+            "whisper",
+            [value(name, kind) for name, kind in inputs.items()],
+            [value(name, np.float32) for name in outputs],
+            self._constants,
+        )
+        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(CONTRIB, 1)]
+        made = helper.make_model(graph, opset_imports=opsets, ir_version=IR)
+        serialized: bytes = made.SerializeToString()
+        return serialized
+
+    # The pieces of a Transformer.
+
+    def norm(self, x: str, name: str) -> str:
+        gamma = self.constant(self.weights.array(f"{name}/gamma"))
+        beta = self.constant(self.weights.array(f"{name}/beta"))
+        return self.node("LayerNormalization", x, gamma, beta, axis=-1, epsilon=1e-5)
+
+    def linear(self, x: str, name: str) -> str:
+        """x times an 8-bit matrix: each row of x is brought to unsigned bytes around 128."""
+        largest = self.node("ReduceMax", self.node("Abs", x), self.number([-1]), keepdims=1)
+        step = self.node("Max", self.node("Mul", largest, self.number(1 / 127)), self.number(1e-9))
+        steps = self.node("Round", self.node("Div", x, step))
+        raised = self.node("Cast", self.node("Add", steps, self.number(128.0)), to=UINT8)
+        weight, scale = quantized(self.weights, f"{name}/weight")
+        zero = self.number(np.uint8(128))
+        product = self.node("MatMulInteger", raised, self.constant(weight), zero)
+        scaled = self.node("Mul", self.node("Cast", product, to=FLOAT), self.constant(scale))
+        y = self.node("Mul", scaled, step)
+        if f"{name}/bias" not in self.weights:
+            return y
+        return self.node("Add", y, self.constant(self.weights.array(f"{name}/bias")))
+
+    def split(self, x: str, parts: int) -> list[str]:
+        """Cut the last axis into equal parts."""
+        width = self.shape.width
+        zero, one = self.number([-1]), self.number([1])
+        return [
+            self.node(
+                "Slice", x, self.number([i * width]), self.number([(i + 1) * width]), zero, one
+            )
+            for i in range(parts)
+        ]
+
+    def heads(self, x: str, *, transposed: bool = False, name: str = "") -> str:
+        """[batch, n, width] to [batch, heads, n, head width], or its last two axes swapped."""
+        shape = self.number([0, 0, self.shape.heads, self.shape.head_width])
+        order = [0, 2, 3, 1] if transposed else [0, 2, 1, 3]
+        return self.node("Transpose", self.node("Reshape", x, shape), perm=order, name=name)
+
+    def attend(self, query: str, keys: str, values: str, mask: str) -> tuple[str, str]:
+        """What the heads see, joined, and how they spread their attention."""
+        scaled = self.node("Mul", query, self.number(self.shape.head_width**-0.5))
+        scores = self.node("Add", self.node("MatMul", self.heads(scaled), keys), mask)
+        spread = self.node("Softmax", scores, axis=-1)
+        seen = self.node("Transpose", self.node("MatMul", spread, values), perm=[0, 2, 1, 3])
+        return self.node("Reshape", seen, self.number([0, 0, self.shape.width])), spread
+
+
+def quantized(weights: Weights, name: str) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """A matrix [out, in] as bytes [in, out], and what one step of each column is worth."""
+    stored = weights.stored(name)
+    if stored.dtype == np.int8:
+        scale = 1.0 / weights.stored(f"{name}_scale").astype(np.float32)
+        return np.ascontiguousarray(stored.T), scale
+    scale = np.maximum(np.abs(stored).max(axis=1).astype(np.float32) / 127.0, 1e-9)
+    steps = np.empty(stored.shape[::-1], np.int8)
+    for begin in range(0, len(stored), 4096):  # in parts: a whole copy would take 100 MB
+        part = slice(begin, begin + 4096)
+        steps[:, part] = np.rint(stored[part].astype(np.float32) / scale[part, None]).T
+    return steps, scale
+
+
+def memory_graph(weights: Weights) -> bytes:
+    """From the encoder's states to every layer's keys and values."""
+    b = Builder(weights)
+    outputs = []
+    for layer in range(b.shape.layers):
+        both = b.linear("states", f"decoder/layer_{layer}/attention/linear_1")
+        keys, values = b.split(both, 2)
+        outputs.append(b.heads(keys, transposed=True, name=f"memory_keys_{layer}"))
+        outputs.append(b.heads(values, name=f"memory_values_{layer}"))
+    return b.model({"states": np.float32}, outputs)
+
+
+def decoder_graph(weights: Weights, alignment: Sequence[tuple[int, int]]) -> bytes:
+    """From embedded tokens, what was computed before and the memory, to the next tokens.
+
+    `x` is `[texts, n, width]`; there are as many texts about every sound. `rows` are the
+    positions `[texts, rows, 1]` whose next token is wanted. `attention` is the mean over the
+    alignment heads `(layer, head)`, `[sounds, texts per sound * n, states]`.
+    """
+    b = Builder(weights)
+    kinds: dict[str, type] = {"x": np.float32, "mask": np.float32, "memory_mask": np.float32}
+    kinds["rows"] = np.int64
+    x, looks, caches = "x", [], []
+    for layer in range(b.shape.layers):
+        seen, keys, values = _look_back(b, x, layer)
+        x = b.node("Add", x, seen)
+        seen, spread = _look_at_sound(b, x, layer)
+        x = b.node("Add", x, seen)
+        x = b.node("Add", x, _think(b, x, layer))
+        chosen = [head for at, head in alignment if at == layer]
+        if chosen:
+            picked = b.node("Gather", spread, b.number(chosen), axis=1)
+            looks.append(b.node("ReduceSum", picked, b.number([1]), keepdims=0))
+        caches += [keys, values]
+        kinds |= {f"{kind}_{layer}": np.float32 for kind in INPUTS_PER_LAYER}
+    x = b.norm(b.node("GatherND", x, "rows", batch_dims=1), "decoder/layer_norm")
+    logits = b.node("Identity", b.linear(x, "decoder/projection"), name="logits")
+    total = b.node("Sum", *looks)
+    attention = b.node("Mul", total, b.number(1.0 / len(alignment)), name="attention")
+    return b.model(kinds, [logits, attention, *caches])
+
+
+def _look_back(b: Builder, x: str, layer: int) -> tuple[str, str, str]:
+    """Self-attention over the text so far; its keys and values with those of the new tokens."""
+    name = f"decoder/layer_{layer}/self_attention"
+    query, keys, values = b.split(b.linear(b.norm(x, f"{name}/layer_norm"), f"{name}/linear_0"), 3)
+    keys, values = b.heads(keys, transposed=True), b.heads(values)
+    keys = b.node("Concat", f"keys_{layer}", keys, axis=3, name=f"new_keys_{layer}")
+    values = b.node("Concat", f"values_{layer}", values, axis=2, name=f"new_values_{layer}")
+    seen, _ = b.attend(query, keys, values, "mask")
+    return b.linear(seen, f"{name}/linear_1"), keys, values
+
+
+def _look_at_sound(b: Builder, x: str, layer: int) -> tuple[str, str]:
+    """Attention over the sound. All texts about a sound look together: it is kept once."""
+    name = f"decoder/layer_{layer}/attention"
+    query = b.linear(b.norm(x, f"{name}/layer_norm"), f"{name}/linear_0")
+    sounds = b.node("Shape", f"memory_keys_{layer}", start=0, end=1)
+    together = b.node("Concat", sounds, b.number([-1, b.shape.width]), axis=0)
+    query = b.node("Reshape", query, together)
+    keys, values = f"memory_keys_{layer}", f"memory_values_{layer}"
+    seen, spread = b.attend(query, keys, values, "memory_mask")
+    seen = b.node("Reshape", seen, b.node("Shape", x))
+    return b.linear(seen, f"{name}/linear_2"), spread
+
+
+def _think(b: Builder, x: str, layer: int) -> str:
+    name = f"decoder/layer_{layer}/ffn"
+    inner = b.linear(b.norm(x, f"{name}/layer_norm"), f"{name}/linear_0")
+    return b.linear(b.node("Gelu", inner, domain=CONTRIB), f"{name}/linear_1")

@@ -1,0 +1,215 @@
+"""The model around the network: windows, commits, cuts, silence and batches, on a toy network."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from dragoman.audio.chunk import RATE, Chunk
+from dragoman.errors import DragomanError
+from dragoman.interpreter import Interpreter, step
+from dragoman.models import Ask, Draft
+from dragoman.models.whisper import FULL, WhisperModel
+from dragoman.models.whisper_trim import TOO_LONG, boundary
+from dragoman.policies import make_policy
+from dragoman.trace import Trace
+
+from .toy_whisper import ToyEngine, ToyVad, tones, vocabulary
+
+
+def model(**more) -> WhisperModel:
+    return WhisperModel("toy", ToyEngine(), vocabulary(), vad=ToyVad(), **more)
+
+
+def chunks(sound: np.ndarray, seconds: float = 1.0) -> list[Chunk]:
+    size = int(seconds * RATE)
+    parts = [sound[i : i + size] for i in range(0, len(sound), size)]
+    return [Chunk(part, last=index == len(parts) - 1) for index, part in enumerate(parts)]
+
+
+def interpret(whisper: WhisperModel, policy: str, sound: np.ndarray, seconds: float = 1.0, **more):
+    trace = Trace()
+    interpreter = Interpreter(
+        whisper, make_policy(policy), source="de", target="en", record=trace, **more
+    )
+    longest = 0
+    for chunk in chunks(sound, seconds):
+        interpreter.hear(chunk)
+        longest = max(longest, interpreter.stream.frames)
+    return trace, interpreter, longest
+
+
+def words_of(text: str) -> list[int]:
+    return [int(word.strip(".").removeprefix("w")) for word in text.split()]
+
+
+def talk(seconds: int) -> list[int]:
+    """Words without end: no word follows itself, and no phrase comes twice in a row."""
+    random = np.random.default_rng(7)
+    words = [0]
+    while len(words) < seconds:
+        word = int(random.integers(20))
+        if word != words[-1]:
+            words.append(word)
+    return words
+
+
+POLICIES = [
+    *("greedy", "offline", "local-agreement", "alignatt:f=4", "edatt", "wait-k:k=3"),
+    *("consensus", "confidence:gamma=0.5", "confidence:gamma=0.5,measure=tokens", "ksn"),
+]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_policy_says_all_words_once(policy: str):
+    words = [3, 1, 4, 0, 5, 9, 2, 6]
+    trace, _, _ = interpret(model(), policy, tones(words))
+    assert words_of(trace.prediction) == words
+    assert trace.prediction.endswith(".")
+
+
+@pytest.mark.parametrize("policy", ["greedy", "local-agreement", "alignatt:f=4"])
+@pytest.mark.parametrize("seconds", [0.7, 3.7])
+def test_a_long_talk_runs_in_a_short_window(policy: str, seconds: float):
+    words = talk(90)
+    trace, interpreter, longest = interpret(model(), policy, tones(words), seconds)
+    assert words_of(trace.prediction) == words
+    assert longest <= TOO_LONG + 500
+    stream = interpreter.stream
+    assert len(stream.said) + len(stream.before) + len(stream.settled.tokens) < 100
+
+
+def test_a_long_talk_that_nobody_commits_is_drafted_piece_by_piece():
+    words = talk(100)
+    whisper = model()
+    trace, _, longest = interpret(whisper, "offline", tones(words))
+    assert words_of(trace.prediction) == words
+    assert longest <= FULL + 100
+    assert max(whisper._engine.windows) <= 3000
+    assert {said.chunk for said in trace.sayings} == {99}
+
+
+def test_one_huge_chunk_is_heard_like_many_small_ones():
+    words = talk(70)
+    trace, _, _ = interpret(model(), "greedy", tones(words), seconds=70)
+    assert words_of(trace.prediction) == words
+
+
+def test_silence_costs_nothing_and_says_nothing():
+    whisper = model()
+    trace, interpreter, longest = interpret(whisper, "greedy", np.zeros(60 * RATE, np.float32))
+    assert trace.prediction == ""
+    assert whisper._engine.windows == []
+    assert longest <= 200
+    assert interpreter.stream.pause_ms >= 59_000
+
+
+def test_a_pause_is_not_looked_at_again():
+    whisper = model()
+    trace, _, _ = interpret(whisper, "local-agreement", tones([1, 2, 3, -1, -1, -1, -1, 4]))
+    assert words_of(trace.prediction) == [1, 2, 3, 4]
+    # Three words, at most one look at the pause, the fourth word.
+    assert len(whisper._engine.windows) <= 5
+    # The drafts that are not made anew agree with the one before: the pause settles the words.
+    assert [said.chunk for said in trace.sayings if "w3" in said.text] == [3]
+
+
+def test_a_pause_closes_the_utterance():
+    whisper = model()
+    trace, interpreter, _ = interpret(
+        whisper, "offline", tones([1, 2, -1, -1, 3, -1]), utterance_pause_ms=1000
+    )
+    assert [said.text for said in trace.sayings] == [" w1", " w2.", " w3."]
+    assert trace.sayings[1].chunk == 3
+    assert interpreter.stream.frames < 4
+
+
+def test_the_full_stop_of_a_draft_waits():
+    whisper = model()
+    stream = whisper.open("de", "en")
+    whisper.hear([stream], [tones([1, 2])], [False])
+    draft = whisper.draft([stream], [Ask()])[0]
+    assert draft.words == (" w1", " w2")
+    assert draft.ended
+    final = whisper.draft([stream], [Ask(final=True)])[0]
+    assert final.words == (" w1", " w2.")
+
+
+def test_a_word_committed_in_part_is_printed_whole():
+    whisper = model()
+    stream = whisper.open("de", "en")
+    whisper.hear([stream], [tones([4, 3])], [False])
+    draft = whisper.draft([stream], [Ask()])[0]
+    assert draft.words == (" w4.", " w3")
+    assert draft.ends == (2, 3)
+    whisper.commit(stream, draft, 1)
+    again = whisper.draft([stream], [Ask()])[0]
+    assert again.words[0].startswith(" w4")
+    assert again.ends[-1] == len(again.tokens)
+
+
+def test_batch_equals_one_by_one():
+    sounds = [tones([1, 2, 3, 4, 5]), tones([6, 7, 8, 9, 10]), tones([11, 12, -1, -1, 13])]
+    policy = make_policy("local-agreement")
+    alone = [interpret(model(), "local-agreement", sound)[0].prediction for sound in sounds]
+    whisper = model()
+    traces = [Trace() for _ in sounds]
+    interpreters = [
+        Interpreter(whisper, policy, source="de", target="en", record=trace) for trace in traces
+    ]
+    for parts in zip(*(chunks(sound) for sound in sounds), strict=True):
+        step(interpreters, list(parts))
+    assert [trace.prediction for trace in traces] == alone
+    assert max(whisper._engine.batches) == 3
+
+
+def test_final_drafts_take_more_care():
+    whisper = model(beams=1, final_beams=4)
+    interpret(whisper, "greedy", tones([1, 2, 3]))
+    assert [beams for _, beams in whisper._engine.prompts] == [1, 1, 4]
+
+
+def test_limits_of_an_ask_are_kept():
+    whisper = model()
+    stream = whisper.open("de", "en")
+    whisper.hear([stream], [tones([1, 2, 3])], [False])
+    draft = whisper.draft([stream], [Ask(max_tokens=2)])[0]
+    assert len(draft.tokens) == 2
+    assert not draft.ended
+
+
+def test_task_follows_the_languages():
+    whisper = model()
+    for source, target, expected in [
+        ("de", "en", ["de", "translate"]),
+        ("de", "de", ["de", "transcribe"]),
+        ("en", "en", ["en", "transcribe"]),
+        (None, "en", ["de", "translate"]),
+    ]:
+        stream = whisper.open(source, target)
+        whisper.hear([stream], [tones([1])], [False])
+        whisper.draft([stream], [Ask()])
+        prompt, _ = whisper._engine.prompts[-1]
+        names = [whisper._vocabulary.names[token].strip("<|>") for token in prompt.start]
+        assert names[1:3] == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "target"), [("xx", "en"), ("de", "xx"), ("de", "ja"), (None, "de")]
+)
+def test_languages_it_cannot_serve_are_refused(source, target):
+    with pytest.raises(DragomanError, match="toy"):
+        model().open(source, target)
+
+
+def test_a_stream_of_another_model_is_refused():
+    with pytest.raises(DragomanError, match="another model"):
+        model().commit(object(), Draft(), 0)
+
+
+def test_boundary_ignores_a_stray_look():
+    dropped, kept = [100, 160, 40, 220], [400, 20, 460]
+    assert 220 <= boundary(dropped, kept) < 400
+    assert 220 < boundary(dropped, []) <= 300
+    for cut, later in pairwise(boundary([100, 200], [201 + gap]) for gap in range(0, 100, 10)):
+        assert 200 <= cut <= later
