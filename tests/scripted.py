@@ -24,6 +24,7 @@ class ScriptedStream:
     heard_ms: float = 0.0
     pause_ms: float = 0.0
     words_heard: int = 0
+    ends_heard: int = 0
     ended: bool = False
     committed: list[str] = field(default_factory=list)  # words
     pending: int = 0  # tokens committed of a word that is not whole yet
@@ -55,6 +56,7 @@ class DiaryModel:
             stream.heard_ms += len(samples) * 1000.0 / RATE
             stream.ended = is_last
             stream.words_heard = sum(end <= stream.heard_ms for end in self._ends_ms)
+            stream.ends_heard = stream.words_heard
             before = max((e for e in self._ends_ms if e <= stream.heard_ms), default=0.0)
             stream.pause_ms = stream.heard_ms - before
 

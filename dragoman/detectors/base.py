@@ -73,4 +73,4 @@ class LearnedBoundaries:
     needs: ClassVar[frozenset[Feature]] = frozenset({Feature.BOUNDARIES})
 
     def count(self, stream: Stream) -> int:
-        return stream.words_heard
+        return stream.ends_heard

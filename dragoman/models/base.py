@@ -100,7 +100,11 @@ class Stream(Protocol):
 
     @property
     def words_heard(self) -> int:
-        """Source words heard, for models with `Feature.CTC` or `Feature.BOUNDARIES`; else 0."""
+        """Source words heard, for models with `Feature.CTC`; else 0."""
+
+    @property
+    def ends_heard(self) -> int:
+        """Source words whose end was heard, for models with `Feature.BOUNDARIES`; else 0."""
 
 
 class Model(Protocol):

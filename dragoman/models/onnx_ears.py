@@ -7,10 +7,12 @@ chunks takes the chunks that have become complete, and all the rest when its sou
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from dragoman.models.onnx_net import Array, Encoding, OnnxNet
+from dragoman.models.onnx_counting import Evidence
+from dragoman.models.onnx_net import Encoding, OnnxNet
 from dragoman.models.onnx_search import cache_row
 from dragoman.models.onnx_stream import OnnxStream
 
@@ -51,7 +53,7 @@ def _encode(net: OnnxNet, streams: Sequence[OnnxStream]) -> None:
         ears.memory = net.cut(cache_row(encoding.memory, i), slice(states))
         ears.states, ears.frames = states, stream.features.end
         ears.evidence = _evidence(encoding, i)
-        ears.words = stream.count(ears.evidence)
+        ears.counted = stream.new_counter().hear(ears.evidence)
 
 
 def _hear_chunk(net: OnnxNet, streams: Sequence[OnnxStream], ending: Sequence[bool]) -> bool:
@@ -79,16 +81,17 @@ def _hear_chunk(net: OnnxNet, streams: Sequence[OnnxStream], ending: Sequence[bo
         ears.memory = net.join(ears.memory, net.cut(cache_row(encoding.memory, i), slice(states)))
         ears.states, ears.kept = ears.states + states, cache_row(after, i)
         stream.features.forget(stream.features.start + chunks.advance)
-        if stream.counter is not None:
-            stream.counter.hear(_evidence(encoding, i))
-            ears.words = stream.counter.words
+        ears.counted = stream.counter.hear(_evidence(encoding, i))
     return True
 
 
-def _evidence(encoding: Encoding, item: int) -> Array:
-    """What words are counted by: CTC labels, or else the probabilities that one ends."""
+def _evidence(encoding: Encoding, item: int) -> Evidence:
+    """What the heads said of one item."""
+    found = Evidence()
     if encoding.labels is not None and encoding.label_lengths is not None:
-        return encoding.labels[item, : int(encoding.label_lengths[item])]
+        labels = encoding.labels[item, : int(encoding.label_lengths[item])]
+        found = replace(found, labels=labels)
     if encoding.boundaries is not None:
-        return encoding.boundaries[item, : int(encoding.lengths[item])]
-    return np.zeros(0)
+        boundaries = encoding.boundaries[item, : int(encoding.lengths[item])]
+        found = replace(found, boundaries=boundaries)
+    return found

@@ -16,10 +16,11 @@ import numpy as np
 from dragoman.audio.chunk import Samples
 from dragoman.errors import DragomanError
 from dragoman.models.base import Ask, Draft, Feature, Stream
+from dragoman.models.onnx_counting import WordCounter
 from dragoman.models.onnx_ears import listen
 from dragoman.models.onnx_features import FeatureStream
 from dragoman.models.onnx_net import BOS, Array, Arrays, OnnxNet
-from dragoman.models.onnx_pieces import Counter, EndCounter, LabelCounter, Pieces
+from dragoman.models.onnx_pieces import Pieces
 from dragoman.models.onnx_search import Found, Limits, beam_search, greedy
 from dragoman.models.onnx_stream import OnnxStream, most_attended
 from dragoman.models.onnx_transducer import read_groups
@@ -73,14 +74,8 @@ class OnnxModel:
         return OnnxStream(
             FeatureStream(self.net.config.bands),
             lambda stream: listen(self.net, [stream]),
-            self._counter,
+            lambda: WordCounter(self.source, self.net.blank),
         )
-
-    def _counter(self) -> Counter | None:
-        """What counts source words: the CTC head, or the head that fires at word ends."""
-        if self.source is not None:
-            return LabelCounter(self.source, self.net.blank)
-        return EndCounter() if self.net.config.boundaries else None
 
     def hear(
         self, streams: Sequence[Stream], chunks: Sequence[Samples], last: Sequence[bool]

@@ -1,14 +1,13 @@
-"""The units of an exported net: SentencePiece models as words, and CTC labels as a word count."""
+"""The units of an exported net: SentencePiece models as words."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from dragoman.errors import DragomanError
-from dragoman.models.onnx_net import BOS, EOS, PAD, UNK, Array
+from dragoman.models.onnx_net import BOS, EOS, PAD, UNK
 from dragoman.text.units import SPACES, Marking, word_ends
 
 
@@ -85,44 +84,3 @@ class Pieces:
             text = text.replace(space, " ")
         text = text.strip()
         return f" {text}" if text and self.spaced else text
-
-
-class Counter(Protocol):
-    """Counts the words heard, from what the encoder tells about each state."""
-
-    words: int
-
-    def hear(self, evidence: Array) -> None: ...
-
-
-class LabelCounter:
-    """Counts words in a row of CTC labels that comes in pieces."""
-
-    def __init__(self, pieces: Pieces, blank: int) -> None:
-        self._pieces, self._blank = pieces, blank
-        self._last = blank
-        self.words = 0
-
-    def hear(self, evidence: Array) -> None:
-        """The next labels: repeats are one, blanks none."""
-        units = []
-        for label in evidence.tolist():
-            if label not in (self._last, self._blank):
-                units.append(label)
-            self._last = label
-        self.words += self._pieces.count(units)
-
-
-class EndCounter:
-    """Counts the word ends that a boundary head sees; neighbours above one half are one end."""
-
-    def __init__(self) -> None:
-        self._above = False
-        self.words = 0
-
-    def hear(self, evidence: Array) -> None:
-        """The next probabilities."""
-        for probability in evidence.tolist():
-            above = probability > 0.5
-            self.words += above and not self._above
-            self._above = above

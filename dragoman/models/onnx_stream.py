@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from dragoman.audio.chunk import RATE
 from dragoman.models.caat_search import Hypothesis
+from dragoman.models.onnx_counting import Counted, Evidence, WordCounter
 from dragoman.models.onnx_features import FRAMES_PER_STATE, FeatureStream
-from dragoman.models.onnx_net import BOS, Array, Arrays
-from dragoman.models.onnx_pieces import Counter, Pieces
+from dragoman.models.onnx_net import BOS, Arrays
+from dragoman.models.onnx_pieces import Pieces
 
 MOST_STATES = 750  # 30 s of speech that was not closed; then the older half is forgotten
 
@@ -25,8 +26,8 @@ class Ears:
     states: int = 0
     frames: int = 0  # heard when the memory was made, of all frames
     kept: Arrays | None = None  # by an encoder that hears chunks
-    evidence: Array = field(default_factory=lambda: np.zeros(0))  # of words, one per state
-    words: int = 0
+    evidence: Evidence = field(default_factory=Evidence)  # of a net that encodes all anew
+    counted: Counted = field(default_factory=Counted)
 
 
 @dataclass(slots=True)
@@ -48,12 +49,12 @@ class OnnxStream:
 
     features: FeatureStream
     update: Callable[[OnnxStream], None]  # brings `ears` up to date
-    new_counter: Callable[[], Counter | None]
-    counter: Counter | None = None  # of an encoder that hears chunks
+    new_counter: Callable[[], WordCounter]
+    counter: WordCounter = field(init=False)  # goes along with an encoder that hears chunks
     ears: Ears = field(default_factory=Ears)
     mouth: Mouth = field(default_factory=Mouth)
     ended: bool = False
-    words_before: int = 0  # in what was forgotten
+    counted_before: Counted = field(default_factory=Counted)  # in what was forgotten
     pause_ms: float = 0.0
 
     def __post_init__(self) -> None:
@@ -66,24 +67,21 @@ class OnnxStream:
     @property
     def words_heard(self) -> int:
         self.update(self)
-        return self.words_before + self.ears.words
+        return self.counted_before.words + self.ears.counted.words
+
+    @property
+    def ends_heard(self) -> int:
+        self.update(self)
+        return self.counted_before.ends + self.ears.counted.ends
 
     @property
     def overfull(self) -> bool:
         """More speech without an end than a net should look at."""
         return self.ears.states > MOST_STATES
 
-    def count(self, evidence: Array) -> int:
-        """The words in a stretch of evidence, taken by itself."""
-        counter = self.new_counter()
-        if counter is None:
-            return 0
-        counter.hear(evidence)
-        return counter.words
-
     def close(self) -> None:
         """The utterance is over: the next one begins with what is heard next."""
-        self.words_before += self.ears.words
+        self.counted_before += self.ears.counted
         self.features.forget(self.features.end)
         self.ears, self.mouth = Ears(), Mouth()
         self.counter = self.new_counter()
@@ -104,10 +102,10 @@ class OnnxStream:
         mouth.unfinished = mouth.unfinished if mouth.said else []
         if self.ears.kept is None:  # a net that encodes anew what is left
             self.features.forget(self.features.start + FRAMES_PER_STATE * states)
-            dropped = self.count(self.ears.evidence[:states])
-            self.words_before += dropped
-            self.ears.words -= dropped
-            self.ears.evidence = self.ears.evidence[states:]
+            dropped = self.new_counter().hear(self.ears.evidence.part(slice(states)))
+            self.counted_before += dropped
+            self.ears.counted -= dropped
+            self.ears.evidence = self.ears.evidence.part(slice(states, None))
         self.ears.states -= states
         return states
 

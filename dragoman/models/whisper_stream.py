@@ -71,6 +71,7 @@ class WhisperStream:
     seen: Window | None = None
     loudest: float = QUIETEST
     words_heard: int = 0
+    ends_heard: int = 0
 
     @property
     def heard_ms(self) -> float:

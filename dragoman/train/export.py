@@ -76,7 +76,8 @@ def describe(net: Net, around: Surroundings) -> ExportedNet:
     names = {made: name for name, (_, made) in NETS.items()}
     memory, cache = net.memory(states_of(net)), net.begin(1)
     layers = net.step(*step_inputs(net)).attention.shape[1]
-    compressed = getattr(ears(net).config, "ctc_compression", False)
+    # Compressed states have no time of their own; a transducer's drafts come without attention.
+    timeless = getattr(ears(net).config, "ctc_compression", False) or net.decides == "transducer"
     return ExportedNet(
         net=names[type(net)],
         settings=asdict(net.config),
@@ -88,7 +89,7 @@ def describe(net: Net, around: Surroundings) -> ExportedNet:
         memory_time=net.memory_time,
         cache=kept(cache),
         chunks=chunks_of(net),
-        attention_layer=-1 if compressed else min(3, layers - 1),
+        attention_layer=-1 if timeless else min(3, layers - 1),
         ctc=getattr(ears(net), "ctc", None) is not None,
         boundaries=getattr(ears(net), "boundaries", None) is not None,
         decides=net.decides,

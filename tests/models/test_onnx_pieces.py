@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.models.onnx_pieces import EndCounter, LabelCounter, Pieces
+from dragoman.models.onnx_counting import Counted, Evidence, WordCounter
+from dragoman.models.onnx_pieces import Pieces
 
 SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")
 SUFFIX = Pieces((*SPECIAL, "Hal", "lo▁", "Welt▁", "!▁", "▁"), "suffix")
@@ -39,26 +40,35 @@ def test_where_words_begin():
     assert [PREFIX.begins_word([4, 5, 6, 7], i) for i in range(4)] == [True, False, True, False]
 
 
+def test_words_among_source_units():
+    assert SUFFIX.count([4, 5, 5, 6, 4]) == 3
+    assert PREFIX.count([4, 5, 6]) == 2  # the last has begun
+
+
+def labels(*row):
+    return Evidence(labels=np.array(row))
+
+
 def test_ctc_labels_are_collapsed_before_they_are_counted():
-    counter = LabelCounter(SUFFIX, BLANK)
-    counter.hear(np.array([9, 4, 4, 9, 5, 5, 9, 5, 6]))  # Hal lo lo Welt
-    assert counter.words == 3
-    counter = LabelCounter(PREFIX, BLANK)
-    counter.hear(np.array([4, 4, 5, 9, 6]))
-    assert counter.words == 2
+    counter = WordCounter(SUFFIX, BLANK)
+    assert counter.hear(labels(9, 4, 4, 9, 5, 5, 9, 5, 6)) == Counted(3, 0)  # Hal lo lo Welt
+    assert counter.hear(labels(6, 6, 9, 6)) == Counted(4, 0)  # goes on in the same Welt
+    assert WordCounter(None, BLANK).hear(labels(9, 4, 5)) == Counted(0, 0)
 
 
-@given(st.lists(st.integers(4, 9), max_size=40), st.integers(1, 7))
-def test_labels_may_come_in_pieces(labels, size):
-    whole, pieces = LabelCounter(SUFFIX, BLANK), LabelCounter(SUFFIX, BLANK)
-    whole.hear(np.array(labels))
-    for start in range(0, len(labels), size):
-        pieces.hear(np.array(labels[start : start + size]))
-    assert whole.words == pieces.words
+@given(
+    st.lists(st.tuples(st.integers(4, 9), st.floats(0, 1)), max_size=40),
+    st.integers(1, 7),
+)
+def test_evidence_may_come_in_pieces(states, size):
+    evidence = Evidence(np.array([a for a, _ in states]), np.array([b for _, b in states]))
+    counter = WordCounter(SUFFIX, BLANK)
+    for start in range(0, len(states), size):
+        counter.hear(evidence.part(slice(start, start + size)))
+    assert counter.counted == WordCounter(SUFFIX, BLANK).hear(evidence)
 
 
 def test_neighbouring_word_ends_are_one():
-    counter = EndCounter()
-    counter.hear(np.array([0.1, 0.9, 0.8]))
-    counter.hear(np.array([0.7, 0.5, 0.6]))
-    assert counter.words == 2
+    counter = WordCounter(None, BLANK)
+    counter.hear(Evidence(boundaries=np.array([0.1, 0.9, 0.8])))
+    assert counter.hear(Evidence(boundaries=np.array([0.7, 0.5, 0.6]))) == Counted(0, 2)

@@ -184,28 +184,26 @@ def test_attention_is_over_the_sound_heard(model_of):
     np.testing.assert_allclose(draft.attention.sum(1), 1, atol=1e-5)
 
 
-def test_words_are_counted_by_the_head_there_is(model_of):
-    ctc = model_of("incremental")
-    stream = ctc.open("en", "de")
-    counts = []
-    for chunk in chunks(sound(6.0), 8000):
-        ctc.hear([stream], [chunk.samples], [chunk.last])
-        counts.append(CtcWords().count(stream))
+def test_each_head_counts_what_it_hears(model_of, exporter):
+    """CTC words and word ends, chunk by chunk, against the net over the whole."""
+    model, net = model_of("incremental"), exporter.net("incremental")
+    assert {Feature.CTC, Feature.BOUNDARIES} <= model.features
+    samples, counts = sound(6.0), []
+    stream, whole = model.open("en", "de"), model.open("en", "de")
+    for chunk in chunks(samples, 8000):
+        model.hear([stream], [chunk.samples], [chunk.last])
+        counts.append((CtcWords().count(stream), LearnedBoundaries().count(stream)))
     assert counts == sorted(counts)
-    assert Feature.BOUNDARIES in ctc.features
 
-
-@pytest.mark.slow
-def test_word_ends_of_a_head_are_counted(model_of, exporter):
-    model, net = model_of("conformer"), exporter.net("conformer")
-    assert Feature.CTC not in model.features
-    stream = model.open("en", "de")
-    model.hear([stream], [sound(3.0)], [True])
+    model.hear([whole], [samples], [False])
     with torch.no_grad():
-        features = torch.from_numpy(stream.features.frames)[None]
-        above = net.encode(features, torch.tensor([features.shape[1]])).boundary_logits[0] > 0
-    rising = above & ~torch.cat([torch.tensor([False]), above[:-1]])
-    assert LearnedBoundaries().count(stream) == int(rising.sum())
+        features = torch.from_numpy(whole.features.frames)[None]
+        encoded = net.encode(features, torch.tensor([features.shape[1]]))
+    above = encoded.boundary_logits[0] > 0
+    assert counts[-1][1] == int((above & ~torch.cat([torch.tensor([False]), above[:-1]])).sum())
+    units = torch.unique_consecutive(encoded.ctc_logits[0].argmax(-1)).tolist()
+    pieces = [model.source.names[unit] for unit in units if unit != net.blank]
+    assert counts[-1][0] == sum(piece.endswith("▁") for piece in pieces)
 
 
 @pytest.mark.parametrize("label", ["transformer", "incremental", "vgg-blstm"])
