@@ -125,7 +125,7 @@ class LatencyTable:
         values, weights = self.values[name], self.weights[name]
         known = ~np.isnan(values)
         counted = np.where(known, weights, 0.0)
-        sums = np.column_stack((np.where(known, values, 0.0) * counted, counted))
+        sums = np.stack((np.where(known, values, 0.0) * counted, counted)).T
         measure = Measure(name, sums, ratio_of_sums)
         unit = UNITS[rules.source] if LATENCY[name.removesuffix(AWARE)].is_time else ""
         return Score(measure, measure.value, values, _signature(name, rules), unit)

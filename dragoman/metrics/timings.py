@@ -126,36 +126,36 @@ def _target_lengths(instances: Sequence[Instance], spoken: Ints, rules: Rules) -
     if rules.length == "hypothesis":
         return spoken.astype(float)
     references = [instance.reference for instance in instances]
-    texts = [reference or "" for reference in references]
+    texts = [text for text in references if text is not None]
     if rules.unit == "word":
-        lengths = _count_spaces(texts) + 1
+        wanted = _count_spaces(texts) + 1
     else:
-        lengths = np.array([len(text.strip()) for text in texts], dtype=np.int64)
-    if None in references:
-        unknown = np.array([reference is None for reference in references])
-        lengths = np.where(unknown, spoken, lengths)
-    return lengths.astype(float)
+        wanted = np.array([len(text.strip()) for text in texts], dtype=np.int64)
+    lengths = spoken.astype(float)
+    if len(texts) == len(references):
+        lengths[:] = wanted
+    else:
+        lengths[[text is not None for text in references]] = wanted
+    return lengths
 
 
 def _count_spaces(texts: Sequence[str]) -> Ints:
     """The spaces in each text, counted in all texts at once."""
     letters = np.frombuffer("".join(texts).encode("ascii", "replace"), dtype=np.uint8)
-    ends = np.cumsum([len(text) for text in texts])
+    ends = np.cumsum(np.fromiter(map(len, texts), dtype=np.int64, count=len(texts)))
     return np.diff(np.searchsorted(np.flatnonzero(letters == ord(" ")), ends), prepend=0)
 
 
 def aware_timings(plain: Timings) -> Timings:
     """The same by a computation-aware clock; sentences whose log knows none are left out."""
     computation = plain.rules.computation
-    logged = _logged_times(plain)
-    known = np.array([times is not None for times in logged], dtype=bool)  # [rows]
     elapsed = [i.elapsed or () for i in plain.instances]
     sizes = np.fromiter(map(len, elapsed), dtype=np.int64, count=len(elapsed))
+    logged = _logged_times(plain)
+    known = np.array([times is not None for times in logged], dtype=bool)  # [rows]
     clocked = known | (sizes == plain.shape.lengths)
     chosen, known = plain.select(clocked), known[clocked]
-    if known.any() or not clocked.all():
-        elapsed = [i.elapsed or i.delays for i in chosen.instances]
-    flat = flatten(elapsed)
+    flat = flatten([i.elapsed or i.delays for i in chosen.instances])
     times = CLOCKS[computation](chosen.shape, chosen.delays, flat)
     if known.any():
         times = times.copy()
