@@ -20,8 +20,8 @@ from dragoman.trace import Recorder
 
 # The policy and the step that `dragoman tune` chose for a latency budget, widest budget last.
 TUNED: tuple[tuple[float, str, float], ...] = (
-    (1300.0, "alignatt:f=20", 500.0),
-    (2000.0, "local-agreement:n=2", 500.0),
+    (1300.0, "local-agreement:n=2", 450.0),
+    (2000.0, "local-agreement:n=2", 700.0),
 )
 
 

@@ -29,7 +29,8 @@ def finished(
     heard = stream.frames // 2
     looks = np.zeros((keep, heard), np.float32)
     for row, look in enumerate(spoken.looks[:keep]):
-        looks[row] = look[:heard]
+        seen = min(heard, len(look))  # silence that came since was not looked at
+        looks[row, :seen] = look[:seen]
     new = Draft(
         tokens=spoken.tokens[:keep],
         log_probs=spoken.log_probs[:keep],
