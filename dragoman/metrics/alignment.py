@@ -1,37 +1,34 @@
-"""The alignment of two token sequences with the most similarity, by rows, in bounded memory.
+"""The alignments of texts with the most similarity, several texts at once, in bounded memory.
 
-Rows are reference tokens, columns are hypothesis tokens. A path from the top left to the bottom
+Rows are reference tokens, columns are tokens of the output. A path from the top left to the bottom
 right corner pairs tokens (a diagonal step, which gains their similarity) or passes over one of
 either side (a step down or right, which is free).
 
-As a step right is free, a row is a running maximum of what comes from above: three vectorised
-operations, and no rounding differs from doing it cell by cell.
+As a step right is free, a row is a running maximum of what comes from above: a few vectorised
+operations, and no rounding differs from doing it cell by cell. The rows of several texts are
+computed side by side, since one alone is too short to keep a processor busy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from dragoman.metrics.instance import Unit
+from dragoman.metrics.similarity import Floats, Similarities, Texts
 
-# Scores held at a time: an hour of talk fits at once, a longer one is filled again in blocks.
-BLOCK_CELLS = 16_000_000
-# Gains computed at a time: what stays in a processor's cache until it is used.
+Bools = NDArray[np.bool_]
+
+# Texts side by side at most, and cells of all their tables.
+SIDE_BY_SIDE = 16
+GROUP_CELLS = 4_000_000
+# Cells held at a time: most talks fit at once, a longer one is filled again in blocks.
+BLOCK_CELLS = 50_000_000
+# Similarities computed at a time: what stays in a processor's cache until it is used.
 STRIP_CELLS = 16_000
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """What to align: how many tokens there are, and what pairing them gains."""
-
-    rows: int
-    columns: int
-    gain: Callable[[int, int], float]  # of one row and column, at most 1
-    gains: Callable[[int, int], Floats]  # (begin, end) -> gain[row - begin, column]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,60 +44,85 @@ class Path:
     paired: list[bool]
 
 
-def best_path(problem: Problem) -> Path:
-    """Fill the scores downwards and walk back up; blocks but the last are filled twice.
+def align(texts: Texts, unit: Unit) -> list[Path]:
+    """The best path of each text.
 
-    Of equally good steps back a pair comes first, then a step down, then one right.
+    Of equally good steps back from the end a pair comes first, then a step down, then one right.
     """
-    step = max(1, BLOCK_CELLS // (problem.columns + 1))
-    begins = range(0, problem.rows, step)
-    tops = [np.zeros(problem.columns + 1)]
+    paths: dict[int, Path] = {}
+    for group in _groups(texts):
+        paths |= zip(group, _align_group([texts[index] for index in group], unit), strict=True)
+    return [paths[index] for index in range(len(texts))]
+
+
+def _groups(texts: Texts) -> Iterator[list[int]]:
+    """Texts of like size, to be aligned side by side."""
+    sizes = [len(reference) * len(output) for reference, output in texts]
+    group: list[int] = []
+    for index in sorted(range(len(texts)), key=sizes.__getitem__, reverse=True):
+        full = group and len(group) * sizes[group[0]] >= GROUP_CELLS
+        if full or len(group) == SIDE_BY_SIDE:
+            yield group
+            group = []
+        group.append(index)
+    if group:
+        yield group
+
+
+def _align_group(texts: Texts, unit: Unit) -> list[Path]:
+    """Fill downwards and walk back up; blocks but the last are filled twice."""
+    rows = max(len(reference) for reference, _ in texts)
+    columns = max(len(output) for _, output in texts)
+    paths = [Path([0] * (len(r) + 1) + [len(o)], [False] * (len(r) + 2)) for r, o in texts]
+    if not rows or not columns:
+        return paths
+    similarities = Similarities(texts, unit)
+    step = max(1, BLOCK_CELLS // (columns * len(texts)))
+    begins = range(0, rows, step)
+    tops = [np.zeros((columns + 1, len(texts)))]
     for begin in begins[:-1]:
-        tops.append(_fill(problem, tops[-1], begin, begin + step)[-1].copy())
-    path = Path([0] * (problem.rows + 2), [False] * (problem.rows + 2))
-    path.entered[-1] = column = problem.columns
+        tops.append(_fill(similarities, tops[-1], begin, begin + step)[2])
+    at = [len(output) for _, output in texts]
     for begin in reversed(begins):
-        scores = _fill(problem, tops.pop(), begin, min(begin + step, problem.rows))
-        column = _walk_back(problem, scores, begin, column, path)
-    return path
+        leaves, paired, _ = _fill(similarities, tops.pop(), begin, min(begin + step, rows))
+        for index, path in enumerate(paths):
+            end = len(path.entered) - 2 - begin
+            if end > 0:
+                block = leaves[:end, :, index], paired[:end, :, index]
+                at[index] = _walk_back(*block, begin, at[index], path)
+    return paths
 
 
-def _fill(problem: Problem, top: Floats, begin: int, end: int) -> Floats:
-    """The scores of a block of rows below `top`, which becomes the block's row 0."""
-    scores = np.empty((end - begin + 1, problem.columns + 1))
-    scores[0] = top
-    scores[:, 0] = 0
-    down, right = scores[:, 1:], scores[:, :-1]
-    # Numbers that are not negative are ordered as their bits are, and integers compare faster.
-    bits = down.view(np.int64)
-    strip = max(1, STRIP_CELLS // (problem.columns + 1))
+def _fill(
+    similarities: Similarities, top: Floats, begin: int, end: int
+) -> tuple[Bools, Bools, Floats]:
+    """Where rows are entered and where by a pair, [rows, columns, texts]; and the last row."""
+    shape = end - begin, len(top) - 1, top.shape[1]
+    paired, leaves = np.empty(shape, dtype=bool), np.empty(shape, dtype=bool)
+    above, here, pair = top.copy(), np.zeros_like(top), np.empty(shape[1:])
+    strip = max(1, STRIP_CELLS // pair.size)
     for first in range(begin, end, strip):
-        gains = problem.gains(first, min(first + strip, end))
+        gains = similarities(first, min(first + strip, end))
         for row, gain in enumerate(gains, start=first - begin):
-            here, here_bits = down[row + 1], bits[row + 1]
-            np.add(right[row], gain, out=here)
-            np.maximum(here, down[row], out=here)
-            np.maximum.accumulate(here_bits, out=here_bits)
-    return scores
+            np.add(above[:-1], gain, out=pair)
+            np.maximum(pair, above[1:], out=here[1:])
+            # Numbers that are not negative are ordered as their bits, which compare faster.
+            np.maximum.accumulate(here.view(np.int64), axis=0, out=here.view(np.int64))
+            np.equal(pair, here[1:], out=paired[row])
+            np.equal(above[1:], here[1:], out=leaves[row])
+            above, here = here, above
+    leaves |= paired
+    return leaves, paired, above
 
 
-def _walk_back(problem: Problem, scores: Floats, begin: int, column: int, path: Path) -> int:
-    """Follow the best steps from the block's last row up to its first; returns the column there."""
-    for row in range(len(scores) - 1, 0, -1):
-        above, here = scores[row - 1], scores[row]
-        pair = False
-        while column:
-            score = here[column]
-            down = above[column] == score
-            if down or here[column - 1] == score:
-                gain = problem.gain(begin + row - 1, column - 1)
-                pair = bool(above[column - 1] + gain == score)
-            else:
-                pair = True
-            if pair or down:
-                break
-            column -= 1
-        column -= pair
-        path.entered[begin + row] = column
-        path.paired[begin + row] = pair
+def _walk_back(leaves: Bools, paired: Bools, begin: int, column: int, path: Path) -> int:
+    """Follow the best steps from a block's last row up to its first; returns the column there."""
+    rows, columns = leaves.shape
+    flat, pairs = leaves.tobytes(), paired.tobytes()
+    for row in range(rows - 1, -1, -1):
+        place = flat.rfind(1, row * columns, row * columns + column)
+        pair = place >= 0 and bool(pairs[place])
+        column = place - row * columns + 1 - pair if place >= 0 else 0
+        path.entered[begin + row + 1] = column
+        path.paired[begin + row + 1] = pair
     return column

@@ -109,6 +109,15 @@ class Corpus:
         """The pieces as sentences, in the order of the segments."""
         return [piece.sentence(self.rules.unit) for piece in in_order(self.cut("soft"))]
 
+    @cached_property
+    def stream_sentences(self) -> list[Instance]:
+        """The pieces as StreamLAAL's tool sees them, in the order of the segments."""
+        if self.long_rules.stream == "fbk":
+            sentences = fbk_sentences(self.cut("mwer"), self.talks, self.rules)
+        else:
+            sentences = simulstream_sentences(self.cut("mwer"))
+        return sorted(sentences, key=lambda sentence: sentence.index)
+
     def cut(self, aligner: Aligner) -> list[list[Piece]]:
         """The pieces of every talk by the metric's own aligner, or by the one asked for."""
         aligner = self.long_rules.aligner or aligner
@@ -175,11 +184,7 @@ def _long_yaal(corpus: Corpus, aware: bool) -> Floats:
 
 
 def _stream_laal(corpus: Corpus, aware: bool) -> Floats:
-    if corpus.long_rules.stream == "fbk":
-        sentences = fbk_sentences(corpus.cut("mwer"), corpus.talks, corpus.rules)
-    else:
-        sentences = simulstream_sentences(corpus.cut("mwer"))
-    sentences.sort(key=lambda sentence: sentence.index)
+    sentences = corpus.stream_sentences
     timings = _timings(sentences, corpus.rules, aware)
     if corpus.long_rules.stream == "fbk":
         return _spread(LATENCY["LAAL"].compute(timings), timings, len(sentences))

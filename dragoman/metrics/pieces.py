@@ -13,7 +13,7 @@ import numpy as np
 from dragoman.errors import DragomanError
 from dragoman.metrics.instance import Instance, Unit
 from dragoman.metrics.ragged import Floats
-from dragoman.metrics.resegment import Aligner, cut
+from dragoman.metrics.resegment import Aligner, Cutting, cut_all
 from dragoman.metrics.segments import Segment, Talk
 from dragoman.metrics.timings import Rules, aware_timings, plain_timings
 
@@ -35,7 +35,7 @@ class Piece:
     """What belongs to one reference sentence. Times are milliseconds by the log's clock."""
 
     segment: Segment
-    text: str
+    units: Sequence[str]
     delays: Floats  # [units]
     aware: Floats | None  # [units], with computation; None where the log knows none
     zero: float  # when the log's clock starts
@@ -56,7 +56,7 @@ class Piece:
         reference = self.segment.reference
         return Instance(
             index=self.segment.index,
-            prediction=self.text,
+            prediction=(" " if unit == "word" else "").join(self.units),
             delays=_array(self.delays - self.begin),
             source_length=self.segment.duration * 1000,
             reference=reference if unit == "word" else reference.replace(" ", ""),
@@ -77,32 +77,27 @@ def cut_talks(
     aligner: Aligner,
 ) -> list[list[Piece]]:
     """The pieces of every talk. `clocks` are the talks' times with computation."""
-    return [
-        _cut_talk(talk, clock, rules, long_rules, aligner)
-        for talk, clock in zip(talks, clocks, strict=True)
-    ]
+    units = [units_of(talk.instance, rules.unit) for talk in talks]
+    references = [[segment.reference for segment in talk.segments] for talk in talks]
+    drop = rules.compat == "omnisteval"
+    cutting = Cutting(aligner, rules.unit, long_rules.language, drop_unplaced=drop)
+    cuts = cut_all(list(zip(units, references, strict=True)), cutting)
+    pieces = []
+    for talk, clock, own, places in zip(talks, clocks, units, cuts, strict=True):
+        zero = talk.segments[0].offset * 1000 if long_rules.from_first_segment else 0.0
+        pieces.append(_pieces_of(talk, clock, own, places, zero))
+    return pieces
 
 
-def _cut_talk(
-    talk: Talk, clock: Floats | None, rules: Rules, long_rules: LongRules, aligner: Aligner
+def _pieces_of(
+    talk: Talk, clock: Floats | None, units: Sequence[str], cuts: Sequence[int], zero: float
 ) -> list[Piece]:
-    units = units_of(talk.instance, rules.unit)
-    cuts = cut(
-        units,
-        [segment.reference for segment in talk.segments],
-        unit=rules.unit,
-        aligner=aligner,
-        language=long_rules.language,
-        drop_unplaced=rules.compat == "omnisteval",
-    )
     delays = np.asarray(talk.instance.delays, dtype=float)
-    zero = talk.segments[0].offset * 1000 if long_rules.from_first_segment else 0.0
     end = max(segment.offset * 1000 + segment.duration * 1000 for segment in talk.segments)
-    joint = " " if rules.unit == "word" else ""
     return [
         Piece(
             segment,
-            joint.join(units[first:last]),
+            units[first:last],
             delays[first:last],
             None if clock is None else clock[first:last],
             zero,

@@ -23,88 +23,97 @@ from math import inf
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dragoman.errors import DragomanError
-from dragoman.metrics.alignment import Floats, Path, Problem, best_path
+from dragoman.metrics.alignment import Path, align
 from dragoman.metrics.edits import fewest_errors
 from dragoman.metrics.instance import Unit
+from dragoman.metrics.similarity import similarity
 
 Aligner = Literal["soft", "mwer"]
 ALIGNERS: tuple[Aligner, ...] = ("soft", "mwer")
 
-# A lone one of these never pairs with a word in soft alignment.
-PUNCTUATION = frozenset(".!?,;:-()。！？，；：—ー（）")
-
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
-    """What is compared: tokens, and for every unit of the text the token it begins in."""
+class Cutting:
+    """How to cut.
 
-    texts: list[str]
-    of_unit: Sequence[int]
-
-
-def cut(
-    units: Sequence[str],
-    references: Sequence[str],
-    *,
-    unit: Unit = "word",
-    aligner: Aligner = "soft",
-    language: str | None = None,
-    drop_unplaced: bool = False,
-) -> list[int]:
-    """Where to cut `units` (words or characters) so that piece i goes with reference i.
-
-    Returns one number more than there are references: piece i is `units[cuts[i]:cuts[i + 1]]`.
     With a `language` soft alignment first splits off punctuation by that language's Moses rules.
 
     Soft alignment finds no place for stray punctuation before the very first word. It goes to
     the first sentence, unless `drop_unplaced`: then the first cut is after it, as in OmniSTEval.
     """
-    if not references:
+
+    aligner: Aligner = "soft"
+    unit: Unit = "word"
+    language: str | None = None
+    drop_unplaced: bool = False
+
+
+DEFAULT = Cutting()
+
+
+def cut(units: Sequence[str], references: Sequence[str], cutting: Cutting = DEFAULT) -> list[int]:
+    """Where to cut `units` (words or characters) so that piece i goes with reference i.
+
+    Returns one number more than there are references: piece i is `units[cuts[i]:cuts[i + 1]]`.
+    """
+    return cut_all([(units, references)], cutting)[0]
+
+
+def cut_all(
+    talks: Sequence[tuple[Sequence[str], Sequence[str]]], cutting: Cutting = DEFAULT
+) -> list[list[int]]:
+    """`cut` for many talks, each given as its units and its references."""
+    if not all(references for _, references in talks):
         raise DragomanError("There is no reference sentence to cut the output by.")
-    if aligner == "mwer":
-        hypothesis = _mwer_tokens(units, unit)
-        sentences = [_mwer_tokens(_units_of(text, unit), unit).texts for text in references]
-        cuts = fewest_errors(hypothesis.texts, sentences)
+    tokenize = _mwer_talk if cutting.aligner == "mwer" else _soft_talk
+    tokenized = [tokenize(units, references, cutting) for units, references in talks]
+    if cutting.aligner == "mwer":
+        cuts = [fewest_errors(talk.output, talk.sentences) for talk in tokenized]
     else:
-        split = _moses(language) if language and unit == "word" else None
-        hypothesis = _soft_tokens(units, split)
-        sentences = [_soft_tokens(_lower_units(text, unit), split).texts for text in references]
-        cuts = _soft_cuts(hypothesis.texts, sentences, unit)
-        if not drop_unplaced:
-            cuts[0] = 0
-    return [bisect_left(hypothesis.of_unit, token) for token in cuts]
+        cuts = _soft_cuts(tokenized, cutting)
+    pairs = zip(tokenized, cuts, strict=True)
+    return [[bisect_left(talk.of_unit, token) for token in tokens] for talk, tokens in pairs]
 
 
-def _units_of(text: str, unit: Unit) -> list[str]:
-    return text.split() if unit == "word" else list(text)
+@dataclass(frozen=True, slots=True)
+class TokenizedTalk:
+    """What is compared: tokens of the output and of each sentence of the reference."""
 
+    output: list[str]
+    of_unit: Sequence[int]  # for every unit of the output the token it begins in
+    sentences: list[list[str]]
 
-def _lower_units(text: str, unit: Unit) -> list[str]:
-    """The units of a reference for soft alignment, where white space is no character."""
-    lowered = text.strip().lower()
-    return lowered.split() if unit == "word" else list(lowered.replace(" ", ""))
+    @property
+    def reference(self) -> list[str]:
+        return [token for sentence in self.sentences for token in sentence]
 
 
 # --- fewest word errors ---------------------------------------------------------------------------
 
 
-def _mwer_tokens(units: Sequence[str], unit: Unit) -> Tokens:
+def _mwer_talk(units: Sequence[str], references: Sequence[str], cutting: Cutting) -> TokenizedTalk:
     """Words as they are; of characters, those up to U+00FF stay together as runs.
 
     That keeps a Latin word inside Chinese text whole. Only ASCII letters lose their case.
     """
-    if unit == "word":
-        return Tokens(list(map(_ascii_lower, units)), range(len(units)))
-    texts: list[str] = []
+    if cutting.unit == "word":
+        sentences = [list(map(_ascii_lower, text.split())) for text in references]
+        return TokenizedTalk(list(map(_ascii_lower, units)), range(len(units)), sentences)
+    output, of_unit = _latin_runs(units)
+    return TokenizedTalk(output, of_unit, [_latin_runs(text)[0] for text in references])
+
+
+def _latin_runs(characters: Sequence[str]) -> tuple[list[str], list[int]]:
+    """Tokens, and for every character the token that it is in."""
+    tokens: list[str] = []
     of_unit: list[int] = []
-    for latin, run in groupby(units, key=lambda character: character[:1] <= "\xff"):
+    for latin, run in groupby(characters, key=lambda character: character[:1] <= "\xff"):
         members = list(run)
-        of_unit += [len(texts) + (0 if latin else i) for i in range(len(members))]
-        texts += ["".join(members)] if latin else members
-    return Tokens(list(map(_ascii_lower, texts)), of_unit)
+        of_unit += [len(tokens) + (0 if latin else i) for i in range(len(members))]
+        tokens += ["".join(members)] if latin else members
+    return list(map(_ascii_lower, tokens)), of_unit
 
 
 @lru_cache(maxsize=100_000)
@@ -115,14 +124,24 @@ def _ascii_lower(text: str) -> str:
 # --- shared letters -------------------------------------------------------------------------------
 
 
-def _soft_tokens(units: Sequence[str], split: Callable[[str], list[str]] | None) -> Tokens:
-    """Units without differences of case and width, each cut further by `split`."""
-    folded = list(map(_fold, units))
+def _soft_talk(units: Sequence[str], references: Sequence[str], cutting: Cutting) -> TokenizedTalk:
+    """Units without differences of case and width; a reference's white space is no character."""
+    output = list(map(_fold, units))
+    lowered = [text.strip().lower() for text in references]
+    if cutting.unit == "char":
+        sentences = [list(map(_fold, text.replace(" ", ""))) for text in lowered]
+        return TokenizedTalk(output, range(len(units)), sentences)
+    sentences = [list(map(_fold, text.split())) for text in lowered]
+    split = _moses(cutting.language) if cutting.language else None
     if split is None:
-        return Tokens(folded, range(len(units)))
-    parts = list(map(split, folded))
+        return TokenizedTalk(output, range(len(units)), sentences)
+    parts = list(map(split, output))
     firsts = np.cumsum([0] + [len(part) for part in parts[:-1]])
-    return Tokens([token for part in parts for token in part], firsts.tolist())
+    return TokenizedTalk(
+        [token for part in parts for token in part],
+        firsts.tolist(),
+        [[token for word in sentence for token in split(word)] for sentence in sentences],
+    )
 
 
 @lru_cache(maxsize=100_000)
@@ -130,114 +149,45 @@ def _fold(text: str) -> str:
     return unicodedata.normalize("NFKC", text).lower()
 
 
-def _soft_cuts(
-    hypothesis: Sequence[str], sentences: Sequence[Sequence[str]], unit: Unit
-) -> list[int]:
-    """Cuts of the alignment with the greatest sum of similarities.
+def _soft_cuts(talks: Sequence[TokenizedTalk], cutting: Cutting) -> list[list[int]]:
+    """Cuts of the alignments with the greatest sum of similarities."""
+    paths = align([(talk.reference, talk.output) for talk in talks], cutting.unit)
+    return [_cuts_of_path(path, talk, cutting) for path, talk in zip(paths, talks, strict=True)]
 
-    A token that is paired goes to its partner's sentence. A run of tokens between two reference
-    tokens goes to the former's sentence up to the first token that is more like the latter.
-    """
-    reference = [token for sentence in sentences for token in sentence]
+
+def _cuts_of_path(path: Path, talk: TokenizedTalk, cutting: Cutting) -> list[int]:
+    """A token goes to the sentence of the reference token it goes with."""
+    reference, end = talk.reference, len(talk.output)
     if not reference:  # nothing to go by: the first sentence has it all
-        return [0] + [len(hypothesis)] * len(sentences)
-    path = best_path(
-        Problem(
-            rows=len(reference),
-            columns=len(hypothesis),
-            gain=lambda row, column: similarity(reference[row], hypothesis[column], unit),
-            gains=_similarities(reference, hypothesis, unit),
-        )
-    )
-    owner = [index for index, sentence in enumerate(sentences) for _ in sentence]
-    placed = _placed(path, reference, hypothesis, unit)
+        return [0] + [end] * len(talk.sentences)
+    owner = [index for index, sentence in enumerate(talk.sentences) for _ in sentence]
+    placed = _placed(path, reference, talk.output, cutting.unit)
     sentence_of = [owner[row] if row >= 0 else -1 for row in placed]
-    return [*(bisect_left(sentence_of, index) for index in range(len(sentences))), len(hypothesis)]
+    cuts = [bisect_left(sentence_of, index) for index in range(len(talk.sentences))]
+    if not cutting.drop_unplaced:
+        cuts[0] = 0
+    return [*cuts, end]
 
 
-def _placed(
-    path: Path, reference: Sequence[str], hypothesis: Sequence[str], unit: Unit
-) -> list[int]:
-    """For every hypothesis token the reference token it goes with, or -1: nowhere."""
+def _placed(path: Path, reference: Sequence[str], output: Sequence[str], unit: Unit) -> list[int]:
+    """For every token of the output the reference token it goes with, or -1: nowhere.
+
+    A token that is paired goes with its partner. Of a run of tokens between two reference tokens,
+    those go with the former that come before the first that is more like the latter.
+    """
     placed: list[int] = []
     for row in range(len(reference) + 1):
         former, latter = row - 1, row
         if path.paired[row]:
             placed.append(former)
         goes_with = former
-        for token in hypothesis[path.entered[row] + path.paired[row] : path.entered[row + 1]]:
+        for token in output[path.entered[row] + path.paired[row] : path.entered[row + 1]]:
             if goes_with == former and latter < len(reference):
                 like_former = similarity(reference[former], token, unit) if row else -inf
                 if similarity(reference[latter], token, unit) > like_former:
                     goes_with = latter
             placed.append(goes_with)
     return placed
-
-
-def similarity(one: str, other: str, unit: Unit) -> float:
-    """How alike two tokens are: the share of letters in common (words), or equality (characters).
-
-    Punctuation and anything else are infinitely unlike.
-    """
-    if (one in PUNCTUATION) != (other in PUNCTUATION):
-        return -inf
-    if unit == "char":
-        return float(one == other)
-    ones, others = _letters(one), _letters(other)
-    common = len(ones & others)
-    return common / max(len(ones) + len(others) - common, 1)
-
-
-@lru_cache(maxsize=100_000)
-def _letters(token: str) -> frozenset[str]:
-    return frozenset(token)
-
-
-def _similarities(
-    reference: Sequence[str], hypothesis: Sequence[str], unit: Unit
-) -> Callable[[int, int], Floats]:
-    """`similarity` of a block of reference tokens with all of the output, as one matrix."""
-    numbers, distinct = _numbers([*reference, *hypothesis])
-    rows, columns = numbers[: len(reference)], numbers[len(reference) :]
-    marks = np.array([token in PUNCTUATION for token in distinct], dtype=bool)
-    letters = _letter_sets(distinct)
-    sizes = np.bitwise_count(letters).sum(axis=1, dtype=np.intp)
-    # The share of letters in common, by how many these are and how many both tokens have.
-    common, total = np.indices((sizes.max() + 1, 2 * sizes.max() + 1))
-    shares: Floats = common / np.maximum(total - common, 1)
-
-    def block(begin: int, end: int) -> Floats:
-        own = rows[begin:end, None]
-        alike: Floats
-        if unit == "char":
-            alike = (own == columns).astype(float)
-        else:
-            place = sizes[own] + sizes[columns]
-            for group in letters.T:
-                place += shares.shape[1] * np.bitwise_count(group[own] & group[columns]).astype(int)
-            alike = shares.ravel().take(place, mode="clip")  # faster, and all are inside
-        if marks.any():
-            alike[marks[own] != marks[columns]] = -inf
-        return alike
-
-    return block
-
-
-def _numbers(tokens: Sequence[str]) -> tuple[NDArray[np.int64], list[str]]:
-    """Tokens as numbers, and the distinct tokens in the order of their numbers."""
-    distinct = list(dict.fromkeys(tokens))
-    codes = {token: number for number, token in enumerate(distinct)}
-    return np.fromiter(map(codes.__getitem__, tokens), np.int64, len(tokens)), distinct
-
-
-def _letter_sets(tokens: Sequence[str]) -> NDArray[np.uint64]:
-    """The letters of each token as bits, 64 letters to a number. [tokens, numbers]"""
-    text = "".join(tokens).encode("utf-32-le", "surrogatepass")
-    alphabet, letter = np.unique(np.frombuffer(text, dtype=np.uint32), return_inverse=True)
-    token = np.repeat(np.arange(len(tokens)), [len(token) for token in tokens])
-    sets = np.zeros((len(tokens), len(alphabet) // 64 + 1), dtype=np.uint64)
-    np.bitwise_or.at(sets, (token, letter // 64), np.uint64(1) << (letter % 64).astype(np.uint64))
-    return sets
 
 
 @cache

@@ -29,7 +29,7 @@ def _in_seconds(piece: Piece) -> Instance:
     begin = piece.segment.offset - piece.zero / 1000
     return Instance(
         index=piece.segment.index,
-        prediction=piece.text,
+        prediction="",
         delays=(piece.delays / 1000 - begin).tolist(),
         source_length=piece.segment.duration,
         reference=piece.segment.reference,
@@ -65,7 +65,7 @@ def _clamped(piece: Piece) -> Instance:
     aware = piece.aware
     return Instance(
         index=piece.segment.index,
-        prediction=piece.text,
+        prediction="",
         delays=np.maximum(piece.delays - piece.begin, 0.0).tolist(),
         source_length=piece.segment.duration * 1000,
         reference=piece.segment.reference,

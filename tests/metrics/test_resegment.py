@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError
 from dragoman.metrics import alignment, edits
-from dragoman.metrics.resegment import ALIGNERS, _similarities, cut, similarity
+from dragoman.metrics.resegment import ALIGNERS, Cutting, cut, cut_all
+from dragoman.metrics.similarity import Similarities, similarity
 
 GOLDEN = Path(__file__).parents[2].parent / "shared" / "golden"
 words = st.sampled_from(["a", "b", "ab", "abc", "Haus", "häuser", "-", ".", "x1", "…", "Ä"])
@@ -20,7 +21,7 @@ talks = st.tuples(st.lists(words, max_size=14), st.lists(sentences, min_size=1, 
 
 
 def pieces(units, references, **options):
-    cuts = cut(units, references, **options)
+    cuts = cut(units, references, Cutting(**options))
     return [units[begin:end] for begin, end in itertools.pairwise(cuts)]
 
 
@@ -84,7 +85,7 @@ letters = st.sampled_from("abc")
     st.lists(st.lists(letters, min_size=1, max_size=3).map(" ".join), min_size=1, max_size=4),
 )
 def test_no_other_cuts_have_fewer_errors(units, references):
-    cuts = cut(units, references, aligner="mwer")
+    cuts = cut(units, references, Cutting(aligner="mwer"))
     fewest = min(
         errors(units, references, other) for other in all_cuts(len(units), len(references))
     )
@@ -113,7 +114,7 @@ def test_similarity_is_symmetric_and_at_most_one(one, other):
 @given(st.lists(words, min_size=1, max_size=6), st.lists(words, min_size=1, max_size=6))
 def test_the_matrix_of_similarities_equals_the_plain_function(reference, hypothesis):
     for unit in ("word", "char"):
-        block = _similarities(reference, hypothesis, unit)(0, len(reference))
+        block = Similarities([(reference, hypothesis)], unit)(0, len(reference))[:, :, 0]
         plain = [[similarity(r, h, unit) for h in hypothesis] for r in reference]
         assert np.array_equal(block, plain)
 
@@ -141,7 +142,7 @@ def test_inserted_words_go_to_the_neighbour_they_resemble():
 def test_stray_punctuation_at_the_start_is_kept_unless_asked():
     units, references = ["-", "the", "cat"], ["the cat"]
     assert cut(units, references) == [0, 3]
-    assert cut(units, references, drop_unplaced=True) == [1, 3]
+    assert cut(units, references, Cutting(drop_unplaced=True)) == [1, 3]
 
 
 def test_moses_rules_split_punctuation_off():
@@ -149,7 +150,7 @@ def test_moses_rules_split_punctuation_off():
     units = ["ja", "nein", ",", "gut"]
     references = ["ja nein,", "gut"]
     assert pieces(units, references, language="de") == [["ja", "nein", ","], ["gut"]]
-    assert cut(["20,", "a"], ["20,", "a"], language="de") == [0, 1, 2]
+    assert cut(["20,", "a"], ["20,", "a"], Cutting(language="de")) == [0, 1, 2]
 
 
 # --- both -----------------------------------------------------------------------------------------
@@ -162,7 +163,7 @@ def test_the_pieces_are_the_output_cut_in_order(aligner, unit, talk):
     units, references = talk
     if unit == "char":
         units = list(" ".join(units))
-    cuts = cut(units, references, unit=unit, aligner=aligner)
+    cuts = cut(units, references, Cutting(unit=unit, aligner=aligner))
     assert len(cuts) == len(references) + 1
     assert cuts[0] == 0
     assert cuts[-1] == len(units)
@@ -187,27 +188,39 @@ def test_renaming_words_by_new_letters_changes_nothing(aligner, talk):
     changed = cut(
         [word.translate(renamed) for word in units],
         [reference.translate(renamed) for reference in references],
-        aligner=aligner,
+        Cutting(aligner),
     )
-    assert cut(units, references, aligner=aligner) == changed
+    assert cut(units, references, Cutting(aligner=aligner)) == changed
 
 
 @pytest.mark.parametrize("aligner", ALIGNERS)
 @given(talk=talks, cells=st.integers(1, 40))
 def test_filling_in_small_blocks_changes_nothing(aligner, talk, cells):
     units, references = talk
-    whole = cut(units, references, aligner=aligner)
+    whole = cut(units, references, Cutting(aligner=aligner))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(alignment, "BLOCK_CELLS", cells)
         patch.setattr(alignment, "STRIP_CELLS", cells)
         patch.setattr(edits, "BLOCK_BITS", cells)
-        assert cut(units, references, aligner=aligner) == whole
+        assert cut(units, references, Cutting(aligner=aligner)) == whole
+
+
+@pytest.mark.parametrize("aligner", ALIGNERS)
+@given(many=st.lists(talks, min_size=1, max_size=6), cells=st.integers(1, 300))
+def test_many_talks_are_cut_as_each_alone(aligner, many, cells):
+    alone = [cut(units, references, Cutting(aligner)) for units, references in many]
+    assert cut_all(many, Cutting(aligner)) == alone
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(alignment, "GROUP_CELLS", cells)
+        patch.setattr(alignment, "BLOCK_CELLS", cells)
+        patch.setattr(alignment, "SIDE_BY_SIDE", 3)
+        assert cut_all(many, Cutting(aligner)) == alone
 
 
 @pytest.mark.parametrize("aligner", ALIGNERS)
 def test_without_words_in_the_reference_the_first_sentence_has_it_all(aligner):
-    assert cut(["a", "b"], ["", ""], aligner=aligner) == [0, 2, 2]
-    assert cut([], ["a", "b"], aligner=aligner) == [0, 0, 0]
+    assert cut(["a", "b"], ["", ""], Cutting(aligner=aligner)) == [0, 2, 2]
+    assert cut([], ["a", "b"], Cutting(aligner=aligner)) == [0, 0, 0]
 
 
 def test_no_reference_is_refused():
