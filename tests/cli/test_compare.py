@@ -56,17 +56,28 @@ def test_a_log_does_not_differ_from_itself(tmp_path):
             assert values["p_bootstrap"] == values["p_randomisation"] == values["p_t_test"] == 1
 
 
+def assert_alike(found, wanted):
+    """Equal but for the last bits: sums may round differently from one process to the next."""
+    assert found.keys() == wanted.keys()
+    for name, values in found.items():
+        for key, value in values.items():
+            if isinstance(value, float):
+                assert value == pytest.approx(wanted[name][key], rel=1e-9, abs=1e-9), (name, key)
+            else:
+                assert value == pytest.approx(wanted[name][key]), (name, key)
+
+
 def test_the_order_of_a_log_does_not_matter(tmp_path):
     first = write(tmp_path / "a.log")
     second = write(tmp_path / "b.log", late=100, lose=True)
     turned = write(tmp_path / "c.log", late=100, lose=True, indices=range(29, -1, -1))
-    assert metrics(first, turned) == metrics(first, second)
+    assert_alike(metrics(first, turned), metrics(first, second))
 
 
 def test_the_seed_decides(tmp_path):
     first, second = write(tmp_path / "a.log"), write(tmp_path / "b.log", lose=True)
     once = metrics(first, second, "--seed", 1, "--resamples", 7)
-    assert metrics(first, second, "--seed", 1, "--resamples", 7) == once
+    assert_alike(metrics(first, second, "--seed", 1, "--resamples", 7), once)
     assert metrics(first, second, "--seed", 2, "--resamples", 7) != once
 
 
