@@ -151,14 +151,29 @@ def test_policies_interpret_to_the_end(model_of, label, policy):
 
 
 @pytest.mark.slow
-def test_a_transducer_writes_what_its_search_finds(model_of):
+def test_a_transducer_writes_what_its_search_finds(model_of, monkeypatch):
     model = model_of("caat")
     assert Feature.DECISIONS in model.features
-    samples = sound(4.0, seed=5)
-    in_steps = said(model, Follow(), samples, size=3200)
-    at_once = said(model, Follow(), samples, size=len(samples))
-    # The same groups are read in the same order however the sound arrives.
-    assert in_steps == at_once
+    # An untrained net stammers, and the guard against loops cuts by what one draft holds.
+    monkeypatch.setattr("dragoman.models.onnx_model.cut_loop", lambda said, new: len(new))
+    compared = 0
+    for seconds in (3.9, 4.0, 4.1, 4.2):
+        samples = sound(seconds, seed=5)
+        if states_of(model, samples) % model.net.config.decision == 0:
+            continue  # a last group that was full is read once more, to end the sentence
+        in_steps = said(model, Follow(), samples, size=3200)
+        at_once = said(model, Follow(), samples, size=len(samples))
+        # The same groups are read in the same order however the sound arrives.
+        assert in_steps == at_once
+        compared += 1
+    assert compared >= 2
+
+
+def states_of(model: OnnxModel, samples: np.ndarray) -> int:
+    stream = model.open("en", "de")
+    model.hear([stream], [samples], [True])
+    model.draft([stream], [Ask(final=True)])
+    return stream.ears.states
 
 
 def test_a_forced_prefix_is_gone_on_from(model_of):

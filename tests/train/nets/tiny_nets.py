@@ -6,7 +6,7 @@ from dragoman.train.nets.base import BOS, EOS, Net, Vocabularies
 from dragoman.train.nets.registry import build
 
 VOCABULARIES = Vocabularies(target=14, source=11)
-FEATURES = 8
+FEATURES = 12  # three bands after a stem: torch's bfloat16 convolution reads stray memory on CPUs
 SMALL = {
     "features": FEATURES,
     "size": 32,
