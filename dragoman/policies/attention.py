@@ -64,6 +64,8 @@ class EDAtt(Policy):
 
 def _attention(draft: Draft) -> NDArray[np.float32]:
     """[tokens, frames] without the last frame, a known sink of attention."""
+    if not draft.tokens:  # nothing was drafted, so nothing looked anywhere
+        return np.zeros((0, 0), np.float32)
     if draft.attention is None:
         raise DragomanError("This draft carries no attention; choose another policy.")
     return draft.attention[:, :-1]
