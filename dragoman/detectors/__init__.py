@@ -1,12 +1,22 @@
 """Detectors count the words heard so far: the pre-decision module."""
 
-from dragoman.detectors.base import Boundaries, CtcWords, Detector, FixedStep, LearnedBoundaries
+from collections.abc import Callable
+
+from dragoman.detectors.base import (
+    Boundaries,
+    CtcWords,
+    Detector,
+    FixedStep,
+    LearnedBoundaries,
+    TranscriptWords,
+)
 from dragoman.errors import DragomanError
 
-DETECTORS: dict[str, type[FixedStep] | type[CtcWords] | type[LearnedBoundaries]] = {
+DETECTORS: dict[str, Callable[[], Detector]] = {
     "fixed": FixedStep,
     "ctc": CtcWords,
     "learned": LearnedBoundaries,
+    "transcript": TranscriptWords,
 }
 
 
@@ -26,5 +36,6 @@ __all__ = [
     "Detector",
     "FixedStep",
     "LearnedBoundaries",
+    "TranscriptWords",
     "make_detector",
 ]

@@ -74,3 +74,14 @@ class LearnedBoundaries:
 
     def count(self, stream: Stream) -> int:
         return stream.ends_heard
+
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptWords:
+    """Words counted in what the model writes down of the source: exact, at the price of a draft."""
+
+    needs: ClassVar[frozenset[Feature]] = frozenset({Feature.TRANSCRIPT})
+
+    def count(self, stream: Stream) -> int:
+        return stream.words_heard

@@ -24,6 +24,7 @@ class Feature(StrEnum):
     SILENCE = "a silence probability"
     CTC = "a CTC head that counts source words"
     BOUNDARIES = "a head that fires at word ends"
+    TRANSCRIPT = "a transcript of the source"
     DECISIONS = "its own read/write decisions"
 
 
@@ -100,7 +101,7 @@ class Stream(Protocol):
 
     @property
     def words_heard(self) -> int:
-        """Source words heard, for models with `Feature.CTC`; else 0."""
+        """Source words heard, for models with `CTC` or `TRANSCRIPT`; else 0."""
 
     @property
     def ends_heard(self) -> int:

@@ -8,6 +8,7 @@ encoded and nothing said.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from dragoman.audio.chunk import RATE, Samples
@@ -21,7 +22,7 @@ from dragoman.models.whisper_guard import cut_loop, most_tokens
 from dragoman.models.whisper_mel import LogMel, Mel
 from dragoman.models.whisper_search import Prompt, Spoken
 from dragoman.models.whisper_stream import SECOND, Ear, WhisperStream, Window
-from dragoman.models.whisper_tokens import Vocabulary
+from dragoman.models.whisper_tokens import SPACELESS, Vocabulary
 from dragoman.models.whisper_trim import quietest, trim
 
 PADDING = 4 * SECOND  # silence after the sound; with less of it the network loops
@@ -33,7 +34,7 @@ PIECE = 5 * RATE  # samples heard at a time, however long the chunk
 class WhisperModel:
     """Loaded once, shared by all its streams."""
 
-    features = frozenset({Feature.ATTENTION, Feature.SILENCE})
+    features = frozenset({Feature.ATTENTION, Feature.SILENCE, Feature.TRANSCRIPT})
 
     def __init__(
         self,
@@ -89,7 +90,9 @@ class WhisperModel:
                 "it translates into English, or writes down what it hears in one language."
             )
         ear = Ear(self._vad.stream() if self._vad else None)
-        return WhisperStream(LogMel(self._engine.bands), ear, source, target, source)
+        stream = WhisperStream(LogMel(self._engine.bands), ear, source, target, source)
+        stream.transcribe = self._transcribe
+        return stream
 
     def hear(
         self, streams: Sequence[Stream], chunks: Sequence[Samples], last: Sequence[bool]
@@ -171,7 +174,7 @@ class WhisperModel:
             most = min(most, ask.max_tokens - len(stream.settled.tokens))
         context = stream.context
         return Prompt(
-            start=self._start(stream),
+            start=self._start(stream, stream.target),
             most=max(0, most),
             said=tuple(stream.said),
             context=(self._vocabulary.previous, *context) if context else (),
@@ -184,12 +187,31 @@ class WhisperModel:
         tokens = stream.rest.tokens[len(stream.settled.tokens) :]
         return tokens[: max(0, most - 1)]
 
-    def _start(self, stream: WhisperStream) -> tuple[int, ...]:
+    def _start(self, stream: WhisperStream, target: str) -> tuple[int, ...]:
         v = self._vocabulary
         if not v.multilingual or stream.language is None:
             return v.start, v.no_times
-        task = v.transcribe if stream.language == stream.target else v.translate
+        task = v.transcribe if stream.language == target else v.translate
         return v.start, v.languages[stream.language], task, v.no_times
+
+    def _transcribe(self, stream: WhisperStream) -> None:
+        """Write down the words of the window in their own language, to count them."""
+        if self._without_looking(stream, Ask()) is not None:
+            return
+        self._look([stream])
+        language = stream.language or "en"
+        most = most_tokens(stream.frames / SECOND, language == "en")
+        start = self._start(stream, language)
+        prompt = Prompt(start, most, guess=stream.transcript.tokens[: most - 1])
+        spoken = self._engine.speak([_states(stream)], [prompt], 1)[0]
+        tokens = spoken.tokens[: cut_loop((), spoken.tokens)]
+        spaceless = language in SPACELESS
+        words = self._vocabulary.words(tokens, spaceless=spaceless, ended=spoken.ended)
+        stream.transcript.tokens = tokens
+        stream.transcript.looks = [
+            stream.mel.start + 2 * max(int(look.argmax()) for look in spoken.looks[begin:end])
+            for begin, end in pairwise((0, *words.ends))
+        ]
 
     # A window that is full.
 

@@ -6,6 +6,7 @@ end of a sentence where there is one, so that neither memory nor work grow with 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from dragoman.audio.chunk import RATE, Samples
@@ -53,6 +54,22 @@ class Window:
     states: States
 
 
+@dataclass(slots=True)
+class Transcript:
+    """The words of the source as they were heard; only where they are is kept."""
+
+    words_before: int = 0  # the window
+    looks: list[int] = field(default_factory=list)  # the mel frame of each word in it
+    tokens: tuple[int, ...] = ()  # a guess for the next time
+
+    def forget(self, frame: int) -> None:
+        gone = [look for look in self.looks if look < frame]
+        if gone:
+            self.words_before += len(gone)
+            self.looks = [look for look in self.looks if look >= frame]
+            self.tokens = ()
+
+
 @dataclass(slots=True, eq=False)
 class WhisperStream:
     """Bounded however long the talk."""
@@ -70,8 +87,9 @@ class WhisperStream:
     rest: Draft = field(default_factory=Draft)  # of the last draft, not committed
     seen: Window | None = None
     loudest: float = QUIETEST
-    words_heard: int = 0
     ends_heard: int = 0
+    transcript: Transcript = field(default_factory=Transcript)
+    transcribe: Callable[[WhisperStream], None] | None = None  # brings the transcript up to date
 
     @property
     def heard_ms(self) -> float:
@@ -80,6 +98,13 @@ class WhisperStream:
     @property
     def pause_ms(self) -> float:
         return self.ear.silence * 1000.0
+
+    @property
+    def words_heard(self) -> int:
+        """Words of the transcript, which is made when somebody asks."""
+        if self.transcribe is not None:
+            self.transcribe(self)
+        return self.transcript.words_before + len(self.transcript.looks)
 
     @property
     def frames(self) -> int:
@@ -109,6 +134,7 @@ class WhisperStream:
     def forget(self, frame: int) -> None:
         """Let the window begin at a frame, an even one: the encoder takes them two by two."""
         self.mel.forget(frame - frame % 2)
+        self.transcript.forget(self.mel.start)
 
     def take(self, draft: Draft, tokens: int) -> None:
         """Tokens of a draft became final."""

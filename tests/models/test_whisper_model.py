@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dragoman.audio.chunk import RATE, Chunk
+from dragoman.detectors import make_detector
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter, step
 from dragoman.models import Ask, Draft
@@ -161,6 +162,21 @@ def test_batch_equals_one_by_one():
         step(interpreters, list(parts))
     assert [trace.prediction for trace in traces] == alone
     assert max(whisper._engine.batches) == 3
+
+
+def test_words_heard_are_counted_in_the_transcript():
+    words = talk(60)
+    _, interpreter, _ = interpret(
+        model(), "wait-k:k=3", tones(words), detector=make_detector("transcript")
+    )
+    assert interpreter.stream.words_heard == len(words)
+
+
+def test_wait_k_on_detected_words():
+    trace, _, _ = interpret(
+        model(), "wait-k:k=3", tones([1, 2, 3, 5, 6, 7]), detector=make_detector("transcript")
+    )
+    assert [said.chunk for said in trace.sayings] == [2, 3, 4, 5, 5, 5]
 
 
 def test_final_drafts_take_more_care():
