@@ -76,7 +76,6 @@ class LearnedBoundaries:
         return stream.ends_heard
 
 
-
 @dataclass(frozen=True, slots=True)
 class TranscriptWords:
     """Words counted in what the model writes down of the source: exact, at the price of a draft."""

@@ -8,28 +8,33 @@
 The folder appears once all of it is written and has been compared with the net.
 """
 
-import logging
 import shutil
 import tempfile
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from dragoman.errors import DragomanError
 from dragoman.models.onnx_config import Chunks, ExportedNet, Kept, Languages
 from dragoman.models.onnx_net import OnnxNet
 from dragoman.train.files import sentences_for
-from dragoman.train.nets.base import Encoded, Net
-from dragoman.train.nets.recurrent import lstm_in_onnx
+from dragoman.train.graphs import (
+    bands_of,
+    ears,
+    hears_chunks,
+    quiet,
+    source_of,
+    states_of,
+    step_inputs,
+    write_graphs,
+)
+from dragoman.train.nets.base import Net
 from dragoman.train.nets.registry import NETS
 
-DYNAMIC = torch.export.Dim.DYNAMIC
 TOLERANCE = 1e-4
 
 
@@ -101,20 +106,6 @@ def describe(net: Net, around: Surroundings) -> ExportedNet:
     )
 
 
-def ears(net: Net) -> Net:
-    """The net that listens: itself, or the one an MMA borrows its encoder from."""
-    return getattr(net, "source", net)
-
-
-def bands_of(net: Net) -> int:
-    """Mel bands of a speech net, 0 for a text net."""
-    return getattr(ears(net).config, "features", 0)
-
-
-def hears_chunks(net: Net) -> bool:
-    return hasattr(ears(net), "begin_stream")
-
-
 def chunks_of(net: Net) -> Chunks | None:
     if not hears_chunks(net):
         return None
@@ -125,161 +116,6 @@ def chunks_of(net: Net) -> Chunks | None:
 def kept(tensors: Sequence[Tensor]) -> tuple[Kept, ...]:
     names = {torch.float32: "float32", torch.int64: "int64"}
     return tuple(Kept(names[tensor.dtype], tuple(tensor.shape[1:])) for tensor in tensors)
-
-
-# ---------------------------------------------------------------- graphs
-
-
-class EncoderGraph(nn.Module):
-    """All of the source at once."""
-
-    def __init__(self, net: Net):
-        super().__init__()
-        self.net = net
-
-    def forward(self, source: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
-        return readable(self.net, self.net.encode(source, lengths))
-
-
-class ChunkGraph(nn.Module):
-    """One chunk of the source, with what is kept from one to the next."""
-
-    def __init__(self, net: Net):
-        super().__init__()
-        self.net = net
-
-    def forward(
-        self, source: Tensor, frames: Tensor, stream: tuple[Tensor, ...]
-    ) -> tuple[Tensor, ...]:
-        encoded, stream = self.net.hear(source, frames, stream)
-        return (*readable(self.net, encoded), *stream)
-
-
-def readable(net: Net, encoded: Encoded) -> tuple[Tensor, ...]:
-    """What the runtime wants of an encoding; `+ 0`: an output must not be an input."""
-    outputs = [encoded.lengths + 0]
-    if encoded.ctc_logits is not None:
-        outputs += [encoded.ctc_logits.argmax(-1), encoded.ctc_lengths + 0]
-    if encoded.boundary_logits is not None:
-        outputs.append(torch.sigmoid(encoded.boundary_logits))
-    return (*outputs, *(tensor + 0 for tensor in net.memory(encoded.states)))
-
-
-class DecoderGraph(nn.Module):
-    """U new tokens after those in the cache."""
-
-    def __init__(self, net: Net):
-        super().__init__()
-        self.net = net
-
-    def forward(
-        self,
-        tokens: Tensor,
-        lengths: Tensor,
-        memory: tuple[Tensor, ...],
-        cache: tuple[Tensor, ...],
-        final: Tensor | None = None,
-    ) -> tuple[Tensor, ...]:
-        if final is None:
-            step, decisions = self.net.step(tokens, memory, lengths, cache), ()
-        else:
-            step = self.net.step(tokens, memory, lengths, cache, final)
-            decisions = (step.write,)
-        return (step.logits.log_softmax(-1), step.attention, *decisions, *step.cache)
-
-
-def write_graphs(net: Net, folder: Path) -> None:
-    batch = {0: DYNAMIC}
-    source, lengths = source_of(net, frames=44)
-    if hears_chunks(net):
-        stream = net.begin_stream(2)
-        inputs = (source, lengths, stream)
-        write(ChunkGraph(net), inputs, (batch, batch, tuple(batch for _ in stream)), folder)
-    else:
-        write(EncoderGraph(net), (source, lengths), ({0: DYNAMIC, 1: DYNAMIC}, batch), folder)
-
-    tokens, memory, lengths, cache = step_inputs(net)
-    time, grown = {0: DYNAMIC, net.memory_time: DYNAMIC}, growing_axes(net)
-    inputs = [tokens, lengths, memory, cache]
-    units = batch if net.decides == "monotonic" else {0: DYNAMIC, 1: DYNAMIC}
-    axes = [units, batch, tuple(time for _ in memory)]
-    axes.append(tuple({0: DYNAMIC} | dict.fromkeys(some, DYNAMIC) for some in grown))
-    if net.decides == "monotonic":
-        inputs.append(torch.tensor([True, False]))
-        axes.append(batch)
-    write(DecoderGraph(net), tuple(inputs), tuple(axes), folder)
-
-
-def write(graph: nn.Module, inputs: tuple, axes: tuple, folder: Path) -> None:
-    """One graph, every axis named in `axes` free."""
-    import onnx
-
-    path = folder / ("decoder.onnx" if isinstance(graph, DecoderGraph) else "encoder.onnx")
-    with quiet(), torch.no_grad():
-        program = torch.onnx.export(
-            graph,
-            inputs,
-            dynamo=True,
-            dynamic_shapes=axes,
-            custom_translation_table={torch.ops.dragoman.lstm.default: lstm_in_onnx},
-            verbose=False,
-        )
-    onnx.save(program.model_proto, path)
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Without what torch's exporter tells its developers."""
-    before = logging.root.manager.disable
-    logging.disable(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(before)
-
-
-def growing_axes(net: Net) -> list[list[int]]:
-    """Which axes of every cache tensor grow with the tokens said."""
-    tokens, memory, lengths, cache = step_inputs(net)
-    after = net.step(tokens, memory, lengths, cache).cache
-    pairs = zip(cache, after, strict=True)
-    return [[i for i in range(a.ndim) if a.shape[i] != b.shape[i]] for a, b in pairs]
-
-
-# ---------------------------------------------------------------- examples
-
-
-def source_of(net: Net, frames: int) -> tuple[Tensor, Tensor]:
-    """Something to hear: two items, the second shorter."""
-    lengths = torch.tensor([frames, frames - 7])
-    generator = torch.Generator().manual_seed(frames)
-    if not bands_of(net):
-        units = net.vocabularies.source
-        return torch.randint(4, units, (2, frames), generator=generator), lengths
-    if hears_chunks(net):
-        frames = chunks_of(net).window
-        lengths = torch.tensor([frames, frames - 7])
-    return torch.randn(2, frames, bands_of(net), generator=generator), lengths
-
-
-@torch.no_grad()
-def states_of(net: Net, frames: int = 44) -> Tensor:
-    source, lengths = source_of(net, frames)
-    if hears_chunks(net):
-        return net.hear(source, lengths, net.begin_stream(2))[0].states
-    return net.encode(source, lengths).states
-
-
-@torch.no_grad()
-def step_inputs(net: Net) -> tuple[Tensor, tuple, Tensor, tuple]:
-    """A step after some tokens, so that the cache is not empty."""
-    states = states_of(net)
-    memory, lengths = net.memory(states), torch.tensor([states.shape[1], states.shape[1] - 1])
-    units = 1 if net.decides == "monotonic" else 3  # who decides goes unit by unit
-    before, tokens = torch.full((2, 5), 4), torch.full((2, units), 5)
-    return tokens, memory, lengths, net.step(before, memory, lengths, net.begin(2)).cache
 
 
 # ---------------------------------------------------------------- is it the same?

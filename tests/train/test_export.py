@@ -10,7 +10,8 @@ import torch
 from dragoman.errors import DragomanError
 from dragoman.models.onnx_config import ExportedNet
 from dragoman.models.onnx_net import OnnxNet
-from dragoman.train.export import Surroundings, bands_of, export, hears_chunks, quantise
+from dragoman.train.export import Surroundings, export, quantise
+from dragoman.train.graphs import bands_of, hears_chunks
 from dragoman.train.nets.base import BOS
 from tests.train.exported import NETS
 
