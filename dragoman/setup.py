@@ -37,6 +37,7 @@ class Setup:
     word_ms: float = 280.0  # the fixed detector's step
     step_ms: float = 1000.0  # audio per chunk
     utterance_pause_ms: float | None = None
+    beams: int = 5  # texts that the search for a draft follows; 1 is the cheapest
     threads: int = 0
 
     def __post_init__(self) -> None:
@@ -45,6 +46,8 @@ class Setup:
         make_detector(self.detector, self.word_ms)
         if not self.step_ms > 0:
             raise DragomanError(f"A step must be longer than 0 ms, not {self.step_ms:g}.")
+        if self.beams < 1:
+            raise DragomanError(f"A search follows 1 beam or more, not {self.beams}.")
 
     def with_changes(self, **changes: Any) -> Setup:
         """The same setup with every value that is not None exchanged."""
@@ -110,7 +113,9 @@ class System:
 
     @cached_property
     def model(self) -> Model:
-        return self._given or load_model(self.setup.model, threads=self.setup.threads)
+        return self._given or load_model(
+            self.setup.model, threads=self.setup.threads, beams=self.setup.beams
+        )
 
     def interpreter(
         self, record: Recorder | None = None, clock: Clock | None = None

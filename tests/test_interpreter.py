@@ -47,7 +47,7 @@ def test_greedy_says_each_word_with_the_chunk_that_brought_it():
 @given(
     spec=st.sampled_from(
         ["greedy", "offline", "consensus", "local-agreement", "wait-k:k=2", "alignatt", "edatt",
-         "confidence", "ksn:k=100,s=20,n=2", "follow"]
+         "agreeatt", "confidence", "ksn:k=100,s=20,n=2", "follow"]
     ),
     step_ms=st.sampled_from([50, 130, 400, 1000, 9000]),
     tokens_per_word=st.integers(1, 3),

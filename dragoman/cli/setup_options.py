@@ -36,8 +36,13 @@ _OPTIONS = (
     _system(
         "--max-latency", metavar="TIME", help="Tuned policy for a lag of 2s (default), 1300ms…"
     ),
-    _system("--detector", metavar="NAME", help="How words are counted: fixed, ctc, learned."),
+    _system(
+        "--detector", metavar="NAME", help="How words are counted: fixed, ctc, learned, transcript."
+    ),
     _system("--step", metavar="TIME", help="Audio per chunk, such as 500ms or 1s."),
+    _system(
+        "--beams", type=int, metavar="N", help="Width of the search (default 5; 1 is fastest)."
+    ),
     _system("--threads", type=int, metavar="N", help="Threads of the model (default: all)."),
 )
 
@@ -58,6 +63,7 @@ def read_setup(
     max_latency: str | None = None,
     detector: str | None = None,
     step: str | None = None,
+    beams: int | None = None,
     threads: int | None = None,
 ) -> Setup:
     """The setup that the options describe: the file first, then what the options change."""
@@ -72,6 +78,7 @@ def read_setup(
         policy=policy,
         detector=detector,
         step_ms=None if step is None else milliseconds(step),
+        beams=beams,
         threads=threads,
     )
 

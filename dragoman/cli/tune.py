@@ -16,8 +16,9 @@ _tune = grouped("Tuning")
 # What may win: policies that look before they speak. Greedy and wait-k lose everywhere.
 CANDIDATES = (
     "local-agreement:n=2|3",
-    "alignatt:f=4|8|12|16|20|25|30|40",
-    "edatt:alpha=0.4|0.2|0.1|0.05",
+    "agreeatt:old=500|1000|1500,alone=2000|3000,sure=0.7|0.9",
+    "alignatt:f=15|25|50|75",
+    "edatt:alpha=0.2|0.1,frames=25|50",
     "consensus:alpha=0.5|0.75|0.9",
     "confidence:gamma=0.5|0.7|0.9,measure=tokens",
 )

@@ -17,8 +17,9 @@ STANDARD = (
     "consensus:alpha=0.5|0.75",
     "local-agreement:n=2|3",
     "wait-k:k=1|3|5|7",
-    "alignatt:f=4|10|20|30",
-    "edatt:alpha=0.4|0.2|0.1|0.05",
+    "alignatt:f=25|50|75",
+    "edatt:alpha=0.2|0.1,frames=25",
+    "agreeatt:old=500|1000|1500",
 )
 
 

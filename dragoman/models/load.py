@@ -9,12 +9,12 @@ from dragoman.errors import DragomanError
 from dragoman.models.base import Model
 
 
-def load_model(name: str, *, threads: int = 0) -> Model:
+def load_model(name: str, *, threads: int = 0, beams: int = 5) -> Model:
     """Load a model.
 
     `name` is an entry of the store (`dragoman models list`), a folder with a CTranslate2 Whisper
     or an exported net, or `package.module:function` where the function returns a Model.
-    `threads` 0 leaves the number to the library.
+    `threads` 0 leaves the number to the library; `beams` is how wide the search for a draft is.
     """
     if ":" in name and not Path(name).exists():
         return _own(name)
@@ -23,18 +23,18 @@ def load_model(name: str, *, threads: int = 0) -> Model:
         from dragoman.store import get
 
         folder = get(name)
-    return _from_folder(name, folder, threads)
+    return _from_folder(name, folder, threads, beams)
 
 
-def _from_folder(name: str, folder: Path, threads: int) -> Model:
+def _from_folder(name: str, folder: Path, threads: int, beams: int) -> Model:
     if (folder / "model.bin").is_file():
         from dragoman.models.whisper import WhisperModel
 
-        return WhisperModel.load(folder, name=name, threads=threads)
+        return WhisperModel.load(folder, name=name, threads=threads, beams=beams)
     if (folder / "encoder.onnx").is_file():
         from dragoman.models.onnx_model import OnnxModel
 
-        return OnnxModel.load(folder, name=name, threads=threads)
+        return OnnxModel.load(folder, name=name, threads=threads, beams=beams)
     raise DragomanError(
         f"{folder} holds no model that Dragoman knows: a CTranslate2 Whisper has a model.bin, "
         "an exported net an encoder.onnx."

@@ -43,7 +43,7 @@ class WhisperModel:
         vocabulary: Vocabulary,
         *,
         vad: Vad | None = None,
-        beams: int = 1,
+        beams: int = 5,
         final_beams: int = 5,
     ) -> None:
         """`beams` is how many texts the search for a draft follows, `final_beams` at the end."""
@@ -62,7 +62,7 @@ class WhisperModel:
         name: str = "whisper",
         threads: int = 0,
         compute: str = "int8",
-        beams: int = 1,
+        beams: int = 5,
         final_beams: int = 5,
     ) -> WhisperModel:
         """Load a folder in CTranslate2's format; `threads` 0 leaves their number to the library."""

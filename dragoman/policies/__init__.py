@@ -8,7 +8,7 @@ from typing import Any
 
 from dragoman.errors import DragomanError
 from dragoman.policies.agreement import Confidence, Consensus, LocalAgreement
-from dragoman.policies.attention import AlignAtt, EDAtt
+from dragoman.policies.attention import AgreeAtt, AlignAtt, EDAtt
 from dragoman.policies.base import ANYTHING, NOTHING, Allowance, Heard, Policy, Said
 from dragoman.policies.schedule import KSN, WaitK
 from dragoman.policies.simple import Follow, Greedy, Offline
@@ -23,6 +23,7 @@ POLICIES: dict[str, type[Policy]] = {
     "local-agreement": LocalAgreement,
     "edatt": EDAtt,
     "alignatt": AlignAtt,
+    "agreeatt": AgreeAtt,
     "follow": Follow,
 }
 
@@ -84,6 +85,7 @@ __all__ = [
     "KSN",
     "NOTHING",
     "POLICIES",
+    "AgreeAtt",
     "AlignAtt",
     "Allowance",
     "Confidence",

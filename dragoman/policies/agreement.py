@@ -88,12 +88,15 @@ class LocalAgreement(Policy):
         return self.n - 1
 
     def commit(self, draft: Draft, past: Sequence[Draft]) -> int:
-        if len(past) < self.memory:
-            return 0
-        agreed = len(draft.words)
-        for earlier in past[-self.memory :]:
-            agreed = min(agreed, common_prefix(draft.words, earlier.words))
+        agreed = agreed_words(draft, past, self.n)
         return draft.ends[agreed - 1] if agreed else 0
+
+
+def agreed_words(draft: Draft, past: Sequence[Draft], n: int) -> int:
+    """How many words the last `n` drafts, this one included, share from the start."""
+    if len(past) < n - 1:
+        return 0
+    return min(common_prefix(draft.words, earlier.words) for earlier in past[1 - n :])
 
 
 def common_prefix(a: Sequence[str], b: Sequence[str]) -> int:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dragoman.errors import DragomanError
 from dragoman.models import Draft, Feature
+from dragoman.policies.agreement import agreed_words
 from dragoman.policies.base import Policy
 
 
@@ -60,6 +61,63 @@ class EDAtt(Policy):
         total = np.maximum(attention.sum(axis=1), 1e-9)
         recent = attention[:, -self.frames :].sum(axis=1) / total
         return draft.whole(_first(recent >= self.alpha))
+
+
+@dataclass(frozen=True)
+class AgreeAtt(Policy):
+    """Says the words that several signs together call final.
+
+    A word on which the last `n` drafts agree goes out when the model is `sure` of it (all its
+    tokens are that probable), or when it looks at sound at least `old` ms old. A word on which
+    they do not agree goes out when it is `alone` ms old, so that nothing waits for ever.
+
+    Agreement by itself is fooled by a mistake made twice at the edge of the sound, attention by a
+    glance astray, probability by fluent nonsense; asked together, each may be asked for less.
+    """
+
+    old: float = 1500.0
+    alone: float = 2500.0
+    sure: float = 0.8
+    n: int = 2
+
+    @property
+    def needs(self) -> frozenset[Feature]:
+        return frozenset({Feature.ATTENTION})
+
+    @property
+    def memory(self) -> int:
+        return self.n - 1
+
+    def __post_init__(self) -> None:
+        if self.n < 2:
+            raise DragomanError(f"AgreeAtt compares 2 drafts or more, not {self.n}.")
+        if not 0.0 <= self.old <= self.alone:
+            raise DragomanError(
+                f"AgreeAtt needs 0 <= old <= alone (in ms), not {self.old:g} and {self.alone:g}."
+            )
+
+    def commit(self, draft: Draft, past: Sequence[Draft]) -> int:
+        attention = _attention(draft)
+        if not attention.size:
+            return 0
+        age = (attention.shape[1] - newest_looked_at(attention)) * draft.frame_ms
+        probable = np.array(draft.log_probs) >= np.log(max(self.sure, 1e-9))
+        agreed = agreed_words(draft, past, self.n)
+        together = min(
+            _first((age < self.old) & ~probable), draft.ends[agreed - 1] if agreed else 0
+        )
+        return draft.whole(max(together, _first(age < self.alone)))
+
+
+def newest_looked_at(attention: NDArray[np.float32]) -> NDArray[np.int64]:
+    """The frame each token leans on: its peak, or where half of its attention is spent if later.
+
+    A peak far back with most of the attention after it is a glance astray.
+    """
+    spent = np.cumsum(attention, axis=1)
+    middle = (spent < 0.5 * spent[:, -1:]).sum(axis=1)
+    newest: NDArray[np.int64] = np.maximum(attention.argmax(axis=1), middle)
+    return newest
 
 
 def _attention(draft: Draft) -> NDArray[np.float32]:

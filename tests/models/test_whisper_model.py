@@ -56,7 +56,7 @@ def talk(seconds: int) -> list[int]:
 
 
 POLICIES = [
-    *("greedy", "offline", "local-agreement", "alignatt:f=4", "edatt", "wait-k:k=3"),
+    *("greedy", "offline", "local-agreement", "alignatt:f=4", "edatt", "agreeatt", "wait-k:k=3"),
     *("consensus", "confidence:gamma=0.5", "confidence:gamma=0.5,measure=tokens", "ksn"),
 ]
 

@@ -31,6 +31,11 @@ def test_spec_round_trip(name):
         ("consensus:alpha=2", "The consensus threshold alpha must lie between 0 and 1, not 2.0."),
         ("confidence:measure=x", "The confidence policy measures 'speech' or 'tokens', not 'x'."),
         ("local-agreement:n=1", "Local agreement compares 2 drafts or more, not 1."),
+        ("agreeatt:n=1", "AgreeAtt compares 2 drafts or more, not 1."),
+        (
+            "agreeatt:old=3000,alone=2000",
+            "AgreeAtt needs 0 <= old <= alone (in ms), not 3000 and 2000.",
+        ),
         ("alignatt:f=-1", "AlignAtt's f counts frames: 0 or more, not -1."),
     ],
 )

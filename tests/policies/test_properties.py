@@ -10,6 +10,7 @@ from dragoman.interpreter import Interpreter
 from dragoman.models import Ask, Draft
 from dragoman.policies import (
     KSN,
+    AgreeAtt,
     AlignAtt,
     Confidence,
     Consensus,
@@ -35,6 +36,13 @@ POLICIES = st.one_of(
     st.builds(Consensus, alpha=st.floats(0, 1)),
     st.builds(LocalAgreement, n=st.integers(2, 4)),
     st.builds(AlignAtt, f=st.integers(0, 12)),
+    st.builds(
+        AgreeAtt,
+        old=st.floats(0, 200),
+        alone=st.floats(200, 600),
+        sure=st.floats(0, 1),
+        n=st.integers(2, 3),
+    ),
     st.builds(EDAtt, alpha=st.floats(0, 1), frames=st.integers(1, 4)),
 )
 
@@ -205,6 +213,42 @@ def test_edatt_holds_back_what_leans_on_the_newest_frames(alpha, frames, seed):
             continue  # on the edge, rounding decides
         allowed = next((i for i, s in enumerate(share) if s >= alpha), len(share))
         assert tokens == max([e for e in draft.ends if e <= allowed], default=0)
+
+
+@given(st.floats(0, 500), st.floats(0, 500), st.floats(0, 1), st.integers(0, 10**6))
+@settings(deadline=None)
+def test_agreeatt_asks_for_agreement_and_age_or_more_age(old, more, sure, seed):
+    policy = AgreeAtt(old=old, alone=old + more, sure=sure)
+    _, stream, _ = interpret(policy, seed, stable=0.85)
+    previous: list[str] = []
+    for (_, ask, draft), (_, tokens, _) in _pairs(stream):
+        if not ask.final:
+            assert tokens == _agreeatt_by_words(policy, draft, previous)
+        previous = list(draft.after(tokens).words)
+
+
+def _agreeatt_by_words(policy: AgreeAtt, draft: Draft, previous: list[str]) -> int:
+    """The rule spelled out word by word: an independent reading of the docstring."""
+
+    def token_age(row) -> float:
+        row = row[:-1]
+        spent, middle = 0.0, 0
+        while spent + row[middle] < 0.5 * row.sum():
+            spent += row[middle]
+            middle += 1
+        return (len(row) - max(middle, int(np.argmax(row)))) * draft.frame_ms
+
+    ages = [token_age(row) for row in draft.attention]
+    probable = [p >= np.log(max(policy.sure, 1e-9)) for p in draft.log_probs]
+    count, agreed, alone = 0, True, True
+    for i, (word, end) in enumerate(zip(draft.words, draft.ends, strict=True)):
+        begin = draft.ends[i - 1] if i else 0
+        fine = all(ages[t] >= policy.old or probable[t] for t in range(begin, end))
+        agreed = agreed and i < len(previous) and previous[i] == word and fine
+        alone = alone and all(ages[t] >= policy.alone for t in range(begin, end))
+        if agreed or alone:
+            count = end
+    return count
 
 
 def test_the_ends_of_the_attention_scale():
