@@ -43,6 +43,8 @@ from dragoman.cli.app import GroupedCommand, GroupedOption
 @click.option("--codec", cls=GroupedOption, group="Output", default="pcm", show_default=True,
               type=click.Choice(["pcm", "flac", "opus"]),
               help="pcm is fastest (115 MB an hour), opus smallest (about 15).")  # fmt: skip
+@click.option("--files", cls=GroupedOption, group="Output", is_flag=True,
+              help="Also a file per row and a corpus.tsv, to listen to or evaluate.")  # fmt: skip
 @click.option("--jobs", cls=GroupedOption, group="Output", type=click.IntRange(1),
               help="Processes  [default: one per core]")  # fmt: skip
 @click.option("--fault-limit", cls=GroupedOption, group="Output", type=click.FloatRange(0, 1),
@@ -61,6 +63,7 @@ def command(
     noise: float,
     seed: int,
     codec: Literal["pcm", "flac", "opus"],
+    files: bool,
     jobs: int | None,
     fault_limit: float,
 ) -> None:
@@ -72,6 +75,7 @@ def command(
         dragoman voice europarl.en-de.tsv.xz voiced --columns en,de,_,_ --limit 10000
     """
     from dragoman.train.data.packing import hours_there
+    from dragoman.train.data.unpack import unpack
     from dragoman.train.voicing.corpus import voice_text
     from dragoman.train.voicing.shard import Staging
     from dragoman.train.voicing.spoken import parse_shares
@@ -91,6 +95,8 @@ def command(
             fault_limit=fault_limit,
             progress=count,
         )
+    if files:
+        click.echo(f"{unpack(out)}: a file for each utterance.")
     made, wall, work = header.hours - hours_before, time.perf_counter() - begun, _cpu() - cpu
     click.echo(f"{out}: {header.items} utterances, {header.hours:.2f} hours of speech.")
     if made > 0:

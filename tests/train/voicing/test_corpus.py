@@ -155,3 +155,23 @@ def test_mostly_faulty_text_stops_with_examples(tmp_path):
     path.write_text("en\tde\n" + "\tleer\n" * 5 + "One.\tEins.\n")
     with pytest.raises(DragomanError, match=r"5 of 6 items are faulty.*row 2"):
         corpus.voice_text(path, tmp_path / "out", staging())
+
+
+@pytest.mark.parametrize("codec", ["pcm", "opus"])
+def test_a_pack_as_files_is_a_corpus_to_evaluate(text, tmp_path, codec):
+    import soundfile
+
+    from dragoman.evaluate.corpora import read_corpus
+    from dragoman.train.data.unpack import unpack
+
+    folder = tmp_path / "voiced"
+    corpus.voice_text(text, folder, staging(codec=codec), fault_limit=0.5)
+    clips = read_corpus(unpack(folder), "en", "de")
+    pack = Pack(folder)
+    assert [clip.texts["de"] for clip in clips] == [item.text["de"] for item in pack.items]
+    for number, clip in enumerate(clips):
+        sound, rate = soundfile.read(clip.audio, dtype="int16")
+        assert rate == 16_000
+        assert abs(len(sound) - pack.items[number].samples) <= 960  # Opus rounds up to its frames
+        if codec == "pcm":
+            np.testing.assert_array_equal(sound, pack.sound(number))
