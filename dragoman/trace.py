@@ -125,7 +125,11 @@ class Trace:
 
 
 def _unit_chunks(sayings: Iterable[Saying], unit: Unit) -> list[int]:
-    """For every word or character of the prediction, the chunk after which it was whole."""
+    """For every word or character of the prediction, the chunk after which it was whole.
+
+    A word is whole with its last letter or digit: the stop of a sentence may be said later, when
+    it is clear that the sentence was over, and does not make its last word late.
+    """
     letters: list[tuple[str, int]] = [(c, said.chunk) for said in sayings for c in said.text]
     while letters and letters[0][0].isspace():
         letters.pop(0)
@@ -138,11 +142,11 @@ def _unit_chunks(sayings: Iterable[Saying], unit: Unit) -> list[int]:
     for letter, chunk in letters:
         if letter.isspace():
             inside = False
-        elif inside:
-            chunks[-1] = chunk
-        else:
+        elif not inside:
             chunks.append(chunk)
             inside = True
+        elif letter.isalnum():
+            chunks[-1] = chunk
     return chunks
 
 
