@@ -10,6 +10,7 @@ import click
 
 from dragoman.cli.app import GroupedOption
 from dragoman.errors import DragomanError
+from dragoman.models.load import languages_of
 from dragoman.setup import Setup
 
 _Function = Callable[..., Any]
@@ -28,8 +29,18 @@ _language = grouped("Languages")
 _system = grouped("System")
 
 _OPTIONS = (
-    _language("--from", "source", metavar="CODE", help="Language spoken (default: detect it)."),
-    _language("--to", "target", metavar="CODE", help="Language to translate into (default: en)."),
+    _language(
+        "--from",
+        "source",
+        metavar="CODE",
+        help="Language spoken (default: the model's own, or detected).",
+    ),
+    _language(
+        "--to",
+        "target",
+        metavar="CODE",
+        help="Language to translate into (default: the model's own, or en).",
+    ),
     _system("--setup", metavar="FILE", help="Setup file (YAML), such as 'dragoman tune' writes."),
     _system("--model", metavar="NAME", help="Model of the store, a folder, or module:function."),
     _system("--policy", metavar="SPEC", help="When to speak, such as local-agreement:n=2."),
@@ -70,7 +81,11 @@ def read_setup(
     if max_latency is not None and policy is not None:
         raise DragomanError("--max-latency chooses a policy; give it or --policy, not both.")
     base = Setup.read(Path(setup)) if setup else Setup()
-    base = base.with_changes(source=source and _code(source), target=target and _code(target))
+    source, target = source and _code(source), target and _code(target)
+    if model is not None and setup is None:
+        hears, speaks = languages_of(model)
+        source, target = source or hears or None, target or speaks or None
+    base = base.with_changes(source=source, target=target)
     if setup is None or max_latency is not None:
         base = base.tuned(milliseconds(max_latency or "2s"))
     return base.with_changes(

@@ -26,6 +26,17 @@ def load_model(name: str, *, threads: int = 0, beams: int = 5) -> Model:
     return _from_folder(name, folder, threads, beams)
 
 
+def languages_of(name: str) -> tuple[str, str]:
+    """What a folder with an exported net hears and speaks; two empty words for other models."""
+    folder = Path(name).expanduser()
+    if not (folder / "encoder.onnx").is_file():
+        return "", ""
+    from dragoman.models.onnx_config import ExportedNet
+
+    known = ExportedNet.read(folder).languages
+    return known.source, known.target
+
+
 def _from_folder(name: str, folder: Path, threads: int, beams: int) -> Model:
     if (folder / "model.bin").is_file():
         from dragoman.models.whisper import WhisperModel

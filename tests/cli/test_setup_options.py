@@ -1,0 +1,41 @@
+"""What the options make of a model that knows its own languages."""
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.cli.setup_options import read_setup
+from dragoman.models.onnx_config import ExportedNet, Languages
+
+
+@pytest.fixture
+def exported(tmp_path) -> str:
+    """A folder that says of itself: Portuguese to Welsh."""
+    folder = tmp_path / "pt-cy"
+    folder.mkdir()
+    (folder / "encoder.onnx").touch()
+    ExportedNet(
+        net="transformer", settings={}, target_units=9, source_units=9, input="speech", bands=80,
+        memory=2, memory_time=3, cache=(), chunks=None, attention_layer=0, ctc=False,
+        boundaries=False, languages=Languages("pt", "cy"),
+    ).write(folder)  # fmt: skip
+    return str(folder)
+
+
+def test_an_exported_net_brings_its_languages(exported):
+    setup = read_setup(model=exported)
+    assert (setup.source, setup.target) == ("pt", "cy")
+
+
+def test_what_is_asked_for_goes_first(exported, tmp_path):
+    setup = read_setup(model=exported, source="en", target="German")
+    assert (setup.source, setup.target) == ("en", "de")
+    path = Path(tmp_path / "setup.yaml")
+    path.write_text("target: fr\n")
+    assert read_setup(model=exported, setup=str(path)).target == "fr"
+
+
+def test_other_models_speak_english_and_detect(tmp_path):
+    for model in (None, "whisper-tiny", str(tmp_path)):
+        setup = read_setup(model=model)
+        assert (setup.source, setup.target) == (None, "en")
