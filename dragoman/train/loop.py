@@ -21,10 +21,9 @@ from lightning.fabric import Fabric
 from dragoman.errors import DragomanError
 from dragoman.train import checkpoints
 from dragoman.train.carbon import Meter
-from dragoman.train.data.corpus import TrainingSet
-from dragoman.train.data.loader import Batch, Loader
+from dragoman.train.data.loader import Batch, Loader, Recut
 from dragoman.train.data.plan import Place, Plan, Planned
-from dragoman.train.data.vocabulary import Pieces
+from dragoman.train.prepare import Prepared
 from dragoman.train.recipe import Recipe
 from dragoman.train.run import Board, RunFolder
 from dragoman.train.schedule import rate_at
@@ -61,23 +60,22 @@ class Training:
         recipe: Recipe,
         run: RunFolder,
         task: Task,
-        train: TrainingSet,
-        dev: TrainingSet,
-        target: Pieces,
+        data: Prepared,
         watch: Watch = unwatched,
         meter: Meter | None = None,
     ):
-        self.meter, self.target = meter, target
+        self.meter, self.target = meter, data.target
         self.fabric, self.recipe, self.run, self.watch = fabric, recipe, run, watch
         self.plain_task = task
         self.task, self.optimiser = fabric.setup(
             task, make_optimiser(task, recipe, fused=fabric.device.type == "cuda")
         )
         self.state = State()
-        self.train_set, self.dev_set = train, dev
+        self.train_set, self.dev_set = data.train, data.dev
+        self.recut = Recut.of(data.source, data.target, recipe.seed)
         threads, resident = recipe.machine.threads, recipe.data.resident
-        self.loader = Loader(train, threads, resident, fabric.device)
-        self.dev_loader = Loader(dev, threads, "disk", fabric.device)
+        self.loader = Loader(data.train, threads, resident, fabric.device, self.recut)
+        self.dev_loader = Loader(data.dev, threads, "disk", fabric.device)
         self.tally = Tally()
         self.board = Board(run.folder)
 
@@ -134,7 +132,8 @@ class Training:
         processes changes who computes what, not what is computed.
         """
         state, recipe, fabric = self.state, self.recipe, self.fabric
-        plan = Plan(self.train_set, recipe.batch, recipe.seed, recipe.augment.speeds)
+        speeds, room = recipe.augment.speeds, self.recut.room
+        plan = Plan(self.train_set, recipe.batch, recipe.seed, speeds, room)
         group = fabric.world_size * recipe.batch.accumulate
         units: dict[int, tuple[int, Place]] = {}
 
@@ -154,6 +153,7 @@ class Training:
             yield batch, total
 
     def units_of(self, planned: Planned) -> int:
+        """Target units of a batch that maybe another process makes, as they are without dropout."""
         return int((self.train_set.target.lengths[planned.items] + 1).sum())
 
     def log(self, rate: float, norm: torch.Tensor) -> None:

@@ -46,6 +46,13 @@ class Units:
     suffix: bool = True
     plain: bool = False  # lower case without punctuation, as speech is
     model: str = ""  # a trained SentencePiece model to use as it is
+    dropout: float = 0.0  # share of merges that training leaves out at random (BPE-dropout)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"a dropout of {self.dropout} is not a share below 1")
+        if self.dropout and self.kind != "bpe":
+            raise ValueError(f"dropout leaves out merges, which only bpe has, not {self.kind}")
 
 
 @dataclass(frozen=True)
@@ -143,11 +150,18 @@ def read_yaml(path: Path) -> dict[str, Any]:
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
-        raise DragomanError(f"{path} is not valid YAML: {error}.") from error
+        raise DragomanError(f"{path} is not valid YAML: {in_a_line(error)}.") from error
     if not isinstance(data, dict):
         raise DragomanError(f"{path} is not a recipe: it must hold settings (key: value).")
     base = data.pop("base", None)
     return merge(read_yaml(path.parent / base), data) if base else data
+
+
+def in_a_line(error: yaml.YAMLError) -> str:
+    """What YAML says over several lines, with a drawing, as words: the problem and its place."""
+    mark, problem = (getattr(error, name, None) for name in ("problem_mark", "problem"))
+    place = "" if mark is None else f" (line {mark.line + 1}, column {mark.column + 1})"
+    return f"{problem or 'it cannot be read'}{place}"
 
 
 def parse_change(text: str) -> dict[str, Any]:
@@ -158,7 +172,8 @@ def parse_change(text: str) -> dict[str, Any]:
     try:
         tree: Any = yaml.safe_load(value)
     except yaml.YAMLError as error:
-        raise DragomanError(f"The value in '{text}' is not valid YAML: {error}.") from error
+        why = in_a_line(error)
+        raise DragomanError(f"The value in '{text}' is not valid YAML: {why}.") from error
     for key in reversed(keys.split(".")):
         tree = {key: tree}
     return tree

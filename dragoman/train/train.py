@@ -30,6 +30,7 @@ from dragoman.train.tasks.registry import build_task
 def train(recipe: Recipe, folder: Path, watch: Watch = unwatched) -> None:
     """Run a recipe to its end; a folder with an unfinished run is gone on with."""
     check(recipe)
+    check_paths(recipe)
     machine = recipe.machine
     fabric = Fabric(
         accelerator=machine.accelerator,
@@ -74,6 +75,18 @@ def check(recipe: Recipe) -> None:
             )
 
 
+def check_paths(recipe: Recipe) -> None:
+    """What a run starts from must be there before hours go into its data."""
+    units = recipe.vocabulary
+    for key, path in (
+        ("vocabulary.source.model", units.source.model),
+        ("vocabulary.target.model", units.target.model),
+        ("init", recipe.init),
+    ):
+        if path and not Path(path).exists():
+            raise DragomanError(f"There is no {path}, which the recipe names as {key}.")
+
+
 def train_here(fabric: Fabric, recipe: Recipe, folder: Path, watch: Watch) -> None:
     """The work of one process."""
     run = RunFolder(folder)
@@ -87,14 +100,15 @@ def train_here(fabric: Fabric, recipe: Recipe, folder: Path, watch: Watch) -> No
         task = make_task(recipe, net, prepared, run, fabric.device)
     if fabric.is_global_zero:
         run.write_json("data.json", describe(prepared))
-        watch({"kind": "begin", "total": recipe.steps.total, **describe(prepared)})
+        size = sum(parameter.numel() for parameter in net.parameters())
+        begin = {"kind": "begin", "total": recipe.steps.total, "net": recipe.net, "size": size}
+        watch(begin | describe(prepared))
     if recipe.machine.compile:
         task.net.encode = torch.compile(task.net.encode, mode=recipe.machine.compile)
         task.net.decode = torch.compile(task.net.decode, mode=recipe.machine.compile)
     carbon = recipe.machine.carbon and fabric.is_global_zero
     with Meter(folder) if carbon else nullcontext() as meter:
-        sets = (prepared.train, prepared.dev, prepared.target)
-        training = Training(fabric, recipe, run, task, *sets, watch, meter)
+        training = Training(fabric, recipe, run, task, prepared, watch, meter)
         training.fit()
     fabric.barrier()
     if fabric.is_global_zero:

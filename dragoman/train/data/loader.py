@@ -6,18 +6,21 @@ heavy work (resampling, features, augmentation) is done for the whole batch on t
 
 from __future__ import annotations
 
+import random
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from dragoman.train.data.bpe_dropout import ROOM, BpeDropout
 from dragoman.train.data.corpus import Ragged, TrainingSet
 from dragoman.train.data.plan import Place, Planned, played
-from dragoman.train.data.vocabulary import BOS, EOS, PAD
+from dragoman.train.data.vocabulary import BOS, EOS, PAD, Pieces
 
 AHEAD = 4  # batches in preparation
 
@@ -60,6 +63,26 @@ class Batch(SimpleNamespace):
         return Batch(**changed)
 
 
+class Recut(NamedTuple):
+    """Texts in other units every time they are seen; the batch's number seeds the chance."""
+
+    source: BpeDropout | None = None
+    target: BpeDropout | None = None
+    seed: int = 0
+
+    @classmethod
+    def of(cls, source: Pieces, target: Pieces, seed: int) -> Recut:
+        """As the vocabularies' settings have it."""
+        sides = (BpeDropout(side) if side.units.dropout else None for side in (source, target))
+        return cls(*sides, seed)
+
+    @property
+    def room(self) -> tuple[float, float]:
+        """How much longer texts may get, for the plan of batches."""
+        source, target = (ROOM * side.share if side else 0.0 for side in self[:2])
+        return source, target
+
+
 class Loader:
     """Makes batches of a training set; with `resident` all its sound waits in one tensor."""
 
@@ -69,8 +92,9 @@ class Loader:
         threads: int = 4,
         resident: str = "disk",
         device: torch.device | str = "cpu",
+        recut: Recut | None = None,
     ):
-        self.data, self.threads = data, threads
+        self.data, self.threads, self.recut = data, threads, recut or Recut()
         self.pinned = torch.device(device).type == "cuda"
         self.starts: np.ndarray | None = None
         self.all_sound: Tensor | None = None
@@ -105,10 +129,13 @@ class Loader:
     def make(self, number: int, planned: Planned) -> Batch:
         shape, items, data = planned.shape, planned.items, self.data
         lengths = data.samples[items]
-        source, source_lengths = _padded(data.source, items, shape.source)
-        target, target_lengths = _padded(data.target, items, shape.target)
+        recut, chance = self.recut, random.Random(f"{self.recut.seed} {number}")
+        sources = _rows(data.source, items, recut.source, shape.source, chance)
+        targets = _rows(data.target, items, recut.target, shape.target - 1, chance)
+        source, source_lengths = _padded(sources, shape.source)
+        target, target_lengths = _padded(targets, shape.target)
         longest = int(data.word_ends.lengths.max(initial=1))
-        ends, _ = _padded(data.word_ends, items, longest, fill=-1)
+        ends, _ = _padded(_rows(data.word_ends, items), longest, fill=-1)
         ends = np.where(ends < 0, ends, (ends / planned.speeds[:, None]).astype(np.int64))
         labels = target.copy()
         labels[np.arange(len(items)), target_lengths] = EOS
@@ -149,15 +176,26 @@ class Loader:
         return self.all_sound[torch.where(inside, places, 0)] * inside
 
 
+def _rows(
+    rows: Ragged,
+    items: np.ndarray,
+    recut: BpeDropout | None = None,
+    most: int = 0,
+    chance: random.Random | None = None,
+) -> list[Sequence[int]]:
+    """The rows of some items, cut anew where there is somebody to do so."""
+    chosen = (rows[number] for number in items)
+    return [row if recut is None else recut.within(row, most, chance) for row in chosen]
+
+
 def _padded(
-    rows: Ragged, items: np.ndarray, width: int, fill: int = PAD
+    rows: list[Sequence[int]], width: int, fill: int = PAD
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows as [B, width] int64, filled up, and their lengths."""
-    padded = np.full((len(items), width), fill, np.int64)
-    lengths = rows.lengths[items]
-    for place, number in enumerate(items):
-        padded[place, : lengths[place]] = rows[number]
-    return padded, lengths.astype(np.int64)
+    padded = np.full((len(rows), width), fill, np.int64)
+    for place, row in enumerate(rows):
+        padded[place, : len(row)] = row
+    return padded, np.array([len(row) for row in rows], np.int64)
 
 
 def _pin(tensor: Tensor) -> Tensor:

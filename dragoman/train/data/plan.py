@@ -53,11 +53,18 @@ class Plan:
     """Batches without end, in an order that the seed and the epoch decide."""
 
     def __init__(
-        self, data: TrainingSet, batch: Batch, seed: int, speeds: tuple[float, ...] = (1.0,)
+        self,
+        data: TrainingSet,
+        batch: Batch,
+        seed: int,
+        speeds: tuple[float, ...] = (1.0,),
+        room: tuple[float, float] = (0.0, 0.0),
     ):
+        """`room`: how much longer source and target texts may get than they are."""
         self.seed, self.speeds = seed, np.array(speeds)
         self.samples = data.samples
-        self.texts = np.stack([data.source.lengths, data.target.lengths + 1])  # EOS
+        texts = np.stack([data.source.lengths, data.target.lengths + 1])  # EOS
+        self.texts = np.ceil(texts * (1 + np.array([room]).T)).astype(np.int64)
         self.shapes = _shapes(self.samples / min(speeds), self.texts, batch)
 
     def epoch(self, number: int) -> list[Planned]:

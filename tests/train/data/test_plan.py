@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from dragoman.train.data.corpus import Ragged, open_set
 from dragoman.train.data.faults import Faults
-from dragoman.train.data.loader import Loader
+from dragoman.train.data.loader import Loader, Recut
 from dragoman.train.data.plan import Place, Plan, played
-from dragoman.train.recipe import Batch, Data
+from dragoman.train.data.vocabulary import EOS, Pieces, train_pieces
+from dragoman.train.recipe import Batch, Data, Units
 
 
 def fake_set(samples: list[int], texts: list[tuple[int, int]]) -> SimpleNamespace:
@@ -115,3 +116,24 @@ def test_word_ends_follow_the_speed(sung_set):
     first = sung_set.item(int(batch.items[0])).word_ends
     assert batch.word_ends[0, : len(first)].tolist() == [2 * end for end in first]
     assert int(batch.samples[0]) == 2 * sung_set.item(int(batch.items[0])).samples
+
+
+def test_with_bpe_dropout_texts_differ_by_batch_and_not_by_run(sung_set, tmp_path):
+    """The number of the batch alone decides, so a resumed run sees the same."""
+    units = Units("bpe", 40, dropout=0.5)
+    for side in ("en", "de"):
+        train_pieces(sung_set.texts(side), units, tmp_path / side)
+    source, target = (Pieces(tmp_path / side, units) for side in ("en", "de"))
+    data = sung_set.with_units(source, target, Faults())
+    recut = Recut.of(source, target, seed=3)
+    planned = Plan(data, Batch(seconds=10, buckets=2), 0, room=recut.room).epoch(0)[0]
+    loader = Loader(data, recut=recut)
+    first, again, other = (loader.make(number, planned) for number in (7, 7, 8))
+    assert torch.equal(first.labels, again.labels)
+    assert torch.equal(first.source, again.source)
+    assert not torch.equal(first.labels, other.labels)
+    assert first.units > Loader(data).make(7, planned).units
+    for row, number in enumerate(planned.items):
+        length = int(first.target_lengths[row])
+        assert first.labels[row, length - 1] == EOS
+        assert target.decode(first.labels[row].tolist()) == data.item(number).text["de"]
