@@ -2,8 +2,11 @@
 
 import itertools
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dragoman.train.losses.transducer import NEVER, arc_scores, lag_cost, transducer
 
@@ -54,6 +57,50 @@ def test_lattice_equals_all_paths_with_gradients(groups, units):
             strict=True,
         ):
             torch.testing.assert_close(x, y, rtol=1e-6, atol=1e-7)
+
+
+def rnnt(blank: np.ndarray, label: np.ndarray) -> float:
+    """Graves 2012: backward variables of an RNN transducer, cell by cell, in log space."""
+    groups, units = label.shape
+    beta = np.full((groups + 1, units + 1), -np.inf)
+    beta[groups, units] = 0.0  # past the last blank
+    for t in range(groups - 1, -1, -1):
+        for u in range(units, -1, -1):
+            reads = blank[t, u] + beta[t + 1, u]
+            writes = label[t, u] + beta[t, u + 1] if u < units else -np.inf
+            beta[t, u] = np.logaddexp(reads, writes)
+    return float(beta[0, 0])
+
+
+@settings(max_examples=40, deadline=None)
+@given(sizes=st.lists(st.tuples(st.integers(1, 12), st.integers(0, 9)), min_size=1, max_size=3),
+       seed=st.integers(0, 2**31), spread=st.sampled_from([0.1, 1.0, 8.0]))  # fmt: skip
+def test_a_batch_equals_an_ordinary_rnnt_with_gradients_by_differences(sizes, seed, spread):
+    """Padding holds noise; where differences are taken is drawn too."""
+    random = np.random.default_rng(seed)
+    groups, units = (max(size) for size in zip(*sizes, strict=True))
+    blank = spread * random.standard_normal((len(sizes), groups, units + 1))
+    label = spread * random.standard_normal((len(sizes), groups, units))
+    ours = [torch.tensor(x, requires_grad=True) for x in (blank, label)]
+    lengths = (torch.tensor(size) for size in zip(*sizes, strict=True))
+    log_p, _ = transducer(*ours, *lengths)
+    log_p.sum().backward()
+
+    def alone(item: int) -> float:
+        g, u = sizes[item]
+        return rnnt(blank[item, :g, : u + 1], label[item, :g, :u])
+
+    np.testing.assert_allclose(log_p.detach(), [alone(n) for n in range(len(sizes))], rtol=1e-9)
+    for given_arcs, tensor in ((blank, ours[0]), (label, ours[1])):
+        for place in random.integers(given_arcs.size, size=3) if given_arcs.size else ():
+            at, step = np.unravel_index(place, given_arcs.shape), 1e-5
+            kept, ends = given_arcs[at], []
+            for moved in (kept + step, kept - step):
+                given_arcs[at] = moved
+                ends.append(alone(at[0]))
+            given_arcs[at] = kept
+            slope = (ends[0] - ends[1]) / (2 * step)
+            np.testing.assert_allclose(tensor.grad[at], slope, rtol=1e-4, atol=1e-7)
 
 
 def test_nothing_to_write_is_reading_to_the_end():
