@@ -61,6 +61,7 @@ class Show:
                 say(line["text"])
             case "begin":
                 train = line["train"]
+                say(f"{line['net']} with {line['size'] / 1e6:.1f} M parameters")
                 say(f"{train['items']} utterances, {train['hours']} h; faults: {line['faults']}")
                 self.progress.update(self.task, total=line["total"], now="")
             case "train":

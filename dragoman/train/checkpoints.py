@@ -18,14 +18,18 @@ KEPT_RESUMES = 2  # the one before is there should the last one be damaged
 def save(fabric: Fabric, path: Path, state: dict[str, Any]) -> None:
     """Write a checkpoint from all processes; its name appears once it is complete."""
     temporary = path.with_name(f".{path.name}.tmp")
-    with sentences_for(path):
-        fabric.save(temporary, state)
-        fabric.barrier()
+    try:
+        with sentences_for(path):
+            fabric.save(temporary, state)
+            fabric.barrier()
+            if fabric.is_global_zero:
+                with open(temporary, "rb") as stream:
+                    os.fsync(stream.fileno())
+                os.replace(temporary, path)
+    finally:
         if fabric.is_global_zero:
-            with open(temporary, "rb") as stream:
-                os.fsync(stream.fileno())
-            os.replace(temporary, path)
-        fabric.barrier()
+            temporary.unlink(missing_ok=True)
+    fabric.barrier()
 
 
 def numbered(folder: Path, kind: str) -> list[tuple[int, Path]]:

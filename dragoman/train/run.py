@@ -28,6 +28,7 @@ from dragoman.train.recipe import Recipe, read_recipe
 
 # Settings that may change when a run is resumed: they do not change what is learned.
 _FREE = {"machine", "steps"}
+_MADE = ("source.model", "target.model", "features.npz")  # before the first step
 
 
 class RunFolder:
@@ -39,11 +40,14 @@ class RunFolder:
     def open(self, recipe: Recipe) -> bool:
         """Begin a run here, or go on with the one that is here; True if there was one."""
         path = self.folder / "recipe.yaml"
-        if path.exists():
-            self._check_same(recipe)
-        elif self.folder.exists() and any(self.folder.iterdir()):
+        if not path.exists() and self.folder.exists() and any(self.folder.iterdir()):
             raise DragomanError(f"{self.folder} is not empty and not a run; choose another --run.")
-        resumed = path.exists()
+        resumed = any(self.folder.glob("*.pt"))
+        if resumed:
+            self._check_same(recipe)
+        else:  # what a run without a checkpoint has made may be of another recipe
+            for name in _MADE:
+                (self.folder / name).unlink(missing_ok=True)
         with whole_file(path) as stream:
             yaml.safe_dump(as_plain(recipe), stream, sort_keys=False, allow_unicode=True)
         if not resumed:

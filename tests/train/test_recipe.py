@@ -48,6 +48,9 @@ def test_missing_things_are_sentences(tmp_path):
     with pytest.raises(DragomanError, match="There is no recipe"):
         read_recipe(tmp_path / "no.yaml")
     (tmp_path / "short.yaml").write_text("net: conformer\n")
+    (tmp_path / "tabs.yaml").write_text("net: conformer\n\tdata: 1\n")
+    with pytest.raises(DragomanError, match=r"is not valid YAML: [^\n]*line 2, column 1\)\.$"):
+        read_recipe(tmp_path / "tabs.yaml")
     with pytest.raises(DragomanError, match="'data' is missing"):
         read_recipe(tmp_path / "short.yaml")
 

@@ -1,5 +1,6 @@
 """A run from recipe to final weights; killed at any moment it goes on as if it had not been."""
 
+import errno
 import json
 import os
 import shutil
@@ -15,6 +16,7 @@ import yaml
 
 from dragoman.errors import DragomanError
 from dragoman.train.checkpoints import around, load_weights, numbered
+from dragoman.train.data.faults import FAULTS, Fault, write_faults
 from dragoman.train.recipe import Recipe
 from dragoman.train.settings import convert, merge
 from dragoman.train.train import train
@@ -107,6 +109,19 @@ def test_stopped_at_every_checkpoint_gives_the_same_weights(whole, tiny, tmp_pat
     assert same_weights(tmp_path / "steps" / name, whole / name)
 
 
+def test_bpe_dropout_is_the_same_after_a_stop(tiny, tmp_path):
+    units = {"vocabulary": {"target": {"kind": "bpe", "size": 40, "dropout": 0.5}}}
+    once = recipe_of(tiny, **units, steps={"total": 6})
+    train(once, tmp_path / "once")
+    for total in (3, 6):
+        train(recipe_of(tiny, **units, steps={"total": total}), tmp_path / "twice")
+    name = "weights-00000006.pt"
+    assert same_weights(tmp_path / "once" / name, tmp_path / "twice" / name)
+    none = {"vocabulary": {"target": {"kind": "bpe", "size": 40}}}
+    train(recipe_of(tiny, **none, steps={"total": 6}), tmp_path / "none")
+    assert not same_weights(tmp_path / "once" / name, tmp_path / "none" / name)
+
+
 def test_a_damaged_checkpoint_gives_way_to_the_one_before(whole, tiny, tmp_path):
     whole = Path(shutil.copytree(whole, tmp_path / "copy"))
     last = numbered(whole, "resume")[-1][1]
@@ -142,6 +157,38 @@ def test_another_recipe_is_refused_in_the_same_folder(whole, tiny):
         train(recipe_of(tiny, seed=2), whole)
     with pytest.raises(DragomanError, match="not empty and not a run"):
         train(recipe_of(tiny), whole.parent)
+
+
+def test_a_run_that_has_learned_nothing_yet_is_begun_anew(whole, tiny, tmp_path):
+    """A wrong setting must not lock the folder for the right one."""
+    folder = tmp_path / "begun"
+    with pytest.raises(DragomanError, match="There is no nope"):
+        train(recipe_of(tiny, init="nope"), folder)
+    assert not folder.exists()
+    with pytest.raises(DragomanError, match="no 'fr' text"):
+        train(recipe_of(tiny, data={"target": "fr"}), folder)
+    (folder / "target.model").write_text("of the other recipe")
+    train(recipe_of(tiny), folder)
+    assert same_weights(folder / "final.pt", whole / "final.pt")
+
+
+def test_faults_that_were_met_when_the_data_was_packed_are_told_again(tiny, sung, tmp_path):
+    pack = Path(shutil.copytree(sung, tmp_path / "pack"))
+    write_faults(pack / FAULTS, [Fault("corrupt recording", "clip 7", "no header")])
+    steps = {"total": 1, "validate": 1}
+    train(recipe_of(tiny, data={"train": [str(pack)]}, steps=steps), tmp_path / "run")
+    data = json.loads((tmp_path / "run" / "data.json").read_text())
+    assert data["faults"] == "1 corrupt recording"
+
+
+def test_a_full_disk_leaves_no_half_checkpoint(tiny, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("dragoman.train.checkpoints.os.replace", full)
+    with pytest.raises(DragomanError, match="the disk is full; make room"):
+        train(recipe_of(tiny, steps={"total": 1}), tmp_path / "full")
+    assert not [path for path in (tmp_path / "full").iterdir() if ".pt" in path.name]
 
 
 def test_starting_from_another_run(whole, tiny, tmp_path):

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from dragoman.errors import DragomanError
-from dragoman.train.data.faults import Fault, Faults
+from dragoman.train.data.faults import FAULTS, Fault, Faults, read_faults
 from dragoman.train.data.pack import RATE, Item, Pack
 from dragoman.train.data.vocabulary import Pieces
 from dragoman.train.recipe import Data
@@ -131,6 +131,7 @@ def open_set(folders: list[Path], data: Data, faults: Faults) -> TrainingSet:
     for number, pack in enumerate(packs):
         _check_languages(pack, data)
         faults.seen(len(pack))
+        faults.recall(read_faults(pack.folder / FAULTS))
         for place, item in enumerate(pack.items):
             seconds = item.samples / RATE
             if pack.silent or data.min_seconds <= seconds <= data.max_seconds:

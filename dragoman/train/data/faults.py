@@ -11,6 +11,8 @@ import msgspec
 from dragoman.errors import DragomanError
 from dragoman.train.files import whole_file
 
+FAULTS = "faults.jsonl"  # of a pack
+
 
 class Fault(msgspec.Struct, frozen=True):
     """One thing wrong with the data: what kind, where, and the details."""
@@ -58,6 +60,10 @@ class Faults:
                 "Mend the data, or raise the limit if you can do without them."
             )
 
+    def recall(self, faults: Iterable[Fault]) -> None:
+        """Mention faults that were counted, and held against the limit, when they were met."""
+        self.left.extend(faults)
+
     def leave_out(self, fault: Fault) -> None:
         """Count an item that is sound but unwanted, such as one too long: no limit applies."""
         self.left.append(fault)
@@ -74,6 +80,13 @@ class Faults:
         """`3 corrupt recording, 1 empty text`, or `none`."""
         counts = Counter(fault.kind for fault in [*self.found, *self.left])
         return ", ".join(f"{n} {kind}" for kind, n in counts.most_common()) or "none"
+
+
+def read_faults(path: Path) -> list[Fault]:
+    """What `write_faults` wrote; none where there is no such file."""
+    if not path.exists():
+        return []
+    return [msgspec.json.decode(line, type=Fault) for line in path.read_bytes().splitlines()]
 
 
 def write_faults(path: Path, faults: Iterable[Fault]) -> None:

@@ -87,7 +87,12 @@ def decode_sound(data: bytes, codec: Codec, samples: int) -> np.ndarray:
         return np.frombuffer(data, dtype="<i2")
     import soundfile
 
-    sound, _ = soundfile.read(io.BytesIO(data), dtype="int16")
+    try:
+        sound, _ = soundfile.read(io.BytesIO(data), dtype="int16")
+    except soundfile.LibsndfileError as error:
+        raise DragomanError(
+            f"A pack's sound cannot be decoded ({error}); make the pack again."
+        ) from error
     return np.pad(sound, (0, max(0, samples - len(sound))))[:samples]
 
 
@@ -143,18 +148,21 @@ class Pack:
             items = list(_read_items(folder / f"shard-{number:05d}.jsonl"))
             self.items += items
             self.shard_of += [number] * len(items)
-            self.shards.append(self._map(number))
+            self.shards.append(self._map(number, items))
         if len(self.items) != self.header.items:
             raise DragomanError(
                 f"{folder} holds {len(self.items)} items where pack.json promises "
                 f"{self.header.items}; make the pack again."
             )
 
-    def _map(self, number: int) -> np.ndarray:
+    def _map(self, number: int, items: list[Item]) -> np.ndarray:
         path = self.sounds / f"shard-{number:05d}.{self.header.codec}"
         if not path.exists():
             raise DragomanError(f"{path} is missing; make the pack again.")
-        if path.stat().st_size == 0:
+        size = path.stat().st_size
+        if size < max((item.offset + item.size for item in items), default=0):
+            raise DragomanError(f"{path} is shorter than its index says; make the pack again.")
+        if size == 0:
             return np.zeros(0, np.uint8)
         return np.memmap(path, np.uint8, mode="r")
 
@@ -200,4 +208,7 @@ def _read_items(path: Path) -> Iterator[Item]:
         raise DragomanError(f"{path} is missing; make the pack again.")
     decoder = msgspec.json.Decoder(Item)
     *lines, _report = path.read_bytes().rstrip(b"\n").split(b"\n")
-    return (decoder.decode(line) for line in lines)
+    try:
+        yield from map(decoder.decode, lines)
+    except msgspec.MsgspecError as error:
+        raise DragomanError(f"{path} is damaged ({error}); make the pack again.") from error

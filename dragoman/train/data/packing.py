@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from dragoman.errors import DragomanError
-from dragoman.train.data.faults import Faults, write_faults
+from dragoman.train.data.faults import FAULTS, Faults, write_faults
 from dragoman.train.data.pack import (
     RATE,
     Codec,
@@ -69,7 +69,7 @@ def make_pack(
     if items == 0:
         raise DragomanError(f"Nothing came into {folder}: the corpus has no usable item.")
     in_order = [fault for number in sorted(reports) for fault in reports[number].faults]
-    write_faults(folder / "faults.jsonl", in_order)
+    write_faults(folder / FAULTS, in_order)
     header = Header(
         codec, languages, spoken, len(reports), items, samples / RATE / 3600, fingerprint, made_from
     )

@@ -27,6 +27,8 @@ class Pieces:
         import sentencepiece
 
         self.units = units
+        if not path.is_file():
+            raise DragomanError(f"There is no vocabulary {path}.")
         try:
             self.model = sentencepiece.SentencePieceProcessor(model_file=str(path))
         except (OSError, RuntimeError) as error:

@@ -37,6 +37,14 @@ def test_damaged_packs_are_sentences(tmp_path):
     (folder / "shard-00000.jsonl").write_bytes(b"".join(lines[1:]))
     with pytest.raises(DragomanError, match="holds 2 items where"):
         Pack(folder)
+    (folder / "shard-00000.jsonl").write_bytes(b"".join([b"{oops\n", *lines[1:]]))
+    with pytest.raises(DragomanError, match="is damaged"):
+        Pack(folder)
+    (folder / "shard-00000.jsonl").write_bytes(b"".join(lines))
+    sound = (folder / "shard-00000.pcm").read_bytes()
+    (folder / "shard-00000.pcm").write_bytes(sound[:-1])
+    with pytest.raises(DragomanError, match="shorter than its index says"):
+        Pack(folder)
     (folder / "pack.json").write_text("{")
     with pytest.raises(DragomanError, match="cannot be read"):
         read_header(folder)

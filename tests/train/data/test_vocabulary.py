@@ -65,6 +65,8 @@ def test_wrong_vocabularies_are_sentences(tmp_path):
     units = pieces(tmp_path)
     with pytest.raises(DragomanError, match="another language or script"):
         units.check(units.encode(["Добрый день, коллеги"]), "'ru'")
+    with pytest.raises(DragomanError, match="There is no vocabulary"):
+        Pieces(tmp_path / "no.model", Units())
     (tmp_path / "no.model").write_text("no model")
     with pytest.raises(DragomanError, match="not a SentencePiece model"):
         Pieces(tmp_path / "no.model", Units())
