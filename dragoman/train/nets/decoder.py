@@ -9,6 +9,7 @@ from dragoman.train.nets.layers import (
     Embedding,
     LayerConfig,
     causal_bias,
+    for_products,
     linear,
     padding_bias,
 )
@@ -37,6 +38,7 @@ class TransformerDecoder(nn.Module):
         """Teacher forcing: tokens [B, U], states [B, S, D] -> logits [B, U, V]"""
         x = self.dropout(self.embedding(tokens))
         self_bias = causal_bias(tokens.shape[1], tokens.shape[1], tokens.device)
+        states = for_products(states)
         for layer in self.layers:
             x, _, _ = layer(x, layer.cross.project(states), self_bias, cross_bias)
         return self.output(self.norm(x))

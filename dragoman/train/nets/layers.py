@@ -104,6 +104,14 @@ def linear(inputs: int, outputs: int, bias: bool = True) -> nn.Linear:
     return layer
 
 
+def for_products(states: Tensor) -> Tensor:
+    """States as autocast would cast them for each of many matrix products: once for all."""
+    kind = states.device.type
+    if not torch.is_autocast_enabled(kind):
+        return states
+    return states.to(torch.get_autocast_dtype(kind))
+
+
 def split_heads(x: Tensor, heads: int) -> Tensor:
     """[B, T, D] -> [B, H, T, K]"""
     return x.unflatten(-1, (heads, -1)).transpose(1, 2)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from dragoman.errors import DragomanError
 from dragoman.train.nets.base import Encoded, Net, Step, Vocabularies
 from dragoman.train.nets.decoder import TransformerDecoder
-from dragoman.train.nets.layers import DecoderLayer, LayerConfig, causal_bias
+from dragoman.train.nets.layers import DecoderLayer, LayerConfig, causal_bias, for_products
 from dragoman.train.nets.monotonic import Decisions, decide_every
 from dragoman.train.nets.monotonic_attention import (
     Expected,
@@ -108,6 +108,7 @@ class MonotonicDecoder(TransformerDecoder):
         """Teacher forcing: tokens [B, U], states [B, S, D]"""
         x = self.dropout(self.embedding(tokens))
         self_bias = causal_bias(tokens.shape[1], tokens.shape[1], tokens.device)
+        states = for_products(states)
         how = Expected(decisions, self.monotonic.group(states, decisions), energies)
         readings = []
         for layer in self.layers:

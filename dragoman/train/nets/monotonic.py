@@ -12,8 +12,8 @@ on to attend softly, with energies u, to all that was read:
 
 `walk.py` says how both are computed without ever dividing by something small; on CUDA
 `walk_triton.py` does it in one kernel each. The arithmetic is float32 whatever autocast says.
-Energies [B, H, U, S] are large: those of the soft attention live only while it is computed, and
-are computed once more for the gradient.
+What has the size [B, H, U, S] is large: alignments and soft attention live only while they are
+computed, and are computed once more for the gradient.
 
 Shapes: B batch, H heads, U target units, S source states, G decisions (groups of states).
 """
@@ -29,89 +29,168 @@ from torch import Tensor
 from dragoman.train.nets import walk
 from dragoman.train.nets.walk import CERTAIN
 
+# ---------------------------------------------------------------- pre-decision
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """Where a head may stop: decision g is taken once the first ends[b, g] states are heard."""
+
+    ends: Tensor  # [B, G]; never more than the item has
+    counts: Tensor  # [B] decisions of each item, at least 1
+    every: int | None = None  # states between two decisions, when that is fixed
+
+    def pool(self, states: Tensor) -> Tensor:
+        """The mean of the states between one decision and the next: [B, S, D] -> [B, G, D]"""
+        if self.every == 1:
+            return states
+        state = torch.arange(states.shape[1], device=states.device)
+        begins = torch.nn.functional.pad(self.ends[:, :-1], (1, 0))
+        member = (state >= begins.unsqueeze(-1)) & (state < self.ends.unsqueeze(-1))
+        size = (self.ends - begins).clamp(min=1).unsqueeze(-1)
+        return (member.to(states.dtype) @ states) / size
+
+    def pick(self, states: Tensor) -> Tensor:
+        """The state each decision ends on: [B, S, D] -> [B, G, D]"""
+        if self.every == 1:
+            return states
+        index = (self.ends - 1).clamp(min=0).unsqueeze(-1)
+        return states.gather(1, index.expand(-1, -1, states.shape[2]))
+
+
+def decide_every(ratio: int, lengths: Tensor, states: int) -> Decisions:
+    """Fixed pre-decision: every `ratio` states, and at the end of the source.
+
+    lengths [B]; `states` is S, the longest of them with its padding.
+    """
+    group = torch.arange(1, (states + ratio - 1) // ratio + 1, device=lengths.device)
+    ends = torch.minimum(group * ratio, lengths.unsqueeze(1))
+    return Decisions(ends, ((lengths + ratio - 1) // ratio).clamp(min=1), ratio)
+
+
+def decide_at(triggers: Tensor, lengths: Tensor) -> Decisions:
+    """Flexible pre-decision: at the states marked in triggers [B, S], and at the end."""
+    state = torch.arange(triggers.shape[1], device=triggers.device)
+    last = (lengths - 1).unsqueeze(1)
+    marked = (triggers & (state < last)) | (state == last)
+    counts = marked.sum(1).clamp(min=1)
+    order = torch.where(marked, state, triggers.shape[1]).sort(1).values[:, : int(counts.max())]
+    return Decisions(torch.minimum(order + 1, lengths.unsqueeze(1)), counts)
+
+
 # ---------------------------------------------------------------- in expectation
 
 
-def expected_alignment(energy: Tensor, counts: Tensor) -> Tensor:
-    """Energies [B, H, U, G], decisions of each item [B] -> alignment [B, H, U, G], rows sum to 1.
+@dataclass(frozen=True)
+class Soft:
+    """Attention to all that was read: scaled queries [B, H, U, K] and keys [B, H, S, K]"""
 
-    The last decision of an item stops whoever arrives: the source has ended.
+    query: Tensor
+    key: Tensor
+
+
+def read(
+    energy: Tensor, value: Tensor, decisions: Decisions, soft: Soft | None, dropout: float = 0.0
+) -> tuple[Tensor, Tensor]:
+    """What heads read in expectation [B, H, U, K], and how many states before each unit [B, H, U].
+
+    energy [B, H, U, G] of stopping at each decision; the last decision of an item stops whoever
+    arrives, since the source has ended. value [B, H, S, K] with soft attention, else of the states
+    decisions end on, [B, H, G, K]. What is dropped out are weights of attention.
     """
-    return _Align.apply(energy.flatten(0, 1), _per_head(counts, energy)).view_as(energy)
+    heads = energy.shape[1]
+    ends, counts = (x.repeat_interleave(heads, 0) for x in (decisions.ends, decisions.counts))
+    seed = int(torch.randint(2**62, ())) if dropout else 0
+    settings = _Settings(decisions.every, dropout, seed)
+    tensors = [x.flatten(0, 1) for x in (energy, value)]
+    tensors += [None, None] if soft is None else [x.flatten(0, 1) for x in (soft.query, soft.key)]
+    context, delays = _Read.apply(*tensors, counts, ends, settings)
+    return context.unflatten(0, energy.shape[:2]), delays.unflatten(0, energy.shape[:2])
 
 
-def expected_delay(alignment: Tensor, ends: Tensor) -> Tensor:
-    """How many states are read before each unit: [B, H, U, G], [B, G] -> [B, H, U]"""
-    return (alignment * ends[:, None, None, :]).sum(-1)
+@dataclass(frozen=True)
+class _Settings:
+    every: int | None  # states between two decisions; None: `ends` says where they are
+    dropout: float
+    seed: int
+
+    def drop(self, weights: Tensor) -> Tensor:
+        """Some weights dropped out: always the same ones."""
+        if not self.dropout:
+            return weights
+        generator = torch.Generator(weights.device).manual_seed(self.seed)
+        kept = torch.empty_like(weights, dtype=torch.bool)
+        kept.bernoulli_(1 - self.dropout, generator=generator)
+        return weights * kept / (1 - self.dropout)
 
 
-def look_back(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    alignment: Tensor,
-    lengths: Tensor,
-    ratio: int = 1,
-    dropout: float = 0.0,
-) -> Tensor:
-    """Attention by queries to all that was read, in expectation: [B, H, U, K].
+class _Read(torch.autograd.Function):
+    """Keeps nothing of the size of the energies but the energies of stopping: the alignment, the
+    soft attention and what is dropped out of it are made once more for the gradient."""
 
-    query [B, H, U, K], already scaled; key and value [B, H, S, K]; alignment [B, H, U, G] to the
-    ends of groups of `ratio` states; lengths [B] in states. What is dropped out are weights.
-    """
-    tensors = (t.flatten(0, 1) for t in (query, key, value, alignment))
-    out = _LookBack.apply(*tensors, _per_head(lengths, query), ratio, dropout)
-    return out.unflatten(0, query.shape[:2])
-
-
-class _Align(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, energy: Tensor, lengths: Tensor) -> Tensor:  # noqa: ANN001
-        alignment = _walks(energy).align(energy, lengths)
-        ctx.save_for_backward(energy, alignment, lengths)
-        return alignment
+    def forward(ctx, energy, value, query, key, counts, ends, settings):  # noqa: ANN001
+        ctx.save_for_backward(energy, value, query, key, counts, ends)
+        ctx.settings = settings
+        alignment = _walks(energy).align(energy, counts)
+        weights = alignment
+        if query is not None:
+            look = _Look(query @ key.transpose(1, 2), ends, settings)
+            weights = look.back(alignment)
+        context = settings.drop(weights.to(value.dtype)) @ value
+        return context, (alignment * ends.unsqueeze(1)).sum(-1)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, grad: Tensor) -> tuple[Tensor, None]:  # noqa: ANN001
-        return _walks(grad).align_backward(grad, *ctx.saved_tensors), None
+    def backward(ctx, to_context: Tensor, to_delays: Tensor):  # noqa: ANN001
+        energy, value, query, key, counts, ends = ctx.saved_tensors
+        settings = ctx.settings
+        alignment = _walks(energy).align(energy, counts)
+        to_weights = settings.drop(to_context @ value.transpose(1, 2))
+        to_query = to_key = None
+        if query is None:
+            weights, to_alignment = alignment, to_weights
+        else:
+            look = _Look(query @ key.transpose(1, 2), ends, settings)
+            weights = look.back(alignment)
+            to_alignment, to_soft = look.gradients(to_weights, alignment)
+            to_query, to_key = to_soft @ key, to_soft.transpose(1, 2) @ query
+        to_value = settings.drop(weights.to(value.dtype)).transpose(1, 2) @ to_context
+        to_energy = None
+        if ctx.needs_input_grad[0]:
+            to_alignment = to_alignment + to_delays.unsqueeze(-1) * ends.unsqueeze(1)
+            to_energy = _walks(energy).align_backward(to_alignment, energy, alignment, counts)
+        return to_energy, to_value, to_query, to_key, None, None, None
 
 
-class _LookBack(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, query, key, value, alignment, lengths, ratio, dropout):  # noqa: ANN001
-        energy = query @ key.transpose(1, 2)
-        weights = _walks(energy).look_back(alignment, energy, lengths, ratio).to(value.dtype)
-        kept = None
-        if dropout:
-            kept = torch.empty_like(weights, dtype=torch.bool).bernoulli_(1 - dropout)
-        ctx.save_for_backward(query, key, value, alignment, lengths, kept)
-        ctx.ratio, ctx.dropout = ratio, dropout
-        return _drop(weights, kept, dropout) @ value
+class _Look:
+    """The look back over energies [N, U, S] from where decisions end, with its gradients."""
 
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, grad: Tensor):  # noqa: ANN001
-        query, key, value, alignment, lengths, kept = ctx.saved_tensors
-        energy = query @ key.transpose(1, 2)
-        walks = _walks(energy)
-        weights = walks.look_back(alignment, energy, lengths, ctx.ratio).to(value.dtype)
-        to_value = _drop(weights, kept, ctx.dropout).transpose(1, 2) @ grad
-        to_weights = _drop(grad @ value.transpose(1, 2), kept, ctx.dropout)
-        to_alignment, to_energy = walks.look_back_backward(
-            to_weights, alignment, energy, lengths, ctx.ratio
+    def __init__(self, energy: Tensor, ends: Tensor, settings: _Settings):
+        self.energy, self.walks = energy, _walks(energy)
+        self.place = (ends - 1).clamp(min=0).unsqueeze(1)  # [N, 1, G]
+        self.lengths, self.flexible = ends[:, -1], settings.every is None
+        self.ratio = settings.every or 1  # groups of any size: the look back goes state by state
+
+    def back(self, alignment: Tensor) -> Tensor:
+        """Weights of states [N, U, S]"""
+        return self.walks.look_back(self.spread(alignment), self.energy, self.lengths, self.ratio)
+
+    def gradients(self, to_weights: Tensor, alignment: Tensor) -> tuple[Tensor, Tensor]:
+        """On the alignment [N, U, G] and the energies [N, U, S]"""
+        to_spread, to_energy = self.walks.look_back_backward(
+            to_weights, self.spread(alignment), self.energy, self.lengths, self.ratio
         )
-        to_query, to_key = to_energy @ key, to_energy.transpose(1, 2) @ query
-        return to_query, to_key, to_value, to_alignment, None, None, None
+        if self.flexible:
+            to_spread = to_spread.gather(-1, self.place.expand_as(alignment))
+        return to_spread, to_energy
 
-
-def _drop(weights: Tensor, kept: Tensor | None, dropout: float) -> Tensor:
-    return weights if kept is None else weights * kept / (1 - dropout)
-
-
-def _per_head(lengths: Tensor, x: Tensor) -> Tensor:
-    """[B] -> [B * H], as long as x [B, H, ...] has heads"""
-    return lengths.repeat_interleave(x.shape[1])
+    def spread(self, alignment: Tensor) -> Tensor:
+        """Where decisions are anywhere, each one's probability is put on the state it ends on."""
+        if not self.flexible:
+            return alignment
+        states = alignment.new_zeros(self.energy.shape)
+        return states.scatter_add(-1, self.place.expand_as(alignment), alignment)
 
 
 def _walks(x: Tensor) -> ModuleType:
@@ -172,65 +251,3 @@ def waitk_energy(k: int, units: int, groups: int, device: torch.device | None = 
     group = torch.arange(1, groups + 1, device=device)
     due = k + torch.arange(units, device=device).unsqueeze(1)
     return torch.where(group >= due, CERTAIN, -CERTAIN)
-
-
-# ---------------------------------------------------------------- pre-decision
-
-
-@dataclass(frozen=True)
-class Decisions:
-    """Where a head may stop: decision g is taken once the first ends[b, g] states are heard."""
-
-    ends: Tensor  # [B, G]; never more than the item has
-    counts: Tensor  # [B] decisions of each item, at least 1
-    every: int | None = None  # states between two decisions, when that is fixed
-
-    @property
-    def lengths(self) -> Tensor:
-        """[B] states of each item: where the last decision ends"""
-        return self.ends[:, -1]
-
-    def pool(self, states: Tensor) -> Tensor:
-        """The mean of the states between one decision and the next: [B, S, D] -> [B, G, D]"""
-        if self.every == 1:
-            return states
-        state = torch.arange(states.shape[1], device=states.device)
-        begins = torch.nn.functional.pad(self.ends[:, :-1], (1, 0))
-        member = (state >= begins.unsqueeze(-1)) & (state < self.ends.unsqueeze(-1))
-        size = (self.ends - begins).clamp(min=1).unsqueeze(-1)
-        return (member.to(states.dtype) @ states) / size
-
-    def pick(self, states: Tensor) -> Tensor:
-        """The state each decision ends on: [B, S, D] -> [B, G, D]"""
-        if self.every == 1:
-            return states
-        index = (self.ends - 1).clamp(min=0).unsqueeze(-1)
-        return states.gather(1, index.expand(-1, -1, states.shape[2]))
-
-    def spread(self, alignment: Tensor, states: int) -> Tensor:
-        """Puts each decision's probability on the state it ends on: [..., G] -> [..., S]"""
-        if self.every == 1:
-            return alignment
-        index = (self.ends - 1).clamp(min=0)[:, None, None, :].expand_as(alignment)
-        shape = (*alignment.shape[:-1], states)
-        return alignment.new_zeros(shape).scatter_add(-1, index, alignment)
-
-
-def decide_every(ratio: int, lengths: Tensor, states: int) -> Decisions:
-    """Fixed pre-decision: every `ratio` states, and at the end of the source.
-
-    lengths [B]; `states` is S, the longest of them with its padding.
-    """
-    group = torch.arange(1, (states + ratio - 1) // ratio + 1, device=lengths.device)
-    ends = torch.minimum(group * ratio, lengths.unsqueeze(1))
-    return Decisions(ends, ((lengths + ratio - 1) // ratio).clamp(min=1), ratio)
-
-
-def decide_at(triggers: Tensor, lengths: Tensor) -> Decisions:
-    """Flexible pre-decision: at the states marked in triggers [B, S], and at the end."""
-    state = torch.arange(triggers.shape[1], device=triggers.device)
-    last = (lengths - 1).unsqueeze(1)
-    marked = (triggers & (state < last)) | (state == last)
-    counts = marked.sum(1).clamp(min=1)
-    order = torch.where(marked, state, triggers.shape[1]).sort(1).values[:, : int(counts.max())]
-    return Decisions(torch.minimum(order + 1, lengths.unsqueeze(1)), counts)

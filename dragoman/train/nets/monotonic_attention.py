@@ -10,19 +10,11 @@ trained offline can be taught to read simultaneously.
 from dataclasses import dataclass, replace
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dragoman.errors import DragomanError
 from dragoman.train.nets.layers import LayerConfig, as_bias, join_heads, linear, split_heads
-from dragoman.train.nets.monotonic import (
-    Decisions,
-    expected_alignment,
-    expected_delay,
-    first_stop,
-    look_back,
-    waitk_energy,
-)
+from dragoman.train.nets.monotonic import Decisions, Soft, first_stop, read, waitk_energy
 
 CHOICES = {"attention": ("infinite", "hard"), "pooling": ("average", "last")}
 
@@ -119,8 +111,8 @@ class MonotonicAttention(nn.Module):
 
         memory: the states [B, S, D] in training, their projection at work.
         """
-        read = self._expect if isinstance(how, Expected) else self._really
-        context, reading = read(x, memory, how)
+        attend = self._expect if isinstance(how, Expected) else self._really
+        context, reading = attend(x, memory, how)
         return self.out(join_heads(context)), reading
 
     # -------------------------------------------------------- in expectation
@@ -132,27 +124,16 @@ class MonotonicAttention(nn.Module):
         if self.training and self.learns and self.monotonic.noise:
             energy = clean + self.monotonic.noise * torch.randn_like(clean)
         energy = energy.expand(x.shape[0], self.heads, -1, -1)
-        alignment = expected_alignment(energy, decisions.counts)
-        reading = Reading(
-            delays=expected_delay(alignment, decisions.ends),
-            energies=clean if how.energies else None,
-        )
-        return self._context(x, states, alignment, decisions), reading
-
-    def _context(
-        self, x: Tensor, states: Tensor, alignment: Tensor, decisions: Decisions
-    ) -> Tensor:
-        """What is read under an expected alignment [B, H, U, G]: [B, H, U, K]"""
         dropout = self.dropout if self.training else 0.0
-        if not self.soft:
+        if self.soft:
+            query = split_heads(self._scaled(self.query(x)), self.heads)
+            key_value = self.key_value(states).chunk(2, dim=-1)
+            key, value = (split_heads(part, self.heads) for part in key_value)
+            context, delays = read(energy, value, decisions, Soft(query, key), dropout)
+        else:
             value = split_heads(self.value(decisions.pick(states)), self.heads)
-            return F.dropout(alignment, dropout).to(value.dtype) @ value
-        ratio = decisions.every
-        if ratio is None:  # groups of any size: the look back goes state by state
-            alignment, ratio = decisions.spread(alignment, states.shape[1]), 1
-        query = split_heads(self._scaled(self.query(x)), self.heads)
-        key, value = (split_heads(p, self.heads) for p in self.key_value(states).chunk(2, dim=-1))
-        return look_back(query, key, value, alignment, decisions.lengths, ratio, dropout)
+            context, delays = read(energy, value, decisions, None, dropout)
+        return context, Reading(delays, energies=clean if how.energies else None)
 
     def _energy(self, x: Tensor, stop_key: Tensor | None, groups: int, before: int) -> Tensor:
         """Energies of stopping [B, H, U, G], or [1, 1, U, G] of a fixed policy.

@@ -12,23 +12,44 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dragoman.train.nets import walk
 from dragoman.train.nets.monotonic import (
+    Decisions,
+    Soft,
     decide_at,
     decide_every,
-    expected_alignment,
-    expected_delay,
     first_stop,
-    look_back,
+    read,
     waitk_energy,
 )
 
 
-def infinite_lookback(alignment, energy, ratio=1, lengths=None):
-    """The weights themselves: look back with energies for queries and one-hot keys and values."""
-    states = energy.shape[-1]
-    one_hot = torch.eye(states, dtype=energy.dtype).expand(*energy.shape[:2], states, states)
-    lengths = full(energy) if lengths is None else lengths
-    return look_back(energy, one_hot, one_hot, alignment, lengths, ratio)
+def expected_alignment(energy, counts):
+    """The weights of hard attention themselves: what is read of one-hot values."""
+    groups = energy.shape[-1]
+    kind = torch.float64 if energy.dtype == torch.float64 else torch.float32
+    one_hot = torch.eye(groups, dtype=kind).expand(*energy.shape[:2], groups, groups)
+    with torch.autocast("cpu", enabled=False):
+        return read(energy, one_hot, decide_every(1, counts, groups), None)[0]
+
+
+class LookBack(torch.autograd.Function):
+    """The plain walk with its own gradient."""
+
+    @staticmethod
+    def forward(ctx, alignment, energy, lengths):
+        ctx.save_for_backward(alignment, energy, lengths)
+        return walk.look_back(alignment, energy, lengths, 1)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return *walk.look_back_backward(grad, *ctx.saved_tensors, 1), None
+
+
+def infinite_lookback(alignment, energy):
+    """The weights of soft attention under an alignment, both [B, H, U, S]"""
+    lengths = full(energy).repeat_interleave(energy.shape[1])
+    return LookBack.apply(alignment.flatten(0, 1), energy.flatten(0, 1), lengths).view_as(energy)
 
 
 def full(energy):
@@ -144,11 +165,18 @@ def test_gradcheck(ratio):
         torch.randn(2, 2, *shape, dtype=torch.float64, requires_grad=True) for shape in shapes
     ]
 
-    def context(energy, query, key, value):
-        alignment = expected_alignment(energy, -(-lengths // ratio))
-        return look_back(query, key, value, alignment, lengths, ratio)
+    def reading(energy, query, key, value):
+        return read(energy, value, decide_every(ratio, lengths, 7), Soft(query, key))
 
-    assert torch.autograd.gradcheck(context, inputs)
+    assert torch.autograd.gradcheck(reading, inputs)
+
+
+def test_gradcheck_of_hard_attention():
+    torch.manual_seed(3)
+    inputs = [torch.randn(2, 2, *shape, dtype=torch.float64, requires_grad=True)
+              for shape in ((3, 3), (3, 2))]  # fmt: skip
+    decisions = decide_every(3, torch.tensor([7, 4]), 7)
+    assert torch.autograd.gradcheck(lambda *x: read(*x, decisions, None), inputs)
 
 
 @pytest.mark.parametrize("ratio", [2, 3, 7])
@@ -156,32 +184,61 @@ def test_looking_back_by_groups_equals_state_by_state(ratio):
     torch.manual_seed(10)
     lengths = torch.tensor([20, 13])
     decisions = decide_every(ratio, lengths, 20)
-    energy, soft = torch.randn(2, 2, 4, -(-20 // ratio)), 5 * torch.randn(2, 2, 4, 20)
-    alignment = expected_alignment(energy, decisions.counts).requires_grad_()
-    soft.requires_grad_()
-    grouped = infinite_lookback(alignment, soft, ratio, lengths)
-    single = infinite_lookback(decisions.spread(alignment, 20), soft, 1, lengths)
-    assert torch.allclose(grouped, single, atol=1e-6)
-    weight = torch.randn(2, 2, 4, 20)
-    ours = torch.autograd.grad((grouped * weight).sum(), (alignment, soft))
-    theirs = torch.autograd.grad((single * weight).sum(), (alignment, soft))
-    for item, count in enumerate(decisions.counts.tolist()):  # padding's gradient goes nowhere
-        assert torch.allclose(ours[0][item, ..., :count], theirs[0][item, ..., :count], atol=1e-5)
-    assert torch.allclose(ours[1], theirs[1], atol=1e-5)
+    anywhere = Decisions(decisions.ends, decisions.counts)  # as if nothing were known of them
+    shapes = ((4, -(-20 // ratio)), (4, 3), (20, 3), (20, 3))
+    energy, query, key, value = inputs = [
+        (2 * torch.randn(2, 2, *shape)).requires_grad_() for shape in shapes
+    ]
+    grouped, single = (read(energy, value, d, Soft(query, key)) for d in (decisions, anywhere))
+    for ours, theirs in zip(grouped, single, strict=True):
+        assert torch.allclose(ours, theirs, atol=1e-5)
+        weight = torch.randn_like(ours)
+        gradients = (
+            torch.autograd.grad((x * weight).sum(), inputs, retain_graph=True, allow_unused=True)
+            for x in (ours, theirs)
+        )
+        for a, b in zip(*gradients, strict=True):
+            assert torch.allclose(a, b, atol=1e-4)
+
+
+def test_delays_are_what_is_read_on_average():
+    torch.manual_seed(12)
+    energy, lengths = torch.randn(2, 3, 4, 3), torch.tensor([7, 4])
+    decisions = decide_every(3, lengths, 7)
+    _, delays = read(energy, torch.zeros(2, 3, 3, 1), decisions, None)
+    alignment = expected_alignment(energy, decisions.counts)
+    assert torch.allclose(delays, (alignment * decisions.ends[:, None, None]).sum(-1))
+
+
+def test_little_is_kept_for_the_gradient():
+    """Of all that has the size of the energies, only the energies."""
+    shapes = ((5, 64), (5, 8), (64, 8), (64, 8))
+    inputs = [torch.randn(2, 2, *shape, requires_grad=True) for shape in shapes]
+    energy, query, key, value = inputs
+    kept = {}
+
+    def note(tensor):
+        kept[tensor.untyped_storage().data_ptr()] = tensor
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        read(energy, value, decide_every(1, torch.tensor([64, 50]), 64), Soft(query, key), 0.1)
+    sizes = [t.numel() for t in kept.values() if t.is_floating_point()]
+    assert sorted(sizes) == sorted(x.numel() for x in inputs)
 
 
 def test_dropping_out_weights_keeps_their_mean_and_gradient():
     """The mask drawn in the forward pass is the one of the backward pass."""
     torch.manual_seed(11)
-    alignment = torch.rand(1, 1, 50, 40).softmax(-1)
+    energy = torch.randn(1, 1, 50, 40) - 3
     query, key, value = (torch.randn(1, 1, n, 8, requires_grad=True) for n in (50, 40, 40))
-    lengths = torch.tensor([40])
-    dropped = look_back(query, key, value, alignment, lengths, dropout=0.25)
-    plain = look_back(query, key, value, alignment, lengths)
+    decisions, soft = decide_every(1, torch.tensor([40]), 40), Soft(query, key)
+    dropped, _ = read(energy, value, decisions, soft, dropout=0.25)
+    plain, _ = read(energy, value, decisions, soft)
     assert not torch.allclose(dropped, plain)
     assert (dropped.mean() - plain.mean()).abs() < 0.05
     ones = torch.ones_like(value, requires_grad=True)
-    total = look_back(query, key, ones, alignment, lengths, dropout=0.25)
+    total, _ = read(energy, ones, decisions, soft, dropout=0.25)
     total.sum().backward()  # linear in the values: the gradient must give the sum back
     assert torch.allclose((ones.grad * ones).sum(), total.sum(), rtol=1e-4)
 
@@ -243,7 +300,7 @@ def test_rows_are_distributions_and_delays_never_fall(units, groups, mean, sprea
     assert (alignment >= 0).all()
     assert (alignment.sum(-1) - 1).abs().max() < 1e-5
     assert (alignment[1, ..., counts[1] :] == 0).all()
-    delay = expected_delay(alignment, torch.arange(1, groups + 1).expand(2, -1))
+    delay = (alignment * torch.arange(1, groups + 1)).sum(-1)
     assert (delay.diff(dim=-1) > -1e-3).all()
 
 
@@ -305,10 +362,6 @@ def test_fixed_pre_decision_groups_states():
     assert decisions.pool(states)[0].flatten().tolist() == [1, 4, 6]
     assert decisions.pool(states)[1, 0].item() == 9
     assert decisions.pick(states)[0].flatten().tolist() == [2, 5, 6]
-    alignment = torch.tensor([[0.5, 0.25, 0.25], [1, 0, 0]]).view(2, 1, 1, 3)
-    spread = decisions.spread(alignment, 8).view(2, 8)
-    assert spread[0].tolist() == [0, 0, 0.5, 0, 0, 0.25, 0.25, 0]
-    assert spread[1].tolist() == [0, 0, 1, 0, 0, 0, 0, 0]
 
 
 def test_flexible_pre_decision_follows_triggers():
