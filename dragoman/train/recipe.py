@@ -111,7 +111,7 @@ class Machine:
     devices: int | str = 1
     nodes: int = 1
     strategy: str = "auto"  # any of Lightning's: ddp, ddp_find_unused_parameters_true, fsdp
-    compile: str = ""  # a torch.compile mode (default, max-autotune-no-cudagraphs, ...) or off
+    compile: str = ""  # a mode of torch.compile (default, max-autotune, ...) or a backend; or off
     threads: int = 4  # that prepare batches
     carbon: bool = True  # account energy with codecarbon where it is installed
 

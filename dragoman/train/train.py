@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import torch
 from lightning.fabric import Fabric
+from lightning.fabric.utilities.exceptions import MisconfigurationException
 
 from dragoman.errors import DragomanError
 from dragoman.train import checkpoints
@@ -20,27 +22,36 @@ from dragoman.train.loop import Training, Watch, final_weights, unwatched
 from dragoman.train.nets.base import Net, Vocabularies
 from dragoman.train.nets.registry import NETS, build
 from dragoman.train.prepare import Prepared, describe, feature_statistics, prepare
-from dragoman.train.recipe import Augment, Recipe
+from dragoman.train.recipe import Augment, Machine, Recipe
 from dragoman.train.run import RunFolder
 from dragoman.train.settings import unknown_key
 from dragoman.train.tasks.base import Task, Words, feature_norm_of
 from dragoman.train.tasks.registry import build_task
+
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
 def train(recipe: Recipe, folder: Path, watch: Watch = unwatched) -> None:
     """Run a recipe to its end; a folder with an unfinished run is gone on with."""
     check(recipe)
     check_paths(recipe)
-    machine = recipe.machine
-    fabric = Fabric(
-        accelerator=machine.accelerator,
-        devices=machine.devices,
-        num_nodes=machine.nodes,
-        strategy=strategy_of(machine.strategy),
-        precision=machine.precision,
-    )
+    fabric = fabric_for(recipe.machine)
     # A partial, because Lightning takes apart the arguments it is given.
     fabric.launch(partial(train_here, recipe=recipe, folder=folder, watch=watch))
+
+
+def fabric_for(machine: Machine) -> Fabric:
+    """Lightning on the devices of the settings; what is not there is a sentence."""
+    try:
+        return Fabric(
+            accelerator=machine.accelerator,
+            devices=machine.devices,
+            num_nodes=machine.nodes,
+            strategy=strategy_of(machine.strategy),
+            precision=machine.precision,
+        )
+    except (ValueError, RuntimeError, MisconfigurationException) as error:
+        raise DragomanError(f"The machine settings do not fit this machine: {error}") from error
 
 
 def strategy_of(name: str) -> Any:
@@ -66,6 +77,8 @@ def check(recipe: Recipe) -> None:
     norm = feature_norm_of(net)
     front = None if norm is None else FrontEnd(len(norm.mean), Augment(), recipe.seed)
     build_task(recipe.task, recipe.task_settings, net, front, words)
+    if recipe.machine.compile:
+        compiler(recipe.machine.compile)
     for part in (*recipe.freeze, *recipe.init_parts):
         here = part.rpartition(":")[2]
         if not any(f"{name}.".startswith(f"{here}.") for name in net.state_dict()):
@@ -104,8 +117,8 @@ def train_here(fabric: Fabric, recipe: Recipe, folder: Path, watch: Watch) -> No
         begin = {"kind": "begin", "total": recipe.steps.total, "net": recipe.net, "size": size}
         watch(begin | describe(prepared))
     if recipe.machine.compile:
-        task.net.encode = torch.compile(task.net.encode, mode=recipe.machine.compile)
-        task.net.decode = torch.compile(task.net.decode, mode=recipe.machine.compile)
+        compiled = compiler(recipe.machine.compile)
+        net.encode, net.decode = compiled(net.encode), compiled(net.decode)
     carbon = recipe.machine.carbon and fabric.is_global_zero
     with Meter(folder) if carbon else nullcontext() as meter:
         training = Training(fabric, recipe, run, task, prepared, watch, meter)
@@ -114,6 +127,17 @@ def train_here(fabric: Fabric, recipe: Recipe, folder: Path, watch: Watch) -> No
     if fabric.is_global_zero:
         finish(recipe, run, training.state.best_step)
         watch({"kind": "end", "best": training.state.best, "step": training.state.best_step})
+
+
+def compiler(how: str) -> Callable[[Callable], Callable]:
+    """torch.compile in one of its modes, or with one of its backends."""
+    if how in MODES:
+        return partial(torch.compile, mode=how)
+    backends = torch._dynamo.list_backends(exclude_tags=())
+    if how not in backends:
+        known = ", ".join((*MODES, *backends))
+        raise DragomanError(f"There is no machine.compile '{how}'; there are {known}.")
+    return partial(torch.compile, backend=how)
 
 
 def make_net(recipe: Recipe, vocabularies: Vocabularies) -> Net:

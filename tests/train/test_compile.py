@@ -1,0 +1,53 @@
+"""A compiled net learns what a plain one learns."""
+
+import pytest
+import torch
+
+from dragoman.errors import DragomanError
+from dragoman.train.checkpoints import load_weights
+from dragoman.train.recipe import Machine, Recipe
+from dragoman.train.settings import convert, merge
+from dragoman.train.train import fabric_for, strategy_of, train
+
+
+@pytest.mark.slow
+def test_a_compiled_net_learns_what_a_plain_one_learns(tiny, tmp_path):
+    """`aot_eager` traces forward and backward as every backend does, and needs no C compiler."""
+    net = {key: value for key, value in tiny["net_settings"].items() if key != "kernel"}
+    base = merge(tiny, {
+        "net": "transformer",
+        "batch": {"buckets": 1},
+        "augment": {"speeds": [1.0]},
+        "optimiser": {"rate": 0.5, "eps": 1.0, "warmup": 1},  # weights show gradients
+        "steps": {"total": 2, "validate": 2, "save": 2, "log": 1, "average": 1},
+    }) | {"net_settings": net | {"dropout": 0.0}}  # fmt: skip
+    compiled = merge(base, {"machine": {"compile": "aot_eager"}})
+    train(convert(Recipe, base), tmp_path / "plain")
+    before = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+    train(convert(Recipe, compiled), tmp_path / "compiled")
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] >= before + 2  # two halves
+
+    first, second = load_weights(tmp_path / "plain"), load_weights(tmp_path / "compiled")
+    assert first.keys() == second.keys()
+    for key, value in first.items():
+        torch.testing.assert_close(second[key], value, atol=1e-5, rtol=1e-4, msg=key)
+
+
+def test_what_cannot_be_compiled_is_told(tiny, tmp_path):
+    odd = merge(tiny, {"machine": {"compile": "fastest"}})
+    with pytest.raises(DragomanError, match=r"no machine\.compile 'fastest'; there are default"):
+        train(convert(Recipe, odd), tmp_path / "odd")
+    assert not (tmp_path / "odd").exists()
+
+
+def test_sharding_reaches_lightning():
+    """FSDP itself needs GPUs; Lightning says so, and the run saves one whole file."""
+    from lightning.fabric.strategies import FSDPStrategy
+
+    strategy = strategy_of("fsdp")
+    assert isinstance(strategy, FSDPStrategy)
+    assert strategy._state_dict_type == "full"
+    with pytest.raises(DragomanError, match="FSDP is only available on GPU"):
+        fabric_for(Machine(accelerator="cpu", devices=2, strategy="fsdp"))
+    with pytest.raises(DragomanError, match="do not fit this machine"):
+        fabric_for(Machine(accelerator="cpu", strategy="dpp"))
