@@ -42,6 +42,15 @@ NETS = {
             "encoder_settings": {**LAYERS, **CHUNKS},
         },
     ),
+    "mma-learned": (
+        "mma",
+        {
+            **MONOTONIC,
+            "decisions": "learned",
+            "encoder": "incremental",
+            "encoder_settings": {**LAYERS, **CHUNKS},
+        },
+    ),
     "joint-mma": (
         "joint-mma",
         {

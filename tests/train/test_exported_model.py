@@ -138,6 +138,7 @@ def test_a_batch_of_streams_is_each_of_them(model_of, label):
         ("incremental", WaitK(k=1)),
         ("vgg-blstm", WaitK(k=1)),
         pytest.param("mma", Follow(), marks=pytest.mark.slow),
+        pytest.param("mma-learned", Follow(), marks=pytest.mark.slow),
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )

@@ -68,11 +68,11 @@ def corpus(sung, tmp_path_factory):
     return whole.with_units(*pieces, Faults()).subset(range(8)), pieces
 
 
-def make(name, corpus, **changes):
+def make(name, corpus, other_net=None, **changes):
     _, (source, target) = corpus
     net_name, net_settings, settings = NETS[name]
     torch.manual_seed(0)
-    net_settings = {k: v for k, v in net_settings.items() if v is not None}
+    net_settings = {k: v for k, v in net_settings.items() if v is not None} | (other_net or {})
     net = build(net_name, net_settings, Vocabularies(len(target), len(source)))
     front = None if name == "mt" else FrontEnd(80, Augment(spec="none"), seed=0)
     words = Words(torch.tensor(source.word_ends(1)), torch.tensor(target.word_ends()))
@@ -165,6 +165,25 @@ def test_oracle_decisions_lie_at_word_ends(corpus):
     decisions = task.decisions(batch, encoded)
     words = (batch.word_ends >= 0).sum(1)
     assert ((decisions.counts - words).abs() <= 1).all()  # the end may be one more
+
+
+def test_a_monotonic_net_learns_where_words_end_and_decides_there(corpus):
+    data, _ = corpus
+    learned = {"decisions": "learned", "encoder_settings": ENCODER | {"boundaries": True}}
+    task = make("mma", corpus, learned, decisions="oracle", boundaries=1.0)
+    batch, optimiser = one_batch(data), torch.optim.Adam(task.parameters(), 0.003)
+    for _ in range(60):
+        terms = task(batch)
+        optimiser.zero_grad()
+        (terms.total / batch.units).backward()
+        optimiser.step()
+    encoded = task.eval().encode(batch)
+    true, fired = task.decisions(batch, encoded), task.net.decisions(encoded)
+    right = [
+        len(set(a[:n].tolist()) & set(b[:m].tolist())) / n
+        for a, n, b, m in zip(true.ends, true.counts, fired.ends, fired.counts, strict=True)
+    ]
+    assert sum(right) / len(right) > 0.8
 
 
 def test_distillation_waits_for_its_step(corpus):

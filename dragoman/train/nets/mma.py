@@ -16,15 +16,15 @@ from torch import Tensor, nn
 
 from dragoman.errors import DragomanError
 from dragoman.train.nets.base import Encoded, Net, Step, Vocabularies
+from dragoman.train.nets.boundaries import fires
 from dragoman.train.nets.decoder import TransformerDecoder
-from dragoman.train.nets.layers import DecoderLayer, LayerConfig, causal_bias, for_products
-from dragoman.train.nets.monotonic import Decisions, decide_every
+from dragoman.train.nets.layers import DecoderLayer, LayerConfig, causal_bias, for_products, valid
+from dragoman.train.nets.monotonic import Decisions, decide_at, decide_every
 from dragoman.train.nets.monotonic_attention import (
     Expected,
     MonotonicAttention,
     MonotonicConfig,
     Real,
-    heard_decisions,
 )
 
 
@@ -48,6 +48,11 @@ class MmaConfig:
     pooling: str = "average"
     noise: float = 1.0
     energy_bias: float | None = None
+    decisions: str = "fixed"  # every `ratio` states; "learned": where the encoder hears words end
+
+    def __post_init__(self) -> None:
+        if self.decisions not in ("fixed", "learned"):
+            raise DragomanError(f"The decisions are '{self.decisions}', not fixed or learned.")
 
     def layer(self, size: int) -> LayerConfig:
         return LayerConfig(
@@ -172,8 +177,9 @@ class MonotonicNet(Net):
     decides = "monotonic"
     decoder: MonotonicDecoder
 
-    def decisions(self, lengths: Tensor, states: int) -> Decisions:
-        return decide_every(self.decoder.monotonic.ratio, lengths, states)
+    def decisions(self, encoded: Encoded) -> Decisions:
+        """Where heads may stop, of all that was encoded."""
+        return decide_every(self.decoder.monotonic.ratio, encoded.lengths, encoded.states.shape[1])
 
     def align(
         self,
@@ -182,9 +188,9 @@ class MonotonicNet(Net):
         decisions: Decisions | None = None,
         energies: bool = False,
     ) -> Aligned:
-        """tokens [B, U] (BOS first); by default heads may stop every `ratio` states."""
+        """tokens [B, U] (BOS first); by default heads may stop where they will at work."""
         if decisions is None:
-            decisions = self.decisions(encoded.lengths, encoded.states.shape[1])
+            decisions = self.decisions(encoded)
         return self.decoder.align(tokens, encoded.states, decisions, energies)
 
     def decode(self, tokens: Tensor, encoded: Encoded, cross_bias: Tensor | None = None) -> Tensor:
@@ -211,13 +217,24 @@ class MonotonicNet(Net):
         """As every net's step; final [B] says which sources have ended (all, if not given)."""
         if final is None:
             final = torch.ones_like(lengths, dtype=torch.bool)
-        decisions = self.decisions(lengths, memory[0].shape[3])
-        decisions = heard_decisions(decisions, final, lengths)
+        memory, decisions = self.heard(memory, lengths, final)
         return self.decoder.read(tokens, memory, cache, decisions, final)
+
+    def heard(
+        self, memory: tuple[Tensor, ...], lengths: Tensor, final: Tensor
+    ) -> tuple[tuple[Tensor, ...], Decisions]:
+        """What the decoder reads of the memory, and the decisions that can be taken by now."""
+        ratio = self.decoder.monotonic.ratio
+        decisions = decide_every(ratio, lengths, memory[0].shape[3])
+        return memory, decisions.heard(final, lengths // ratio)
 
 
 class Mma(MonotonicNet):
-    """Any encoder, one monotonic decoder."""
+    """Any encoder, one monotonic decoder.
+
+    With learned decisions (the flexible pre-decision of paper 000) heads stop only where the
+    encoder's head fires: it is the last tensor of the memory, [B, 1, 1, S, 1].
+    """
 
     def __init__(self, config: MmaConfig, vocabularies: Vocabularies):
         from dragoman.train.nets.registry import build  # the registry knows this net too
@@ -225,6 +242,12 @@ class Mma(MonotonicNet):
         super().__init__(config, vocabularies)
         self.source = build(config.encoder, dict(config.encoder_settings), vocabularies)
         self.source.decoder = None  # only its ears are used
+        self.learned = config.decisions == "learned"
+        if self.learned and getattr(self.source, "boundaries", None) is None:
+            raise DragomanError(
+                "Learned decisions need an encoder with a head that fires at word ends: "
+                "set net_settings.encoder_settings.boundaries, for a net that has one."
+            )
         self.decoder = MonotonicDecoder(
             vocabularies.target,
             config.decoder_layers,
@@ -239,6 +262,25 @@ class Mma(MonotonicNet):
 
     def encode(self, features: Tensor, lengths: Tensor) -> Encoded:
         return self.source.encode(features, lengths)
+
+    def decisions(self, encoded: Encoded) -> Decisions:
+        if not self.learned:
+            return super().decisions(encoded)
+        return decide_at(fires(encoded.boundary_logits), encoded.lengths).trimmed()
+
+    def memory(self, states: Tensor) -> tuple[Tensor, ...]:
+        read = super().memory(states)
+        if not self.learned:
+            return read
+        return (*read, self.source.boundaries(states)[:, None, None, :, None])
+
+    def heard(
+        self, memory: tuple[Tensor, ...], lengths: Tensor, final: Tensor
+    ) -> tuple[tuple[Tensor, ...], Decisions]:
+        if not self.learned:
+            return super().heard(memory, lengths, final)
+        fired = fires(memory[-1][:, 0, 0, :, 0]) & valid(lengths, memory[0].shape[3])
+        return memory[:-1], decide_at(fired, lengths).heard(final, fired.sum(1))
 
     def begin_stream(self, batch: int) -> tuple[Tensor, ...]:
         """For encoders that hear chunk by chunk."""

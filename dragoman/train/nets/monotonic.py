@@ -18,8 +18,10 @@ computed, and are computed once more for the gradient.
 Shapes: B batch, H heads, U target units, S source states, G decisions (groups of states).
 """
 
+from __future__ import annotations
+
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from types import ModuleType
 
@@ -39,6 +41,15 @@ class Decisions:
     ends: Tensor  # [B, G]; never more than the item has
     counts: Tensor  # [B] decisions of each item, at least 1
     every: int | None = None  # states between two decisions, when that is fixed
+
+    def heard(self, final: Tensor, full: Tensor) -> Decisions:
+        """Where more source is to come (not final [B]) only the `full` [B] first ones count: the
+        last one is taken at the end of what was heard, which is then no end."""
+        return replace(self, counts=torch.where(final, self.counts, full))
+
+    def trimmed(self) -> Decisions:
+        """Without columns that no item needs."""
+        return replace(self, ends=self.ends[:, : int(self.counts.max())])
 
     def pool(self, states: Tensor) -> Tensor:
         """The mean of the states between one decision and the next: [B, S, D] -> [B, G, D]"""
@@ -69,13 +80,14 @@ def decide_every(ratio: int, lengths: Tensor, states: int) -> Decisions:
 
 
 def decide_at(triggers: Tensor, lengths: Tensor) -> Decisions:
-    """Flexible pre-decision: at the states marked in triggers [B, S], and at the end."""
+    """Flexible pre-decision: at the states marked in triggers [B, S], and at the end; G is S."""
     state = torch.arange(triggers.shape[1], device=triggers.device)
     last = (lengths - 1).unsqueeze(1)
     marked = (triggers & (state < last)) | (state == last)
-    counts = marked.sum(1).clamp(min=1)
-    order = torch.where(marked, state, triggers.shape[1]).sort(1).values[:, : int(counts.max())]
-    return Decisions(torch.minimum(order + 1, lengths.unsqueeze(1)), counts)
+    place = torch.where(marked, marked.cumsum(1) - 1, len(state))  # the rest go to a spare column
+    ends = lengths.unsqueeze(1).repeat(1, len(state) + 1)
+    ends = ends.scatter(1, place, (state + 1).expand_as(place))[:, :-1]
+    return Decisions(ends, marked.sum(1).clamp(min=1))
 
 
 # ---------------------------------------------------------------- in expectation

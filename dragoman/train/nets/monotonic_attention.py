@@ -7,7 +7,7 @@ The soft attention has the weights of a plain decoder's attention under the same
 trained offline can be taught to read simultaneously.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -172,9 +172,3 @@ class MonotonicAttention(nn.Module):
             weights = (state == delays - 1).float()
         reading = Reading(delays.squeeze(-1), None, stops, wanted, weights.mean(1))
         return weights.to(value.dtype) @ value, reading
-
-
-def heard_decisions(decisions: Decisions, final: Tensor, lengths: Tensor) -> Decisions:
-    """Without the last group where more source is to come and it is not full: final [B] bool."""
-    full = lengths // decisions.every
-    return replace(decisions, counts=torch.where(final, decisions.counts, full))

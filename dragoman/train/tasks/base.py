@@ -15,10 +15,12 @@ from torch import Tensor
 
 from dragoman.train.data.front import FrontEnd
 from dragoman.train.data.loader import Batch
-from dragoman.train.losses.tokens import cross_entropy, ctc
+from dragoman.train.losses.tokens import boundaries, cross_entropy, ctc
 from dragoman.train.nets.base import PAD, Encoded, FeatureNorm, Net
+from dragoman.train.nets.boundaries import boundary_targets
 
 STATE_MS = 40.0  # behind two convolutions of stride 2 over frames of 10 ms
+STATES_PER_WORD = 6.0  # about so many: a word's end weighs as much as all the states before it
 
 
 @dataclass
@@ -96,6 +98,18 @@ class Task(LightningModule):
                 batch.source_lengths,
                 self.net.blank,
             )
+
+    def add_boundaries(self, terms: Terms, encoded: Encoded, batch: Batch, weight: float) -> None:
+        """The learned pre-decision: fire at the states in which words end."""
+        logits = encoded.boundary_logits
+        if logits is None or not weight:
+            return
+        known = (batch.word_ends >= 0).any(1)  # items whose word ends nobody knows are no negatives
+        ends = boundary_targets(batch.word_ends, encoded.lengths, logits.shape[1], STATE_MS)
+        lengths = encoded.lengths * known
+        terms.losses["boundaries"] = weight * boundaries(logits, ends, lengths, STATES_PER_WORD)
+        fired = (logits > 0) & encoded.valid & known.unsqueeze(1)
+        terms.shown["boundary_recall"] = ((fired & (ends > 0)).sum(), (ends * encoded.valid).sum())
 
 
 def feature_norm_of(net: Net) -> FeatureNorm | None:

@@ -1,7 +1,8 @@
 """MMA: cross entropy with monotonic attention, and latency losses switched on later.
 
-Heads may stop every few states (`fixed`, the net's own ratio) or only where a source word ends
-(`oracle`, the flexible pre-decision of paper 000).
+Heads may stop where they will at work (`net`: every few states, or where the encoder's head for
+word ends fires) or where source words truly end (`oracle`, the flexible pre-decision of paper 000).
+A net with learned decisions learns its head for word ends at the same time.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from dragoman.train.tasks.base import STATE_MS, Task, Terms, token_terms
 class MonotonicSettings:
     label_smoothing: float = 0.1
     ctc: float = 0.0
-    decisions: Literal["fixed", "oracle"] = "fixed"
+    boundaries: float = 0.1  # counts only where the encoder has a head for word ends
+    decisions: Literal["net", "oracle"] = "net"
     latency: LatencyLoss = field(default_factory=LatencyLoss)
 
 
@@ -37,12 +39,13 @@ class Monotonic(Task):
         if settings.latency.average or settings.latency.variance:
             terms.losses["latency"] = latency
         self.add_ctc(terms, encoded, batch, settings.ctc)
+        self.add_boundaries(terms, encoded, batch, settings.boundaries)
         return terms
 
     def decisions(self, batch: Batch, encoded: Encoded) -> Decisions | None:
-        """Where heads may stop; None leaves it to the net's ratio."""
-        if self.settings.decisions == "fixed":
+        """Where heads may stop; None leaves it to the net."""
+        if self.settings.decisions == "net":
             return None
         size = encoded.states.shape[1]
         ends = boundary_targets(batch.word_ends, encoded.lengths, size, STATE_MS)
-        return decide_at(ends > 0, encoded.lengths)
+        return decide_at(ends > 0, encoded.lengths).trimmed()

@@ -21,7 +21,8 @@ DROPOUTS = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
 def tiny(seed=0, **settings):
     torch.manual_seed(seed)
     defaults = {"decoder_layers": 2, "decoder_heads": 4, "decoder_ffn": 64, "ratio": 2}
-    config = MmaConfig(encoder_settings=ENCODER, **{**DROPOUTS, **defaults, **settings})
+    ends = {"boundaries": settings.get("decisions") == "learned"}
+    config = MmaConfig(encoder_settings=ENCODER | ends, **{**DROPOUTS, **defaults, **settings})
     return Mma(config, VOCABULARIES)
 
 
@@ -36,10 +37,15 @@ def make_sure(net):
 
 def encoded(net, lengths, seed=1):
     states = torch.randn(len(lengths), max(lengths), 32, generator=torch.manual_seed(seed))
-    return Encoded(states, torch.tensor(lengths))
+    ends = net.source.boundaries(states) if net.learned else None
+    return Encoded(states, torch.tensor(lengths), boundary_logits=ends)
 
 
 KINDS = [{"attention": a, "wait": w} for a in ("infinite", "hard") for w in (0, 2)]
+LEARNED = [
+    {"attention": a, "wait": 0, "decisions": "learned", "energy_bias": 0.5}
+    for a in ("infinite", "hard")
+]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda k: f"{k['attention']}-wait-{k['wait']}")
@@ -59,9 +65,9 @@ def test_learns_eight_sentences_by_heart(kind):
 
 @pytest.mark.parametrize("attention", ["infinite", "hard"])
 @pytest.mark.parametrize("pooling", ["average", "last"])
-@pytest.mark.parametrize("ratio", [1, 3])
-def test_sure_heads_do_what_is_expected_of_them(attention, pooling, ratio):
-    net = make_sure(tiny(attention=attention, pooling=pooling, ratio=ratio))
+@pytest.mark.parametrize("decisions", [{"ratio": 1}, {"ratio": 3}, {"decisions": "learned"}])
+def test_sure_heads_do_what_is_expected_of_them(attention, pooling, decisions):
+    net = make_sure(tiny(attention=attention, pooling=pooling, **decisions))
     source = encoded(net, [11, 8])
     tokens, _ = sentences(2, 7)
     whole = net.align(tokens, source)
@@ -74,7 +80,7 @@ def test_sure_heads_do_what_is_expected_of_them(attention, pooling, ratio):
         cache = step.cache
     expected = whole.delays.amax(1)
     torch.testing.assert_close(torch.cat(delays, 1).float(), expected, atol=1e-3, rtol=1e-4)
-    assert len(set(whole.delays.round().flatten().tolist())) > 3  # heads really differ
+    assert len(set(whole.delays.round().flatten().tolist())) >= 3  # heads really differ
 
 
 @pytest.mark.parametrize(("k", "ratio"), [(1, 1), (3, 1), (2, 4)])
@@ -94,7 +100,7 @@ def test_wait_k_is_the_plain_decoder_under_a_mask(k, ratio):
     assert (ours.delays == seen.unsqueeze(1)).all()
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda k: f"{k['attention']}-wait-{k['wait']}")
+@pytest.mark.parametrize("kind", KINDS + LEARNED, ids=lambda k: "-".join(map(str, k.values())))
 def test_hearing_piece_by_piece_writes_the_same_as_soon_as_it_can(kind):
     """What is written does not depend on how the source arrives, only when does."""
     net = tiny(**kind, seed=3).eval()
@@ -180,6 +186,28 @@ def test_flexible_decisions_may_stop_at_word_ends_only():
     assert set(delays.round(decimals=2).flatten().tolist()) <= {4.0, 7.0, 9.0}
 
 
+@torch.no_grad()
+def test_learned_decisions_lie_where_the_encoder_fires():
+    """A run of states above one half is one word end, at its beginning."""
+    net = make_sure(tiny(decisions="learned"))
+    source = encoded(net, [9, 6])
+    source.boundary_logits = torch.full((2, 9), -1.0)
+    source.boundary_logits[0, [2, 3, 6]] = 1.0
+    source.boundary_logits[1, [1, 8]] = 1.0  # the second has ended by then
+    decisions = net.decisions(source)
+    assert decisions.ends.tolist() == [[3, 7, 9], [2, 6, 6]]
+    assert decisions.counts.tolist() == [3, 2]
+    tokens, _ = sentences(2, 6)
+    delays = net.align(tokens, source).delays.round(decimals=2)
+    assert set(delays[0].flatten().tolist()) <= {3.0, 7.0, 9.0}
+    memory = (*net.memory(source.states)[:-1], source.boundary_logits[:, None, None, :, None])
+    for final, counts in ((True, [3, 2]), (False, [2, 1])):
+        read, heard = net.heard(memory, source.lengths, torch.tensor([final] * 2))
+        assert heard.counts.tolist() == counts
+        assert heard.ends[:, :3].tolist() == decisions.ends.tolist()
+        assert len(read) == len(memory) - 1
+
+
 def test_two_thousand_states_in_half_precision():
     torch.manual_seed(0)
     decoder = MonotonicDecoder(14, 1, LayerConfig(32, 2, 64), MonotonicConfig(ratio=1))
@@ -208,6 +236,10 @@ def test_energies_are_free_of_noise():
 def test_bad_settings_are_named():
     with pytest.raises(DragomanError, match="attention is 'soft'; it must be infinite or hard"):
         tiny(attention="soft")
+    with pytest.raises(DragomanError, match="decisions are 'odd'"):
+        tiny(decisions="odd")
+    with pytest.raises(DragomanError, match="need an encoder with a head"):
+        Mma(MmaConfig(encoder_settings=ENCODER, decisions="learned"), VOCABULARIES)
     with pytest.raises(DragomanError, match="ratio of 0"):
         tiny(ratio=0)
     net = tiny()

@@ -366,7 +366,9 @@ def test_fixed_pre_decision_groups_states():
 
 def test_flexible_pre_decision_follows_triggers():
     triggers = torch.tensor([[0, 1, 0, 0, 1, 0, 0, 1], [1, 0, 0, 0, 0, 1, 0, 0]]).bool()
-    decisions = decide_at(triggers, torch.tensor([7, 3]))
+    whole = decide_at(triggers, torch.tensor([7, 3]))
+    assert whole.ends.shape == (2, 8)
+    decisions = whole.trimmed()
     assert decisions.ends.tolist() == [[2, 5, 7], [1, 3, 3]]
     assert decisions.counts.tolist() == [3, 2]
     assert decisions.pool(torch.arange(16.0).view(2, 8, 1))[0].flatten().tolist() == [0.5, 3, 5.5]
