@@ -10,7 +10,7 @@ import click
 
 from dragoman.cli.app import GroupedOption
 from dragoman.errors import DragomanError
-from dragoman.models.load import languages_of
+from dragoman.models.load import exported_net
 from dragoman.setup import Setup
 
 _Function = Callable[..., Any]
@@ -43,7 +43,11 @@ _OPTIONS = (
     ),
     _system("--setup", metavar="FILE", help="Setup file (YAML), such as 'dragoman tune' writes."),
     _system("--model", metavar="NAME", help="Model of the store, a folder, or module:function."),
-    _system("--policy", metavar="SPEC", help="When to speak, such as local-agreement:n=2."),
+    _system(
+        "--policy",
+        metavar="SPEC",
+        help="When to speak, such as local-agreement:n=2; follow, where the model decides.",
+    ),
     _system(
         "--max-latency", metavar="TIME", help="Tuned policy for a lag of 2s (default), 1300ms…"
     ),
@@ -82,9 +86,12 @@ def read_setup(
         raise DragomanError("--max-latency chooses a policy; give it or --policy, not both.")
     base = Setup.read(Path(setup)) if setup else Setup()
     source, target = source and _code(source), target and _code(target)
-    if model is not None and setup is None:
-        hears, speaks = languages_of(model)
-        source, target = source or hears or None, target or speaks or None
+    known = exported_net(model) if model is not None and setup is None else None
+    if known is not None:
+        source = source or known.languages.source or None
+        target = target or known.languages.target or None
+        if known.decides != "no" and max_latency is None:
+            policy = policy or "follow"  # its own decisions
     base = base.with_changes(source=source, target=target)
     if setup is None or max_latency is not None:
         base = base.tuned(milliseconds(max_latency or "2s"))

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dragoman.errors import DragomanError
 from dragoman.models.base import Model
+
+if TYPE_CHECKING:
+    from dragoman.models.onnx_config import ExportedNet
 
 
 def load_model(name: str, *, threads: int = 0, beams: int = 5) -> Model:
@@ -26,15 +30,14 @@ def load_model(name: str, *, threads: int = 0, beams: int = 5) -> Model:
     return _from_folder(name, folder, threads, beams)
 
 
-def languages_of(name: str) -> tuple[str, str]:
-    """What a folder with an exported net hears and speaks; two empty words for other models."""
+def exported_net(name: str) -> ExportedNet | None:
+    """What a folder with an exported net says about itself; None for every other model."""
     folder = Path(name).expanduser()
     if not (folder / "encoder.onnx").is_file():
-        return "", ""
+        return None
     from dragoman.models.onnx_config import ExportedNet
 
-    known = ExportedNet.read(folder).languages
-    return known.source, known.target
+    return ExportedNet.read(folder)
 
 
 def _from_folder(name: str, folder: Path, threads: int, beams: int) -> Model:

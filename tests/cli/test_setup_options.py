@@ -10,14 +10,17 @@ from dragoman.models.onnx_config import ExportedNet, Languages
 
 @pytest.fixture
 def exported(tmp_path) -> str:
+    return folder_of(tmp_path / "pt-cy")
+
+
+def folder_of(folder: Path, **changes) -> str:
     """A folder that says of itself: Portuguese to Welsh."""
-    folder = tmp_path / "pt-cy"
     folder.mkdir()
     (folder / "encoder.onnx").touch()
     ExportedNet(
         net="transformer", settings={}, target_units=9, source_units=9, input="speech", bands=80,
         memory=2, memory_time=3, cache=(), chunks=None, attention_layer=0, ctc=False,
-        boundaries=False, languages=Languages("pt", "cy"),
+        boundaries=False, languages=Languages("pt", "cy"), **changes,
     ).write(folder)  # fmt: skip
     return str(folder)
 
@@ -33,6 +36,14 @@ def test_what_is_asked_for_goes_first(exported, tmp_path):
     path = Path(tmp_path / "setup.yaml")
     path.write_text("target: fr\n")
     assert read_setup(model=exported, setup=str(path)).target == "fr"
+
+
+def test_who_decides_for_itself_is_followed(exported, tmp_path):
+    folder = folder_of(tmp_path / "mma", decides="monotonic")
+    assert read_setup(model=folder).policy == "follow"
+    assert read_setup(model=folder, policy="greedy").policy == "greedy"
+    assert read_setup(model=folder, max_latency="2s").policy == "local-agreement:n=2"
+    assert read_setup(model=exported).policy == "local-agreement:n=2"
 
 
 def test_other_models_speak_english_and_detect(tmp_path):
