@@ -165,12 +165,12 @@ def in_a_line(error: yaml.YAMLError) -> str:
 
 
 def parse_change(text: str) -> dict[str, Any]:
-    """`steps.total=500` as {"steps": {"total": 500}}."""
+    """`steps.total=500` as {"steps": {"total": 500}}; `init=` is an empty word."""
     keys, equals, value = text.partition("=")
     if not equals or not keys:
         raise DragomanError(f"'{text}' is not a change; write key=value, e.g. steps.total=500.")
     try:
-        tree: Any = yaml.safe_load(value)
+        tree: Any = yaml.safe_load(value) if value else ""
     except yaml.YAMLError as error:
         why = in_a_line(error)
         raise DragomanError(f"The value in '{text}' is not valid YAML: {why}.") from error

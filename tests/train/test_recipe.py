@@ -44,6 +44,10 @@ def test_mistakes_are_sentences(path, change, sentence):
         read_recipe(path, (change,))
 
 
+def test_nothing_after_the_sign_is_an_empty_word(path):
+    assert read_recipe(path, ("init=runs/other", "init=")).init == ""
+
+
 def test_missing_things_are_sentences(tmp_path):
     with pytest.raises(DragomanError, match="There is no recipe"):
         read_recipe(tmp_path / "no.yaml")

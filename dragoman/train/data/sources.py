@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl
 
 from dragoman.errors import DragomanError
@@ -87,31 +88,20 @@ def _voiced(text: Path, options: TextOptions, recipe: Recipe, processes: int) ->
         noise=options.noise,
         max_words=options.max_words,
     )
-    voice_text(
-        text,
-        folder,
-        staging,
-        columns=options.columns,
-        skip=options.skip,
-        limit=options.limit,
-        processes=processes,
-        fault_limit=recipe.data.fault_limit,
-    )
+    voice_text(text, folder, staging, processes=processes, **_rows(options, recipe))
     return folder
 
 
 def _text(text: Path, options: TextOptions, recipe: Recipe, processes: int) -> Path:
     folder = _folder(text, options, recipe, "text")
-    pack_text(
-        text,
-        folder,
-        columns=options.columns,
-        skip=options.skip,
-        limit=options.limit,
-        processes=processes,
-        fault_limit=recipe.data.fault_limit,
-    )
+    pack_text(text, folder, processes=processes, **_rows(options, recipe))
     return folder
+
+
+def _rows(options: TextOptions, recipe: Recipe) -> dict[str, Any]:
+    """Which rows of a text are taken, and how many may be faulty."""
+    chosen = {"columns": options.columns, "skip": options.skip, "limit": options.limit}
+    return chosen | {"fault_limit": recipe.data.fault_limit}
 
 
 def _folder(text: Path, options: TextOptions, recipe: Recipe, kind: str) -> Path:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from dragoman.train.nets.base import BOS, Encoded, Net, Step, Vocabularies
 from dragoman.train.nets.block_encoder import BlockEncoder, CachedLayer
+from dragoman.train.nets.decoder import project
 from dragoman.train.nets.incremental import Context
 from dragoman.train.nets.layers import (
     CrossAttention,
@@ -55,15 +56,7 @@ class CaatConfig:
     decision: int = 32  # states in a group: 16, 32, 64 or 80 (.64 to 3.2 s)
 
     def layer(self, ffn: int) -> LayerConfig:
-        return LayerConfig(
-            size=self.size,
-            heads=self.heads,
-            ffn=ffn,
-            dropout=self.dropout,
-            attention_dropout=self.attention_dropout,
-            activation_dropout=self.activation_dropout,
-            pre_norm=self.pre_norm,
-        )
+        return LayerConfig.of(self, self.heads, ffn)
 
     @property
     def context(self) -> Context:
@@ -192,9 +185,7 @@ class Caat(Net):
 
     def memory(self, states: Tensor) -> tuple[Tensor, ...]:
         """States [B, S, D] -> the joiner's keys and values [B, L, H, S, K]"""
-        projected = [layer.cross.project(states) for layer in self.joiner]
-        keys, values = zip(*projected, strict=True)
-        return torch.stack(keys, dim=1), torch.stack(values, dim=1)
+        return project(self.joiner, states)
 
     def begin(self, batch: int) -> tuple[Tensor, ...]:
         """The predictor's empty keys and values [B, L, H, 0, K]"""

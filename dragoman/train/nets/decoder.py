@@ -1,5 +1,7 @@
 """The Transformer decoder that most nets share, teacher-forced or step by step with caches."""
 
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor, nn
 
@@ -43,11 +45,9 @@ class TransformerDecoder(nn.Module):
             x, _, _ = layer(x, layer.cross.project(states), self_bias, cross_bias)
         return self.output(self.norm(x))
 
-    def memory(self, states: Tensor) -> tuple[Tensor, Tensor]:
+    def memory(self, states: Tensor) -> tuple[Tensor, ...]:
         """States [B, S, D] -> the keys and values of all layers [B, L, H, S, K]"""
-        projected = [layer.cross.project(states) for layer in self.layers]
-        keys, values = zip(*projected, strict=True)
-        return torch.stack(keys, dim=1), torch.stack(values, dim=1)
+        return project(self.layers, states)
 
     def begin(self, batch: int) -> tuple[Tensor, Tensor]:
         """Empty caches of self-attention keys and values: [B, L, H, 0, K]"""
@@ -75,6 +75,12 @@ class TransformerDecoder(nn.Module):
             cache=(torch.stack(keys, dim=1), torch.stack(values, dim=1)),
             attention=torch.stack(attention, dim=1),
         )
+
+
+def project(layers: Iterable[nn.Module], states: Tensor) -> tuple[Tensor, ...]:
+    """What the cross-attention of layers reads of states [B, S, D], each kind [B, L, H, S, K]"""
+    projected = [layer.cross.project(states) for layer in layers]
+    return tuple(torch.stack(kind, dim=1) for kind in zip(*projected, strict=True))
 
 
 class TransformerDecoded(Net):

@@ -19,7 +19,6 @@ from torch import Tensor, nn
 from dragoman.errors import DragomanError
 from dragoman.train.nets.base import Encoded, FeatureNorm, Vocabularies
 from dragoman.train.nets.layers import (
-    ConvSubsampling,
     Embedding,
     EncoderLayer,
     LayerConfig,
@@ -28,6 +27,7 @@ from dragoman.train.nets.layers import (
 from dragoman.train.nets.mma import Aligned, MonotonicDecoder, MonotonicNet
 from dragoman.train.nets.monotonic import decide_every
 from dragoman.train.nets.monotonic_attention import MonotonicConfig
+from dragoman.train.nets.subsampling import ConvSubsampling
 
 
 @dataclass(frozen=True)
@@ -63,21 +63,11 @@ class JointConfig:
 
     @property
     def layer(self) -> LayerConfig:
-        return LayerConfig(
-            size=self.size,
-            heads=self.heads,
-            ffn=self.ffn,
-            dropout=self.dropout,
-            attention_dropout=self.attention_dropout,
-            activation_dropout=self.activation_dropout,
-            pre_norm=self.pre_norm,
-        )
+        return LayerConfig.of(self, self.heads, self.ffn)
 
     @property
     def monotonic(self) -> MonotonicConfig:
-        return MonotonicConfig(
-            self.attention, self.wait, self.ratio, self.pooling, self.noise, self.energy_bias
-        )
+        return MonotonicConfig.of(self)
 
 
 class JointMma(MonotonicNet):

@@ -7,8 +7,11 @@ broadcastable to [B, H, queries, keys]. It is finite, so a row with nothing to s
 numbers that nobody reads instead of NaN, and it can be added to any other bias.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -19,7 +22,7 @@ HIDDEN = -1e4  # exp(HIDDEN) is exactly 0 in every floating format
 
 @dataclass(frozen=True)
 class LayerConfig:
-    """What a Transformer layer is made of; the nets' configs turn into this."""
+    """What a Transformer layer is made of."""
 
     size: int = 256
     heads: int = 4
@@ -32,6 +35,12 @@ class LayerConfig:
     def __post_init__(self):
         if self.size % self.heads:
             raise ValueError(f"size {self.size} does not divide into {self.heads} heads")
+
+    @classmethod
+    def of(cls, net: Any, heads: int, ffn: int, size: int | None = None) -> LayerConfig:
+        """A layer of a net whose config has the other settings under the same names."""
+        rates = (net.dropout, net.attention_dropout, net.activation_dropout)
+        return cls(net.size if size is None else size, heads, ffn, *rates, net.pre_norm)
 
 
 # ---------------------------------------------------------------- masks
@@ -287,28 +296,3 @@ class DecoderLayer(nn.Module):
         """The residual connection; post-norm normalises after it."""
         x = x + self.dropout(y)
         return x if self.pre_norm else norm(x)
-
-
-# ---------------------------------------------------------------- front end
-
-
-class ConvSubsampling(nn.Module):
-    """Two strided convolutions over time with gated linear units: a quarter of the frames.
-
-    Frames past an item's length are zeroed before each convolution, so an item does not depend
-    on how far its batch is padded.
-    """
-
-    def __init__(self, features: int, channels: int, size: int, kernel: int = 5):
-        super().__init__()
-        self.first = nn.Conv1d(features, 2 * channels, kernel, stride=2, padding=kernel // 2)
-        self.second = nn.Conv1d(channels, 2 * size, kernel, stride=2, padding=kernel // 2)
-
-    def forward(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """features [B, T, F] -> [B, ceil(T / 4), D] and the lengths of its items"""
-        x = features.transpose(1, 2)
-        for convolution in (self.first, self.second):
-            x = x * valid(lengths, x.shape[-1]).unsqueeze(1)
-            x = F.glu(convolution(x), dim=1)
-            lengths = (lengths + 1) // 2
-        return x.transpose(1, 2), lengths

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from dragoman.errors import DragomanError
 from dragoman.train.nets.base import Encoded, Net, Step, Vocabularies
 from dragoman.train.nets.boundaries import fires
-from dragoman.train.nets.decoder import TransformerDecoder
+from dragoman.train.nets.decoder import TransformerDecoder, project
 from dragoman.train.nets.layers import DecoderLayer, LayerConfig, causal_bias, for_products, valid
 from dragoman.train.nets.monotonic import Decisions, decide_at, decide_every
 from dragoman.train.nets.monotonic_attention import (
@@ -55,21 +55,11 @@ class MmaConfig:
             raise DragomanError(f"The decisions are '{self.decisions}', not fixed or learned.")
 
     def layer(self, size: int) -> LayerConfig:
-        return LayerConfig(
-            size=size,
-            heads=self.decoder_heads,
-            ffn=self.decoder_ffn,
-            dropout=self.dropout,
-            attention_dropout=self.attention_dropout,
-            activation_dropout=self.activation_dropout,
-            pre_norm=self.pre_norm,
-        )
+        return LayerConfig.of(self, self.decoder_heads, self.decoder_ffn, size)
 
     @property
     def monotonic(self) -> MonotonicConfig:
-        return MonotonicConfig(
-            self.attention, self.wait, self.ratio, self.pooling, self.noise, self.energy_bias
-        )
+        return MonotonicConfig.of(self)
 
 
 @dataclass(frozen=True)
@@ -128,8 +118,7 @@ class MonotonicDecoder(TransformerDecoder):
 
     def memory(self, states: Tensor) -> tuple[Tensor, ...]:
         """States [B, S, D] -> keys, values, stop keys of all layers, each [B, L, H, S, K]"""
-        projected = [layer.cross.project(states) for layer in self.layers]
-        return tuple(torch.stack(kind, dim=1) for kind in zip(*projected, strict=True))
+        return project(self.layers, states)
 
     def begin(self, batch: int) -> tuple[Tensor, ...]:
         """Empty self-attention caches [B, L, H, 0, K] and heads at the first decision [B, L, H]"""

@@ -7,7 +7,10 @@ The soft attention has the weights of a plain decoder's attention under the same
 trained offline can be taught to read simultaneously.
 """
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -42,6 +45,11 @@ class MonotonicConfig:
                 f"A ratio of {self.ratio} and a wait of {self.wait} make no decisions; "
                 "the ratio must be at least 1 and the wait at least 0."
             )
+
+    @classmethod
+    def of(cls, net: Any) -> MonotonicConfig:
+        """Of a net whose config has all of this under the same names."""
+        return cls(**{field.name: getattr(net, field.name) for field in fields(cls)})
 
     def group(self, states: Tensor, decisions: Decisions) -> Tensor:
         """What stands for the states of each decision: [B, S, D] -> [B, G, D]"""

@@ -30,17 +30,6 @@ class TextTransformerConfig:
     tied_output: bool = True
     shared_vocabulary: bool = False  # source and target use the same units and embeddings
 
-    def layer(self, heads: int, ffn: int) -> LayerConfig:
-        return LayerConfig(
-            size=self.size,
-            heads=heads,
-            ffn=ffn,
-            dropout=self.dropout,
-            attention_dropout=self.attention_dropout,
-            activation_dropout=self.activation_dropout,
-            pre_norm=self.pre_norm,
-        )
-
 
 class TextTransformer(TransformerDecoded):
     """Source units [B, T] -> as many states -> target units."""
@@ -52,8 +41,8 @@ class TextTransformer(TransformerDecoded):
                 f"A shared vocabulary has one size, not {vocabularies.source} source and "
                 f"{vocabularies.target} target units; set shared_vocabulary to false."
             )
-        encoder = config.layer(config.encoder_heads, config.encoder_ffn)
-        decoder = config.layer(config.decoder_heads, config.decoder_ffn)
+        encoder = LayerConfig.of(config, config.encoder_heads, config.encoder_ffn)
+        decoder = LayerConfig.of(config, config.decoder_heads, config.decoder_ffn)
         self.decoder = TransformerDecoder(
             vocabularies.target, config.decoder_layers, decoder, config.tied_output
         )

@@ -16,12 +16,12 @@ from dragoman.train.nets.boundaries import BoundaryHead
 from dragoman.train.nets.ctc import CtcHead, compress
 from dragoman.train.nets.decoder import TransformerDecoded, TransformerDecoder
 from dragoman.train.nets.layers import (
-    ConvSubsampling,
     EncoderLayer,
     LayerConfig,
     padding_bias,
     sinusoids,
 )
+from dragoman.train.nets.subsampling import ConvSubsampling
 
 
 @dataclass(frozen=True)
@@ -46,22 +46,11 @@ class TransformerConfig:
 
     @property
     def encoder(self) -> LayerConfig:
-        return self._layer(self.encoder_heads, self.encoder_ffn)
+        return LayerConfig.of(self, self.encoder_heads, self.encoder_ffn)
 
     @property
     def decoder(self) -> LayerConfig:
-        return self._layer(self.decoder_heads, self.decoder_ffn)
-
-    def _layer(self, heads: int, ffn: int) -> LayerConfig:
-        return LayerConfig(
-            size=self.size,
-            heads=heads,
-            ffn=ffn,
-            dropout=self.dropout,
-            attention_dropout=self.attention_dropout,
-            activation_dropout=self.activation_dropout,
-            pre_norm=self.pre_norm,
-        )
+        return LayerConfig.of(self, self.decoder_heads, self.decoder_ffn)
 
 
 class Transformer(TransformerDecoded):
