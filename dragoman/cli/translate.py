@@ -63,13 +63,13 @@ def command(
     live = realtime or is_pipe(file)
     with ExitStack() as stack:
         enter = stack.enter_context
-        audience = [enter(listeners.json_lines() if as_json else listeners.plain_text())]
+        # The summary comes first in, last out: after the last line of text has been ended.
+        audience = [] if quiet else [enter(listeners.summary())]
+        audience.append(enter(listeners.json_lines() if as_json else listeners.plain_text()))
         for path in captions:
             audience.append(enter(listeners.captions(path, setup.target)))
         if speak is not None or mix is not None:
             audience.append(enter(listeners.narration(speak, mix, voice, setup.target)))
-        if not quiet:
-            audience.append(enter(listeners.summary()))
         record = enter(listeners.traced(trace, file))
         clock = RealClock() if live else SimulatedClock()
         interpreter = System(setup).interpreter(record, clock)

@@ -45,6 +45,12 @@ def test_translate_prints_words_and_a_summary(wav):
     assert "12 words from 5.0 s of speech, on average 0." in done.stderr
 
 
+def test_the_summary_stands_on_a_line_of_its_own(wav):
+    command = [sys.executable, "-m", "dragoman", "translate", str(wav), *SYSTEM]
+    both = subprocess.run(command, cwd=ROOT, stdout=-1, stderr=subprocess.STDOUT, text=True)
+    assert f"{WORDS[-1]}\n12 words from 5.0 s" in both.stdout
+
+
 def test_translate_from_a_pipe_of_raw_samples(wav):
     samples, _ = soundfile.read(wav, dtype="int16")
     done = subprocess.run(
