@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -28,6 +29,15 @@ def sentences_for(path: Path) -> Iterator[None]:
         if error.errno not in _SENTENCES:
             raise
         raise DragomanError(f"Cannot write {path}: {_SENTENCES[error.errno]}.") from error
+
+
+def write_whole(path: Path, write: Callable[[IO[bytes]], None]) -> None:
+    """A file as `write` makes it, in memory first: writers of archives (torch, numpy) cannot tell
+    a full disk from other misfortunes."""
+    made = io.BytesIO()
+    write(made)
+    with whole_file(path, "wb") as stream:
+        stream.write(made.getbuffer())
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from dragoman.train.data.loader import Loader
 from dragoman.train.data.plan import Plan
 from dragoman.train.data.sources import pack_of
 from dragoman.train.data.vocabulary import Pieces, train_pieces
-from dragoman.train.files import whole_file
+from dragoman.train.files import whole_file, write_whole
 from dragoman.train.recipe import Augment, Batch, Recipe, Units
 from dragoman.train.run import RunFolder
 
@@ -94,11 +95,7 @@ def feature_statistics(
             frames += len(kept)
         mean = sums[0] / frames
         deviation = (sums[1] / frames - mean.square()).clamp(min=1e-8).sqrt()
-        _write_statistics(path, mean.cpu().numpy(), deviation.cpu().numpy())
+        arrays = {"mean": mean.float().cpu().numpy(), "deviation": deviation.float().cpu().numpy()}
+        write_whole(path, partial(np.savez, **arrays))
     with np.load(path) as kept:
         return kept["mean"], kept["deviation"]
-
-
-def _write_statistics(path: Path, mean: np.ndarray, deviation: np.ndarray) -> None:
-    with whole_file(path, "wb") as stream:
-        np.savez(stream, mean=mean.astype(np.float32), deviation=deviation.astype(np.float32))

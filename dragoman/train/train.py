@@ -17,7 +17,7 @@ from dragoman.errors import DragomanError
 from dragoman.train import checkpoints
 from dragoman.train.carbon import Meter
 from dragoman.train.data.front import FrontEnd
-from dragoman.train.files import whole_file
+from dragoman.train.files import write_whole
 from dragoman.train.loop import Training, Watch, final_weights, unwatched
 from dragoman.train.nets.base import Net, Vocabularies
 from dragoman.train.nets.registry import NETS, build
@@ -178,6 +178,6 @@ def words_of(prepared: Prepared) -> Words:
 def finish(recipe: Recipe, run: RunFolder, best: int) -> None:
     """Average the checkpoints around the best into final.pt."""
     paths = final_weights(run.folder, best, recipe.steps.average)
-    with whole_file(run.folder / "final.pt", "wb") as stream:
-        torch.save({"net": checkpoints.average(paths)}, stream)
+    weights = {"net": checkpoints.average(paths)}
+    write_whole(run.folder / "final.pt", partial(torch.save, weights))
     run.write_json("final.json", {"averaged": [path.name for path in paths], "best_step": best})

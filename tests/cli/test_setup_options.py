@@ -6,6 +6,7 @@ import pytest
 
 from dragoman.cli.setup_options import read_setup
 from dragoman.models.onnx_config import ExportedNet, Languages
+from dragoman.setup import TUNED
 
 
 @pytest.fixture
@@ -42,8 +43,8 @@ def test_who_decides_for_itself_is_followed(exported, tmp_path):
     folder = folder_of(tmp_path / "mma", decides="monotonic")
     assert read_setup(model=folder).policy == "follow"
     assert read_setup(model=folder, policy="greedy").policy == "greedy"
-    assert read_setup(model=folder, max_latency="2s").policy == "local-agreement:n=2"
-    assert read_setup(model=exported).policy == "local-agreement:n=2"
+    assert read_setup(model=folder, max_latency="2s").policy == TUNED[-1][1]
+    assert read_setup(model=exported).policy == TUNED[-1][1]
 
 
 def test_other_models_speak_english_and_detect(tmp_path):

@@ -1,14 +1,17 @@
 """Packs: what goes in comes out; damage and a full disk are sentences, nothing is half-written."""
 
 import errno
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from dragoman.errors import DragomanError
 from dragoman.train.data.faults import Fault, Faults
 from dragoman.train.data.pack import Pack, ShardWriter, read_header
-from dragoman.train.files import whole_file
+from dragoman.train.files import whole_file, write_whole
 from tests.train.conftest import make_pack
 
 
@@ -61,6 +64,20 @@ def test_a_full_disk_is_a_sentence_and_leaves_nothing(tmp_path, monkeypatch):
     with pytest.raises(DragomanError, match=r"Cannot write .*the disk is full; make room"):
         ShardWriter(tmp_path, 0, "pcm").write([])
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_archives_on_a_full_disk_are_a_sentence_too(tmp_path, monkeypatch):
+    """A device that is always full, where the temporary file would be opened."""
+
+    def full(*_, **__):
+        return Path("/dev/full").open("wb")  # noqa: SIM115
+
+    monkeypatch.setattr("dragoman.train.files.open", full, raising=False)
+    big = torch.zeros(100_000)
+    for write in (partial(torch.save, big), partial(np.savez, big=big.numpy())):
+        with pytest.raises(DragomanError, match="the disk is full; make room"):
+            write_whole(tmp_path / "archive", write)
 
 
 def test_a_file_appears_only_when_it_is_whole(tmp_path):
