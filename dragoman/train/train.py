@@ -79,6 +79,8 @@ def check(recipe: Recipe) -> None:
     build_task(recipe.task, recipe.task_settings, net, front, words)
     if recipe.machine.compile:
         compiler(recipe.machine.compile)
+    if recipe.machine.strategy == "fsdp" and recipe.steps.translate:
+        raise DragomanError("A sharded net cannot translate dev items: set steps.translate to 0.")
     for part in (*recipe.freeze, *recipe.init_parts):
         here = part.rpartition(":")[2]
         if not any(f"{name}.".startswith(f"{here}.") for name in net.state_dict()):

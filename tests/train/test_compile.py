@@ -40,6 +40,12 @@ def test_what_cannot_be_compiled_is_told(tiny, tmp_path):
     assert not (tmp_path / "odd").exists()
 
 
+def test_a_sharded_net_does_not_translate(tiny, tmp_path):
+    odd = merge(tiny, {"machine": {"strategy": "fsdp"}, "steps": {"translate": 5}})
+    with pytest.raises(DragomanError, match="sharded net cannot translate"):
+        train(convert(Recipe, odd), tmp_path / "odd")
+
+
 def test_sharding_reaches_lightning():
     """FSDP itself needs GPUs; Lightning says so, and the run saves one whole file."""
     from lightning.fabric.strategies import FSDPStrategy

@@ -71,7 +71,7 @@ def test_archives_on_a_full_disk_are_a_sentence_too(tmp_path, monkeypatch):
     """A device that is always full, where the temporary file would be opened."""
 
     def full(*_, **__):
-        return Path("/dev/full").open("wb")  # noqa: SIM115
+        return Path("/dev/full").open("wb")
 
     monkeypatch.setattr("dragoman.train.files.open", full, raising=False)
     big = torch.zeros(100_000)
