@@ -32,8 +32,9 @@ class Decoder:
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
-        # Windows differ in length all the time: an arena would keep room for each of them.
+        # Windows differ in length all the time: neither room nor plans are kept for each of them.
         options.enable_cpu_mem_arena = False
+        options.enable_mem_pattern = False
         cpu = ["CPUExecutionProvider"]
         self._memory = onnxruntime.InferenceSession(memory_graph(weights), options, cpu)
         graph = decoder_graph(weights, alignment)

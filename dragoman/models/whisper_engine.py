@@ -6,6 +6,7 @@ CTranslate2 encodes and detects languages; our own decoder, which tells where it
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -43,6 +44,9 @@ class WhisperEngine:
     """Loaded from a folder in CTranslate2's format."""
 
     def __init__(self, folder: Path, vocabulary: Vocabulary, *, threads: int, compute: str) -> None:
+        # Every length of window makes the library under CTranslate2 keep kernels of 3 MB; it would
+        # keep a thousand of them. It reads this when it is loaded.
+        os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "4")
         import ctranslate2
 
         try:
