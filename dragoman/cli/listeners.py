@@ -185,7 +185,9 @@ class Lag:
     def take(self, update: Update) -> None:
         self.audio_ms = update.hearing.audio_ms
         self._compute_ms += update.hearing.compute_ms
-        count = len("".join(update.said).split())
+        text = "".join(update.said)
+        continued = bool(self.words and text and not text[0].isspace())  # as a late stop does
+        count = len(text.split()) - continued
         self.words += count
         self._delays_ms += count * update.hearing.audio_ms
         self._ends_ms += count * update.hearing.end_ms
