@@ -17,7 +17,7 @@ from dragoman.errors import DragomanError
 from dragoman.models.base import Ask, Draft, Feature, Stream
 from dragoman.models.whisper_decoder import States
 from dragoman.models.whisper_draft import finished, nothing, prolonged
-from dragoman.models.whisper_engine import Engine, WhisperEngine
+from dragoman.models.whisper_engine import Engine, WhisperEngine, release_memory
 from dragoman.models.whisper_guard import cut_loop, most_tokens
 from dragoman.models.whisper_mel import LogMel, Mel
 from dragoman.models.whisper_search import Prompt, Spoken
@@ -122,8 +122,8 @@ class WhisperModel:
         own.take(draft, tokens)
         if closed:
             own.close()
-        else:
-            trim(self._vocabulary, own)
+        elif trim(self._vocabulary, own):
+            release_memory()  # once per window: it costs a little
 
     # Drafting.
 

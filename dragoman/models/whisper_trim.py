@@ -16,15 +16,16 @@ REST = SECOND // 4  # how much of a word may come after the moment that the deco
 STOPS = (".", "?", "!", "。", "？", "！", "।", "؟")
 
 
-def trim(vocabulary: Vocabulary, stream: WhisperStream) -> None:
-    """Cut the window of a stream if it is long and enough was said."""
+def trim(vocabulary: Vocabulary, stream: WhisperStream) -> bool:
+    """Cut the window of a stream if it is long and enough was said; whether it was cut."""
     if stream.frames <= LONG:
-        return
+        return False
     tokens = _last_sentence(vocabulary, stream)
     if not tokens and stream.frames > TOO_LONG:
         tokens = _old_words(vocabulary, stream)
     if tokens:
         stream.cut(tokens, boundary(stream.looks[:tokens], stream.looks[tokens:]))
+    return tokens > 0
 
 
 def _last_sentence(vocabulary: Vocabulary, stream: WhisperStream) -> int:
