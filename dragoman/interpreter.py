@@ -12,7 +12,7 @@ from dragoman.clock import Clock, SimulatedClock
 from dragoman.detectors import Detector, FixedStep
 from dragoman.errors import DragomanError
 from dragoman.models import Ask, Draft, Feature, Model
-from dragoman.policies import Heard, Policy, Said
+from dragoman.policies import Heard, Policy, Said, ages
 from dragoman.trace import Hearing, Recorder, Saying, Showing
 
 
@@ -23,6 +23,7 @@ class Update:
     said: tuple[str, ...]  # words that became final, with their spacing
     interim: str  # what the model last thought to say next, not final
     hearing: Hearing
+    lag_ms: float | None = None  # mean age of the sound that the words look at, if the model tells
 
 
 class Interpreter:
@@ -59,6 +60,7 @@ class Interpreter:
         self._utterance = (0.0, 0)  # audio and words heard before it
         self._interim = ""
         self._begun = (0.0, 0.0)
+        self._lag_ms: float | None = None  # of the words said last
 
     @property
     def policy(self) -> Policy:
@@ -131,6 +133,7 @@ class Interpreter:
         else:
             count = min(self._policy.commit(draft, tuple(self._past)), _most(ask, draft))
         words = draft.words[: draft.words_within(count)]
+        self._lag_ms = _lag(draft, count)
         if ask.final and draft.tail:
             words += (draft.tail,)
         self.model.commit(self.stream, draft, count, closed=ask.final)
@@ -162,11 +165,18 @@ class Interpreter:
             if self._interim != interim_before:
                 self._record.shown(Showing(self._interim, self._chunks))
         self._chunks += 1
-        return Update(said, self._interim, hearing)
+        return Update(said, self._interim, hearing, self._lag_ms if said else None)
 
 
 def _ms(chunk: Chunk) -> float:
     return len(chunk.samples) * 1000.0 / RATE
+
+
+def _lag(draft: Draft, tokens: int) -> float | None:
+    """How long ago the sound was, on average, that the first tokens of a draft look at."""
+    if draft.attention is None or not draft.attention[:tokens].size:
+        return None
+    return float(ages(draft.attention[:tokens], draft.frame_ms).mean())
 
 
 def _most(ask: Ask, draft: Draft) -> int:

@@ -25,7 +25,7 @@ from dragoman.policies import (
     make_policy,
 )
 from dragoman.trace import Trace, TraceWriter, is_trace, read_traces
-from tests.scripted import DiaryModel, ScriptedModel, chunks_of
+from tests.scripted import FRAME_MS, DiaryModel, ScriptedModel, chunks_of
 
 SCRIPT = [("the", 300.0), ("old", 700.0), ("man", 1100.0), ("sings", 1900.0), ("well", 2400.0)]
 TEXT = "the old man sings well"
@@ -42,6 +42,16 @@ def test_greedy_says_each_word_with_the_chunk_that_brought_it():
     trace, _, _ = interpret(ScriptedModel(SCRIPT), Greedy())
     assert trace.prediction == TEXT
     assert list(trace.instance().delays) == [400, 800, 1200, 2000, 2400]
+
+
+def test_words_carry_how_long_ago_they_were_spoken():
+    _, updates, _ = interpret(ScriptedModel(SCRIPT), Greedy())
+    lags = [update.lag_ms for update in updates if update.said]
+    spoken = [end for _, end in SCRIPT]
+    heard = [400, 800, 1200, 2000, 2400]
+    for lag, end, now in zip(lags, spoken, heard, strict=True):
+        assert lag == pytest.approx(now - end, abs=FRAME_MS)
+    assert all(update.lag_ms is None for update in updates if not update.said)
 
 
 @given(

@@ -165,50 +165,55 @@ class _Summary:
         if not lag.words:
             click.echo("Nothing was said.", err=True)
             return
+        behind = ""
+        if lag.plain_ms is not None:
+            behind = (
+                f", on average {lag.plain_ms / 1000:.1f} s behind the speaker "
+                f"({lag.plain_ms / 1000 + lag.wait_ms / 1000:.1f} s with computation)"
+            )
         click.echo(
-            f"{lag.words} words from {lag.audio_ms / 1000:.1f} s of speech, on average "
-            f"{lag.plain_ms / 1000:.1f} s behind the speaker ({lag.aware_ms / 1000:.1f} s with "
-            f"computation; {lag.load:.2f} s of work per second).",
+            f"{lag.words} words from {lag.audio_ms / 1000:.1f} s of speech{behind}; "
+            f"{lag.load:.2f} s of work per second.",
             err=True,
         )
 
 
 class Lag:
-    """How far behind the speaker the words are, on average: LAAL for want of a reference."""
+    """How far behind the speaker the words are, by where the model looked when it said them."""
 
     def __init__(self) -> None:
         self.words = 0
         self.audio_ms = 0.0
         self._compute_ms = 0.0
-        self._delays_ms = self._ends_ms = 0.0  # sums over all words
+        self._lags_ms = self._waits_ms = 0.0  # sums over all words with a lag
+        self._timed = 0  # how many these are
 
     def take(self, update: Update) -> None:
-        self.audio_ms = update.hearing.audio_ms
-        self._compute_ms += update.hearing.compute_ms
-        text = "".join(update.said)
+        hearing, text = update.hearing, "".join(update.said)
+        self.audio_ms = hearing.audio_ms
+        self._compute_ms += hearing.compute_ms
         continued = bool(self.words and text and not text[0].isspace())  # as a late stop does
         count = len(text.split()) - continued
         self.words += count
-        self._delays_ms += count * update.hearing.audio_ms
-        self._ends_ms += count * update.hearing.end_ms
+        if update.lag_ms is not None:
+            self._timed += count
+            self._lags_ms += count * update.lag_ms
+            self._waits_ms += count * (hearing.end_ms - hearing.arrival_ms)
 
     @property
-    def plain_ms(self) -> float:
-        return self._behind(self._delays_ms)
+    def plain_ms(self) -> float | None:
+        """None where the model does not tell where it looks."""
+        return self._lags_ms / self._timed if self._timed else None
 
     @property
-    def aware_ms(self) -> float:
-        return self._behind(self._ends_ms)
+    def wait_ms(self) -> float:
+        """How long words wait for the work on their chunk."""
+        return self._waits_ms / max(self._timed, 1)
 
     @property
     def load(self) -> float:
         """Work per second of audio; below 1 keeps up."""
         return self._compute_ms / max(self.audio_ms, 1.0)
-
-    def _behind(self, total_ms: float) -> float:
-        # An ideal interpreter says word i of n at i/n of the audio, from 0.
-        words = max(self.words, 1)
-        return total_ms / words - self.audio_ms * (words - 1) / (2 * words)
 
 
 @contextmanager

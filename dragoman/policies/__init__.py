@@ -8,7 +8,7 @@ from typing import Any
 
 from dragoman.errors import DragomanError
 from dragoman.policies.agreement import Confidence, Consensus, LocalAgreement
-from dragoman.policies.attention import AgreeAtt, AlignAtt, EDAtt
+from dragoman.policies.attention import AgreeAtt, AlignAtt, EDAtt, ages
 from dragoman.policies.base import ANYTHING, NOTHING, Allowance, Heard, Policy, Said
 from dragoman.policies.schedule import KSN, WaitK
 from dragoman.policies.simple import Follow, Greedy, Offline
@@ -99,6 +99,7 @@ __all__ = [
     "Policy",
     "Said",
     "WaitK",
+    "ages",
     "make_policy",
     "policy_spec",
 ]

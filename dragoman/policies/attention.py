@@ -100,7 +100,7 @@ class AgreeAtt(Policy):
         attention = _attention(draft)
         if not attention.size:
             return 0
-        age = (attention.shape[1] - newest_looked_at(attention)) * draft.frame_ms
+        age = ages(attention, draft.frame_ms)
         probable = np.array(draft.log_probs) >= np.log(max(self.sure, 1e-9))
         agreed = agreed_words(draft, past, self.n)
         together = min(
@@ -109,15 +109,16 @@ class AgreeAtt(Policy):
         return draft.whole(max(together, _first(age < self.alone)))
 
 
-def newest_looked_at(attention: NDArray[np.float32]) -> NDArray[np.int64]:
-    """The frame each token leans on: its peak, or where half of its attention is spent if later.
+def ages(attention: NDArray[np.float32], frame_ms: float) -> NDArray[np.float64]:
+    """How long ago the sound was that each token leans on, in ms.
 
-    A peak far back with most of the attention after it is a glance astray.
+    That is where its attention peaks, or where half of it is spent if that comes later: a peak far
+    back with most of the attention after it is a glance astray.
     """
     spent = np.cumsum(attention, axis=1)
     middle = (spent < 0.5 * spent[:, -1:]).sum(axis=1)
-    newest: NDArray[np.int64] = np.maximum(attention.argmax(axis=1), middle)
-    return newest
+    newest = np.maximum(attention.argmax(axis=1), middle)
+    return np.asarray((attention.shape[1] - newest) * frame_ms, np.float64)
 
 
 def _attention(draft: Draft) -> NDArray[np.float32]:
