@@ -2,8 +2,8 @@
 
     python -m benchmarks quiet
 
-Silence, hiss, hum, pink noise, wind, noise that swells like speech, drums, arpeggios, chords with
-vibrato and a sweep, a minute of each, through Whisper base and the tuned policy. What a language
+Silence, hiss, hum, pink noise, wind, noise that swells like speech, drums, arpeggios and chords
+with vibrato, a minute of each, through Whisper base and the tuned policy. What a language
 model invents in such sound is the classic fault of live captions.
 """
 

@@ -166,10 +166,10 @@ class _Summary:
             click.echo("Nothing was said.", err=True)
             return
         behind = ""
-        if lag.plain_ms is not None:
+        if lag.plain_ms is not None and lag.aware_ms is not None:
             behind = (
                 f", on average {lag.plain_ms / 1000:.1f} s behind the speaker "
-                f"({lag.plain_ms / 1000 + lag.wait_ms / 1000:.1f} s with computation)"
+                f"({lag.aware_ms / 1000:.1f} s with computation)"
             )
         click.echo(
             f"{lag.words} words from {lag.audio_ms / 1000:.1f} s of speech{behind}; "
@@ -206,9 +206,9 @@ class Lag:
         return self._lags_ms / self._timed if self._timed else None
 
     @property
-    def wait_ms(self) -> float:
-        """How long words wait for the work on their chunk."""
-        return self._waits_ms / max(self._timed, 1)
+    def aware_ms(self) -> float | None:
+        """The same with the work on the words' chunks."""
+        return (self._lags_ms + self._waits_ms) / self._timed if self._timed else None
 
     @property
     def load(self) -> float:

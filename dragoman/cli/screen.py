@@ -56,7 +56,7 @@ class _Screen:
         text = Text(self._final.lstrip())
         text.append(self._interim, style="dim italic")
         lag = "listening" if not self._lag.words else f"{self._lag.words} words"
-        if self._lag.plain_ms is not None:
-            lag = f"{(self._lag.plain_ms + self._lag.wait_ms) / 1000:.1f} s behind"
+        if self._lag.aware_ms is not None:
+            lag = f"{self._lag.aware_ms / 1000:.1f} s behind"
         work = f"work {self._behind_ms / 1000:.2f} s a chunk, load {self._lag.load:.0%}"
         return Panel(text, title=self._title, subtitle=f"{lag} · {work}", title_align="left")

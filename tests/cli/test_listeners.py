@@ -20,7 +20,7 @@ def test_a_stop_that_comes_late_is_no_word():
 def test_the_lag_is_the_mean_over_words():
     lag = taken(((" one", " two"), 600.0), ((), None), ((" three",), 1500.0))
     assert lag.plain_ms == 900.0
-    assert lag.wait_ms == 100.0
+    assert lag.aware_ms == 1000.0
     assert round(lag.load, 6) == 0.1
 
 

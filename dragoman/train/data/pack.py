@@ -176,11 +176,15 @@ class Pack:
 
     def sound(self, number: int) -> np.ndarray:
         """The int16 samples of item `number` (for PCM a view of the map, nothing is copied)."""
-        item = self.items[number]
-        data = self.shards[self.shard_of[number]][item.offset : item.offset + item.size]
+        data = self.data(number)
         if self.header.codec == "pcm":
             return data.view("<i2")
-        return decode_sound(data.tobytes(), self.header.codec, item.samples)
+        return decode_sound(data.tobytes(), self.header.codec, self.items[number].samples)
+
+    def data(self, number: int) -> np.ndarray:
+        """The bytes of item `number` as they lie in its shard."""
+        item = self.items[number]
+        return self.shards[self.shard_of[number]][item.offset : item.offset + item.size]
 
 
 def read_header(folder: Path) -> Header:

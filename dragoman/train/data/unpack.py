@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 from dragoman.train.data.pack import RATE, Pack
@@ -13,12 +14,12 @@ SUFFIX = {"pcm": ".wav", "flac": ".flac", "opus": ".ogg"}
 def unpack(folder: Path) -> Path:
     """Write `clips/` and `corpus.tsv` beside the shards; gives the table's path."""
     pack = Pack(folder)
-    clips, suffix = folder / "clips", SUFFIX[pack.header.codec]
-    clips.mkdir(exist_ok=True)
+    suffix = SUFFIX[pack.header.codec]
     lines = ["\t".join(["audio", *pack.header.languages])]
     for number, item in enumerate(pack.items):
         name = f"clips/{item.id}{suffix}"
-        _write(pack, number, folder / name)
+        with whole_file(folder / name, "wb") as stream:
+            stream.write(_as_file(pack, number))
         texts = (item.text.get(language, "") for language in pack.header.languages)
         lines.append("\t".join([name, *texts]))
     table = folder / "corpus.tsv"
@@ -27,9 +28,12 @@ def unpack(folder: Path) -> Path:
     return table
 
 
-def _write(pack: Pack, number: int, path: Path) -> None:
+def _as_file(pack: Pack, number: int) -> bytes:
+    """One item as the bytes of a sound file; those of a codec are one already."""
+    if pack.header.codec != "pcm":
+        return pack.data(number).tobytes()
     import soundfile
 
-    kind = {".ogg": ("OGG", "OPUS"), ".flac": ("FLAC", "PCM_16"), ".wav": ("WAV", "PCM_16")}
-    form, subtype = kind[path.suffix]
-    soundfile.write(path, pack.sound(number), RATE, format=form, subtype=subtype)
+    buffer = io.BytesIO()
+    soundfile.write(buffer, pack.sound(number), RATE, format="WAV", subtype="PCM_16")
+    return buffer.getvalue()

@@ -14,6 +14,7 @@ them (the batch is always axis 0). Memory holds one entry per state along `Net.m
 incremental encoder appends to it.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import torch
@@ -63,7 +64,7 @@ class Step:
     attention: Tensor  # [B, layers, U, S] to the source, averaged over heads
 
 
-class Net(nn.Module):
+class Net(nn.Module, ABC):
     """An encoder and a decoder. Subclasses say how; the vocabularies say how wide."""
 
     memory_time: int = 1  # the axis of `memory` tensors that runs over states
@@ -79,28 +80,31 @@ class Net(nn.Module):
         """The CTC blank's index: one past the source vocabulary."""
         return self.vocabularies.source
 
+    @abstractmethod
     def encode(self, features: Tensor, lengths: Tensor) -> Encoded:
-        raise NotImplementedError
+        """Speech [B, T, F] or text [B, T], with the lengths [B] of its items."""
 
+    @abstractmethod
     def decode(self, tokens: Tensor, encoded: Encoded, cross_bias: Tensor | None = None) -> Tensor:
         """tokens [B, U] (BOS first) -> logits of the units that follow them [B, U, V].
 
         `cross_bias` (see `layers.seen_bias`) limits what each unit sees of the source; padded
         states are hidden in any case.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def memory(self, states: Tensor) -> tuple[Tensor, ...]:
-        raise NotImplementedError
+        """States [B, S, D] -> what a step reads of them."""
 
+    @abstractmethod
     def begin(self, batch: int) -> tuple[Tensor, ...]:
-        raise NotImplementedError
+        """The cache before anything was said."""
 
+    @abstractmethod
     def step(
         self, tokens: Tensor, memory: tuple[Tensor, ...], lengths: Tensor, cache: tuple[Tensor, ...]
     ) -> Step:
         """tokens [B, U] that follow what the cache holds; lengths [B] of the memory."""
-        raise NotImplementedError
 
 
 class FeatureNorm(nn.Module):

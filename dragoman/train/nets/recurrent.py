@@ -47,8 +47,8 @@ def lstm(
     input_bias: Tensor,
     hidden_bias: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Only ever traced, never run."""
-    raise NotImplementedError
+    """Stands for ONNX's LSTM in a graph that is exported."""
+    raise RuntimeError("dragoman::lstm is only ever traced, never run")
 
 
 @lstm.register_fake

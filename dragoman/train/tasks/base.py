@@ -6,6 +6,7 @@ update, over all processes and micro-batches. So two processes give the gradient
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,7 +50,7 @@ class Words:
     target: Tensor | None = None
 
 
-class Task(LightningModule):
+class Task(LightningModule, ABC):
     """A net, its front end and its losses. `forward(batch)` gives Terms."""
 
     def __init__(self, net: Net, front: FrontEnd | None, settings: Any, words: Words):
@@ -60,8 +61,9 @@ class Task(LightningModule):
         self.register_buffer("source_word_ends", words.source, persistent=False)
         self.register_buffer("target_word_ends", words.target, persistent=False)
 
+    @abstractmethod
     def forward(self, batch: Batch) -> Terms:
-        raise NotImplementedError
+        """The losses of a batch."""
 
     def freeze(self, parts: tuple[str, ...]) -> None:
         """Keep parts of the net as they are: no gradients, no dropout, no new statistics."""
