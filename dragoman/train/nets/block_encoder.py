@@ -9,6 +9,8 @@ time from caches of fixed size, and gives the same numbers.
 Positions are learnt distances, clipped, so a talk may go on for ever.
 """
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -93,9 +95,9 @@ class Stem(nn.Module):
         self.out = linear(channels * features, size)
 
     def forward(self, features: Tensor) -> Tensor:
-        """[B, 4 S + 3, F] -> [B, S, D]"""
+        """[B, 4 S + 3, F] -> [B, S, D], scaled as every encoder's input"""
         x = F.relu(self.second(F.relu(self.first(features.unsqueeze(1)))))
-        return self.out(x.transpose(1, 2).flatten(2))
+        return self.out(x.transpose(1, 2).flatten(2)) * math.sqrt(self.out.out_features)
 
 
 class BlockEncoder(nn.Module):

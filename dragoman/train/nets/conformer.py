@@ -6,6 +6,7 @@ feed-forward. 8 decoder heads. The paper's 35.7 M parameters are reached with a 
 1024 in the encoder, of which each layer has two.
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -90,6 +91,7 @@ class Conformer(Transformer):
 
     def __init__(self, config: ConformerConfig, vocabularies: Vocabularies):
         super().__init__(config, vocabularies)
+        self.enter = linear(config.size, config.size)
         self.norm = nn.Identity()  # every layer ends in its own
 
     def make_layer(self) -> nn.Module:
@@ -97,7 +99,11 @@ class Conformer(Transformer):
         return ConformerLayer(layer, self.config.kernel, ATTENTIONS[self.config.positions](layer))
 
     def positioned(self, x: Tensor) -> Tensor:
-        return x  # the attention knows the distances
+        """Scaled states: the attention knows the distances. [B, S, D] -> [B, S, D]
+
+        Unscaled they would be so small that what the layers add drowns what was heard.
+        """
+        return self.enter(x * math.sqrt(x.shape[2]))
 
     def around(self, x: Tensor, lengths: Tensor) -> tuple:
         """The padding, as a bias and as a mask, and the positions the attention works with."""

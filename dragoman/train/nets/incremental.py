@@ -9,6 +9,7 @@ Trained with a different context for every batch, one net serves every latency. 
 chunks run at once under a mask; `hear` runs one chunk from caches; the two are equal.
 """
 
+import math
 from dataclasses import dataclass, replace
 
 import torch
@@ -73,9 +74,12 @@ class Stem(nn.Module):
         self.flatten = linear(channels * (((features - 1) // 2 - 1) // 2), size)
 
     def forward(self, frames: Tensor) -> Tensor:
-        """[B, 4 S + 3, F] -> [B, S, D]"""
+        """[B, 4 S + 3, F] -> [B, S, D]
+
+        Scaled, as every encoder's input: what the layers add must not drown what was heard.
+        """
         x = F.relu(self.second(F.relu(self.first(frames.unsqueeze(1)))))
-        return self.flatten(x.transpose(1, 2).flatten(2))
+        return self.flatten(x.transpose(1, 2).flatten(2)) * math.sqrt(self.flatten.out_features)
 
 
 class Blocks:

@@ -112,8 +112,7 @@ def read(
     """
     heads = energy.shape[1]
     ends, counts = (x.repeat_interleave(heads, 0) for x in (decisions.ends, decisions.counts))
-    seed = int(torch.randint(2**62, ())) if dropout else 0
-    settings = _Settings(decisions.every, dropout, seed)
+    settings = _Settings(decisions.every, dropout)
     tensors = [x.flatten(0, 1) for x in (energy, value)]
     tensors += [None, None] if soft is None else [x.flatten(0, 1) for x in (soft.query, soft.key)]
     context, delays = _Read.apply(*tensors, counts, ends, settings)
@@ -124,50 +123,53 @@ def read(
 class _Settings:
     every: int | None  # states between two decisions; None: `ends` says where they are
     dropout: float
-    seed: int
-
-    def drop(self, weights: Tensor) -> Tensor:
-        """Some weights dropped out: always the same ones."""
-        if not self.dropout:
-            return weights
-        generator = torch.Generator(weights.device).manual_seed(self.seed)
-        kept = torch.empty_like(weights, dtype=torch.bool)
-        kept.bernoulli_(1 - self.dropout, generator=generator)
-        return weights * kept / (1 - self.dropout)
 
 
 class _Read(torch.autograd.Function):
-    """Keeps nothing of the size of the energies but the energies of stopping: the alignment, the
-    soft attention and what is dropped out of it are made once more for the gradient."""
+    """Keeps little of the size of the energies but the energies of stopping: the soft attention,
+    and the alignment where it is large, are made once more for the gradient."""
 
     @staticmethod
     def forward(ctx, energy, value, query, key, counts, ends, settings):  # noqa: ANN001
-        ctx.save_for_backward(energy, value, query, key, counts, ends)
-        ctx.settings = settings
         alignment = _walks(energy).align(energy, counts)
         weights = alignment
         if query is not None:
             look = _Look(query @ key.transpose(1, 2), ends, settings)
             weights = look.back(alignment)
-        context = settings.drop(weights.to(value.dtype)) @ value
-        return context, (alignment * ends.unsqueeze(1)).sum(-1)
+        weights, kept = weights.to(value.dtype), None
+        if settings.dropout:
+            weights, kept = torch.native_dropout(weights, settings.dropout, train=True)
+        # Small where many states share a decision, and its walk is the slowest part.
+        small = query is not None and 2 * ends.shape[1] < key.shape[1]
+        ctx.save_for_backward(
+            energy, value, query, key, counts, ends, kept, alignment if small else None
+        )
+        ctx.settings = settings
+        return weights @ value, (alignment * ends.unsqueeze(1)).sum(-1)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, to_context: Tensor, to_delays: Tensor):  # noqa: ANN001
-        energy, value, query, key, counts, ends = ctx.saved_tensors
-        settings = ctx.settings
-        alignment = _walks(energy).align(energy, counts)
-        to_weights = settings.drop(to_context @ value.transpose(1, 2))
+        energy, value, query, key, counts, ends, kept, alignment = ctx.saved_tensors
+        if alignment is None:
+            alignment = _walks(energy).align(energy, counts)
+
+        def dropped(weights: Tensor) -> Tensor:
+            if kept is None:
+                return weights
+            scale = 1 / (1 - ctx.settings.dropout)
+            return torch.ops.aten.native_dropout_backward(weights, kept, scale)
+
+        to_weights = dropped(to_context @ value.transpose(1, 2))
         to_query = to_key = None
         if query is None:
             weights, to_alignment = alignment, to_weights
         else:
-            look = _Look(query @ key.transpose(1, 2), ends, settings)
+            look = _Look(query @ key.transpose(1, 2), ends, ctx.settings)
             weights = look.back(alignment)
             to_alignment, to_soft = look.gradients(to_weights, alignment)
             to_query, to_key = to_soft @ key, to_soft.transpose(1, 2) @ query
-        to_value = settings.drop(weights.to(value.dtype)).transpose(1, 2) @ to_context
+        to_value = dropped(weights.to(value.dtype)).transpose(1, 2) @ to_context
         to_energy = None
         if ctx.needs_input_grad[0]:
             to_alignment = to_alignment + to_delays.unsqueeze(-1) * ends.unsqueeze(1)
@@ -179,8 +181,7 @@ class _Look:
     """The look back over energies [N, U, S] from where decisions end, with its gradients."""
 
     def __init__(self, energy: Tensor, ends: Tensor, settings: _Settings):
-        self.energy, self.walks = energy, _walks(energy)
-        self.place = (ends - 1).clamp(min=0).unsqueeze(1)  # [N, 1, G]
+        self.energy, self.walks, self.ends = energy, _walks(energy), ends
         self.lengths, self.flexible = ends[:, -1], settings.every is None
         self.ratio = settings.every or 1  # groups of any size: the look back goes state by state
 
@@ -194,7 +195,7 @@ class _Look:
             to_weights, self.spread(alignment), self.energy, self.lengths, self.ratio
         )
         if self.flexible:
-            to_spread = to_spread.gather(-1, self.place.expand_as(alignment))
+            to_spread = to_spread.gather(-1, self.places(alignment))
         return to_spread, to_energy
 
     def spread(self, alignment: Tensor) -> Tensor:
@@ -202,7 +203,11 @@ class _Look:
         if not self.flexible:
             return alignment
         states = alignment.new_zeros(self.energy.shape)
-        return states.scatter_add(-1, self.place.expand_as(alignment), alignment)
+        return states.scatter_add(-1, self.places(alignment), alignment)
+
+    def places(self, alignment: Tensor) -> Tensor:
+        """The state that each decision ends on: [N, U, G]"""
+        return (self.ends - 1).clamp(min=0).unsqueeze(1).expand_as(alignment)
 
 
 def _walks(x: Tensor) -> ModuleType:

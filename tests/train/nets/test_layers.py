@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from dragoman.errors import DragomanError
@@ -37,6 +38,31 @@ def test_parameters_as_in_the_papers():
     teacher |= {"encoder_ffn": 4096, "decoder_ffn": 4096}
     count = parameters("text-transformer", teacher, Vocabularies(32000, 32000))
     assert count == pytest.approx(212e6, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("name", "layers"),
+    [
+        ("transformer", "layers"),
+        ("conformer", "layers"),
+        ("incremental", "layers"),
+        ("caat", "encoder.layers"),
+        ("s-transformer", "layers"),
+    ],
+)
+def test_layers_hear_more_than_a_whisper(name, layers):
+    """What enters the first layer is about as large as what a layer adds. Where it was a tenth,
+    layers drowned it in constants of their own, and a deep net never learnt to listen."""
+    torch.manual_seed(0)
+    net = build(name, {}, Vocabularies(target=20, source=20)).eval()
+    entered = []
+    net.get_submodule(layers)[0].register_forward_pre_hook(lambda _, x: entered.append(x[0]))
+    # As in speech, frames and bands resemble their neighbours.
+    features = F.interpolate(torch.randn(1, 1, 30, 10), (240, 80), mode="nearest")[0]
+    with torch.no_grad():
+        net.encode(features, torch.tensor([240]))
+    spread = (entered[0] - entered[0].mean(1, keepdim=True)).square().mean().sqrt()
+    assert 0.4 < spread < 4
 
 
 def test_a_wrong_name_or_setting_is_named():
