@@ -1,7 +1,9 @@
 """The search for the best continuation of one prompt, a token at a time.
 
 With one beam it takes the likeliest token each time; with several it follows that many texts and
-chooses the one whose tokens are likeliest on average.
+chooses the one whose tokens are likeliest on average. While more sound is to come, what was said
+before counts as tokens too: a mean over the new ones alone would rather pad a sentence out, with
+what nobody said yet, than let it end here for now.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ class Prompt:
     context: tuple[int, ...] = ()  # what was said before this window
     guess: tuple[int, ...] = ()  # what may come next
     avoid_end: bool = False
+    final: bool = False  # no more sound is to come
 
     @property
     def known(self) -> tuple[int, ...]:
@@ -102,8 +105,9 @@ class Search:
         self.prompt = prompt
         self._rules = rules
         self._beams = beams
+        self._before = 0 if prompt.final else len(prompt.said)
         self._open = [_Text()]
-        self._ended: list[tuple[float, _Text]] = []  # with the mean log-probability, end included
+        self._ended: list[tuple[float, _Text]] = []  # with what they are worth, end included
         self.over = prompt.most < 1
 
     @property
@@ -129,7 +133,7 @@ class Search:
             if token == self._rules.end:
                 if rank < self._beams:
                     text = self._open[row]
-                    self._ended.append((score / (text.length + 1), text))
+                    self._ended.append((score / (self._before + text.length + 1), text))
             elif len(texts) < self._beams:
                 log_prob = float(log_probs[row, token])
                 texts.append(self._open[row].with_token(token, log_prob, looks[row]))

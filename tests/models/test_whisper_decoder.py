@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError
 from dragoman.models.whisper_decoder import Decoder
-from dragoman.models.whisper_search import Prompt, Rules
+from dragoman.models.whisper_search import Prompt, Rules, Search
 from dragoman.models.whisper_weights import Weights
 
 from . import tiny_whisper as tiny
@@ -127,35 +127,36 @@ def test_a_right_guess_is_taken_in_one_pass(decoder, monkeypatch):
     assert len(passes) == 1
 
 
-def test_many_beams_find_the_best_text_of_all(decoder, plain):
+@pytest.mark.parametrize("final", [False, True])
+@pytest.mark.parametrize("said", [(), (5,), (5, 9, 4, 7, 5, 8, 6, 4)])
+def test_many_beams_find_the_best_text_of_all(decoder, plain, said, final):
     """With as many beams as there are words nothing can be missed: try every text."""
     states = sound(7, seed=3)
     most = 2
     texts = {}
-    for length in range(most + 1):
+    known_scores: dict[tuple[int, ...], np.ndarray] = {}
+    for length in range(most):  # a text of `most` tokens is cut short, before its end
         for text in product(range(tiny.WORDS), repeat=length):
-            texts[text] = score(plain, states, text, most)
-    ended = {text: value for text, (value, end) in texts.items() if end}
-    best = max(ended, key=ended.__getitem__)
-    spoken = decoder.speak([states], [Prompt(START, most)], beams=tiny.WORDS)[0]
+            total = score(plain, states, said, text, known_scores)
+            texts[text] = total / (len(text) + 1 + (0 if final else len(said)))
+    best = max(texts, key=texts.__getitem__)
+    prompt = Prompt(START, most, said, final=final)
+    spoken = decoder.speak([states], [prompt], beams=tiny.WORDS)[0]
     assert spoken.ended
     assert spoken.tokens == best
 
 
-_SCORES: dict[tuple[int, ...], np.ndarray] = {}
-
-
-def score(plain, states, text: tuple[int, ...], most: int) -> tuple[float, bool]:
-    """The mean log-probability of a text with its end; one that is cut short has none."""
+def score(plain, states, said, text: tuple[int, ...], known_scores) -> float:
+    """The log-probability of a text with its end."""
     total = 0.0
     for position in range(len(text) + 1):
         known = text[:position]
-        if known not in _SCORES:
-            logits, _ = plain([*START, *known], states)
-            _SCORES[known] = log_softmax(logits[-1], first=not known)
+        if known not in known_scores:
+            logits, _ = plain([*START, *said, *known], states)
+            known_scores[known] = log_softmax(logits[-1], first=not said and not known)
         token = text[position] if position < len(text) else tiny.END
-        total += _SCORES[known][token]
-    return total / (len(text) + 1), len(text) < most and np.isfinite(total)
+        total += known_scores[known][token]
+    return total
 
 
 def test_the_end_can_be_avoided(decoder):
@@ -198,3 +199,20 @@ def test_a_damaged_file_is_refused(tmp_path: Path):
     tiny.write(path, {"other": np.zeros(3, np.float32)}, {})
     with pytest.raises(DragomanError, match="no variable"):
         Weights(path).array("decoder/embeddings/weight")
+
+
+@pytest.mark.parametrize(
+    ("said", "final", "found"),
+    [((), False, (0, 1)), ((3,) * 9, False, ()), ((3,) * 9, True, (0, 1))],
+)
+def test_what_was_said_counts_as_tokens(said, final, found):
+    """Two likely tokens beat an early end, but not late in a text that will go on anyway."""
+    rules = Rules(4, end=2, no_speech=3, never=[], not_first=[])
+    search = Search(Prompt(START, 5, said, final=final), rules, beams=2)
+    #           now    after token 0   and token 1
+    steps = [(0.5, 0.05, 0.4), (0.05, 0.6, 0.05), (0.05, 0.05, 0.85)]
+    for a, b, end in steps:
+        row = np.log(np.array([a, b, end, 1 - a - b - end], np.float32))
+        texts = len(search.tokens)
+        search.advance(np.tile(row, (texts, 1)), np.zeros((texts, 1), np.float32))
+    assert search.result(0.0).tokens == found
