@@ -180,7 +180,6 @@ class WhisperModel:
             context=(self._vocabulary.previous, *context) if context else (),
             guess=self._guess(stream, most) if self._beams_for(ask) == 1 else (),
             avoid_end=ask.avoid_end,
-            final=ask.final,
         )
 
     def _guess(self, stream: WhisperStream, most: int) -> tuple[int, ...]:

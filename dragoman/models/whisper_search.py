@@ -1,9 +1,8 @@
 """The search for the best continuation of one prompt, a token at a time.
 
 With one beam it takes the likeliest token each time; with several it follows that many texts and
-chooses the one whose tokens are likeliest on average. While more sound is to come, what was said
-before counts as tokens too: a mean over the new ones alone would rather pad a sentence out, with
-what nobody said yet, than let it end here for now.
+chooses the one whose tokens are likeliest on average. What was said before counts as tokens too: a
+mean over the new ones alone would rather pad a sentence out than let it end.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ class Prompt:
     context: tuple[int, ...] = ()  # what was said before this window
     guess: tuple[int, ...] = ()  # what may come next
     avoid_end: bool = False
-    final: bool = False  # no more sound is to come
 
     @property
     def known(self) -> tuple[int, ...]:
@@ -105,7 +103,7 @@ class Search:
         self.prompt = prompt
         self._rules = rules
         self._beams = beams
-        self._before = 0 if prompt.final else len(prompt.said)
+        self._before = len(prompt.said)
         self._open = [_Text()]
         self._ended: list[tuple[float, _Text]] = []  # with what they are worth, end included
         self.over = prompt.most < 1

@@ -17,7 +17,8 @@ from dragoman.models.whisper_decoder import States
 from dragoman.models.whisper_mel import FRAME_MS, QUIETEST, LogMel
 
 SECOND = int(1000 / FRAME_MS)  # in mel frames
-LEAD_IN = SECOND // 2  # kept before speech sets in
+LEAD_IN = 2 * SECOND  # kept before speech sets in: an abrupt start sounds like half a sentence
+PAUSE = 1.0  # seconds of silence after which there is nothing new to see
 FADING = 1.0 / (30 * SECOND)  # how fast the level of the loudest sound is forgotten, per frame
 CONTEXT = 48  # tokens of what was said before the window that the decoder is told
 
@@ -125,11 +126,15 @@ class WhisperStream:
             self.forget(self.mel.frames - LEAD_IN)
 
     def nothing_new(self) -> bool:
-        """Whether all that came since the encoder last looked was silence."""
+        """Whether all that came since the encoder last looked was silence.
+
+        In the first moments of a pause it looks again all the same: a policy that compares drafts
+        shall not take one draft, seen twice, for two that agree.
+        """
         if self.seen is None or self.seen.start != self.mel.start:
             return False
         unseen = (self.mel.frames - self.seen.end) / SECOND
-        return unseen == 0 or self.ear.silence > unseen + 0.1
+        return unseen == 0 or self.ear.silence > unseen + PAUSE
 
     def forget(self, frame: int) -> None:
         """Let the window begin at a frame, an even one: the encoder takes them two by two."""

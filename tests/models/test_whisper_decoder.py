@@ -127,9 +127,8 @@ def test_a_right_guess_is_taken_in_one_pass(decoder, monkeypatch):
     assert len(passes) == 1
 
 
-@pytest.mark.parametrize("final", [False, True])
 @pytest.mark.parametrize("said", [(), (5,), (5, 9, 4, 7, 5, 8, 6, 4)])
-def test_many_beams_find_the_best_text_of_all(decoder, plain, said, final):
+def test_many_beams_find_the_best_text_of_all(decoder, plain, said):
     """With as many beams as there are words nothing can be missed: try every text."""
     states = sound(7, seed=3)
     most = 2
@@ -138,10 +137,9 @@ def test_many_beams_find_the_best_text_of_all(decoder, plain, said, final):
     for length in range(most):  # a text of `most` tokens is cut short, before its end
         for text in product(range(tiny.WORDS), repeat=length):
             total = score(plain, states, said, text, known_scores)
-            texts[text] = total / (len(text) + 1 + (0 if final else len(said)))
+            texts[text] = total / (len(said) + len(text) + 1)
     best = max(texts, key=texts.__getitem__)
-    prompt = Prompt(START, most, said, final=final)
-    spoken = decoder.speak([states], [prompt], beams=tiny.WORDS)[0]
+    spoken = decoder.speak([states], [Prompt(START, most, said)], beams=tiny.WORDS)[0]
     assert spoken.ended
     assert spoken.tokens == best
 
@@ -201,14 +199,11 @@ def test_a_damaged_file_is_refused(tmp_path: Path):
         Weights(path).array("decoder/embeddings/weight")
 
 
-@pytest.mark.parametrize(
-    ("said", "final", "found"),
-    [((), False, (0, 1)), ((3,) * 9, False, ()), ((3,) * 9, True, (0, 1))],
-)
-def test_what_was_said_counts_as_tokens(said, final, found):
-    """Two likely tokens beat an early end, but not late in a text that will go on anyway."""
+@pytest.mark.parametrize(("said", "found"), [((), (0, 1)), ((3,) * 9, ())])
+def test_what_was_said_counts_as_tokens(said, found):
+    """Two likely tokens beat an early end, but late in a text they are padding."""
     rules = Rules(4, end=2, no_speech=3, never=[], not_first=[])
-    search = Search(Prompt(START, 5, said, final=final), rules, beams=2)
+    search = Search(Prompt(START, 5, said), rules, beams=2)
     #           now    after token 0   and token 1
     steps = [(0.5, 0.05, 0.4), (0.05, 0.6, 0.05), (0.05, 0.05, 0.85)]
     for a, b, end in steps:
