@@ -103,7 +103,6 @@ class Search:
         self.prompt = prompt
         self._rules = rules
         self._beams = beams
-        self._before = len(prompt.said)
         self._open = [_Text()]
         self._ended: list[tuple[float, _Text]] = []  # with what they are worth, end included
         self.over = prompt.most < 1
@@ -131,7 +130,7 @@ class Search:
             if token == self._rules.end:
                 if rank < self._beams:
                     text = self._open[row]
-                    self._ended.append((score / (self._before + text.length + 1), text))
+                    self._ended.append((score / (len(self.prompt.said) + text.length + 1), text))
             elif len(texts) < self._beams:
                 log_prob = float(log_probs[row, token])
                 texts.append(self._open[row].with_token(token, log_prob, looks[row]))

@@ -109,7 +109,7 @@ def test_a_pause_is_not_looked_at_again():
     whisper = model()
     trace, _, _ = interpret(whisper, "local-agreement", tones([1, 2, 3, -1, -1, -1, -1, 4]))
     assert words_of(trace.prediction) == [1, 2, 3, 4]
-    # Three words, at most one look at the pause, the fourth word.
+    # Three words, at most two looks at the pause, the fourth word.
     assert len(whisper._engine.windows) <= 6
     # The drafts that are not made anew agree with the one before: the pause settles the words.
     assert [said.chunk for said in trace.sayings if "w3" in said.text] == [3]

@@ -9,8 +9,6 @@ time from caches of fixed size, and gives the same numbers.
 Positions are learnt distances, clipped, so a talk may go on for ever.
 """
 
-import math
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -25,6 +23,7 @@ from dragoman.train.nets.layers import (
     attend,
     join_heads,
     linear,
+    scaled,
     split_heads,
     valid,
 )
@@ -95,9 +94,9 @@ class Stem(nn.Module):
         self.out = linear(channels * features, size)
 
     def forward(self, features: Tensor) -> Tensor:
-        """[B, 4 S + 3, F] -> [B, S, D], scaled as every encoder's input"""
+        """[B, 4 S + 3, F] -> [B, S, D]"""
         x = F.relu(self.second(F.relu(self.first(features.unsqueeze(1)))))
-        return self.out(x.transpose(1, 2).flatten(2)) * math.sqrt(self.out.out_features)
+        return scaled(self.out(x.transpose(1, 2).flatten(2)))
 
 
 class BlockEncoder(nn.Module):

@@ -6,7 +6,6 @@ feed-forward. 8 decoder heads. The paper's 35.7 M parameters are reached with a 
 1024 in the encoder, of which each layer has two.
 """
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -15,7 +14,7 @@ from torch import Tensor, nn
 
 from dragoman.errors import DragomanError
 from dragoman.train.nets.base import Vocabularies
-from dragoman.train.nets.layers import FeedForward, LayerConfig, linear, padding_bias, valid
+from dragoman.train.nets.layers import FeedForward, LayerConfig, linear, padding_bias, scaled, valid
 from dragoman.train.nets.norms import MaskedBatchNorm
 from dragoman.train.nets.relative import RelativeAttention, RotaryAttention, distances, rotations
 from dragoman.train.nets.transformer import Transformer, TransformerConfig
@@ -99,11 +98,8 @@ class Conformer(Transformer):
         return ConformerLayer(layer, self.config.kernel, ATTENTIONS[self.config.positions](layer))
 
     def positioned(self, x: Tensor) -> Tensor:
-        """Scaled states: the attention knows the distances. [B, S, D] -> [B, S, D]
-
-        Unscaled they would be so small that what the layers add drowns what was heard.
-        """
-        return self.enter(x * math.sqrt(x.shape[2]))
+        """Only scaled, since the attention knows the distances: [B, S, D] -> [B, S, D]"""
+        return self.enter(scaled(x))
 
     def around(self, x: Tensor, lengths: Tensor) -> tuple:
         """The padding, as a bias and as a mask, and the positions the attention works with."""

@@ -9,7 +9,6 @@ Trained with a different context for every batch, one net serves every latency. 
 chunks run at once under a mask; `hear` runs one chunk from caches; the two are equal.
 """
 
-import math
 from dataclasses import dataclass, replace
 
 import torch
@@ -22,7 +21,15 @@ from dragoman.train.nets.boundaries import BoundaryHead
 from dragoman.train.nets.conformer import ConformerLayer
 from dragoman.train.nets.ctc import CtcHead
 from dragoman.train.nets.decoder import TransformerDecoded, TransformerDecoder
-from dragoman.train.nets.layers import as_bias, attend, join_heads, linear, split_heads, valid
+from dragoman.train.nets.layers import (
+    as_bias,
+    attend,
+    join_heads,
+    linear,
+    scaled,
+    split_heads,
+    valid,
+)
 from dragoman.train.nets.relative import RotaryAttention, rotate, rotations
 from dragoman.train.nets.transformer import TransformerConfig
 
@@ -74,12 +81,9 @@ class Stem(nn.Module):
         self.flatten = linear(channels * (((features - 1) // 2 - 1) // 2), size)
 
     def forward(self, frames: Tensor) -> Tensor:
-        """[B, 4 S + 3, F] -> [B, S, D]
-
-        Scaled, as every encoder's input: what the layers add must not drown what was heard.
-        """
+        """[B, 4 S + 3, F] -> [B, S, D]"""
         x = F.relu(self.second(F.relu(self.first(frames.unsqueeze(1)))))
-        return self.flatten(x.transpose(1, 2).flatten(2)) * math.sqrt(self.flatten.out_features)
+        return scaled(self.flatten(x.transpose(1, 2).flatten(2)))
 
 
 class Blocks:

@@ -10,7 +10,6 @@ decoder's energies for both can be compared by DAR, and the text side can teach 
 At work only speech is heard; the net is then an MMA like any other.
 """
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -22,6 +21,7 @@ from dragoman.train.nets.layers import (
     Embedding,
     EncoderLayer,
     LayerConfig,
+    scaled,
     sinusoids,
 )
 from dragoman.train.nets.mma import Aligned, MonotonicDecoder, MonotonicNet
@@ -97,7 +97,7 @@ class JointMma(MonotonicNet):
         """Speech [B, T, F] -> a quarter of the frames as states."""
         x, lengths = self.subsampling(self.feature_norm(features, lengths), lengths)
         positions = sinusoids(torch.arange(x.shape[1], device=x.device), x.shape[2])
-        encoded = Encoded(x * math.sqrt(x.shape[2]) + positions, lengths)
+        encoded = Encoded(scaled(x) + positions, lengths)
         return self._through([*self.speech_layers, *self.shared_layers], encoded)
 
     def encode_text(self, units: Tensor, lengths: Tensor) -> Encoded:

@@ -87,6 +87,11 @@ def sinusoids(positions: Tensor, size: int) -> Tensor:
     return torch.cat([angles.sin(), angles.cos()], dim=-1)
 
 
+def scaled(x: Tensor) -> Tensor:
+    """[..., D] times the root of D: so large that what layers add does not drown what was heard."""
+    return x * math.sqrt(x.shape[-1])
+
+
 class Embedding(nn.Embedding):
     """Token embeddings, scaled by the root of the size, plus sinusoidal positions."""
 
@@ -96,9 +101,8 @@ class Embedding(nn.Embedding):
 
     def forward(self, tokens: Tensor, offset: int | Tensor = 0) -> Tensor:
         """[B, U] tokens, the first of them at position `offset` -> [B, U, D]"""
-        size = self.embedding_dim
         positions = torch.arange(tokens.shape[1], device=tokens.device) + offset
-        return super().forward(tokens) * math.sqrt(size) + sinusoids(positions, size)
+        return scaled(super().forward(tokens)) + sinusoids(positions, self.embedding_dim)
 
 
 # ---------------------------------------------------------------- attention

@@ -5,7 +5,6 @@ Convolutional subsampling, 12 encoder layers with a CTC head on the eighth, 6 de
 (the output layer has its own weights; tied to the embeddings it would be 30.3 M).
 """
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -19,6 +18,7 @@ from dragoman.train.nets.layers import (
     EncoderLayer,
     LayerConfig,
     padding_bias,
+    scaled,
     sinusoids,
 )
 from dragoman.train.nets.subsampling import ConvSubsampling
@@ -81,7 +81,7 @@ class Transformer(TransformerDecoded):
     def positioned(self, x: Tensor) -> Tensor:
         """Scaled states with their positions: [B, S, D] -> [B, S, D]"""
         positions = sinusoids(torch.arange(x.shape[1], device=x.device), x.shape[2])
-        return x * math.sqrt(x.shape[2]) + positions
+        return scaled(x) + positions
 
     def around(self, x: Tensor, lengths: Tensor) -> tuple:
         """What every layer needs to know besides x [B, S, D]: here, where the padding is."""
