@@ -84,9 +84,10 @@ def check(recipe: Recipe) -> None:
     for part in (*recipe.freeze, *recipe.init_parts):
         here = part.rpartition(":")[2]
         if not any(f"{name}.".startswith(f"{here}.") for name in net.state_dict()):
+            parts = dict.fromkeys(name.partition(".")[0] for name in net.state_dict())
             raise DragomanError(
                 f"The net '{recipe.net}' has no part '{here}', which freeze or init_parts names; "
-                f"it has {', '.join(name for name, _ in net.named_children())}."
+                f"it has {', '.join(parts)}."
             )
 
 

@@ -1,7 +1,9 @@
 """Packs: what goes in comes out; damage and a full disk are sentences, nothing is half-written."""
 
 import errno
+import os
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import torch
 from dragoman.errors import DragomanError
 from dragoman.train.data.faults import Fault, Faults
 from dragoman.train.data.pack import Pack, ShardWriter, read_header
+from dragoman.train.data.packing import one_thread
 from dragoman.train.files import whole_file, write_whole
 from tests.train.conftest import make_pack
 
@@ -96,3 +99,15 @@ def test_faults_stop_at_their_limit_and_name_examples():
     with pytest.raises(DragomanError, match="101 of 1000 items are faulty, more than the limit"):
         faults.add([Fault("corrupt recording", "clip 7", "y")])
     assert faults.summary() == "100 empty text, 1 corrupt recording"
+
+
+def test_worker_processes_compute_with_one_thread_unless_told_otherwise(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setenv("MKL_NUM_THREADS", "3")
+    with one_thread():
+        told = [os.environ[name] for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")]
+        workers = get_context("spawn").Pool(1)
+    with workers:
+        assert workers.map(os.getenv, ["OMP_NUM_THREADS", "MKL_NUM_THREADS"]) == told
+    assert told == ["1", "3"]
+    assert "OMP_NUM_THREADS" not in os.environ
