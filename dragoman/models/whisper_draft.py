@@ -11,7 +11,7 @@ from dragoman.models.base import Draft
 from dragoman.models.whisper_guard import cut_loop, invented
 from dragoman.models.whisper_mel import FRAME_MS
 from dragoman.models.whisper_search import Spoken
-from dragoman.models.whisper_stream import WhisperStream
+from dragoman.models.whisper_stream import OVER, WhisperStream
 from dragoman.models.whisper_tokens import SPACELESS, Vocabulary
 
 STATE_MS = 2 * FRAME_MS
@@ -24,8 +24,11 @@ def finished(
     """A draft of all that is not committed."""
     keep = 0 if invented(spoken) else cut_loop(stream.said, spoken.tokens)
     ended = spoken.ended and keep == len(spoken.tokens)
+    stop = 0
     if ended and not final:
-        keep = _without_stop(vocabulary, spoken.tokens)
+        stop = keep - _without_stop(vocabulary, spoken.tokens)
+        if stream.ear.silence <= OVER:
+            keep, stop = keep - stop, 0
     heard = stream.frames // 2
     looks = np.zeros((keep, heard), np.float32)
     for row, look in enumerate(spoken.looks[:keep]):
@@ -39,7 +42,7 @@ def finished(
         attention=looks,
         frame_ms=STATE_MS,
     )
-    return _with_settled(vocabulary, stream, new, whole=ended or final)
+    return _stop_apart(_with_settled(vocabulary, stream, new, whole=ended or final), stop)
 
 
 def nothing(vocabulary: Vocabulary, stream: WhisperStream) -> Draft:
@@ -60,12 +63,28 @@ def _without_stop(vocabulary: Vocabulary, tokens: Sequence[int]) -> int:
     """How many tokens there are before the full stop at the end of a draft.
 
     Whisper ends every window with a stop, though the speaker may go on: it is said when something
-    follows, or at the end of the utterance.
+    follows, after a long pause, or at the end of the utterance.
     """
     count = len(tokens)
     while count and set(vocabulary.text(tokens[count - 1 : count]).strip()) <= STOPS:
         count -= 1
     return count
+
+
+def _stop_apart(draft: Draft, stop: int) -> Draft:
+    """With the full stop, the last `stop` tokens, as a word of its own: the word before it is the
+    one that earlier drafts had, and does not have to wait."""
+    before = draft.ends[-2] if len(draft.ends) > 1 else 0
+    end = len(draft.tokens) - stop
+    if not stop or end <= before:
+        return draft
+    word = draft.words[-1]
+    bare = word.rstrip("".join(STOPS))
+    return replace(
+        draft,
+        words=(*draft.words[:-1], bare, word.removeprefix(bare)),
+        ends=(*draft.ends[:-1], end, len(draft.tokens)),
+    )
 
 
 def _with_settled(

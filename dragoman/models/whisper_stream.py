@@ -19,6 +19,7 @@ from dragoman.models.whisper_mel import FRAME_MS, QUIETEST, LogMel
 SECOND = int(1000 / FRAME_MS)  # in mel frames
 LEAD_IN = 2 * SECOND  # kept before speech sets in: an abrupt start sounds like half a sentence
 PAUSE = 1.0  # seconds of silence after which there is nothing new to see
+OVER = 2.0  # seconds of silence after which a sentence that may have been whole was whole
 FADING = 1.0 / (30 * SECOND)  # how fast the level of the loudest sound is forgotten, per frame
 CONTEXT = 48  # tokens of what was said before the window that the decoder is told
 
@@ -129,12 +130,14 @@ class WhisperStream:
         """Whether all that came since the encoder last looked was silence.
 
         In the first moments of a pause it looks again all the same: a policy that compares drafts
-        shall not take one draft, seen twice, for two that agree.
+        shall not take one draft, seen twice, for two that agree. And once when the pause is long,
+        since the sentence is then over.
         """
         if self.seen is None or self.seen.start != self.mel.start:
             return False
         unseen = (self.mel.frames - self.seen.end) / SECOND
-        return unseen == 0 or self.ear.silence > unseen + PAUSE
+        enough = PAUSE if self.ear.silence <= OVER else OVER
+        return unseen == 0 or self.ear.silence > unseen + enough
 
     def forget(self, frame: int) -> None:
         """Let the window begin at a frame, an even one: the encoder takes them two by two."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dragoman.models.whisper_stream import SECOND, WhisperStream
+from dragoman.models.whisper_stream import OVER, SECOND, WhisperStream
 from dragoman.models.whisper_tokens import Vocabulary
 
 LONG = 12 * SECOND  # a window longer than this is cut at the end of a sentence that was said,
@@ -18,6 +18,10 @@ STOPS = (".", "?", "!", "。", "？", "！", "।", "؟")
 
 def trim(vocabulary: Vocabulary, stream: WhisperStream) -> bool:
     """Cut the window of a stream if it is long and enough was said; whether it was cut."""
+    if _all_said(vocabulary, stream):
+        stream.cut(len(stream.said), stream.mel.frames)
+        stream.ear.reset()
+        return True
     if stream.frames <= LONG:
         return False
     tokens = _last_sentence(vocabulary, stream)
@@ -26,6 +30,18 @@ def trim(vocabulary: Vocabulary, stream: WhisperStream) -> bool:
     if tokens:
         stream.cut(tokens, boundary(stream.looks[:tokens], stream.looks[tokens:]))
     return tokens > 0
+
+
+def _all_said(vocabulary: Vocabulary, stream: WhisperStream) -> bool:
+    """Whether a long pause follows a whole sentence of which nothing is left to say.
+
+    Asked about the silence, Whisper would say "Thank you."; asked about the next sentence together
+    with this one and the gap between, it is slow to hear that there is more.
+    """
+    rested = stream.ear.silence > OVER and stream.rest.ended and not stream.rest.tokens
+    if not rested or stream.unfinished or stream.settled.tokens:
+        return False
+    return len(stream.said) > 0 and _last_sentence(vocabulary, stream) == len(stream.said)
 
 
 def _last_sentence(vocabulary: Vocabulary, stream: WhisperStream) -> int:

@@ -107,10 +107,10 @@ def test_silence_costs_nothing_and_says_nothing():
 
 def test_a_pause_is_not_looked_at_again():
     whisper = model()
-    trace, _, _ = interpret(whisper, "local-agreement", tones([1, 2, 3, -1, -1, -1, -1, 4]))
+    trace, _, _ = interpret(whisper, "local-agreement", tones([1, 2, 3, *[-1] * 9, 4]))
     assert words_of(trace.prediction) == [1, 2, 3, 4]
-    # Three words, at most two looks at the pause, the fourth word.
-    assert len(whisper._engine.windows) <= 6
+    # Three words, at most three looks at the pause, the fourth word.
+    assert len(whisper._engine.windows) <= 7
     # The drafts that are not made anew agree with the one before: the pause settles the words.
     assert [said.chunk for said in trace.sayings if "w3" in said.text] == [3]
 
@@ -134,6 +134,21 @@ def test_the_full_stop_of_a_draft_waits():
     assert draft.ended
     final = whisper.draft([stream], [Ask(final=True)])[0]
     assert final.words == (" w1", " w2.")
+
+
+@pytest.mark.parametrize("policy", ["greedy", "local-agreement", "agreeatt"])
+def test_a_long_pause_ends_the_sentence(policy: str):
+    trace, interpreter, _ = interpret(model(), policy, tones([1, 2, -1, -1, -1, -1, -1, 5, -1]))
+    assert trace.prediction == "w1 w2. w5."
+    stop = next(said for said in trace.sayings if said.text.endswith("."))
+    assert stop.chunk < 7
+    # The next sentence had a window of its own, with some of the silence before it.
+    assert interpreter.model._engine.windows[-1] < 900
+
+
+def test_a_short_pause_does_not_end_the_sentence():
+    trace, _, _ = interpret(model(), "local-agreement", tones([1, 2, -1, -1, 5, -1]))
+    assert trace.prediction == "w1 w2 w5."
 
 
 def test_a_word_committed_in_part_is_printed_whole():

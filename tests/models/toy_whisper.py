@@ -89,7 +89,7 @@ class ToyEngine:
             if number >= len(said) and word % 5 == 4:
                 tokens.append(STOP)
                 looks.append(spot(len(states), 0))
-        if tokens and tokens[-1] != STOP:
+        if words and [*prompt.said, *tokens][-1] != STOP:
             tokens.append(STOP)
             looks.append(spot(len(states), 0))
         ended = len(tokens) <= prompt.most
