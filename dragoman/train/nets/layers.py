@@ -10,6 +10,7 @@ numbers that nobody reads instead of NaN, and it can be added to any other bias.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,6 +116,14 @@ def linear(inputs: int, outputs: int, bias: bool = True) -> nn.Linear:
     if bias:
         nn.init.zeros_(layer.bias)
     return layer
+
+
+def several(x: Tensor, maps: Sequence[nn.Linear]) -> Tensor:
+    """What several linear maps make of the same x, side by side, by one matrix product."""
+    if len(maps) == 1:
+        return maps[0](x)
+    weight, bias = torch.cat([m.weight for m in maps]), torch.cat([m.bias for m in maps])
+    return F.linear(x, weight, bias)
 
 
 def for_products(states: Tensor) -> Tensor:

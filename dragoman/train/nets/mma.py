@@ -9,6 +9,7 @@ attend in expectation; at work the net says with every unit whether it may be wr
 A unit may be written once every head of every layer has stopped by itself, or the source is final.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -18,7 +19,14 @@ from dragoman.errors import DragomanError
 from dragoman.train.nets.base import Encoded, Net, Step, Vocabularies
 from dragoman.train.nets.boundaries import fires
 from dragoman.train.nets.decoder import TransformerDecoder, project
-from dragoman.train.nets.layers import DecoderLayer, LayerConfig, causal_bias, for_products, valid
+from dragoman.train.nets.layers import (
+    DecoderLayer,
+    LayerConfig,
+    causal_bias,
+    for_products,
+    several,
+    valid,
+)
 from dragoman.train.nets.monotonic import Decisions, decide_at, decide_every
 from dragoman.train.nets.monotonic_attention import (
     Expected,
@@ -104,10 +112,11 @@ class MonotonicDecoder(TransformerDecoder):
         x = self.dropout(self.embedding(tokens))
         self_bias = causal_bias(tokens.shape[1], tokens.shape[1], tokens.device)
         states = for_products(states)
-        how = Expected(decisions, self.monotonic.group(states, decisions), energies)
-        readings = []
-        for layer in self.layers:
-            x, _, reading = layer(x, states, self_bias, how, explain=True)
+        stop_keys = self._stop_keys(self.monotonic.group(states, decisions))
+        readable, readings = self.monotonic.readable(states, decisions), []
+        for layer, stop_key in zip(self.layers, stop_keys, strict=True):
+            how = Expected(decisions, stop_key, energies)
+            x, _, reading = layer(x, readable, self_bias, how, explain=True)
             readings.append(reading)
         return Aligned(
             logits=self.output(self.norm(x)),
@@ -115,6 +124,13 @@ class MonotonicDecoder(TransformerDecoder):
             energies=[reading.energies for reading in readings] if energies else [],
             counts=decisions.counts,
         )
+
+    def _stop_keys(self, grouped: Tensor) -> Sequence[Tensor | None]:
+        """What heads of each layer look at to decide: [B, G, D], unless they wait k."""
+        if self.monotonic.wait:
+            return [None] * len(self.layers)
+        maps = [layer.cross.stop_key for layer in self.layers]
+        return several(grouped, maps).chunk(len(maps), dim=-1)
 
     def memory(self, states: Tensor) -> tuple[Tensor, ...]:
         """States [B, S, D] -> keys, values, stop keys of all layers, each [B, L, H, S, K]"""

@@ -10,25 +10,24 @@ on to attend softly, with energies u, to all that was read:
 
     b_ij = sum_{k>=j} a_ik exp(u_ij) / sum_{m<=k} exp(u_im)
 
-`walk.py` says how both are computed without ever dividing by something small; on CUDA
-`walk_triton.py` does it in one kernel each. The arithmetic is float32 whatever autocast says.
-What has the size [B, H, U, S] is large: alignments and soft attention live only while they are
-computed, and are computed once more for the gradient.
+`read` does both, in plain PyTorch (`read_plain.py`) or in Triton's kernels (`read_triton.py`). The
+arithmetic is float32 whatever autocast says. What has the size [B, H, U, S] is large: alignments
+and soft attention live only while they are computed, and are computed once more for the gradient.
 
-Shapes: B batch, H heads, U target units, S source states, G decisions (groups of states).
+Shapes: B batch, H heads, U target units, S source states, G decisions (groups of states), D size.
 """
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from types import ModuleType
 
 import torch
 from torch import Tensor
 
-from dragoman.train.nets import walk
+from dragoman.train.nets import read_plain
 from dragoman.train.nets.walk import CERTAIN
 
 # ---------------------------------------------------------------- pre-decision
@@ -40,6 +39,7 @@ class Decisions:
 
     ends: Tensor  # [B, G]; never more than the item has
     counts: Tensor  # [B] decisions of each item, at least 1
+    states: int  # S, the longest item's with its padding
     every: int | None = None  # states between two decisions, when that is fixed
 
     def heard(self, final: Tensor, full: Tensor) -> Decisions:
@@ -49,7 +49,7 @@ class Decisions:
 
     def trimmed(self) -> Decisions:
         """Without columns that no item needs."""
-        return replace(self, ends=self.ends[:, : int(self.counts.max())])
+        return replace(self, ends=self.ends[:, : int(self.counts.max())].contiguous())
 
     def pool(self, states: Tensor) -> Tensor:
         """The mean of the states between one decision and the next: [B, S, D] -> [B, G, D]"""
@@ -68,6 +68,15 @@ class Decisions:
         index = (self.ends - 1).clamp(min=0).unsqueeze(-1)
         return states.gather(1, index.expand(-1, -1, states.shape[2]))
 
+    @cached_property
+    def places(self) -> Tensor:
+        """The decision that is taken at each state [B, S], -1 where none is."""
+        group = torch.arange(self.ends.shape[1], device=self.ends.device, dtype=torch.int32)
+        real = group < self.counts.unsqueeze(1)
+        state = torch.where(real, (self.ends - 1).clamp(min=0), self.states)  # or a spare column
+        places = group.new_full((len(state), self.states + 1), -1)
+        return places.scatter_(1, state, group.expand_as(state))[:, :-1].contiguous()
+
 
 def decide_every(ratio: int, lengths: Tensor, states: int) -> Decisions:
     """Fixed pre-decision: every `ratio` states, and at the end of the source.
@@ -76,7 +85,7 @@ def decide_every(ratio: int, lengths: Tensor, states: int) -> Decisions:
     """
     group = torch.arange(1, (states + ratio - 1) // ratio + 1, device=lengths.device)
     ends = torch.minimum(group * ratio, lengths.unsqueeze(1))
-    return Decisions(ends, ((lengths + ratio - 1) // ratio).clamp(min=1), ratio)
+    return Decisions(ends, ((lengths + ratio - 1) // ratio).clamp(min=1), states, ratio)
 
 
 def decide_at(triggers: Tensor, lengths: Tensor) -> Decisions:
@@ -87,157 +96,86 @@ def decide_at(triggers: Tensor, lengths: Tensor) -> Decisions:
     place = torch.where(marked, marked.cumsum(1) - 1, len(state))  # the rest go to a spare column
     ends = lengths.unsqueeze(1).repeat(1, len(state) + 1)
     ends = ends.scatter(1, place, (state + 1).expand_as(place))[:, :-1]
-    return Decisions(ends, marked.sum(1).clamp(min=1))
+    return Decisions(ends, marked.sum(1).clamp(min=1), len(state))
 
 
 # ---------------------------------------------------------------- in expectation
 
 
 @dataclass(frozen=True)
-class Soft:
-    """Attention to all that was read: scaled queries [B, H, U, K] and keys [B, H, S, K]"""
+class Manner:
+    """How heads read."""
 
-    query: Tensor
-    key: Tensor
+    heads: int
+    soft: bool  # attend softly to all that was read; else only to the state they stop at
+    decisions: Decisions
+    noise: float = 0.0  # deviation of what is added to the energies of stopping
+    dropout: float = 0.0  # of weights of attention
+    energies: bool = False  # give the noise-free energies of stopping
 
 
 def read(
-    energy: Tensor, value: Tensor, decisions: Decisions, soft: Soft | None, dropout: float = 0.0
-) -> tuple[Tensor, Tensor]:
-    """What heads read in expectation [B, H, U, K], and how many states before each unit [B, H, U].
+    manner: Manner,
+    memory: Tensor,
+    queries: Tensor | None = None,
+    stop_key: Tensor | None = None,
+    bias: Tensor | None = None,
+    energy: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """What heads read in expectation [B, U, D], how many states before each unit [B, H, U], and
+    the energies of stopping [B, H, U, G] if asked for.
 
-    energy [B, H, U, G] of stopping at each decision; the last decision of an item stops whoever
-    arrives, since the source has ended. value [B, H, S, K] with soft attention, else of the states
-    decisions end on, [B, H, G, K]. What is dropped out are weights of attention.
+    memory: keys and values of the states [B, S, 2 D] if attention is soft, else values of the
+    states that decisions end on [B, G, D]. queries [B, U, D or 2 D]: those of soft attention, then
+    those that the energies of stopping are made of, with stop_key [B, G, D] and a bias, unless they
+    are given as `energy`, broadcastable to [B, H, U, G]. The last decision of an item stops whoever
+    arrives, since the source has ended.
     """
-    heads = energy.shape[1]
-    ends, counts = (x.repeat_interleave(heads, 0) for x in (decisions.ends, decisions.counts))
-    settings = _Settings(decisions.every, dropout)
-    tensors = [x.flatten(0, 1) for x in (energy, value)]
-    tensors += [None, None] if soft is None else [x.flatten(0, 1) for x in (soft.query, soft.key)]
-    context, delays = _Read.apply(*tensors, counts, ends, settings)
-    return context.unflatten(0, energy.shape[:2]), delays.unflatten(0, energy.shape[:2])
+    implementation = _implementation(memory, manner)
+    return implementation.read(manner, memory, queries, stop_key, bias, energy)
 
 
-@dataclass(frozen=True)
-class _Settings:
-    every: int | None  # states between two decisions; None: `ends` says where they are
-    dropout: float
-
-
-class _Read(torch.autograd.Function):
-    """Keeps little of the size of the energies but the energies of stopping: the soft attention,
-    and the alignment where it is large, are made once more for the gradient."""
-
-    @staticmethod
-    def forward(ctx, energy, value, query, key, counts, ends, settings):  # noqa: ANN001
-        alignment = _walks(energy).align(energy, counts)
-        weights = alignment
-        if query is not None:
-            look = _Look(query @ key.transpose(1, 2), ends, settings)
-            weights = look.back(alignment)
-        weights, kept = weights.to(value.dtype), None
-        if settings.dropout:
-            weights, kept = torch.native_dropout(weights, settings.dropout, train=True)
-        # Small where many states share a decision, and its walk is the slowest part.
-        small = query is not None and 2 * ends.shape[1] < key.shape[1]
-        ctx.save_for_backward(
-            energy, value, query, key, counts, ends, kept, alignment if small else None
-        )
-        ctx.settings = settings
-        return weights @ value, (alignment * ends.unsqueeze(1)).sum(-1)
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, to_context: Tensor, to_delays: Tensor):  # noqa: ANN001
-        energy, value, query, key, counts, ends, kept, alignment = ctx.saved_tensors
-        if alignment is None:
-            alignment = _walks(energy).align(energy, counts)
-
-        def dropped(weights: Tensor) -> Tensor:
-            if kept is None:
-                return weights
-            scale = 1 / (1 - ctx.settings.dropout)
-            return torch.ops.aten.native_dropout_backward(weights, kept, scale)
-
-        to_weights = dropped(to_context @ value.transpose(1, 2))
-        to_query = to_key = None
-        if query is None:
-            weights, to_alignment = alignment, to_weights
-        else:
-            look = _Look(query @ key.transpose(1, 2), ends, ctx.settings)
-            weights = look.back(alignment)
-            to_alignment, to_soft = look.gradients(to_weights, alignment)
-            to_query, to_key = to_soft @ key, to_soft.transpose(1, 2) @ query
-        to_value = dropped(weights.to(value.dtype)).transpose(1, 2) @ to_context
-        to_energy = None
-        if ctx.needs_input_grad[0]:
-            to_alignment = to_alignment + to_delays.unsqueeze(-1) * ends.unsqueeze(1)
-            to_energy = _walks(energy).align_backward(to_alignment, energy, alignment, counts)
-        return to_energy, to_value, to_query, to_key, None, None, None
-
-
-class _Look:
-    """The look back over energies [N, U, S] from where decisions end, with its gradients."""
-
-    def __init__(self, energy: Tensor, ends: Tensor, settings: _Settings):
-        self.energy, self.walks, self.ends = energy, _walks(energy), ends
-        self.lengths, self.flexible = ends[:, -1], settings.every is None
-        self.ratio = settings.every or 1  # groups of any size: the look back goes state by state
-
-    def back(self, alignment: Tensor) -> Tensor:
-        """Weights of states [N, U, S]"""
-        return self.walks.look_back(self.spread(alignment), self.energy, self.lengths, self.ratio)
-
-    def gradients(self, to_weights: Tensor, alignment: Tensor) -> tuple[Tensor, Tensor]:
-        """On the alignment [N, U, G] and the energies [N, U, S]"""
-        to_spread, to_energy = self.walks.look_back_backward(
-            to_weights, self.spread(alignment), self.energy, self.lengths, self.ratio
-        )
-        if self.flexible:
-            to_spread = to_spread.gather(-1, self.places(alignment))
-        return to_spread, to_energy
-
-    def spread(self, alignment: Tensor) -> Tensor:
-        """Where decisions are anywhere, each one's probability is put on the state it ends on."""
-        if not self.flexible:
-            return alignment
-        states = alignment.new_zeros(self.energy.shape)
-        return states.scatter_add(-1, self.places(alignment), alignment)
-
-    def places(self, alignment: Tensor) -> Tensor:
-        """The state that each decision ends on: [N, U, G]"""
-        return (self.ends - 1).clamp(min=0).unsqueeze(1).expand_as(alignment)
-
-
-def _walks(x: Tensor) -> ModuleType:
-    """The kernels if they can take this tensor, else the plain functions of the same names."""
-    if x.is_cuda and x.dtype != torch.float64:
+def _implementation(memory: Tensor, manner: Manner) -> ModuleType:
+    """The kernels if they can take this, else plain functions."""
+    if memory.is_cuda and memory.dtype != torch.float64:
         kernels = _kernels()
-        if kernels is not None and x.shape[-1] <= kernels.MAX_STATES:
+        if kernels is not None and kernels.can_read(manner, memory):
             return kernels
-    return walk
+    return read_plain
 
 
 @cache
 def _kernels() -> ModuleType | None:
     """The Triton kernels, once they have shown on a small case that they work here."""
     try:
-        from dragoman.train.nets import walk_triton
+        from dragoman.train.nets import read_triton
 
-        energy = torch.linspace(-2, 2, 12, device="cuda").view(1, 2, 6)
-        lengths = torch.tensor([6], device="cuda")
-        found, expected = (
-            w.look_back(w.align(energy, lengths), energy, lengths, 1) for w in (walk_triton, walk)
-        )
-        torch.testing.assert_close(found, expected)
+        for soft in (True, False):
+            found, expected = (_try(module, soft) for module in (read_triton, read_plain))
+            torch.testing.assert_close(found, expected, atol=1e-2, rtol=1e-2)
     except Exception as error:  # of whatever kind: training goes on without them
         warnings.warn(
             f"Triton's kernels do not work here ({error}); monotonic attention is slower.",
             stacklevel=2,
         )
         return None
-    return walk_triton
+    return read_triton
+
+
+def _try(module: ModuleType, soft: bool) -> list[Tensor]:
+    """Results and gradients of a small case."""
+    parts = 2 if soft else 1
+    shapes = [(1, 6 if soft else 3, 16 * parts), (1, 4, 16 * parts), (1, 3, 16)]
+    inputs = [
+        torch.linspace(-2, 2, torch.Size(shape).numel(), device="cuda").sin().view(shape)
+        for shape in shapes
+    ]
+    manner = Manner(2, soft, decide_every(2, torch.tensor([6], device="cuda"), 6))
+    with torch.enable_grad(), torch.autocast("cuda", enabled=False):
+        memory, queries, stop_key = (x.requires_grad_() for x in inputs)
+        context, delays, _ = module.read(manner, memory, queries, stop_key, None, None)
+        gradients = torch.autograd.grad(context.sum() + delays.square().sum(), inputs)
+    return [context.detach(), delays.detach(), *gradients]
 
 
 # ---------------------------------------------------------------- for real

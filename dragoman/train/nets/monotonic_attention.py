@@ -16,8 +16,16 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.errors import DragomanError
-from dragoman.train.nets.layers import LayerConfig, as_bias, join_heads, linear, split_heads
-from dragoman.train.nets.monotonic import Decisions, Soft, first_stop, read, waitk_energy
+from dragoman.train.nets.layers import (
+    LayerConfig,
+    as_bias,
+    join_heads,
+    linear,
+    several,
+    split_heads,
+)
+from dragoman.train.nets.monotonic import Decisions, Manner, first_stop, read, waitk_energy
+from dragoman.train.nets.read_plain import stop_energies
 
 CHOICES = {"attention": ("infinite", "hard"), "pooling": ("average", "last")}
 
@@ -55,13 +63,17 @@ class MonotonicConfig:
         """What stands for the states of each decision: [B, S, D] -> [B, G, D]"""
         return decisions.pick(states) if self.pooling == "last" else decisions.pool(states)
 
+    def readable(self, states: Tensor, decisions: Decisions) -> Tensor:
+        """The states that heads may read: all, or those decisions end on; [B, S or G, D]"""
+        return states if self.attention == "infinite" else decisions.pick(states)
+
 
 @dataclass(frozen=True)
 class Expected:
     """Attend in expectation: teacher forcing."""
 
     decisions: Decisions
-    grouped: Tensor  # [B, G, D] what heads look at to decide
+    stop_key: Tensor | None  # [B, G, D] what heads look at to decide, unless they wait k
     energies: bool = False  # keep the noise-free stop energies (DAR compares them)
 
 
@@ -117,66 +129,51 @@ class MonotonicAttention(nn.Module):
     def explain(self, x: Tensor, memory: Tensor | tuple, how: Expected | Real) -> tuple:
         """x [B, U, D] -> what it read of the source [B, U, D], and a `Reading`.
 
-        memory: the states [B, S, D] in training, their projection at work.
+        memory: the readable states [B, S or G, D] in training, all states' projection at work.
         """
         attend = self._expect if isinstance(how, Expected) else self._really
         context, reading = attend(x, memory, how)
-        return self.out(join_heads(context)), reading
+        return self.out(context), reading
+
+    def _waiting(self, x: Tensor, decisions: Decisions, before: int) -> Tensor:
+        """Energies [1, 1, U, G] of a fixed policy; `before`: target units before x."""
+        wait, groups = self.monotonic.wait + before, decisions.ends.shape[1]
+        return waitk_energy(wait, x.shape[1], groups, x.device)[None, None]
 
     # -------------------------------------------------------- in expectation
 
     def _expect(self, x: Tensor, states: Tensor, how: Expected) -> tuple[Tensor, Reading]:
-        decisions, groups = how.decisions, how.decisions.ends.shape[1]
-        stop_key = split_heads(self.stop_key(how.grouped), self.heads) if self.learns else None
-        clean = energy = self._energy(x, stop_key, groups, before=0)
-        if self.training and self.learns and self.monotonic.noise:
-            energy = clean + self.monotonic.noise * torch.randn_like(clean)
-        energy = energy.expand(x.shape[0], self.heads, -1, -1)
-        dropout = self.dropout if self.training else 0.0
-        if self.soft:
-            query = split_heads(self._scaled(self.query(x)), self.heads)
-            key_value = self.key_value(states).chunk(2, dim=-1)
-            key, value = (split_heads(part, self.heads) for part in key_value)
-            context, delays = read(energy, value, decisions, Soft(query, key), dropout)
-        else:
-            value = split_heads(self.value(decisions.pick(states)), self.heads)
-            context, delays = read(energy, value, decisions, None, dropout)
-        return context, Reading(delays, energies=clean if how.energies else None)
-
-    def _energy(self, x: Tensor, stop_key: Tensor | None, groups: int, before: int) -> Tensor:
-        """Energies of stopping [B, H, U, G], or [1, 1, U, G] of a fixed policy.
-
-        stop_key [B, H, G, K]; `before`: target units before x.
-        """
-        if stop_key is None:
-            wait = self.monotonic.wait + before
-            return waitk_energy(wait, x.shape[1], groups, x.device)[None, None]
-        query = split_heads(self._scaled(self.stop_query(x)), self.heads)
-        energy = query @ stop_key.transpose(-1, -2)
-        return energy if self.energy_bias is None else energy + self.energy_bias
-
-    def _scaled(self, query: Tensor) -> Tensor:
-        return query * (query.shape[-1] // self.heads) ** -0.5
+        noise, dropout = (self.monotonic.noise, self.dropout) if self.training else (0.0, 0.0)
+        manner = Manner(self.heads, self.soft, how.decisions, noise, dropout, how.energies)
+        memory = self.key_value(states) if self.soft else self.value(states)
+        maps = ([self.query] if self.soft else []) + ([self.stop_query] if self.learns else [])
+        queries = several(x, maps) if maps else None
+        energy = None if self.learns else self._waiting(x, how.decisions, before=0)
+        context, delays, energies = read(
+            manner, memory, queries, how.stop_key, self.energy_bias, energy
+        )
+        return context, Reading(delays, energies=energies)
 
     # -------------------------------------------------------- for real
 
     def _really(self, x: Tensor, memory: tuple, how: Real) -> tuple[Tensor, Reading]:
         value = memory[1] if self.soft else memory[0]
-        decisions, stop_key = how.decisions, None
+        decisions = how.decisions
         if self.learns:  # a linear map of a mean is the mean of the maps: as in training
-            grouped = self.monotonic.group(join_heads(memory[-1]), decisions)
-            stop_key = split_heads(grouped, self.heads)
-        energy = self._energy(x, stop_key, decisions.ends.shape[1], how.units)
+            stop_key = self.monotonic.group(join_heads(memory[-1]), decisions)
+            energy = stop_energies(self.stop_query(x), stop_key, self.energy_bias, self.heads)
+        else:
+            energy = self._waiting(x, decisions, how.units)
         energy = energy.expand(x.shape[0], self.heads, -1, -1)
         stops, wanted = first_stop(energy, how.pointers, decisions.counts)
         ends = decisions.ends[:, None, None, :].expand_as(energy)
         delays = ends.gather(-1, stops.unsqueeze(-1))  # [B, H, U, 1]
         state = torch.arange(value.shape[2], device=x.device)
         if self.soft:
-            query = split_heads(self._scaled(self.query(x)), self.heads)
+            query = split_heads(self.query(x), self.heads) * value.shape[-1] ** -0.5
             scores = (query @ memory[0].transpose(-1, -2)).float()
             weights = (scores + as_bias(state < delays)).softmax(-1)
         else:
             weights = (state == delays - 1).float()
         reading = Reading(delays.squeeze(-1), None, stops, wanted, weights.mean(1))
-        return weights.to(value.dtype) @ value, reading
+        return join_heads(weights.to(value.dtype) @ value), reading

@@ -13,15 +13,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.train.nets import walk
+from dragoman.train.nets.layers import join_heads
 from dragoman.train.nets.monotonic import (
     Decisions,
-    Soft,
+    Manner,
     decide_at,
     decide_every,
     first_stop,
-    read,
     waitk_energy,
 )
+from dragoman.train.nets.monotonic import read as read_side_by_side
+
+
+def read(energy, value, decisions, soft, dropout=0.0):
+    """With heads apart: what is read of values [B, H, S or G, K] under energies [B, H, U, G], and
+    the delays; soft: queries [B, H, U, K] and keys [B, H, S, K], or None."""
+    manner = Manner(energy.shape[1], soft is not None, decisions, dropout=dropout)
+    memory, queries = join_heads(value), None
+    if soft:
+        queries = join_heads(soft[0] * value.shape[-1] ** 0.5)
+        memory = torch.cat([join_heads(soft[1]), memory], -1)
+    context, delays, _ = read_side_by_side(manner, memory, queries, energy=energy)
+    return context.unflatten(-1, (energy.shape[1], -1)).transpose(1, 2), delays
 
 
 def expected_alignment(energy, counts):
@@ -166,7 +179,7 @@ def test_gradcheck(ratio):
     ]
 
     def reading(energy, query, key, value):
-        return read(energy, value, decide_every(ratio, lengths, 7), Soft(query, key))
+        return read(energy, value, decide_every(ratio, lengths, 7), (query, key))
 
     assert torch.autograd.gradcheck(reading, inputs)
 
@@ -184,12 +197,12 @@ def test_looking_back_by_groups_equals_state_by_state(ratio):
     torch.manual_seed(10)
     lengths = torch.tensor([20, 13])
     decisions = decide_every(ratio, lengths, 20)
-    anywhere = Decisions(decisions.ends, decisions.counts)  # as if nothing were known of them
+    anywhere = Decisions(decisions.ends, decisions.counts, 20)  # as if nothing were known of them
     shapes = ((4, -(-20 // ratio)), (4, 3), (20, 3), (20, 3))
     energy, query, key, value = inputs = [
         (2 * torch.randn(2, 2, *shape)).requires_grad_() for shape in shapes
     ]
-    grouped, single = (read(energy, value, d, Soft(query, key)) for d in (decisions, anywhere))
+    grouped, single = (read(energy, value, d, (query, key)) for d in (decisions, anywhere))
     for ours, theirs in zip(grouped, single, strict=True):
         assert torch.allclose(ours, theirs, atol=1e-5)
         weight = torch.randn_like(ours)
@@ -222,7 +235,7 @@ def test_little_is_kept_for_the_gradient():
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-        read(energy, value, decide_every(1, torch.tensor([64, 50]), 64), Soft(query, key), 0.1)
+        read(energy, value, decide_every(1, torch.tensor([64, 50]), 64), (query, key), 0.1)
     sizes = [t.numel() for t in kept.values() if t.is_floating_point()]
     assert sorted(sizes) == sorted(x.numel() for x in inputs)
 
@@ -232,7 +245,7 @@ def test_dropping_out_weights_keeps_their_mean_and_gradient():
     torch.manual_seed(11)
     energy = torch.randn(1, 1, 50, 40) - 3
     query, key, value = (torch.randn(1, 1, n, 8, requires_grad=True) for n in (50, 40, 40))
-    decisions, soft = decide_every(1, torch.tensor([40]), 40), Soft(query, key)
+    decisions, soft = decide_every(1, torch.tensor([40]), 40), (query, key)
     dropped, _ = read(energy, value, decisions, soft, dropout=0.25)
     plain, _ = read(energy, value, decisions, soft)
     assert not torch.allclose(dropped, plain)
@@ -384,11 +397,39 @@ def test_kernels_equal_plain_functions():
     subprocess.run([sys.executable, str(script)], check=True, env=environment)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-@pytest.mark.parametrize("ratio", [1, 7])
-@pytest.mark.parametrize("states", [1, 143, 1000, 2000])
-@pytest.mark.parametrize(("kind", "close"), [(torch.float32, 1e-4), (torch.bfloat16, 2e-2)])
-def test_kernels_equal_plain_functions_on_the_device(states, ratio, kind, close):
+on_device = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+KINDS = [(torch.float32, 1e-4), (torch.bfloat16, 3e-2)]
+
+
+@on_device
+@pytest.mark.parametrize("soft", [True, False])
+@pytest.mark.parametrize("ratio", [1, 3, 7, None])
+@pytest.mark.parametrize("states", [1, 37, 143, 1000])
+@pytest.mark.parametrize(("kind", "close"), KINDS)
+def test_kernels_equal_plain_functions_on_the_device(soft, states, ratio, kind, close):
     from tests.train.nets.walk_kernels import check
 
-    check("cuda", 10, states, ratio, kind, close)
+    sizes = {"units": 40, "states": states, "head": 64, "noise": 1.0, "dropout": 0.1}
+    check("cuda", kind, close, soft=soft, ratio=ratio, **sizes)
+
+
+@on_device
+@pytest.mark.parametrize(("kind", "close"), KINDS)
+@pytest.mark.parametrize("head", [16, 24, 32, 128, 256])
+def test_kernels_take_heads_of_any_size(head, kind, close):
+    from tests.train.nets.walk_kernels import check
+
+    for soft in (True, False):
+        check("cuda", kind, close, soft=soft, ratio=3, states=150, head=head, dropout=0.1)
+
+
+@on_device
+@pytest.mark.parametrize(("kind", "close"), KINDS)
+def test_kernels_take_given_and_large_energies_and_seeds_on_the_device(kind, close):
+    from tests.train.nets import walk_kernels
+
+    for soft in (True, False):
+        walk_kernels.check_given_energies("cuda", kind, close, soft)
+    walk_kernels.check_large_energies("cuda", kind)
+    walk_kernels.check_random("cuda")
+    walk_kernels.check_seeds("cuda")
