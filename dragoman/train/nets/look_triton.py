@@ -57,11 +57,17 @@ def _mass(u, top, state, length):
 
 @triton.jit
 def _decided(alignment, places, unit, units, groups, state, length):
-    """The alignment a of the decisions that end on these states, where they are, and which are."""
+    """The alignment a of the decisions that end on these states, where they are [S, U], and which.
+
+    Left alone, Triton would spread units over the threads of a warp and states over warps, as it
+    does for addresses that it knows nothing of, and do all that follows so: loads would be far
+    apart and prefix sums slow. Hence states come first here, and the sum over one element each.
+    """
     place = tl.load(places + state, mask=state < length, other=-1)
-    at = unit[:, None] * groups + place[None, :]
-    there = (unit[:, None] < units) & (place[None, :] >= 0)
-    return tl.load(alignment + at, mask=there, other=0.0), at, there
+    at = unit[None, :] * groups + place[:, None]
+    there = (unit[None, :] < units) & (place[:, None] >= 0)
+    a = tl.load((alignment + at)[:, :, None], mask=there[:, :, None], other=0.0)
+    return tl.trans(tl.sum(a, axis=2)), at, there
 
 
 SIZES = ["units", "groups", "states", "seed"]  # of which there are many in one training
@@ -202,7 +208,7 @@ def _look_means(
         a, at, there = _decided(alignment, places, unit, units, groups, state, length)
         z = mass[:, None] + tl.cumsum(p, axis=1)
         mean = (gain[:, None] + tl.cumsum(p * d, axis=1)) / z
-        tl.store(to_alignment + at, mean, mask=there)
+        tl.store(to_alignment + at, tl.trans(mean), mask=there)
         c = a / z
         tl.store(border + 3 * units, tl.sum(c, axis=1), mask=real)
         tl.store(border + 4 * units, tl.sum(c * mean, axis=1), mask=real)

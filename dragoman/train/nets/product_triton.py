@@ -9,7 +9,7 @@ depend on a seed, the head and the place alone, so that they can be made again f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import triton
 import triton.language as tl
@@ -23,6 +23,16 @@ def keep(x, n, place, seed, rate):
     """Dropout of x, a block of what belongs to head n."""
     chance = tl.rand((n << 32) + seed, place, ROUNDS)
     return tl.where(chance >= rate, x / (1 - rate), 0.0)
+
+
+@triton.jit
+def _normal(n, place, seed):
+    """Normal numbers by Box and Muller, from half the circle: the other half gives the same."""
+    u, v, _, _ = tl.rand4x((n << 32) + seed, place, ROUNDS)
+    x = 3.14159265 * (v - 0.5)
+    y = x * x
+    sine = x * (1 - 0.16666667 * y * (1 - 0.05 * y * (1 - 0.02380952 * y * (1 - 0.01388889 * y))))
+    return tl.sqrt(-2 * tl.log(tl.maximum(u, 1e-7))) * sine
 
 
 @triton.jit(do_not_specialize=["rows", "inner", "columns", "seed"])
@@ -79,24 +89,23 @@ def _product(
     if RANDOM == "drop out":
         total = keep(total, n, place, seed, amount)
     if RANDOM == "noise":
-        total += amount * tl.randn((n << 32) + seed, place, ROUNDS)
+        total += amount * _normal(n, place, seed)
     tl.store(out + place, total.to(out.dtype.element_ty), mask=(row < rows) & (column < columns))
 
 
-@dataclass(frozen=True)
-class Heads:
+class Heads(NamedTuple):
     """A matrix for each head of each item, somewhere in a tensor."""
 
     tensor: Tensor
     rows: int
     columns: int
     strides: tuple[int, int, int, int]  # to the next item, head, row, column
-    count: int  # heads of an item
+    heads: int  # of an item
 
     @property
     def transposed(self) -> Heads:
         batch, head, row, column = self.strides
-        return Heads(self.tensor, self.columns, self.rows, (batch, head, column, row), self.count)
+        return Heads(self.tensor, self.columns, self.rows, (batch, head, column, row), self.heads)
 
 
 def side_by_side(x: Tensor, heads: int) -> Heads:
@@ -123,7 +132,7 @@ def multiply(
     what, seed, amount = random if random[2] else ("", 0, 0.0)
     rows, columns = _block(out.rows), _block(out.columns)
     grid = (
-        out.tensor.shape[0] * out.count,
+        out.tensor.shape[0] * out.heads,
         triton.cdiv(out.rows, rows),
         triton.cdiv(out.columns, columns),
     )
@@ -141,7 +150,7 @@ def multiply(
         *out.strides[:3],
         seed,
         amount,
-        HEADS=out.count,
+        HEADS=out.heads,
         RANDOM=what,
         BIAS=bias is not None,
         ROWS=rows,

@@ -1,4 +1,4 @@
-"""Two walks along the source, in plain PyTorch. `walk_triton.py` does the same in one kernel each.
+"""Two walks along the source, in plain PyTorch; `walk_triton.py` and `look_triton.py` have kernels.
 
 Everything in monotonic attention is a walker on a line of source states:
 

@@ -433,3 +433,4 @@ def test_kernels_take_given_and_large_energies_and_seeds_on_the_device(kind, clo
     walk_kernels.check_large_energies("cuda", kind)
     walk_kernels.check_random("cuda")
     walk_kernels.check_seeds("cuda")
+    walk_kernels.check_little_is_kept("cuda")

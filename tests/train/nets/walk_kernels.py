@@ -169,6 +169,20 @@ def check_seeds(device):
     assert not torch.allclose(first[0], results(read_triton.read, calm, inputs)[0], atol=1e-2)
 
 
+def check_little_is_kept(device):
+    """Nothing of the size of the energies, where a decision is taken at every state."""
+    manner, inputs = problem(device, torch.float32, True, 1, noise=1.0, dropout=0.3)
+    kept = {}
+
+    def note(tensor):
+        kept[tensor.untyped_storage().data_ptr()] = tensor
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        read_triton.read(replace(manner, energies=False), *inputs, None)
+    assert kept.keys() == {x.untyped_storage().data_ptr() for x in inputs}
+
+
 if __name__ == "__main__":
     single, half = (torch.float32, 2e-5), (torch.float16, 1e-2)  # bfloat16 it cannot multiply
     check_random("cpu")
@@ -183,3 +197,4 @@ if __name__ == "__main__":
     check("cpu", *single, soft=True, ratio=3, states=67, head=64, heads=1)
     check_large_energies("cpu", torch.float32)
     check_seeds("cpu")
+    check_little_is_kept("cpu")
