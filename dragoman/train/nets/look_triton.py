@@ -29,7 +29,14 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from dragoman.train.nets.product_triton import keep, multiply, one_by_one, side_by_side
+from dragoman.train.nets.product_triton import (
+    keep,
+    multiply,
+    one_by_one,
+    pieces,
+    power,
+    side_by_side,
+)
 
 LOW = tl.constexpr(-80.0)
 CARRIED = tl.constexpr(5)  # numbers that a unit carries over a border: see `_look_means`
@@ -329,18 +336,17 @@ class Look:
         dropout: float,
     ):
         self.queries, self.memory, self.places, self.ends = queries, memory, places, ends
-        self.heads, self.units, self.states = heads, queries.shape[1], memory.shape[1]
-        size, self.head = memory.shape[2] // 2, memory.shape[2] // 2 // heads
-        self.size, self.scale = size, self.head**-0.5
+        self.units, self.states, self.size = queries.shape[1], memory.shape[1], memory.shape[2] // 2
+        self.heads, self.rows, head = heads, len(memory) * heads, self.size // heads
+        sizes = (self.units, ends.shape[1], self.states)
         strides = (queries.stride(0), queries.stride(1), memory.stride(0), memory.stride(1))
-        numbers = (self.units, ends.shape[1], self.states, *strides, size, seed, dropout)
-        self.numbers = (self.scale, *numbers)
+        self.numbers = (head**-0.5, *sizes, *strides, self.size, seed, dropout)
         single = memory.dtype == torch.float32  # whose products need more registers
         self.tile, self.chunk = (16, 32) if single else (32, 64)
-        columns = max(16, triton.next_power_of_2(self.head))
+        columns = power(head)
         self.blocks = {
             "HEADS": heads,
-            "HEAD": self.head,
+            "HEAD": head,
             "K": columns,
             "TILE": self.tile,
             "CHUNK": self.chunk,
@@ -349,17 +355,11 @@ class Look:
             "num_stages": 2,
         }
 
-    @property
-    def rows(self) -> int:
-        return len(self.memory) * self.heads
-
     def back(self, alignment: Tensor) -> Tensor:
         """What is read [B, U, D] under an alignment [B, H, U, G]"""
         context = self.queries.new_empty(len(self.memory), self.units, self.size)
         tensors = (self.queries, self.memory, alignment, self.places, self.ends, context)
-        _look[(self.rows, triton.cdiv(self.units, self.tile))](
-            *tensors, *self.numbers, **self.blocks
-        )
+        _look[(self.rows, pieces(self.units, self.tile))](*tensors, *self.numbers, **self.blocks)
         return context
 
     def gradients(
@@ -367,11 +367,11 @@ class Look:
     ) -> tuple[Tensor, Tensor]:
         """On the alignment [B, H, U, G] and the memory [B, S, 2 D]; that on the queries is written
         to to_queries [B, U, D]. grad [B, U, D] is contiguous."""
-        chunks = triton.cdiv(self.states, self.chunk)
+        chunks = pieces(self.states, self.chunk)
         carries = alignment.new_empty(self.rows, chunks, CARRIED.value, self.units)
         to_alignment = torch.empty_like(alignment)
         tensors = (self.queries, self.memory, alignment, self.places, self.ends, grad)
-        _look_means[(self.rows, triton.cdiv(self.units, self.tile))](
+        _look_means[(self.rows, pieces(self.units, self.tile))](
             *tensors, to_alignment, carries, *self.numbers, **self.blocks
         )
         to_memory = self.memory.new_empty(self.memory.shape)

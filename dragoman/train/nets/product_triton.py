@@ -133,8 +133,8 @@ def multiply(
     rows, columns = _block(out.rows), _block(out.columns)
     grid = (
         out.tensor.shape[0] * out.heads,
-        triton.cdiv(out.rows, rows),
-        triton.cdiv(out.columns, columns),
+        pieces(out.rows, rows),
+        pieces(out.columns, columns),
     )
     _product[grid](
         left.tensor,
@@ -161,5 +161,15 @@ def multiply(
     )
 
 
+def pieces(size: int, piece: int) -> int:
+    """How many it takes; `triton.cdiv` is slow outside of kernels."""
+    return -(-size // piece)
+
+
+def power(size: int) -> int:
+    """The next power of 2, likewise; at least 16, which a product needs."""
+    return max(16, 1 << (size - 1).bit_length())
+
+
 def _block(size: int) -> int:
-    return 16 if size <= 16 else 32 if size <= 32 else 64
+    return min(64, power(size))

@@ -12,6 +12,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from dragoman.train.nets.product_triton import power
+
 MAX_DECISIONS = 8192  # one row must fit the registers of a program
 
 
@@ -163,6 +165,6 @@ def _grid(energy: Tensor) -> tuple[int]:
 
 def _block(energy: Tensor) -> dict[str, int]:
     """A row, with about eight columns to a thread."""
-    block = max(16, triton.next_power_of_2(energy.shape[3]))
+    block = power(energy.shape[3])
     warps = min(16, max(1, block // 256))
     return {"HEADS": energy.shape[1], "BLOCK": block, "num_warps": warps}

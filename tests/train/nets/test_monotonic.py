@@ -434,3 +434,13 @@ def test_kernels_take_given_and_large_energies_and_seeds_on_the_device(kind, clo
     walk_kernels.check_random("cuda")
     walk_kernels.check_seeds("cuda")
     walk_kernels.check_little_is_kept("cuda")
+
+
+@on_device
+@pytest.mark.parametrize("attention", ["infinite", "hard"])
+@pytest.mark.parametrize("policy", [{"energy_bias": -1.0}, {"wait": 2}])
+@pytest.mark.parametrize("ratio", [1, 3])
+def test_a_decoder_with_kernels_equals_one_without(attention, policy, ratio):
+    from tests.train.nets.walk_kernels import check_decoder
+
+    check_decoder("cuda", attention=attention, ratio=ratio, **policy)

@@ -3,12 +3,15 @@ interpreter. Random numbers are taken out of the kernels and given to the plain 
 
 from dataclasses import replace
 from functools import partial
+from unittest.mock import patch
 
 import torch
 
-from dragoman.train.nets import read_triton, walk
-from dragoman.train.nets.layers import join_heads, split_heads
+from dragoman.train.nets import monotonic, read_plain, read_triton, walk
+from dragoman.train.nets.layers import LayerConfig, join_heads, split_heads
+from dragoman.train.nets.mma import MonotonicDecoder
 from dragoman.train.nets.monotonic import Manner, decide_at, decide_every, waitk_energy
+from dragoman.train.nets.monotonic_attention import MonotonicConfig
 from dragoman.train.nets.product_triton import multiply, one_by_one, side_by_side
 from dragoman.train.nets.read_plain import stop_energies
 
@@ -169,6 +172,28 @@ def check_seeds(device):
     assert not torch.allclose(first[0], results(read_triton.read, calm, inputs)[0], atol=1e-2)
 
 
+def check_decoder(device, **settings):
+    """A whole decoder: logits, delays, energies and the gradients of all its weights."""
+    torch.manual_seed(0)
+    config = LayerConfig(32, 2, 16, 0.0, 0.0, 0.0)
+    decoder = MonotonicDecoder(9, 2, config, MonotonicConfig(noise=0.0, **settings)).to(device)
+    tokens, lengths = torch.tensor([[1, 4, 5], [1, 7, 8]]), torch.tensor([13, 8])
+    states = torch.randn(2, 13, 32, device=device)
+    found = []
+    for implementation in (read_triton, read_plain):
+        with patch.object(monotonic, "_implementation", return_value=implementation):
+            decisions = decide_every(settings["ratio"], lengths.to(device), 13)
+            aligned = decoder.align(tokens.to(device), states, decisions, energies=True)
+        loss = aligned.logits.square().sum() + aligned.delays.square().mean()
+        loss = loss + sum(e.square().sum() for e in aligned.energies)
+        decoder.zero_grad()
+        loss.backward()
+        gradients = [p.grad for p in decoder.parameters() if p.grad is not None]
+        found.append([aligned.logits, aligned.delays, *aligned.energies, *gradients])
+    for x, y in zip(*found, strict=True):
+        torch.testing.assert_close(x, y, atol=2e-4, rtol=2e-4)
+
+
 def check_little_is_kept(device):
     """Nothing of the size of the energies, where a decision is taken at every state."""
     manner, inputs = problem(device, torch.float32, True, 1, noise=1.0, dropout=0.3)
@@ -198,3 +223,6 @@ if __name__ == "__main__":
     check_large_energies("cpu", torch.float32)
     check_seeds("cpu")
     check_little_is_kept("cpu")
+    for attention in ("infinite", "hard"):
+        check_decoder("cpu", attention=attention, ratio=3, energy_bias=-1.0)
+        check_decoder("cpu", attention=attention, ratio=3, wait=2)
