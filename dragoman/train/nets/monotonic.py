@@ -162,16 +162,18 @@ def _kernels() -> ModuleType | None:
     return read_triton
 
 
-def _try(module: ModuleType, soft: bool) -> list[Tensor]:
+@torch.inference_mode(False)  # the first to read may be a validation
+@torch.enable_grad()
+def _try(module: ModuleType, soft: bool, device: str = "cuda") -> list[Tensor]:
     """Results and gradients of a small case."""
     parts = 2 if soft else 1
     shapes = [(1, 6 if soft else 3, 16 * parts), (1, 4, 16 * parts), (1, 3, 16)]
     inputs = [
-        torch.linspace(-2, 2, torch.Size(shape).numel(), device="cuda").sin().view(shape)
+        torch.linspace(-2, 2, torch.Size(shape).numel(), device=device).sin().view(shape)
         for shape in shapes
     ]
-    manner = Manner(2, soft, decide_every(2, torch.tensor([6], device="cuda"), 6))
-    with torch.enable_grad(), torch.autocast("cuda", enabled=False):
+    manner = Manner(2, soft, decide_every(2, torch.tensor([6], device=device), 6))
+    with torch.autocast(device, enabled=False):
         memory, queries, stop_key = (x.requires_grad_() for x in inputs)
         context, delays, _ = module.read(manner, memory, queries, stop_key, None, None)
         gradients = torch.autograd.grad(context.sum() + delays.square().sum(), inputs)

@@ -20,7 +20,7 @@ from dragoman.train.nets.walk_triton import MAX_DECISIONS, align, align_backward
 if TYPE_CHECKING:
     from dragoman.train.nets.monotonic import Manner
 
-MAX_HEAD = 256  # the vectors of a head and a tile of units must fit the registers
+MAX_HEAD = 128  # tiles of such vectors must fit the memory of a program
 
 
 def can_read(manner: Manner, memory: Tensor) -> bool:
@@ -50,9 +50,9 @@ class _Read(torch.autograd.Function):
         way = _Way(manner, seeds, memory, queries, stop_key, bias, energy)
         energy = way.energy()
         alignment, delays = align(energy, *way.decided)
-        kept = None if manner.decisions.every == 1 else alignment
-        noisy = None if manner.decisions.every == 1 and stop_key is not None else energy
-        ctx.save_for_backward(memory, queries, stop_key, bias, noisy, kept)
+        large = manner.decisions.every == 1
+        kept = (None if large and stop_key is not None else energy, None if large else alignment)
+        ctx.save_for_backward(memory, queries, stop_key, bias, *kept)
         ctx.manner, ctx.seeds = manner, seeds
         clean = None
         if manner.energies and stop_key is not None:

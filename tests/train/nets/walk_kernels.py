@@ -194,6 +194,14 @@ def check_decoder(device, **settings):
         torch.testing.assert_close(x, y, atol=2e-4, rtol=2e-4)
 
 
+@torch.inference_mode()
+def check_trial(device):
+    """What kernels must show before they are used, also if validation comes before training."""
+    for soft in (True, False):
+        found, expected = (monotonic._try(x, soft, device) for x in (read_triton, read_plain))
+        torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+
+
 def check_little_is_kept(device):
     """Nothing of the size of the energies, where a decision is taken at every state."""
     manner, inputs = problem(device, torch.float32, True, 1, noise=1.0, dropout=0.3)
@@ -223,6 +231,7 @@ if __name__ == "__main__":
     check_large_energies("cpu", torch.float32)
     check_seeds("cpu")
     check_little_is_kept("cpu")
+    check_trial("cpu")
     for attention in ("infinite", "hard"):
         check_decoder("cpu", attention=attention, ratio=3, energy_bias=-1.0)
         check_decoder("cpu", attention=attention, ratio=3, wait=2)
