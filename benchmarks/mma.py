@@ -1,9 +1,9 @@
-"""What monotonic attention costs in training: an MMA decoder against the plain one.
+"""What monotonic attention costs in training: MMA against the plain Transformer.
 
-Forward and backward of a six-layer decoder (256 wide, 4 heads) with 60 target units and the loss on
-8,000, as ratios of time and of peak memory, over 250 source states (10 s: 1,000 frames) and over
-1,000 states. On CUDA in bfloat16 and with batches of 3,200 s as `recipes/voiced.en-de.yaml` has
-them; elsewhere in single precision, with a small batch and without the kernels.
+Forward and backward with 60 target units and the loss on 8,000, as ratios of time and of peak
+memory: of a net of 12 + 6 layers that hears 1,000 frames (256 wide, 4 heads), and of its decoder
+alone over 250 source states (1,000 frames) and over 1,000 states. On CUDA in bfloat16 and with
+batches of 3,200 s; elsewhere in single precision, with a small batch and without the kernels.
 """
 
 import resource
@@ -12,17 +12,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
+from dragoman.train.nets.base import Vocabularies
 from dragoman.train.nets.decoder import TransformerDecoder
 from dragoman.train.nets.layers import LayerConfig, padding_bias
 from dragoman.train.nets.mma import MonotonicDecoder
 from dragoman.train.nets.monotonic import decide_every
 from dragoman.train.nets.monotonic_attention import MonotonicConfig
+from dragoman.train.nets.registry import build
 
-SIZE, UNITS, VOCABULARY, LAYERS = 256, 60, 8000, 6
+SIZE, UNITS, VOCABULARY, LAYERS, BANDS = 256, 60, 8000, 6, 80
 KINDS = {
     "infinite, ratio 7": MonotonicConfig("infinite", ratio=7),
     "hard, ratio 7": MonotonicConfig("hard", ratio=7),
@@ -32,41 +36,83 @@ KINDS = {
 Pass = Callable[[], None]
 
 
-def make(kind: str, device: str, batch: int, size: int) -> Pass:
-    """A training pass of the decoder `kind`, "plain" or one of KINDS, over `size` states."""
+def make(kind: str, device: str, batch: int, size: int, whole: bool) -> Pass:
+    """A training pass of `kind`, "plain" or one of KINDS: of a `whole` net that hears `size`
+    frames, or of its decoder over `size` states."""
     torch.manual_seed(0)
-    config = LayerConfig(size=SIZE, heads=4, ffn=2048)
-    plain = kind == "plain"
-    decoder = (
-        TransformerDecoder(VOCABULARY, LAYERS, config)
-        if plain
-        else MonotonicDecoder(VOCABULARY, LAYERS, config, KINDS[kind])
-    ).to(device)
-    states = torch.randn(batch, size, SIZE, device=device, requires_grad=True)
     tokens = torch.randint(4, VOCABULARY, (batch, UNITS), device=device)
     lengths = torch.full((batch,), size, device=device)
-
-    def decode() -> torch.Tensor:
-        if plain:
-            return decoder(tokens, states, padding_bias(lengths, size))
-        decisions = decide_every(KINDS[kind].ratio, lengths, size)
-        aligned = decoder.align(tokens, states, decisions)
-        return aligned.logits + 0 * aligned.delays.sum()  # as a latency loss would
+    part = whole_net(kind) if whole else decoder_alone(kind)
+    given = torch.randn(batch, size, BANDS if whole else SIZE, device=device)
+    given.requires_grad_(not whole)
+    part.module.to(device)
 
     def one_pass() -> None:
         with torch.autocast(device, dtype=torch.bfloat16, enabled=device == "cuda"):
-            loss = F.cross_entropy(decode().float().flatten(0, 1), tokens.flatten())
+            logits, delays = part.decode(tokens, given, lengths)
+            loss = F.cross_entropy(logits.float().flatten(0, 1), tokens.flatten())
+            loss = loss + 0 * delays.sum()  # as a latency loss would
         loss.backward()
-        decoder.zero_grad(set_to_none=True)
-        states.grad = None
+        part.module.zero_grad(set_to_none=True)
+        given.grad = None
 
     return one_pass
 
 
-def measure(kind: str, device: str, batch: int, size: int, repeats: int) -> tuple[float, float]:
+@dataclass(frozen=True)
+class Part:
+    """What is measured: tokens, what they are made of, its lengths -> logits and delays."""
+
+    module: torch.nn.Module
+    decode: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+
+
+def decoder_alone(kind: str) -> Part:
+    config = LayerConfig(size=SIZE, heads=4, ffn=2048)
+    if kind == "plain":
+        plain = TransformerDecoder(VOCABULARY, LAYERS, config)
+
+        def attend(tokens: Tensor, states: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+            logits = plain(tokens, states, padding_bias(lengths, states.shape[1]))
+            return logits, logits.new_zeros(1)
+
+        return Part(plain, attend)
+    decoder = MonotonicDecoder(VOCABULARY, LAYERS, config, KINDS[kind])
+
+    def read(tokens: Tensor, states: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        decisions = decide_every(KINDS[kind].ratio, lengths, states.shape[1])
+        aligned = decoder.align(tokens, states, decisions)
+        return aligned.logits, aligned.delays
+
+    return Part(decoder, read)
+
+
+def whole_net(kind: str) -> Part:
+    vocabularies, ears = Vocabularies(VOCABULARY, VOCABULARY), {"ctc_layer": 0}
+    if kind == "plain":
+        plain = build("transformer", dict(ears), vocabularies)
+
+        def attend(tokens: Tensor, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+            logits = plain.decode(tokens, plain.encode(features, lengths))
+            return logits, logits.new_zeros(1)
+
+        return Part(plain, attend)
+    settings = {"attention": KINDS[kind].attention, "ratio": KINDS[kind].ratio}
+    net = build("mma", {"encoder_settings": ears, **settings}, vocabularies)
+
+    def read(tokens: Tensor, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        aligned = net.align(tokens, net.encode(features, lengths))
+        return aligned.logits, aligned.delays
+
+    return Part(net, read)
+
+
+def measure(
+    kind: str, device: str, batch: int, size: int, whole: int, repeats: int
+) -> tuple[float, float]:
     """Median seconds of a pass, and the peak of memory it adds in MiB."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    one_pass = make(kind, device, batch, size)
+    one_pass = make(kind, device, batch, size, bool(whole))
     one_pass()
     times = []
     for _ in range(repeats):
@@ -91,18 +137,21 @@ def measured_alone(*arguments: object) -> tuple[float, float]:
 
 
 def run() -> None:
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    for size, batch in ((250, 320), (1000, 80)) if device == "cuda" else ((250, 4), (1000, 2)):
-        plain = measured_alone("plain", device, batch, size, 5)
-        print(
-            f"plain decoder, {batch} x {size} states on {device}: "
-            f"{1000 * plain[0]:.1f} ms, {plain[1]:.0f} MiB"
-        )
+    gpu = torch.cuda.is_available()
+    device = "cuda" if gpu else "cpu"
+    for what, size, batch in (
+        ("net, {} x {} frames", 1000, 320 if gpu else 2),
+        ("decoder, {} x {} states", 250, 320 if gpu else 4),
+        ("decoder, {} x {} states", 1000, 80 if gpu else 2),
+    ):
+        setting = (device, batch, size, int(what.startswith("net")), 5)
+        seconds, peak = measured_alone("plain", *setting)
+        name = what.format(batch, size)
+        print(f"plain {name} on {device}: {1000 * seconds:.1f} ms, {peak:.0f} MiB")
         for kind in KINDS:
-            seconds, peak = measured_alone(kind, device, batch, size, 5)
-            print(
-                f"  MMA {kind:18} {seconds / plain[0]:5.2f} x time {peak / plain[1]:5.2f} x memory"
-            )
+            own_seconds, own_peak = measured_alone(kind, *setting)
+            times = f"{own_seconds / seconds:5.2f} x time {own_peak / peak:5.2f} x memory"
+            print(f"  MMA {kind:18} {times}", flush=True)
 
 
 if __name__ == "__main__":
