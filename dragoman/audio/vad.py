@@ -25,6 +25,15 @@ CONTEXT = 64
 MOST_WINDOWS = 512
 """More windows than these go through the network in several calls: memory stays flat."""
 
+LOUD = 0.1
+"""Sound whose peaks stay below this is turned up: the network hears no speech in a whisper."""
+
+QUIET = LOUD / 100
+"""Sound is turned up a hundredfold at the most."""
+
+FADING = 0.5 ** (WINDOW_SECONDS / 5)
+"""How fast a peak is forgotten: by half in five seconds."""
+
 MODEL_FILE = "silero_vad_16k_sequence.onnx"
 
 Probabilities = NDArray[np.float32]
@@ -74,6 +83,7 @@ class VadStream:
         self._cell = np.zeros((1, 1, 128), np.float32)
         # The context of the next window, then what has been heard of that window.
         self._heard = np.zeros(CONTEXT, np.float32)
+        self._level = LOUD / 5  # of the peaks so far; at first, that of a soft voice
 
     def hear(self, samples: Samples) -> Probabilities:
         """The probability of speech in each window that is complete now."""
@@ -89,10 +99,19 @@ class VadStream:
 
     def _next(self, count: int) -> Probabilities:
         each = np.lib.stride_tricks.sliding_window_view(self._heard, CONTEXT + WINDOW)
-        windows = np.ascontiguousarray(each[: count * WINDOW : WINDOW])
+        windows = self._turned_up(each[: count * WINDOW : WINDOW])
         probabilities, self._hidden, self._cell = self._vad.run(windows, self._hidden, self._cell)
         self._heard = self._heard[count * WINDOW :]
         return probabilities
+
+    def _turned_up(self, windows: Samples) -> Samples:
+        """Windows as loud as speech usually is, whatever the microphone's gain."""
+        gains = np.empty((len(windows), 1), np.float32)
+        for index, peak in enumerate(np.abs(windows[:, CONTEXT:]).max(axis=1)):
+            self._level = max(float(peak), self._level * FADING, QUIET)
+            gains[index] = max(1.0, LOUD / self._level)
+        louder: Samples = windows * gains
+        return louder
 
 
 def utterances(

@@ -22,6 +22,8 @@ OVERLAP = -(-REACH // HOP)  # frames after the end of a sound that still reach i
 FRAME_MS = 1000.0 * HOP / RATE
 QUIETEST = -10.0  # log10 of the least power that is told apart from silence
 RANGE = 8.0  # what is quieter than the loudest point by more than this is not heard
+LOUD = 0.0  # log10 of the power of the loudest point in soft speech; what is softer is turned up,
+MOST = 5.0  # but not by more than this: silence stays silence
 
 Mel = NDArray[np.float32]
 
@@ -107,9 +109,14 @@ def log_mel(sound: Samples, frames: int, bands: int) -> Mel:
 
 
 def scale(mel: Mel, loudest: float = QUIETEST) -> Mel:
-    """Whisper's scaling: nothing quieter than 8 below the loudest point, then (x + 4) / 4."""
-    floor = max(float(mel.max(initial=QUIETEST)), loudest) - RANGE
-    return np.ascontiguousarray((np.maximum(mel, np.float32(floor)) + 4.0) / 4.0, np.float32)
+    """Whisper's scaling: nothing quieter than 8 below the loudest point, then (x + 4) / 4.
+
+    A recording that is far too soft is turned up, since Whisper has hardly met such speech.
+    """
+    top = max(float(mel.max(initial=QUIETEST)), loudest)
+    louder = 4.0 + min(max(0.0, LOUD - top), MOST)
+    heard = np.maximum(mel, np.float32(top - RANGE))
+    return np.ascontiguousarray((heard + np.float32(louder)) / np.float32(4.0), np.float32)
 
 
 @cache

@@ -19,8 +19,7 @@ STOPS = (".", "?", "!", "。", "？", "！", "।", "؟")
 def trim(vocabulary: Vocabulary, stream: WhisperStream) -> bool:
     """Cut the window of a stream if it is long and enough was said; whether it was cut."""
     if _all_said(vocabulary, stream):
-        stream.cut(len(stream.said), stream.mel.frames)
-        stream.ear.reset()
+        stream.close()
         return True
     if stream.frames <= LONG:
         return False
@@ -36,7 +35,8 @@ def _all_said(vocabulary: Vocabulary, stream: WhisperStream) -> bool:
     """Whether a long pause follows a whole sentence of which nothing is left to say.
 
     Asked about the silence, Whisper would say "Thank you."; asked about the next sentence together
-    with this one and the gap between, it is slow to hear that there is more.
+    with this one and the gap between, it is slow to hear that there is more; told what was said
+    before the gap, it says that again.
     """
     rested = stream.ear.silence > OVER and stream.rest.ended and not stream.rest.tokens
     if not rested or stream.unfinished or stream.settled.tokens:

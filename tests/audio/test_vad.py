@@ -69,6 +69,23 @@ def test_a_long_block_goes_through_in_parts(plain):
     assert len(stream._heard) == CONTEXT
 
 
+@settings(max_examples=20)
+@given(st.lists(st.integers(0, 3000), min_size=1, max_size=8))
+def test_soft_sound_is_turned_up_however_it_comes(plain, sizes):
+    samples = np.random.default_rng(1).uniform(0, 0.004, sum(sizes)).astype(np.float32)
+    stream, whole = plain.stream(), plain.stream()
+    got = [stream.hear(block) for block in np.split(samples, np.cumsum(sizes)[:-1])]
+    assert np.allclose(np.concatenate(got), whole.hear(samples), atol=1e-6)
+
+
+def test_soft_sound_becomes_as_loud_as_speech(plain):
+    samples = np.full(RATE * 60, 0.004, np.float32)
+    heard = plain.stream().hear(samples)
+    assert heard[1] == pytest.approx(0.004 * 5, rel=0.01)
+    assert heard[-1] == pytest.approx(0.1, rel=0.01)
+    assert plain.stream().hear(samples / 100)[-1] == pytest.approx(0.004, rel=0.01)
+
+
 def test_utterances_of_chunks(plain):
     loud, quiet = np.ones(RATE, np.float32), np.zeros(RATE, np.float32)
     chunks = [Chunk(quiet, False), Chunk(loud, False), Chunk(quiet, False), Chunk(loud, True)]
@@ -100,14 +117,15 @@ def test_silence_and_noise_are_no_speech(silero):
 
 
 @pytest.mark.weights
-def test_speech_is_found_where_it_is(silero):
+@pytest.mark.parametrize("gain", [1.0, 0.005])
+def test_speech_is_found_where_it_is(silero, gain):
     from hibari import SAMPLE_RATE, Hibari
 
     voice = Hibari()("The meeting begins at nine o'clock in the morning.", seed=0)
     spoken = resample(np.asarray(voice, np.float32), SAMPLE_RATE)
     gap = np.random.default_rng(0).normal(0, 1e-3, RATE * 2).astype(np.float32)
-    sound = np.concatenate([gap, spoken, gap, spoken, gap])
-    found = list(utterances([Chunk(sound, True)], silero))
+    sound = gain * np.concatenate([gap, spoken, gap, spoken, gap])
+    found = list(utterances([Chunk(sound.astype(np.float32), True)], silero))
     length = len(spoken) / RATE
     assert len(found) == 2
     assert found[0].start == pytest.approx(2.0, abs=0.35)

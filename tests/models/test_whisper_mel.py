@@ -36,7 +36,7 @@ def plain_filters(bands: int) -> np.ndarray:
 
 
 def noise(samples: int, seed: int = 0) -> np.ndarray:
-    return (np.random.default_rng(seed).standard_normal(samples) * 0.1).astype(np.float32)
+    return (np.random.default_rng(seed).standard_normal(samples)).astype(np.float32)
 
 
 @pytest.mark.parametrize("bands", [80, 128])
@@ -84,6 +84,21 @@ def test_forgetting_everything_leaves_only_what_is_new():
 
 
 def test_scaling_takes_a_louder_past_into_account():
-    quiet = np.full((80, 3), -6.0, np.float32)
-    assert scale(quiet).max() == pytest.approx(-0.5)
-    assert scale(quiet, loudest=4.0).max() == pytest.approx(0.0)  # raised to the floor of -4
+    quiet = np.full((80, 3), 1.0, np.float32)
+    assert scale(quiet).max() == pytest.approx(1.25)
+    assert scale(quiet, loudest=12.0).max() == pytest.approx(2.0)  # raised to the floor of 4
+
+
+@pytest.mark.parametrize("softer", [0.1, 0.003])
+def test_a_soft_recording_looks_like_a_loud_one(softer: float):
+    loud, soft = LogMel(80), LogMel(80)
+    loud.hear(0.5 * noise(16_000))
+    soft.hear(softer * 0.5 * noise(16_000))
+    expected, found = loud.window(0), soft.window(0)
+    np.testing.assert_allclose(found - found.max(), expected - expected.max(), atol=1e-3)
+    assert found.max() == pytest.approx(1.0)
+
+
+def test_silence_is_not_turned_up_to_speech():
+    silence = np.full((80, 3), -10.0, np.float32)
+    assert scale(silence).max() < 0
