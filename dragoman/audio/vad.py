@@ -83,7 +83,7 @@ class VadStream:
         self._cell = np.zeros((1, 1, 128), np.float32)
         # The context of the next window, then what has been heard of that window.
         self._heard = np.zeros(CONTEXT, np.float32)
-        self._level = LOUD / 5  # of the peaks so far; at first, that of a soft voice
+        self._level = QUIET  # of the peaks so far
 
     def hear(self, samples: Samples) -> Probabilities:
         """The probability of speech in each window that is complete now."""
