@@ -31,8 +31,9 @@ LOUD = 0.1
 QUIET = LOUD / 100
 """Sound is turned up a hundredfold at the most."""
 
-FADING = 0.5 ** (WINDOW_SECONDS / 5)
-"""How fast a peak is forgotten: by half in five seconds."""
+FADING = 10 ** (-0.5 * WINDOW_SECONDS / 30)
+"""How fast a peak is forgotten: 10 dB in half a minute, so that a speaker's pause does not make the
+next room audible."""
 
 MODEL_FILE = "silero_vad_16k_sequence.onnx"
 

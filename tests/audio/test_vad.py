@@ -79,7 +79,7 @@ def test_soft_sound_is_turned_up_however_it_comes(plain, sizes):
 
 
 def test_soft_sound_becomes_as_loud_as_speech(plain):
-    samples = np.full(RATE * 60, 0.004, np.float32)
+    samples = np.full(RATE * 150, 0.004, np.float32)
     assert plain.stream().hear(samples)[1:] == pytest.approx(0.1, rel=0.01)
     assert plain.stream().hear(samples / 100)[1:] == pytest.approx(0.004, rel=0.01)
     after_shout = plain.stream().hear(np.concatenate([np.ones(WINDOW, np.float32), samples]))
