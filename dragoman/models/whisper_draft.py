@@ -11,7 +11,7 @@ from dragoman.models.base import Draft
 from dragoman.models.whisper_guard import cut_loop, invented
 from dragoman.models.whisper_mel import FRAME_MS
 from dragoman.models.whisper_search import Spoken
-from dragoman.models.whisper_stream import OVER, WhisperStream
+from dragoman.models.whisper_stream import WhisperStream
 from dragoman.models.whisper_tokens import SPACELESS, Vocabulary
 
 STATE_MS = 2 * FRAME_MS
@@ -27,7 +27,7 @@ def finished(
     stop = 0
     if ended and not final:
         stop = keep - _without_stop(vocabulary, spoken.tokens)
-        if stream.ear.silence <= OVER:
+        if not stream.rested:
             keep, stop = keep - stop, 0
     heard = stream.frames // 2
     looks = np.zeros((keep, heard), np.float32)

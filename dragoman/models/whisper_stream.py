@@ -102,6 +102,11 @@ class WhisperStream:
         return self.ear.silence * 1000.0
 
     @property
+    def rested(self) -> bool:
+        """Whether the pause is so long that the sentence before it is over."""
+        return self.ear.silence > OVER
+
+    @property
     def words_heard(self) -> int:
         """Words of the transcript, which is made when somebody asks."""
         if self.transcribe is not None:
@@ -136,7 +141,7 @@ class WhisperStream:
         if self.seen is None or self.seen.start != self.mel.start:
             return False
         unseen = (self.mel.frames - self.seen.end) / SECOND
-        enough = PAUSE if self.ear.silence <= OVER else OVER
+        enough = OVER if self.rested else PAUSE
         return unseen == 0 or self.ear.silence > unseen + enough
 
     def forget(self, frame: int) -> None:

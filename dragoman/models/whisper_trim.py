@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dragoman.models.whisper_stream import OVER, SECOND, WhisperStream
+from dragoman.models.whisper_stream import SECOND, WhisperStream
 from dragoman.models.whisper_tokens import Vocabulary
 
 LONG = 12 * SECOND  # a window longer than this is cut at the end of a sentence that was said,
@@ -17,7 +17,8 @@ STOPS = (".", "?", "!", "。", "？", "！", "।", "؟")
 
 
 def trim(vocabulary: Vocabulary, stream: WhisperStream) -> bool:
-    """Cut the window of a stream if it is long and enough was said; whether it was cut."""
+    """Cut the window of a stream if it is long and enough was said, or if all was said before a
+    long pause; whether it was cut."""
     if _all_said(vocabulary, stream):
         stream.close()
         return True
@@ -38,8 +39,8 @@ def _all_said(vocabulary: Vocabulary, stream: WhisperStream) -> bool:
     with this one and the gap between, it is slow to hear that there is more; told what was said
     before the gap, it says that again.
     """
-    rested = stream.ear.silence > OVER and stream.rest.ended and not stream.rest.tokens
-    if not rested or stream.unfinished or stream.settled.tokens:
+    left = stream.rest.tokens or stream.unfinished or stream.settled.tokens
+    if left or not (stream.rested and stream.rest.ended):
         return False
     return len(stream.said) > 0 and _last_sentence(vocabulary, stream) == len(stream.said)
 
