@@ -1,13 +1,14 @@
 """Live sound from a microphone.
 
 The driver calls us from a thread of its own and must never wait: what it brings goes into a queue
-with a limit. Whoever takes the chunks may be slower for a while; what then finds no room is lost,
-counted and reported.
+with a limit. To whoever takes the chunks too slowly, those that wait come as one; what still finds
+no room is lost, counted and reported.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import queue
 import threading
 import time
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
+from dragoman.audio.catch_up import caught_up
 from dragoman.audio.chunk import RATE, Chunk, Chunker, Samples
 from dragoman.audio.devices import Device, choose_device, sounddevice
 from dragoman.audio.resample import Resampler
@@ -49,6 +51,7 @@ class Microphone:
         the driver after which the microphone counts as gone."""
         self._wanted = device
         self._chunker = Chunker(step_ms)
+        self._blocks_per_step = math.ceil(step_ms / 1000 / BLOCK_SECONDS)
         self._queue: queue.Queue[tuple[Samples, float]] = queue.Queue(int(backlog / BLOCK_SECONDS))
         self._patience, self._clock = patience, clock
         self._stopped = threading.Event()
@@ -72,7 +75,7 @@ class Microphone:
         """Listen. A microphone that cannot be opened is an error here, not at the first chunk."""
         device = choose_device("input", self._wanted)
         stream = self._open(device)
-        return self._listen(stream, device)
+        return caught_up(self._listen(stream, device), self._another_waits)
 
     def _open(self, device: Device) -> Any:
         library = sounddevice()
@@ -114,6 +117,10 @@ class Microphone:
         yield from self._chunker.feed(resampler.finish(), arrival)
         yield self._chunker.finish(arrival)
         self._report()
+
+    def _another_waits(self) -> bool:
+        """Whether the next chunk is there already: once stopped, all that will come is there."""
+        return self._stopped.is_set() or self._queue.qsize() >= self._blocks_per_step
 
     def _blocks(self, stream: Any, device: Device) -> Iterator[tuple[Samples, float]]:
         """What the driver brings, until we are stopped or it brings nothing more."""

@@ -76,24 +76,28 @@ class Stream:
 class Input(Stream):
     """Brings the blocks of the script, one after the other; an error ends the stream there.
 
-    A number in the script is a pause in seconds, None goes on bringing nothing for good.
+    A number in the script is a pause in seconds, None goes on bringing nothing for good: then a
+    test may bring sound itself.
     """
 
     def run(self):
-        size = self.how["blocksize"]
         for item in self.fake.script:
             if item is None:
                 return
             if isinstance(item, float):
                 time.sleep(item)
-                continue
-            for at in range(0, len(item), size):
-                if self.closed:
-                    return
-                block = item[at : at + size]
-                status = SimpleNamespace(input_overflow=False)
-                self.how["callback"](block[:, None], len(block), None, status)
+            else:
+                self.bring(item)
         self.active = False
+
+    def bring(self, samples):
+        size = self.how["blocksize"]
+        for at in range(0, len(samples), size):
+            if self.closed:
+                return
+            block = samples[at : at + size]
+            status = SimpleNamespace(input_overflow=False)
+            self.how["callback"](block[:, None], len(block), None, status)
 
 
 class Output(Stream):

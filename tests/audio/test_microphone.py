@@ -48,9 +48,69 @@ def test_what_is_said_comes_and_stop_ends_it(fake):
     microphone = Microphone(step_ms=250)
     chunks = collect(microphone, 1.0)
     assert np.array_equal(joined(chunks), chirp(1.0))
-    assert [len(c.samples) for c in chunks] == [4000] * 4 + [0]
     assert microphone.trouble is None
     assert fake.streams[0].closed
+
+
+def busy(fake, microphone, sound, seconds):
+    """All chunks for a listener who works on each for some seconds, in which the speaker talks on.
+
+    The first piece of sound is there at once; the microphone is stopped after the last.
+    """
+    size = round(seconds * RATE)
+    pieces = [sound[at : at + size] for at in range(0, len(sound), size)]
+    fake.script = [None]
+    source, chunks = microphone.chunks(), []
+    fake.streams[0].bring(pieces.pop(0))
+    for chunk in source:
+        chunks.append(chunk)
+        if pieces:
+            fake.streams[0].bring(pieces.pop(0))
+        else:
+            microphone.stop()
+    return chunks
+
+
+def test_a_listener_who_keeps_up_gets_equal_steps(fake):
+    chunks = busy(fake, Microphone(step_ms=240), chirp(2.4), seconds=0.24)
+    assert np.array_equal(joined(chunks), chirp(2.4))
+    assert [len(c.samples) for c in chunks] == [3840] * 10 + [0]
+
+
+@pytest.mark.parametrize("seconds", [0.3, 0.7, 2.0, 4.7])
+def test_a_slow_listener_gets_what_waits_as_one_chunk_and_is_never_far_behind(fake, seconds):
+    sound = chirp(60.0)
+    microphone = Microphone(step_ms=240, backlog=2 * seconds)
+    chunks = busy(fake, microphone, sound, seconds)
+    assert np.array_equal(joined(chunks), sound)
+    assert microphone.lost == 0
+    # When the n-th chunk is given, n pieces were spoken; of them less than a step is not in it.
+    heard = np.cumsum([len(c.samples) for c in chunks[:-1]]) / RATE
+    spoken = np.minimum(np.arange(1, len(chunks)) * round(seconds * RATE) / RATE, 60.0)
+    assert (spoken - heard).max() < 0.24 + 0.02
+
+
+def test_a_long_wait_is_caught_up_with_in_chunks_of_some_seconds(fake):
+    fake.script = [chirp(23.0), None]
+    microphone = Microphone(step_ms=500)
+    chunks = microphone.chunks()
+    fake.streams[0].thread.join()
+    microphone.stop()
+    chunks = list(chunks)
+    assert np.array_equal(joined(chunks), chirp(23.0))
+    assert [c.seconds for c in chunks] == [5, 5, 5, 5, 3]
+
+
+def test_a_joined_chunk_was_there_when_its_last_sample_was(fake):
+    ticks = iter(range(1000))
+    fake.script = [chirp(1.0), None]
+    microphone = Microphone(step_ms=200, clock=lambda: float(next(ticks)))
+    chunks = microphone.chunks()
+    fake.streams[0].thread.join()
+    first = next(chunks)
+    # The clock is asked once at the start and then once per block of 20 ms.
+    assert first.seconds == 1.0
+    assert first.arrival == 50.0
 
 
 def test_a_microphone_of_another_rate(fake):
@@ -99,7 +159,9 @@ def test_what_finds_no_room_is_counted_and_reported(fake, caplog):
     chunks = microphone.chunks()
     fake.streams[0].thread.join()
     microphone.stop()
-    assert len(joined(list(chunks))) == RATE
+    (only,) = chunks
+    assert only.last
+    assert len(only.samples) == RATE
     assert microphone.lost == 4.0
     assert "4.0 s found no room" in caplog.text
 
