@@ -9,6 +9,8 @@ import click
 
 from dragoman.cli.app import GroupedCommand, GroupedOption
 
+WAITS = 0.1  # share of the time spent waiting for data from which on it is worth a word
+
 
 @click.command(cls=GroupedCommand)
 @click.argument("recipe", type=click.Path(path_type=Path))
@@ -66,6 +68,8 @@ class Show:
                 self.progress.update(self.task, total=line["total"], now="")
             case "train":
                 now = f"loss {line['loss']:.3f}  {line['hours_per_second'] * 3600:.0f}x real time"
+                if line["waited"] > WAITS:
+                    now += f"  waits for data {line['waited']:.0%}"
                 self.progress.update(self.task, completed=line["step"], now=now)
             case "dev":
                 best = " (best)" if line["best_step"] == line["step"] else ""

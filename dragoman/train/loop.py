@@ -109,7 +109,9 @@ class Training:
             group["lr"] = rate
         self.plain_task.at_step(state.step)
         for turn in range(recipe.batch.accumulate):
+            asked = time.perf_counter()
             batch, units = next(batches)
+            self.tally.waited += time.perf_counter() - asked
             torch.manual_seed(recipe.seed * 1_000_003 + batch.number)
             last = turn == recipe.batch.accumulate - 1
             with fabric.no_backward_sync(self.task, enabled=not last):
@@ -167,6 +169,7 @@ class Training:
         elapsed = tally.elapsed + time.perf_counter() - begun
         line["updates_per_second"] = tally.updates / elapsed
         line["hours_per_second"] = tally.seconds * world / 3600 / elapsed
+        line["waited"] = tally.waited / elapsed  # share of the time: is data the limit?
         self.tally = Tally()
         self.write(line)
 

@@ -21,6 +21,7 @@ class Tally:
         self.seconds = 0.0  # of speech
         self.updates = 0
         self.elapsed = 0.0
+        self.waited = 0.0  # seconds of those in which the next batch was not ready
 
     def add(self, terms: Terms, batch: Batch, counted: bool = True) -> None:
         """Take a batch into account, without waiting for the device."""

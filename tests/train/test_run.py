@@ -17,6 +17,7 @@ import yaml
 from dragoman.errors import DragomanError
 from dragoman.train.checkpoints import around, load_weights, numbered
 from dragoman.train.data.faults import FAULTS, Fault, write_faults
+from dragoman.train.data.loader import Loader
 from dragoman.train.recipe import Recipe
 from dragoman.train.settings import convert, merge
 from dragoman.train.train import train
@@ -52,6 +53,20 @@ def test_the_folder_tells_all(whole):
     final = json.loads((whole / "final.json").read_text())
     assert len(final["averaged"]) == 2
     assert list((whole / "board").glob("events.*"))
+
+
+def test_waiting_for_data_is_seen(tiny, tmp_path, monkeypatch):
+    make = Loader.make
+
+    def slowly(*planned):
+        time.sleep(1)
+        return make(*planned)
+
+    monkeypatch.setattr(Loader, "make", slowly)
+    recipe = recipe_of(tiny, machine={"threads": 1}, steps={"total": 2, "validate": 2})
+    train(recipe, tmp_path / "run")
+    first, *_ = map(json.loads, (tmp_path / "run" / "metrics.jsonl").read_text().splitlines())
+    assert 0.5 < first["waited"] < 1
 
 
 def test_averages_are_means(whole):
