@@ -82,3 +82,21 @@ def exporter(tmp_path_factory):
     from tests.train.exported import Exporter
 
     return Exporter(tmp_path_factory.mktemp("exported"))
+
+
+@pytest.fixture(scope="session")
+def corpus(sung, tmp_path_factory):
+    """Eight of the sung sentences as units, and the two vocabularies."""
+    from dragoman.train.data.corpus import open_set
+    from dragoman.train.data.faults import Faults
+    from dragoman.train.data.vocabulary import Pieces, train_pieces
+    from dragoman.train.recipe import Data, Units
+
+    folder = tmp_path_factory.mktemp("units")
+    whole = open_set([sung], Data((str(sung),)), Faults())
+    pieces = []
+    for side, language in (("source", "en"), ("target", "de")):
+        units = Units("char", 40)
+        train_pieces(whole.texts(language), units, folder / f"{side}.model")
+        pieces.append(Pieces(folder / f"{side}.model", units))
+    return whole.with_units(*pieces, Faults()).subset(range(8)), pieces

@@ -4,88 +4,11 @@ import pytest
 import torch
 
 from dragoman.errors import DragomanError
-from dragoman.train.data.corpus import open_set
-from dragoman.train.data.faults import Faults
 from dragoman.train.data.front import FrontEnd
-from dragoman.train.data.loader import Loader
-from dragoman.train.data.plan import Plan
-from dragoman.train.data.vocabulary import Pieces, train_pieces
-from dragoman.train.nets.base import Vocabularies
-from dragoman.train.nets.registry import build
-from dragoman.train.recipe import Augment, Batch, Data, Units
-from dragoman.train.tasks.base import Words, feature_norm_of
+from dragoman.train.recipe import Augment
+from dragoman.train.tasks.base import Words
 from dragoman.train.tasks.registry import TASKS, build_task
-
-SMALL = {
-    **{"conv_channels": 16, "size": 32, "encoder_layers": 2, "decoder_layers": 1},
-    **{"encoder_heads": 2, "decoder_heads": 2, "encoder_ffn": 64, "decoder_ffn": 64},
-    **{"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0},
-}
-ENCODER = {**SMALL, "ctc_layer": 1}
-QUIET = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
-NETS = {
-    "offline": ("transformer", ENCODER, {}),
-    "wait-k": ("transformer", ENCODER, {"k": 2, "words": "oracle"}),
-    "mma": (
-        "mma",
-        {
-            **{"encoder": "transformer", "encoder_settings": ENCODER, "decoder_layers": 1},
-            **{"decoder_heads": 2, "decoder_ffn": 64, "ratio": 3, **QUIET},
-        },
-        {"latency": {"average": 0.01}, "ctc": 0.2},
-    ),
-    "joint": (
-        "joint-mma",
-        {
-            **{"conv_channels": 16, "size": 32, "speech_layers": 2, "text_layers": 1},
-            **{"decoder_layers": 1, "heads": 2, "ffn": 64, "ratio": 3, **QUIET},
-        },
-        {},
-    ),
-    "caat": (
-        "caat",
-        {
-            **{"conv_channels": 16, "size": 32, "encoder_layers": 2, "predictor_layers": 1},
-            **{"joiner_layers": 1, "heads": 2, "encoder_ffn": 64, "decoder_ffn": 64},
-            **{"decision": 8, **QUIET},
-        },
-        {"latency": 0.1},
-    ),
-    "mt": ("text-transformer", {**SMALL, "conv_channels": None}, {}),
-}
-
-
-@pytest.fixture(scope="module")
-def corpus(sung, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("units")
-    data = Data((str(sung),))
-    whole = open_set([sung], data, Faults())
-    pieces = []
-    for side, language in (("source", "en"), ("target", "de")):
-        units = Units("char", 40)
-        train_pieces(whole.texts(language), units, folder / f"{side}.model")
-        pieces.append(Pieces(folder / f"{side}.model", units))
-    return whole.with_units(*pieces, Faults()).subset(range(8)), pieces
-
-
-def make(name, corpus, other_net=None, **changes):
-    _, (source, target) = corpus
-    net_name, net_settings, settings = NETS[name]
-    torch.manual_seed(0)
-    net_settings = {k: v for k, v in net_settings.items() if v is not None} | (other_net or {})
-    net = build(net_name, net_settings, Vocabularies(len(target), len(source)))
-    front = None if name == "mt" else FrontEnd(80, Augment(spec="none"), seed=0)
-    words = Words(torch.tensor(source.word_ends(1)), torch.tensor(target.word_ends()))
-    if front is not None:
-        norm = feature_norm_of(net)
-        norm.mean.fill_(10.0)
-        norm.deviation.fill_(5.0)
-    return build_task(name, settings | changes, net, front, words)
-
-
-def one_batch(data):
-    (batch,) = Loader(data).batches(enumerate(Plan(data, Batch(buckets=1), 0).once()))
-    return batch
+from tests.train.toy_tasks import ENCODER, NETS, make, one_batch
 
 
 @pytest.mark.parametrize("name", NETS)
@@ -139,13 +62,6 @@ def test_wait_k_hides_the_future(corpus):
     assert torch.equal(seen[:, :1], heard)  # the first unit sees the first word, no more
     assert (seen.diff(dim=1) >= 0).all()
     assert (seen[:, -1] == encoded.lengths).all()
-
-
-def test_multi_path_draws_its_k_and_validation_has_one(corpus):
-    task = make("wait-k", corpus, k=0, k_max=9)
-    torch.manual_seed(0)
-    assert len({task.train().k() for _ in range(50)}) == 9
-    assert {task.eval().k() for _ in range(5)} == {5}
 
 
 def test_latency_is_switched_on_at_its_step(corpus):

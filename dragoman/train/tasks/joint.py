@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from torch import Tensor
+
 from dragoman.train.data.loader import Batch
 from dragoman.train.losses.attentive import cross_attentive, decision_attentive
 from dragoman.train.losses.latency import LatencyLoss
 from dragoman.train.losses.multitask import JointWeights
 from dragoman.train.losses.tokens import cross_entropy, distillation
+from dragoman.train.nets.base import Encoded
+from dragoman.train.nets.mma import Aligned
 from dragoman.train.tasks.base import Task, Terms, token_terms
 
 
@@ -19,6 +23,7 @@ class JointSettings:
     dar_per_head: bool = False  # DAR compares heads one by one, not all with all
     dar_unit_values: bool = False  # and energies by direction alone
     latency: LatencyLoss = field(default_factory=LatencyLoss)
+    text_latency: bool = True  # latency counts for the text side, too: DAL(speech, text) of eq. 13
 
 
 class Joint(Task):
@@ -54,8 +59,13 @@ class Joint(Task):
                 unit_values=settings.dar_unit_values,
             )
         if settings.latency.average or settings.latency.variance:
-            losses["latency"] = settings.latency(
-                heard.delays, speech.lengths, batch.target_lengths, self.step
-            )
+            losses["latency"] = self.latency(heard, speech, batch)
+            if settings.text_latency:
+                losses["text latency"] = self.latency(read, text, batch)
         terms.losses = losses
         return terms
+
+    def latency(self, aligned: Aligned, source: Encoded, batch: Batch) -> Tensor:
+        """Of one side, in its own states: 40 ms of speech, or a unit of text."""
+        lengths = source.lengths, batch.target_lengths
+        return self.settings.latency(aligned.delays, *lengths, self.step)

@@ -7,6 +7,7 @@ counted by time (`fixed`), by the net's own CTC labels (`ctc`), or by the corpus
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -70,7 +71,7 @@ class WaitK(Task):
 
     def seen(self, batch: Batch, encoded: Encoded) -> Tensor:
         """How many states each unit may see: [B, U]"""
-        k, settings, lengths = self.k(), self.settings, encoded.lengths
+        settings, lengths = self.settings, encoded.lengths
         if settings.per == "word":
             words = target_words(batch.labels, self.target_word_ends)
         else:
@@ -78,20 +79,24 @@ class WaitK(Task):
                 batch.labels
             )
         if settings.words == "fixed":
+            k = self.k(lengths.max() / settings.ratio)
             return seen_fixed(k, settings.ratio, words, lengths)
         if settings.words == "oracle":
             ends = oracle_word_ends(batch.word_ends, lengths)
+            k = self.k((batch.word_ends >= 0).sum(1).max())
         else:
             labels = encoded.ctc_logits.argmax(-1)
             ends = ctc_word_ends(labels, lengths, self.source_word_ends)
+            k = self.k(ends.shape[1])
         return seen_adaptive(k, ends, words, lengths)
 
-    def k(self) -> int:
+    def k(self, longest: Tensor | float) -> int:
+        """The k of a batch whose longest source has so many words."""
         if self.settings.k:
             return self.settings.k
         # Validation needs one k for all time: the middle.
         middle = (1 + self.settings.k_max) // 2
-        return draw_k(self.settings.k_max, self.settings.k_max) if self.training else middle
+        return draw_k(math.ceil(longest), self.settings.k_max) if self.training else middle
 
 
 def oracle_word_ends(ends_ms: Tensor, lengths: Tensor) -> Tensor:
