@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from dragoman.train.compiled import compile_layers
 from dragoman.train.data.front import FrontEnd
 from dragoman.train.data.loader import Batch
 from dragoman.train.data.plan import Place
@@ -74,8 +75,7 @@ def run(compiled: bool | None = None) -> dict[str, float]:
     note("front end alone", hours / seconds(lambda: [task.features(b) for b in batches], device))
     note("training", hours / seconds(lambda: [step(batch) for batch in batches], device))
     if gpu if compiled is None else compiled:
-        task.net.encode = torch.compile(task.net.encode, dynamic=False)
-        task.net.decode = torch.compile(task.net.decode, dynamic=False)
+        compile_layers(task.net, "default")
         note("training, compiled", hours / seconds(lambda: [step(b) for b in batches], device))
     if gpu:
         print(f"most memory {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB")

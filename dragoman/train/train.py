@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -16,6 +15,7 @@ from lightning.fabric.utilities.exceptions import MisconfigurationException
 from dragoman.errors import DragomanError
 from dragoman.train import checkpoints
 from dragoman.train.carbon import Meter
+from dragoman.train.compiled import compile_layers, compiler
 from dragoman.train.data.front import FrontEnd
 from dragoman.train.files import write_whole
 from dragoman.train.loop import Training, Watch, final_weights, unwatched
@@ -27,8 +27,6 @@ from dragoman.train.run import RunFolder
 from dragoman.train.settings import unknown_key
 from dragoman.train.tasks.base import Task, Words, feature_norm_of
 from dragoman.train.tasks.registry import build_task
-
-MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
 def train(recipe: Recipe, folder: Path, watch: Watch = unwatched) -> None:
@@ -120,8 +118,7 @@ def train_here(fabric: Fabric, recipe: Recipe, folder: Path, watch: Watch) -> No
         begin = {"kind": "begin", "total": recipe.steps.total, "net": recipe.net, "size": size}
         watch(begin | describe(prepared))
     if recipe.machine.compile:
-        compiled = compiler(recipe.machine.compile)
-        net.encode, net.decode = compiled(net.encode), compiled(net.decode)
+        compile_layers(net, recipe.machine.compile)
     carbon = recipe.machine.carbon and fabric.is_global_zero
     with Meter(folder) if carbon else nullcontext() as meter:
         training = Training(fabric, recipe, run, task, prepared, watch, meter)
@@ -130,17 +127,6 @@ def train_here(fabric: Fabric, recipe: Recipe, folder: Path, watch: Watch) -> No
     if fabric.is_global_zero:
         finish(recipe, run, training.state.best_step)
         watch({"kind": "end", "best": training.state.best, "step": training.state.best_step})
-
-
-def compiler(how: str) -> Callable[[Callable], Callable]:
-    """torch.compile in one of its modes, or with one of its backends."""
-    if how in MODES:
-        return partial(torch.compile, mode=how)
-    backends = torch._dynamo.list_backends(exclude_tags=())
-    if how not in backends:
-        known = ", ".join((*MODES, *backends))
-        raise DragomanError(f"There is no machine.compile '{how}'; there are {known}.")
-    return partial(torch.compile, backend=how)
 
 
 def make_net(recipe: Recipe, vocabularies: Vocabularies) -> Net:

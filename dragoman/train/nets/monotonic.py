@@ -114,6 +114,7 @@ class Manner:
     energies: bool = False  # give the noise-free energies of stopping
 
 
+@torch.compiler.disable  # its kernels are compiled already
 def read(
     manner: Manner,
     memory: Tensor,

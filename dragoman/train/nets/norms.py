@@ -37,20 +37,21 @@ class MaskedBatchNorm(nn.Module):
         """Mean and variance of every channel, in single precision or better."""
         others = [i for i in range(x.ndim) if i != self.axis % x.ndim]
         precise = torch.promote_types(x.dtype, torch.float32)
-        mask = mask.to(precise)
-        # Around the running mean, so that the difference of squares below loses no digits.
-        centred = (x.to(precise) - self.running_mean.view(shape)) * mask
-        channels = x.shape[self.axis]
-        count = mask.sum() * (x.numel() / (channels * mask.numel()))
-        sums = torch.cat([centred.sum(others), (centred * centred).sum(others), count.view(1)])
-        if dist.is_initialized():
-            sums = all_reduce(sums)
+        x, mask = x.to(precise), mask.to(precise)
+        count = mask.sum() * (x.numel() / (x.shape[self.axis] * mask.numel()))
+        sums = _of_all(torch.cat([(x * mask).sum(others), count.view(1)]))
         count = sums[-1].clamp(min=1)
-        offset = sums[:channels] / count
-        variance = (sums[channels:-1] / count - offset * offset).clamp(min=0)
-        mean = self.running_mean + offset
+        mean = sums[:-1] / count
+        # A second pass loses no digits, and keeps the running mean, which changes, out of it all.
+        centred = (x - mean.view(shape)) * mask
+        variance = _of_all((centred * centred).sum(others)) / count
         with torch.no_grad():
             unbiased = variance * (count / (count - 1).clamp(min=1))
             self.running_mean.lerp_(mean, self.momentum)
             self.running_var.lerp_(unbiased, self.momentum)
         return mean, variance
+
+
+def _of_all(sums: Tensor) -> Tensor:
+    """The sums over all processes."""
+    return all_reduce(sums) if dist.is_initialized() else sums

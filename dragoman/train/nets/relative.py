@@ -35,9 +35,9 @@ def shift(scores: Tensor) -> Tensor:
     Query i finds key j at column T - 1 - i + j. Read flat from T - 1 on, in rows of 2 T - 1,
     every row starts at its own key 0.
     """
-    batch, heads, size, _ = scores.shape
+    batch, heads, size, distances = scores.shape
     flat = scores.flatten(-2)[..., size - 1 : -1]
-    return flat.reshape(batch, heads, size, 2 * size - 1)[..., :size]
+    return flat.reshape(batch, heads, size, distances - 1)[..., :size]
 
 
 class RelativeAttention(SelfAttention):

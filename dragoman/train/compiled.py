@@ -1,0 +1,53 @@
+"""torch.compile for nets, layer by layer.
+
+A net repeats a few kinds of layers, so each kind is compiled once and serves all its layers, at
+every length: that takes seconds where a whole net takes minutes. Only training runs compiled code;
+validation and search, whose shapes are all different, do not wait for more of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+
+from dragoman.errors import DragomanError
+from dragoman.train.nets.caat import JoinerLayer
+from dragoman.train.nets.conformer import ConformerLayer
+from dragoman.train.nets.layers import DecoderLayer, EncoderLayer
+
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+LAYERS = (EncoderLayer, DecoderLayer, ConformerLayer, JoinerLayer)
+
+Compiler = Callable[[Callable], Callable]
+
+
+def compiler(how: str) -> Compiler:
+    """torch.compile in one of its modes, or with one of its backends."""
+    if how in MODES:
+        return partial(torch.compile, mode=how, dynamic=True)
+    backends = torch._dynamo.list_backends(exclude_tags=())
+    if how not in backends:
+        known = ", ".join((*MODES, *backends))
+        raise DragomanError(f"There is no machine.compile '{how}'; there are {known}.")
+    return partial(torch.compile, backend=how, dynamic=True)
+
+
+def compile_layers(net: nn.Module, how: str) -> None:
+    """Let the layers of a net run as compiled code in training."""
+    compiled = compiler(how)
+    for layer in net.modules():
+        if isinstance(layer, LAYERS):
+            layer.forward = _in_training(layer, compiled(layer.forward))
+
+
+def _in_training(layer: nn.Module, compiled: Callable) -> Callable:
+    plain = layer.forward
+
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        return (compiled if layer.training else plain)(*args, **kwargs)
+
+    return forward
