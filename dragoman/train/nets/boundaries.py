@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dragoman.train.nets.layers import linear, valid
+from dragoman.train.nets.layers import linear
 
 
 class BoundaryHead(nn.Module):
@@ -32,16 +32,6 @@ def boundary_targets(ends_ms: Tensor, lengths: Tensor, size: int, state_ms: floa
     state = torch.minimum((torch.ceil(ends_ms / state_ms) - 1).clamp(min=0).long(), last)
     targets = torch.zeros(len(lengths), size, device=lengths.device)
     return targets.scatter_reduce(1, state, (ends_ms >= 0).float(), reduce="amax")
-
-
-def boundary_loss(logits: Tensor, targets: Tensor, lengths: Tensor) -> Tensor:
-    """Binary cross-entropy in which ends and non-ends weigh the same, few as the ends are."""
-    losses = F.binary_cross_entropy_with_logits(logits.float(), targets, reduction="none")
-    real = valid(lengths, logits.shape[1]).float()
-    ends, others = targets * real, (1 - targets) * real
-    at_ends = (losses * ends).sum() / ends.sum().clamp(min=1)
-    elsewhere = (losses * others).sum() / others.sum().clamp(min=1)
-    return (at_ends + elsewhere) / 2
 
 
 def fires(logits: Tensor) -> Tensor:

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError
+from dragoman.train.losses.tokens import boundaries
 from dragoman.train.nets.base import Encoded
-from dragoman.train.nets.boundaries import BoundaryHead, boundary_loss, boundary_targets, fires
+from dragoman.train.nets.boundaries import BoundaryHead, boundary_targets, fires
 from dragoman.train.nets.incremental import Blocks, Context, Incremental
 from dragoman.train.nets.registry import build
 from tests.train.nets.tiny_nets import TINY, VOCABULARIES, noise, tiny
@@ -140,6 +141,22 @@ def test_training_draws_every_context():
     assert drawn == {Context(c, r, left) for c in (2, 4) for r in (0, 2) for left in (4, 8)}
 
 
+def test_every_batch_of_training_is_heard_in_the_context_drawn_for_it(monkeypatch):
+    net = tiny("incremental")
+    features, lengths = noise(net, 2, 60), torch.tensor([60, 44])
+    contexts = Context(2, 0, 4), Context(4, 2, 8)
+    told = [net.encode(features, lengths, context).states for context in contexts]
+    assert not torch.allclose(*told)
+    for context, expected in zip(contexts, told, strict=True):
+        monkeypatch.setattr(net, "draw", lambda context=context: context)
+        torch.testing.assert_close(
+            net.encode(features, lengths).states, expected, atol=1e-5, rtol=1e-4
+        )
+    net.eval()  # at work it is the context of its settings
+    own = net.encode(features, lengths, net.config.context).states
+    torch.testing.assert_close(net.encode(features, lengths).states, own)
+
+
 def test_contexts_that_make_no_sense_are_refused():
     config = tiny("incremental").config
     with pytest.raises(DragomanError, match="at least 1"):
@@ -152,21 +169,6 @@ def test_boundary_targets():
     ends = torch.tensor([[40.0, 41.0, 100.0, 900.0], [10.0, -1.0, -1.0, -1.0]])
     targets = boundary_targets(ends, torch.tensor([5, 3]), size=6, state_ms=40)
     assert targets.tolist() == [[1, 1, 1, 0, 1, 0], [1, 0, 0, 0, 0, 0]]
-
-
-def test_boundary_loss_balances_the_classes():
-    logits = torch.tensor([[2.0, -1.0, 0.5, 7.0]])
-    targets = torch.tensor([[1.0, 0.0, 0.0, 1.0]])
-
-    def cost(logit: float, target: float) -> torch.Tensor:
-        p = torch.sigmoid(torch.tensor(logit))
-        return -torch.log(p if target else 1 - p)
-
-    expected = (cost(2.0, 1) + (cost(-1.0, 0) + cost(0.5, 0)) / 2) / 2
-    loss = boundary_loss(logits, targets, torch.tensor([3]))  # the fourth is padding
-    torch.testing.assert_close(loss, expected)
-    doubled = boundary_loss(logits.repeat(5, 1), targets.repeat(5, 1), torch.tensor([3] * 5))
-    torch.testing.assert_close(doubled, expected)
 
 
 def test_neighbouring_states_fire_once():
@@ -185,7 +187,7 @@ def test_the_head_learns_where_words_end():
     optimiser = torch.optim.Adam(head.parameters(), lr=0.1)
     for _ in range(60):
         optimiser.zero_grad()
-        boundary_loss(head(states), targets, lengths).backward()
+        boundaries(head(states), targets, lengths, emphasis=6.0).backward()
         optimiser.step()
     found = head(states) > 0
     assert ((found == (targets == 1)).float().mean()) > 0.9

@@ -36,6 +36,23 @@ def test_no_penalty_is_plain_attention():
     assert not torch.allclose(log(x, torch.zeros(1, 1))[0], plain(x)[0])
 
 
+@torch.no_grad()
+def test_distance_counts_against_a_key_before_the_softmax():
+    torch.manual_seed(0)
+    attention = PenalisedAttention(SHAPE, "log").eval()
+    x = torch.randn(1, 6, 8)
+    query, key, value = attention.qkv(x[0]).chunk(3, -1)
+    heads = []
+    for part in (slice(0, 4), slice(4, 8)):
+        scores = query[:, part] @ key[:, part].T / 2
+        for i in range(6):
+            for j in range(6):
+                scores[i, j] -= math.log(max(1, abs(i - j)))
+        heads.append(scores.softmax(-1) @ value[:, part])
+    expected = attention.out(torch.cat(heads, -1))
+    torch.testing.assert_close(attention(x, torch.zeros(1, 1))[0][0], expected)
+
+
 def test_attention_in_two_dimensions_term_by_term():
     torch.manual_seed(0)
     block = Attention2d(channels=3, maps=2).eval()

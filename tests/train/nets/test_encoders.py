@@ -1,0 +1,90 @@
+"""Encoder layers and what leads to them, against their formulas."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from dragoman.train.nets.conformer import ConformerLayer
+from dragoman.train.nets.layers import LayerConfig
+from dragoman.train.nets.relative import RelativeAttention, distances
+from tests.train.nets.tiny_nets import noise, tiny
+
+
+def unsettle(net):
+    """Statistics and scales that matter."""
+    generator = torch.Generator().manual_seed(7)
+    for name, tensor in (*net.named_buffers(), *net.named_parameters()):
+        if name.endswith(("running_var", "norm.weight")):
+            tensor.data.uniform_(0.5, 2, generator=generator)
+        elif name.endswith(("running_mean", "norm.bias")):
+            tensor.data.normal_(generator=generator)
+    return net.eval()
+
+
+def normalised(x, norm):
+    """Batch normalisation at work of x [B, C, ...]."""
+    return F.batch_norm(x, norm.running_mean, norm.running_var, norm.weight, norm.bias)
+
+
+def fed_forward(x, norm, block):
+    x = F.layer_norm(x, x.shape[-1:], norm.weight, norm.bias)
+    x = F.silu(x @ block.wide.weight.T + block.wide.bias)
+    return x @ block.narrow.weight.T + block.narrow.bias
+
+
+def convolved(x, block):
+    """Norm, gate, depthwise convolution, batch norm, swish, mix: [B, T, D]"""
+    x = F.layer_norm(x, x.shape[-1:], block.norm.weight, block.norm.bias)
+    value, gate = (x @ block.gate.weight.T + block.gate.bias).chunk(2, -1)
+    x, kernel = value * torch.sigmoid(gate), block.depthwise.weight[:, 0]  # [D, 5]
+    padded, out = F.pad(x, (0, 0, 2, 2)), torch.zeros_like(x)
+    for t in range(x.shape[1]):
+        out[:, t] = (padded[:, t : t + 5] * kernel.T).sum(1) + block.depthwise.bias
+    out = normalised(out.transpose(1, 2), block.batch_norm).transpose(1, 2)
+    return F.silu(out) @ block.mix.weight.T + block.mix.bias
+
+
+@torch.no_grad()
+def test_a_conformer_layer_is_gulatis():
+    torch.manual_seed(0)
+    config = LayerConfig(8, 2, 16, 0.0, 0.0, 0.0)
+    layer = unsettle(ConformerLayer(config, 5, RelativeAttention(config)))
+    x, bias, table = torch.randn(2, 7, 8), torch.zeros(1, 1), distances(7, 8)
+    y = x + 0.5 * fed_forward(x, layer.first_norm, layer.first)
+    norm = layer.attention_norm
+    y = y + layer.attention(F.layer_norm(y, (8,), norm.weight, norm.bias), bias, table)
+    y = y + convolved(y, layer.convolution)
+    y = y + 0.5 * fed_forward(y, layer.second_norm, layer.second)
+    expected = F.layer_norm(y, (8,), layer.norm.weight, layer.norm.bias)
+    found = layer(x, bias, table, torch.ones(2, 7, 1))
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
+
+
+@torch.no_grad()
+def test_ctc_listens_to_the_layer_it_is_told():
+    net = tiny("conformer").eval()  # two layers, CTC on the first
+    outputs = []
+    for layer in net.layers:
+        layer.register_forward_hook(lambda _, __, output: outputs.append(output))
+    encoded = net.encode(noise(net, 1, 40), torch.tensor([40]))
+    torch.testing.assert_close(encoded.ctc_logits, net.ctc.linear(outputs[0]))
+    torch.testing.assert_close(encoded.states, outputs[1])
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("label", ["s-transformer, log", "s-transformer, gauss, ctc"])
+def test_the_s_transformer_sees_speech_as_a_picture(label):
+    """Two convolutions, ReLU before batch norm; two blocks of 2-D attention; a vector a frame."""
+    net = unsettle(tiny(label))
+    picture, features = net.subsampling, noise(net, 1, 40)
+    x = features.unsqueeze(1)
+    for part in (picture.first, picture.second):
+        x = F.conv2d(x, part.convolution.weight, part.convolution.bias, stride=2, padding=1)
+        x = normalised(F.relu(x), part.norm)
+    for block in picture.blocks:  # itself tested term by term
+        x = block(x, torch.tensor([10]))
+    wide = torch.stack([x[0, :, t].flatten() for t in range(10)])
+    expected = F.relu(wide @ picture.flatten.weight.T + picture.flatten.bias)
+    found, lengths = picture(features, torch.tensor([40]))
+    assert lengths.tolist() == [10]
+    torch.testing.assert_close(found[0], expected, atol=1e-5, rtol=1e-4)
