@@ -6,6 +6,7 @@ should have done.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -147,3 +148,9 @@ def sentence() -> ScriptedModel:
 def steady() -> ScriptedModel:
     """Twelve words, one every 400 ms: a model for commands that take `module:function`."""
     return ScriptedModel([(f"word{i}", 400.0 * (i + 1)) for i in range(12)])
+
+
+def slow_to_load() -> ScriptedModel:
+    """The same, after three seconds."""
+    time.sleep(3)
+    return steady()

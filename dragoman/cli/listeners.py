@@ -245,8 +245,8 @@ def interpret(
 def until_interrupted(chunks: Iterator[Chunk], stop: Callable[[], None] | None) -> Iterator[Chunk]:
     """The chunks; Ctrl-C ends them so that the rest is still said and every file is whole.
 
-    `stop` ends a source that knows how, such as a microphone. Another source is left where it is,
-    and an empty last chunk takes its place. A second Ctrl-C gives up.
+    `stop` ends a source that knows how, such as a microphone. Another source is left where it is:
+    the next chunk is taken for its last. A second Ctrl-C gives up.
     """
     interrupted = False
 

@@ -71,7 +71,8 @@ def command(
         if speak is not None or mix is not None:
             audience.append(enter(listeners.narration(speak, mix, voice, setup.target)))
         record = enter(listeners.traced(trace, file))
-        clock = RealClock() if live else SimulatedClock()
-        interpreter = System(setup).interpreter(record, clock)
+        system = System(setup)
+        system.model  # noqa: B018  loaded before the clock starts, or it would count as lag
+        interpreter = system.interpreter(record, RealClock() if live else SimulatedClock())
         audience.append(enter(audio_progress(file, start, end, hidden=quiet or live)))
         listeners.interpret(interpreter, paced(chunks) if realtime else chunks, audience)

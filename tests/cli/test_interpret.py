@@ -84,6 +84,15 @@ def test_translate_writes_captions_a_trace_and_speech(wav, tmp_path):
     assert np.abs(right).max() > 0.05
 
 
+def test_loading_the_model_is_no_lag(wav, tmp_path):
+    system = ("--model", "tests.scripted:slow_to_load", *SYSTEM[2:], "--policy", "greedy")
+    done = dragoman("translate", wav, *system, "--realtime", "--trace", tmp_path / "t.jsonl")
+    assert done.returncode == 0, done.stderr
+    rows = map(json.loads, (tmp_path / "t.jsonl").read_text().splitlines())
+    _, arrived, began, _ = next(row["heard"] for row in rows if "heard" in row)
+    assert began - arrived < 3000
+
+
 def test_ctrl_c_says_the_rest_and_completes_the_files(wav, tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-m", "dragoman", "translate", str(wav), "--realtime", *SYSTEM,
