@@ -36,6 +36,16 @@ def test_the_table_is_whole():
     assert set(NETS) == set(TASKS)
 
 
+def test_sound_is_augmented_while_training_only(corpus):
+    task, batch = make("offline", corpus), one_batch(corpus[0])
+    task.front = FrontEnd(80, Augment(spec="LD", effects=1.0), seed=0)
+    plain, _ = FrontEnd(80, Augment(spec="none"), seed=0)(batch)
+    assert torch.equal(task.eval().features(batch)[0], plain)
+    heard, _ = task.train().features(batch)
+    assert (heard == 10.0).any()  # masks show the mean that the net was given
+    assert not torch.equal(heard, plain)
+
+
 def test_frozen_parts_stay_as_they_are(corpus):
     data, _ = corpus
     task, batch = make("offline", corpus), one_batch(data)

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from dragoman.train.data.augment import (
     GRAIN,
     SPEC_AUGMENT,
-    SpecAugment,
     echoes,
     in_rooms,
     play_at,
@@ -128,9 +127,28 @@ def test_masks_hide_spans_no_wider_than_allowed(frames, seed, kind):
         assert whole_frames.sum() <= 100 * count
 
 
-def test_masks_are_as_wide_as_they_should_be_on_average():
-    spec = SpecAugment(frequency_masks=1, time_masks=0)
-    features = torch.ones(4000, 1, 80)
+def hidden_on_average(masks: int, widest: int, length: int, random: np.random.Generator) -> float:
+    """How much of a length so many masks cover, by drawing them one by one."""
+    covered = []
+    for _ in range(4000):
+        hidden = np.zeros(length, bool)
+        for _ in range(masks):
+            width = random.integers(0, widest + 1)
+            start = random.integers(0, length - width + 1)
+            hidden[start : start + width] = True
+        covered.append(hidden.mean())
+    return float(np.mean(covered))
+
+
+@pytest.mark.parametrize(("kind", "masks"), [("LB", 1), ("LD", 2)])
+def test_the_policies_are_those_of_librispeech(kind, masks):
+    """Once (LB) or twice (LD): up to 27 of 80 bands and up to 100 frames."""
+    features = torch.ones(2000, 300, 80)
     random = torch.Generator().manual_seed(0)
-    masked = spec(features, torch.full((4000,), 1), torch.zeros(80), random)
-    assert abs(float((masked == 0).sum(-1).float().mean()) - 13.5) < 0.5
+    masked = SPEC_AUGMENT[kind](features, torch.full((2000,), 300), torch.zeros(80), random)
+    hidden = masked == 0
+    by_hand = np.random.default_rng(0)
+    frames, bands = hidden.all(2).float().mean(), hidden.all(1).float().mean()
+    assert float(frames) == pytest.approx(hidden_on_average(masks, 100, 300, by_hand), abs=0.01)
+    assert float(bands) == pytest.approx(hidden_on_average(masks, 27, 80, by_hand), abs=0.01)
+    assert torch.equal(hidden, hidden.all(2, keepdim=True) | hidden.all(1, keepdim=True))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from dragoman.train.data.augment import play_at
 from dragoman.train.data.corpus import Ragged, open_set
 from dragoman.train.data.faults import Faults
 from dragoman.train.data.fbank import Fbank
@@ -56,3 +57,43 @@ def test_nothing_is_augmented_without_being_told(batches):
     for row, length in enumerate(lengths.tolist()):
         # The frame that reaches past the end differs: what lies there is silenced in training.
         torch.testing.assert_close(plain[row, : length - 1], trained[row, : length - 1])
+
+
+def changed_rows(batch, share: float = 1.0, **kind) -> torch.Tensor:
+    """Which rows of a batch sound otherwise in training than in validation."""
+    quiet = Augment(spec=kind.pop("spec", "none"), **dict.fromkeys(kind, share))
+    front = FrontEnd(80, quiet, seed=1)
+    plain, lengths = front(batch)
+    trained, _ = front(batch, torch.zeros(80))
+    inside = torch.arange(plain.shape[1]) < lengths.unsqueeze(1) - 1
+    return ((plain - trained).abs().amax(2) * inside).amax(1) > 1e-3
+
+
+@pytest.mark.parametrize("kind", ["effects", "rooms", "noise"])
+def test_each_kind_changes_its_share_of_the_batch(batches, kind):
+    assert changed_rows(batches[0], **{kind: 1.0}).all()
+    changed = sum(changed_rows(batch, 0.15, **{kind: 1.0}).sum() for batch in batches)
+    assert 0 < changed < sum(len(batch.items) for batch in batches)
+
+
+def test_masks_show_the_mean_of_the_corpus(batches):
+    front, mean = FrontEnd(80, Augment(spec="LD"), seed=1), torch.linspace(-3, 3, 80)
+    plain, _ = front(batches[0])
+    masked, lengths = front(batches[0], mean)
+    other = (plain - masked).abs() > 1e-3
+    for row, length in enumerate(lengths.tolist()):
+        inside = other[row, : length - 1]
+        assert inside.any()
+        assert torch.equal(masked[row, : length - 1][inside], mean.expand(length - 1, -1)[inside])
+
+
+def test_speed_changes_what_is_heard_in_training_and_out_of_it(batches):
+    batch = batches[0]
+    assert batch.perturbed
+    heard, lengths = FrontEnd(80, Augment(spec="none"), seed=1)(batch)
+    for row in range(3):
+        sound = play_at(batch.sound[row : row + 1].float(), batch.speeds[row : row + 1], 9 * 16_000)
+        samples = batch.samples[row : row + 1]
+        wanted, frames = Fbank(80)(sound[:, : int(samples)], samples)
+        assert int(frames) == int(lengths[row])
+        torch.testing.assert_close(heard[row, : int(frames)], wanted[0], atol=1e-3, rtol=1e-3)
