@@ -154,3 +154,11 @@ def slow_to_load() -> ScriptedModel:
     """The same, after three seconds."""
     time.sleep(3)
     return steady()
+
+
+COLOURS = {"red": "rot", "green": "grün", "small": "klein"}
+
+
+def colours() -> ScriptedModel:
+    """Three words, one every 400 ms, that a text net of the tests can translate."""
+    return ScriptedModel([(word, 400.0 * (i + 1)) for i, word in enumerate(COLOURS)])

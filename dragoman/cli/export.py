@@ -37,6 +37,7 @@ def command(run: Path, out: Path, weights: Path | None, int8: bool) -> None:
             source_units=run / "source.model",
             suffix=units.target.suffix,
             source_suffix=units.source.suffix,
+            source_plain=units.source.plain,
         )
         export(trained.task.net, out, around, int8=int8)
     click.echo(str(out))

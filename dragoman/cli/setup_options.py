@@ -42,7 +42,11 @@ _OPTIONS = (
         help="Language to translate into (default: the model's own, or en).",
     ),
     _system("--setup", metavar="FILE", help="Setup file (YAML), such as 'dragoman tune' writes."),
-    _system("--model", metavar="NAME", help="Model of the store, a folder, or module:function."),
+    _system(
+        "--model",
+        metavar="NAME",
+        help="Model of the store, a folder, module:function, or EARS+TEXTNET.",
+    ),
     _system(
         "--policy",
         metavar="SPEC",

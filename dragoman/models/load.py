@@ -17,27 +17,55 @@ def load_model(name: str, *, threads: int = 0, beams: int = 5) -> Model:
     """Load a model.
 
     `name` is an entry of the store (`dragoman models list`), a folder with a CTranslate2 Whisper
-    or an exported net, or `package.module:function` where the function returns a Model.
+    or an exported net, `package.module:function` where the function returns a Model, or
+    EARS+MOUTH: a model that writes down what it hears, and an exported text net.
     `threads` 0 leaves the number to the library; `beams` is how wide the search for a draft is.
     """
+    ears, mouth = _halves(name)
+    if mouth:
+        return _cascade(name, ears, mouth, threads, beams)
     if ":" in name and not Path(name).exists():
         return _own(name)
-    folder = Path(name).expanduser()
-    if not folder.is_dir():
-        from dragoman.store import get
-
-        folder = get(name)
-    return _from_folder(name, folder, threads, beams)
+    return _from_folder(name, _folder(name), threads, beams)
 
 
 def exported_net(name: str) -> ExportedNet | None:
-    """What a folder with an exported net says about itself; None for every other model."""
-    folder = Path(name).expanduser()
+    """What a folder with an exported net says about itself; None for every other model.
+
+    Of a cascade, that is its text net.
+    """
+    ears, mouth = _halves(name)
+    folder = Path(mouth or ears).expanduser()
     if not (folder / "encoder.onnx").is_file():
         return None
     from dragoman.models.onnx_config import ExportedNet
 
     return ExportedNet.read(folder)
+
+
+def _halves(name: str) -> tuple[str, str]:
+    """The two names of a cascade, or the only one and nothing."""
+    if Path(name).expanduser().exists():
+        return name, ""
+    ears, _, mouth = name.partition("+")
+    return ears, mouth
+
+
+def _cascade(name: str, ears: str, mouth: str, threads: int, beams: int) -> Model:
+    from dragoman.models.cascade import CascadeModel
+    from dragoman.models.text_net import TextNet
+
+    text = TextNet.load(_folder(mouth), threads=threads, beams=beams)
+    return CascadeModel(name, load_model(ears, threads=threads, beams=beams), text)
+
+
+def _folder(name: str) -> Path:
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return folder
+    from dragoman.store import get
+
+    return get(name)
 
 
 def _from_folder(name: str, folder: Path, threads: int, beams: int) -> Model:

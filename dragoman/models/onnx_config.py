@@ -48,6 +48,13 @@ class Languages:
     source: str = ""
     target: str = ""
 
+    def refuse_others(self, name: str, source: str | None, target: str) -> None:
+        """Asked for other languages, say so."""
+        pairs = ((source, self.source, "hears"), (target, self.target, "speaks"))
+        for asked, known, what in pairs:
+            if asked and known and asked != known:
+                raise DragomanError(f"Model '{name}' {what} '{known}', not '{asked}'.")
+
 
 @dataclass(frozen=True, slots=True)
 class ExportedNet:
@@ -71,6 +78,7 @@ class ExportedNet:
     keeps_past: bool = False  # the decoder's past stays as it was when more is heard
     suffix: bool = False  # in target units the space comes at a word's end
     source_suffix: bool = False
+    source_plain: bool = False  # what a text net reads has neither case nor punctuation
     languages: Languages = Languages()
     state_ms: float = 40.0
     precision: Literal["float32", "int8"] = "float32"

@@ -64,13 +64,7 @@ class OnnxModel:
         return cls(name or folder.name, net, target, source, beams)
 
     def open(self, source: str | None, target: str) -> OnnxStream:
-        known = self.net.config.languages
-        for asked, trained, what in (
-            (source, known.source, "hears"),
-            (target, known.target, "speaks"),
-        ):
-            if asked and trained and asked != trained:
-                raise DragomanError(f"Model '{self.name}' {what} '{trained}', not '{asked}'.")
+        self.net.config.languages.refuse_others(self.name, source, target)
         return OnnxStream(
             FeatureStream(self.net.config.bands),
             lambda stream: listen(self.net, [stream]),

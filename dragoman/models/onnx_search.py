@@ -143,12 +143,13 @@ def beam_search(
     alive, finished = [_Beam()], []
     for _ in range(limits.tokens):
         grown = _grow(alive, step.log_probs[:, -1], step.attention[:, :, -1], limits, beams)
-        finished += [one for one, _, token in grown if token == EOS]
+        finished += [one for one, _, token in grown[:beams] if token == EOS]
         going = [(one, parent) for one, parent, token in grown if token != EOS][:beams]
         alive = [one for one, _ in going]
         best = max((one.ranked(penalty) for one in finished), default=NEVER)
-        hopeful = [one for one in alive if one.ranked(penalty) > best]
-        if not hopeful or len(finished) >= beams or limits.enough(alive[0].tokens):
+        # What is alive can at best get as long as may be, at no further cost.
+        hope = max((one.score for one in alive), default=NEVER) / (limits.tokens + 1) ** penalty
+        if hope <= best or len(finished) >= beams or limits.enough(alive[0].tokens):
             break
         parents = [parent for _, parent in going]
         cache = tuple(array[parents] for array in step.cache)

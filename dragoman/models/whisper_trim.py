@@ -8,12 +8,12 @@ import numpy as np
 
 from dragoman.models.whisper_stream import SECOND, WhisperStream
 from dragoman.models.whisper_tokens import Vocabulary
+from dragoman.text.sentences import STOPS
 
 LONG = 12 * SECOND  # a window longer than this is cut at the end of a sentence that was said,
 TOO_LONG = 20 * SECOND  # one longer than this, behind any word that was said,
 KEPT = 6 * SECOND  # but this much sound stays
 REST = SECOND // 4  # how much of a word may come after the moment that the decoder looked at
-STOPS = (".", "?", "!", "。", "？", "！", "।", "؟")
 
 
 def trim(vocabulary: Vocabulary, stream: WhisperStream) -> bool:

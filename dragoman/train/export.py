@@ -48,6 +48,7 @@ class Surroundings:
     source_units: Path | None = None
     suffix: bool = False  # the space is at the end of a target word's last piece
     source_suffix: bool = False
+    source_plain: bool = False  # lower case, no punctuation
 
 
 def export(net: Net, folder: Path, around: Surroundings, *, int8: bool = False) -> ExportedNet:
@@ -102,6 +103,7 @@ def describe(net: Net, around: Surroundings) -> ExportedNet:
         keeps_past=net.keeps_past,
         suffix=around.suffix,
         source_suffix=around.source_suffix,
+        source_plain=around.source_plain,
         languages=Languages(around.source, around.target),
     )
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dragoman.train.data.pack import Header, Item, ShardWriter, write_header
+from dragoman.train.data.pack import Header, Item, Pack, ShardWriter, write_header
 
 WORDS = {"red": "rot", "green": "grün", "blue": "blau", "small": "klein", "large": "groß"}
 RATE = 16_000
@@ -100,3 +100,35 @@ def corpus(sung, tmp_path_factory):
         train_pieces(whole.texts(language), units, folder / f"{side}.model")
         pieces.append(Pieces(folder / f"{side}.model", units))
     return whole.with_units(*pieces, Faults()).subset(range(8)), pieces
+
+
+TEXT_NET = {
+    **{"size": 32, "encoder_layers": 1, "decoder_layers": 1, "encoder_heads": 2},
+    **{"decoder_heads": 2, "encoder_ffn": 64, "decoder_ffn": 64, "dropout": 0.0},
+}
+
+
+@pytest.fixture(scope="session")
+def teacher(tiny, sung, tmp_path_factory):
+    """Trained on text alone, from a TSV file, until it knows the five words."""
+    from dragoman.train.recipe import Recipe
+    from dragoman.train.settings import convert
+    from dragoman.train.train import train
+
+    folder = tmp_path_factory.mktemp("teacher")
+    pack = Pack(sung)
+    rows = "".join(f"{item.text['en']}\t{item.text['de']}\n" for item in pack.items)
+    (folder / "text.tsv").write_text("en\tde\n" + rows)
+    text = f"text:{folder / 'text.tsv'}"
+    settings = tiny | {
+        "net": "text-transformer",
+        "task": "mt",
+        "net_settings": TEXT_NET,
+        "data": {"train": [text], "dev": [text], "packs": str(folder)},
+        "vocabulary": {side: {"kind": "bpe", "size": 60} for side in ("source", "target")},
+        "batch": {"seconds": 60, "buckets": 1},
+        "optimiser": {"rate": 0.01, "warmup": 10},
+        "steps": {"total": 160, "validate": 80, "save": 80, "average": 1, "translate": 20},
+    }
+    train(convert(Recipe, settings), folder / "run")
+    return folder / "run"

@@ -15,33 +15,7 @@ from dragoman.train.run import RunFolder
 from dragoman.train.search import translate
 from dragoman.train.settings import convert
 from dragoman.train.train import train
-
-TEXT_NET = {
-    **{"size": 32, "encoder_layers": 1, "decoder_layers": 1, "encoder_heads": 2},
-    **{"decoder_heads": 2, "encoder_ffn": 64, "decoder_ffn": 64, "dropout": 0.0},
-}
-
-
-@pytest.fixture(scope="module")
-def teacher(tiny, sung, tmp_path_factory):
-    """Trained on text alone, from a TSV file, until it knows the five words."""
-    folder = tmp_path_factory.mktemp("teacher")
-    pack = Pack(sung)
-    rows = "".join(f"{item.text['en']}\t{item.text['de']}\n" for item in pack.items)
-    (folder / "text.tsv").write_text("en\tde\n" + rows)
-    text = f"text:{folder / 'text.tsv'}"
-    settings = tiny | {
-        "net": "text-transformer",
-        "task": "mt",
-        "net_settings": TEXT_NET,
-        "data": {"train": [text], "dev": [text], "packs": str(folder)},
-        "vocabulary": {side: {"kind": "bpe", "size": 60} for side in ("source", "target")},
-        "batch": {"seconds": 60, "buckets": 1},
-        "optimiser": {"rate": 0.01, "warmup": 10},
-        "steps": {"total": 160, "validate": 80, "save": 80, "average": 1, "translate": 20},
-    }
-    train(convert(Recipe, settings), folder / "run")
-    return folder / "run"
+from tests.train.conftest import TEXT_NET
 
 
 def test_the_teacher_learns_and_bleu_is_watched(teacher):

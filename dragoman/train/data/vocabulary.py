@@ -5,18 +5,17 @@ from __future__ import annotations
 import io
 import os
 import random
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from dragoman.errors import DragomanError
+from dragoman.text.plain import plain
 from dragoman.train.files import whole_file
 from dragoman.train.recipe import Units
 
 PAD, BOS, EOS, UNK = 0, 1, 2, 3  # as every net expects them
 _SENTENCES = 100_000  # a random sample of this many is plenty to learn units from
 _THREADS = 8  # always as many, since their number changes the result
-_NOT_SPOKEN = re.compile(r"[^\w\s'’-]|(?<!\w)['’-]|['’-](?!\w)")
 MOST_UNKNOWN = 0.05
 
 
@@ -72,11 +71,6 @@ class Pieces:
                 f"{unknown / total:.0%} of the {what} units are unknown to the vocabulary: "
                 "it was trained on another language or script. Give the right one."
             )
-
-
-def plain(text: str) -> str:
-    """Lower case, no punctuation but inside words: `Don’t stop, OK?` -> `don’t stop ok`."""
-    return " ".join(_NOT_SPOKEN.sub(" ", text.lower()).split())
 
 
 def train_pieces(texts: Iterable[str], units: Units, path: Path) -> None:

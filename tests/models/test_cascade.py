@@ -1,0 +1,169 @@
+"""A cascade with ears that follow a script and a mouth that translates word for word."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.errors import DragomanError
+from dragoman.interpreter import Interpreter
+from dragoman.models import Ask, Feature
+from dragoman.models.cascade import CascadeModel
+from dragoman.models.onnx_config import Languages
+from dragoman.models.onnx_pieces import Pieces
+from dragoman.models.text_net import Translation
+from dragoman.policies import ages, make_policy
+from tests.scripted import ScriptedModel, chunks_of
+
+GERMAN = {"Red": "rot", "Green": "grün", "Blue": "blau", "Mr.": "Herr", "See": "seh en"}
+STOP = "."
+
+
+class WordForWord:
+    """Translates sentence by sentence, each word by one token or two; remembers what it read."""
+
+    def __init__(self) -> None:
+        spelled = ["", "", "", "", STOP]
+        for german in GERMAN.values():
+            first, *rest = german.split()
+            spelled += [f"▁{first}", *rest]
+        self.target = Pieces(tuple(spelled), "prefix")
+        self.net = SimpleNamespace(config=SimpleNamespace(languages=Languages("en", "de")))
+        self.read: list[tuple[tuple[str, ...], bool]] = []
+
+    def translate(self, words, said=(), *, closed=True) -> Translation:
+        self.read.append((tuple(words), closed))
+        tokens, looks = [], []
+        for place, word in enumerate(words):
+            bare = word.strip()
+            key = bare if bare in GERMAN else bare.removesuffix(STOP)
+            pieces = [f"▁{GERMAN[key].split()[0]}", *GERMAN[key].split()[1:]]
+            tokens += [self.target.names.index(piece) for piece in pieces]
+            if key != bare:
+                tokens.append(4)
+            looks += [place] * (len(tokens) - len(looks))
+        assert tuple(tokens[: len(said)]) == tuple(said)
+        rows = np.eye(len(words), dtype=np.float32)[looks[len(said) :]]
+        rest = tuple(tokens[len(said) :])
+        return Translation(rest, (-0.05,) * len(rest), rows.reshape(len(rest), len(words)), True)
+
+
+def german(words) -> str:
+    """The whole script, translated."""
+    bare = (w if w in GERMAN else w.removesuffix(STOP) for w in words)
+    stops = (STOP if w not in GERMAN else "" for w in words)
+    return "".join(f" {GERMAN[b].replace(' ', '')}{s}" for b, s in zip(bare, stops, strict=True))
+
+
+def cascade(words, *, every=400.0, **more) -> CascadeModel:
+    script = [(word, every * (place + 1)) for place, word in enumerate(words)]
+    return CascadeModel("ears+mouth", ScriptedModel(script, **more), WordForWord())
+
+
+def interpret(model, policy, total_ms, step_ms) -> tuple[str, Interpreter]:
+    interpreter = Interpreter(model, make_policy(policy), source="en", target="de")
+    said = [word for chunk in chunks_of(total_ms, step_ms) for word in interpreter.hear(chunk).said]
+    return "".join(said), interpreter
+
+
+SENTENCES = st.lists(
+    st.lists(st.sampled_from(list(GERMAN)), min_size=0, max_size=5).map(
+        lambda words: [*words, "Red."]
+    ),
+    min_size=1,
+    max_size=4,
+).map(lambda sentences: [word for one in sentences for word in one])
+POLICIES = ["greedy", "offline", "local-agreement:n=2", "wait-k:k=2", "alignatt:f=20",
+            "agreeatt:old=600,alone=1350,sure=0.8"]  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(SENTENCES, st.sampled_from(POLICIES), st.integers(150, 1500), st.integers(1, 3))
+def test_all_is_said_whatever_the_policy(words, policy, step_ms, tokens_per_word):
+    model = cascade(words, tokens_per_word=tokens_per_word)
+    said, interpreter = interpret(model, policy, 400 * len(words) + 900, step_ms)
+    assert said == german(words)
+    assert interpreter.stream.ear.committed == [f" {word}" for word in words]
+
+
+@settings(max_examples=40, deadline=None)
+@given(SENTENCES, st.sampled_from(POLICIES), st.integers(150, 1500))
+def test_sentences_are_read_one_by_one(words, policy, step_ms):
+    model = cascade(words)
+    interpret(model, policy, 400 * len(words) + 900, step_ms)
+    for read, closed in model.mouth.read:
+        ended = [word.strip() not in GERMAN for word in read]
+        assert not any(ended[:-1])
+        assert closed or not ended[-1]
+
+
+@settings(max_examples=40, deadline=None)
+@given(SENTENCES, st.integers(150, 1500))
+def test_the_ears_never_run_ahead_of_the_mouth(words, step_ms):
+    """A word of the transcript is final once its translation is, and stays open until then."""
+    model = cascade(words)
+    policy = make_policy("agreeatt:old=600,alone=1350,sure=0.8")
+    interpreter = Interpreter(model, policy, source="en", target="de")
+    said = 0
+    for chunk in chunks_of(400 * len(words) + 900, step_ms):
+        said += len(interpreter.hear(chunk).said)
+        assert len(interpreter.stream.ear.committed) == said
+
+
+def test_attention_is_that_of_the_source_words():
+    words = ["Red", "See", "Mr.", "Blue", "Green"]
+    model = cascade(words)
+    stream = model.open("en", "de")
+    for chunk in chunks_of(2300, 2300):
+        model.hear([stream], [chunk.samples], [False])
+    draft = model.draft([stream], [Ask()])[0]
+    assert draft.words == (" rot", " sehen", " Herr", " blau", " grün")
+    assert draft.ends == (1, 3, 4, 5, 6)
+    expected = [2300 - 400 * (place + 1) for place in (0, 1, 1, 2, 3, 4)]
+    found = ages(draft.attention[:, :-1], draft.frame_ms)
+    np.testing.assert_allclose(found, expected, atol=2 * 40)
+    np.testing.assert_allclose(draft.attention.sum(axis=1), 1)
+    # Nobody is surer of a translation than of the word that it translates.
+    assert draft.log_probs == pytest.approx([-0.15] * 6)
+
+
+def test_a_misheard_word_that_is_revised_is_not_said():
+    """The ears guess a wrong word at the edge every time; two drafts never agree on it."""
+    guesses = iter(["Blue", "Green"] * 50)
+    model = cascade(["Red", "See", "Red", "See."], flicker=lambda ms: [next(guesses)])
+    said, _ = interpret(model, "local-agreement:n=2", 2600, 400)
+    assert said == german(["Red", "See", "Red", "See."])
+
+
+def test_what_did_not_change_is_not_translated_again():
+    model = cascade(["Red", "See", "Blue"], every=100.0)
+    interpret(model, "agreeatt:old=600,alone=1350,sure=0", 3000, 250)
+    read = [words for words, _ in model.mouth.read]
+    assert len(read) == len(set(model.mouth.read))
+    assert max(map(len, read)) == 3
+
+
+def test_a_pause_ends_the_utterance():
+    model = cascade(["Red", "See."])
+    interpreter = Interpreter(
+        model, make_policy("offline"), source="en", target="de", utterance_pause_ms=1000
+    )
+    said = [interpreter.hear(chunk).said for chunk in chunks_of(3000, 500)]
+    assert [" ".join(words) for words in said[:3]] == [""] * 3
+    assert "".join(said[3]) == german(["Red", "See."])
+    assert interpreter.stream.final == ()
+    assert interpreter.stream.said == []
+
+
+def test_languages_and_ears_that_do_not_fit():
+    model = cascade(["Red"])
+    with pytest.raises(DragomanError, match=r"speaks 'de', not 'fr'"):
+        model.open("en", "fr")
+    with pytest.raises(DragomanError, match=r"hears 'en', not 'it'"):
+        model.open("it", "de")
+    assert model.open(None, "de").heard_ms == 0
+    deaf = ScriptedModel([], features=frozenset({Feature.SILENCE}))
+    with pytest.raises(DragomanError, match="does not tell when it heard a word"):
+        CascadeModel("x", deaf, WordForWord())

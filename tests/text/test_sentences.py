@@ -1,0 +1,37 @@
+"""Where sentences end."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.text.sentences import ends_sentence, split_sentences
+
+
+@pytest.mark.parametrize(
+    ("word", "following", "expected"),
+    [
+        (" over.", " Then", True),
+        (" over.", "", True),
+        (" why?", " because", False),
+        (' said."', " He", True),
+        (" Mr.", " Smith", False),
+        (" No.", " That", True),
+        (" F.", " Kennedy", False),
+        (" z.B.", " Äpfel", False),
+        (" 3.5", " Million", False),
+        ("です。", "次", True),
+        (" and", " so", False),
+        ("", "", False),
+    ],
+)
+def test_ends(word, following, expected):
+    assert ends_sentence(word, following) is expected
+
+
+@given(st.lists(st.sampled_from([" One", " two", " Mr.", " end.", " What?"])))
+def test_every_word_is_in_one_sentence(words):
+    ends = split_sentences(words)
+    assert ends == sorted(set(ends))
+    assert (ends[-1] if ends else 0) == len(words)
+    for end in ends[:-1]:
+        assert ends_sentence(words[end - 1], words[end])

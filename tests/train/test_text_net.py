@@ -1,0 +1,83 @@
+"""An exported text net, and the cascade that it is the second half of."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.errors import DragomanError
+from dragoman.interpreter import Interpreter
+from dragoman.models.load import exported_net, load_model
+from dragoman.models.text_net import TextNet, _owners
+from dragoman.policies import make_policy
+from dragoman.train.data.pack import Pack
+from dragoman.train.export import Surroundings, export
+from dragoman.train.search import translate
+from dragoman.train.trained import open_run
+from tests.scripted import COLOURS, chunks_of
+
+
+@pytest.fixture(scope="module")
+def folder(teacher, tmp_path_factory):
+    """The teacher, exported."""
+    out = tmp_path_factory.mktemp("exported") / "net"
+    units = {f"{side}_units": teacher / f"{side}.model" for side in ("source", "target")}
+    export(open_run(teacher).task.net, out, Surroundings("en", "de", **units))
+    return out
+
+
+def test_it_translates_as_the_trained_net_does(teacher, folder, sung):
+    trained, made = open_run(teacher), TextNet.load(folder, threads=1, beams=1)
+    for item in Pack(sung).items[:10]:
+        ids = trained.source.encode([item.text["en"]])
+        with torch.no_grad():
+            encoded = trained.task.net.encode(torch.tensor(ids), torch.tensor([len(ids[0])]))
+        expected = translate(trained.task.net, encoded, beam=1)[0]
+        words = [f" {word}" for word in item.text["en"].split()]
+        found = made.translate(words)
+        assert list(found.tokens) == expected
+        assert found.ended
+        assert found.attention.shape == (len(expected), len(words))
+        np.testing.assert_allclose(found.attention.sum(axis=1), 1, atol=1e-4)
+        # Gone on with from any point, it says the rest.
+        for said in range(len(expected)):
+            assert list(made.translate(words, expected[:said]).tokens) == expected[said:]
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=8), st.data())
+def test_pieces_belong_to_the_words_that_they_are_of(words, data):
+    """Every word cut at random; then the same with a vocabulary that writes letters doubly."""
+    pieces, owners = [], []
+    for number, size in enumerate(words):
+        cuts = data.draw(st.sets(st.integers(1, size - 1)) if size > 1 else st.just(set()))
+        bounds = [0, *sorted(cuts), size]
+        pieces += [b - a for a, b in pairwise(bounds)]
+        owners += [number] * (len(bounds) - 1)
+    assert _owners(pieces, words) == owners
+    assert _owners([2 * size for size in pieces], words) == owners
+
+
+def test_a_cascade_hears_and_translates(folder):
+    """The ears say colours, one every 400 ms; the mouth has learned them."""
+    name = f"tests.scripted:colours+{folder}"
+    assert exported_net(name).languages.target == "de"
+    model = load_model(name, threads=1)
+    for policy in ("offline", "local-agreement:n=2"):
+        interpreter = Interpreter(model, make_policy(policy), target="de")
+        said = [interpreter.hear(chunk).said for chunk in chunks_of(400 * len(COLOURS) + 800, 400)]
+        words = "".join(word for words in said for word in words).split()
+        assert words == list(COLOURS.values())
+        first = next(number for number, words in enumerate(said) if words)
+        assert (first == len(said) - 1) == (policy == "offline")
+
+
+def test_halves_in_the_wrong_place(folder, exporter):
+    with pytest.raises(DragomanError, match="hears speech; it cannot read text"):
+        load_model(f"tests.scripted:colours+{exporter.folder_of('transformer')}")
+    with pytest.raises(DragomanError, match="reads text; it cannot hear"):
+        load_model(f"{folder}+{folder}")
+    with pytest.raises(DragomanError, match="nowhere"):
+        load_model("tests.scripted:colours+nowhere")
