@@ -12,15 +12,23 @@ from dragoman.cli.app import GroupedCommand, GroupedOption
 @click.command(cls=GroupedCommand)
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("out", type=click.Path(path_type=Path))
+@click.argument("changes", nargs=-1, metavar="[SETTING=N]...")
 @click.option("--weights", cls=GroupedOption, group="Model", type=click.Path(path_type=Path),
               help="A checkpoint of the run instead of its final weights.")  # fmt: skip
 @click.option("--int8", cls=GroupedOption, group="Model", is_flag=True,
               help="Quantise the weights: a quarter of the size, faster on a CPU.")  # fmt: skip
-def command(run: Path, out: Path, weights: Path | None, int8: bool) -> None:
+def command(
+    run: Path, out: Path, changes: tuple[str, ...], weights: Path | None, int8: bool
+) -> None:
     """Export the model of RUN to the folder OUT.
 
+    \b
     dragoman export runs/conformer-ctc.en-de models/en-de
     dragoman translate talk.wav --model models/en-de
+
+    A net may work in other steps than it was trained with, counted in states of 40 ms: MMA decides
+    every ratio=3 of them, CAAT in groups of decision=16; an incremental encoder hears chunk=16 at a
+    time, looks right=8 ahead, remembers left=256.
     """
     from rich.console import Console
 
@@ -28,7 +36,7 @@ def command(run: Path, out: Path, weights: Path | None, int8: bool) -> None:
     from dragoman.train.trained import open_run
 
     with Console(stderr=True).status("exporting, and comparing with the original"):
-        trained = open_run(run, weights)
+        trained = open_run(run, weights, changes)
         data, units = trained.recipe.data, trained.recipe.vocabulary
         around = Surroundings(
             source=data.source,

@@ -104,7 +104,18 @@ def start_from(net: torch.nn.Module, path: Path, parts: tuple[str, ...]) -> list
     A part that has another name here is written `there:here`, such as `layers:source.layers`.
     Returns the names that were loaded. Weights that do not fit are a sentence.
     """
-    given, ours = load_weights(path), net.state_dict()
+    chosen = fitting(load_weights(path), net.state_dict(), parts, path)
+    net.load_state_dict(chosen, strict=not parts)
+    return sorted(chosen)
+
+
+def fitting(
+    given: dict[str, torch.Tensor],
+    ours: dict[str, torch.Tensor],
+    parts: tuple[str, ...],
+    path: Path,
+) -> dict[str, torch.Tensor]:
+    """Of the weights given (by `path`) those that are wanted, by the names they have here."""
     chosen = dict(given) if not parts else {}
     for part in parts:
         there, _, here = part.partition(":")
@@ -121,5 +132,4 @@ def start_from(net: torch.nn.Module, path: Path, parts: tuple[str, ...]) -> list
                 f"{mine} here. Use the same net settings and vocabulary, or name with init_parts "
                 "only the parts that are alike."
             )
-    net.load_state_dict(chosen, strict=not parts)
-    return sorted(chosen)
+    return chosen

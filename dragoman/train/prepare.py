@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from dragoman.train.data.plan import Plan
 from dragoman.train.data.sources import pack_of
 from dragoman.train.data.vocabulary import Pieces, train_pieces
 from dragoman.train.files import whole_file, write_whole
-from dragoman.train.recipe import Augment, Batch, Recipe, Units
+from dragoman.train.recipe import Augment, Batch, Recipe, Units, Vocabulary
 from dragoman.train.run import RunFolder
 
 _ITEMS_FOR_STATISTICS = 2000
@@ -44,13 +44,22 @@ def prepare(recipe: Recipe, run: RunFolder, processes: int) -> Prepared:
         dev = open_set([pack_of(name, recipe, processes) for name in data.dev], data, faults)
     else:
         train, dev = hold_out(train, data.dev_items, recipe.seed)
-    source = _pieces(run, "source", recipe.vocabulary.source, train, data.source)
-    target = _pieces(run, "target", recipe.vocabulary.target, train, data.target)
+    source, target = _vocabularies(run, recipe.vocabulary, train)
     train, dev = (part.with_units(source, target, faults) for part in (train, dev))
     return Prepared(train, dev, source, target, faults)
 
 
-def _pieces(run: RunFolder, side: str, units: Units, data: TrainingSet, language: str) -> Pieces:
+def _vocabularies(run: RunFolder, units: Vocabulary, train: TrainingSet) -> tuple[Pieces, Pieces]:
+    """Source and target units of what the training texts say."""
+    said, wanted = train.texts(train.data.source), train.texts(train.data.target)
+    target = _pieces(run, "target", units.target, [*said, *wanted] if units.joint else wanted)
+    if not units.joint:
+        return _pieces(run, "source", units.source, said), target
+    same = replace(units.source, model=str(run.folder / "target.model"))
+    return _pieces(run, "source", same, []), target
+
+
+def _pieces(run: RunFolder, side: str, units: Units, texts: list[str]) -> Pieces:
     """The vocabulary of one side, which is then part of the run."""
     path = run.folder / f"{side}.model"
     if not path.exists():
@@ -59,7 +68,7 @@ def _pieces(run: RunFolder, side: str, units: Units, data: TrainingSet, language
             with whole_file(path, "wb") as stream:
                 stream.write(Path(units.model).read_bytes())
         else:
-            train_pieces(data.texts(language), units, path)
+            train_pieces(texts, units, path)
     return Pieces(path, units)
 
 

@@ -10,7 +10,7 @@ Read from YAML (`base:` names a recipe to start from), changed by `key=value` on
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -35,6 +35,7 @@ class Data:
     fault_limit: float = 0.02  # a larger share of faulty items stops the run
     packs: str = "packs"  # where corpora are packed
     resident: Literal["disk", "host", "device"] = "disk"  # where the sound waits
+    ends: Literal["words", "phones"] = "words"  # whose true ends oracles and heads are given
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,11 @@ class Units:
 class Vocabulary:
     source: Units = Units("bpe", 5000)
     target: Units = Units("unigram", 8000)
+    joint: bool = False  # one vocabulary for both languages, as `target` says
+
+    def __post_init__(self) -> None:
+        if self.joint:
+            object.__setattr__(self, "source", replace(self.target, dropout=0.0))
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,7 @@ class Augment:
 
     spec: Literal["none", "LB", "LD"] = "LD"
     speeds: tuple[float, ...] = (1.0,)
-    effects: float = 0.0  # tempo, echo, tilt, gain as SoX would
+    effects: float = 0.0  # echo, tilt, pitch, tempo (where speeds differ) as SoX would
     rooms: float = 0.0
     noise: float = 0.0
 
@@ -117,6 +123,14 @@ class Machine:
 
 
 @dataclass(frozen=True)
+class Start:
+    """Weights to begin with: parts of another run, `there:here` where they have another name."""
+
+    run: str
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Recipe:
     net: str
     data: Data
@@ -131,6 +145,7 @@ class Recipe:
     machine: Machine = Machine()
     init: str = ""  # a run or checkpoint whose matching weights to start from
     init_parts: tuple[str, ...] = ()  # only these parts of it, e.g. the encoder; () is all
+    init_more: tuple[Start, ...] = ()  # further runs to take parts of
     freeze: tuple[str, ...] = ()  # parts of the net that stay as they are
     seed: int = 1
 

@@ -16,6 +16,7 @@ from dragoman.errors import DragomanError
 from dragoman.train import checkpoints
 from dragoman.train.carbon import Meter
 from dragoman.train.compiled import compile_layers, compiler
+from dragoman.train.data.corpus import TrainingSet
 from dragoman.train.data.front import FrontEnd
 from dragoman.train.files import write_whole
 from dragoman.train.loop import Training, Watch, final_weights, unwatched
@@ -25,6 +26,7 @@ from dragoman.train.prepare import Prepared, describe, feature_statistics, prepa
 from dragoman.train.recipe import Augment, Machine, Recipe
 from dragoman.train.run import RunFolder
 from dragoman.train.settings import unknown_key
+from dragoman.train.start import start, starts_of
 from dragoman.train.tasks.base import Task, Words, feature_norm_of
 from dragoman.train.tasks.registry import build_task
 
@@ -79,7 +81,8 @@ def check(recipe: Recipe) -> None:
         compiler(recipe.machine.compile)
     if recipe.machine.strategy == "fsdp" and recipe.steps.translate:
         raise DragomanError("A sharded net cannot translate dev items: set steps.translate to 0.")
-    for part in (*recipe.freeze, *recipe.init_parts):
+    taken = [part for before in starts_of(recipe) for part in before.parts]
+    for part in (*recipe.freeze, *taken):
         here = part.rpartition(":")[2]
         if not any(f"{name}.".startswith(f"{here}.") for name in net.state_dict()):
             parts = dict.fromkeys(name.partition(".")[0] for name in net.state_dict())
@@ -95,7 +98,7 @@ def check_paths(recipe: Recipe) -> None:
     for key, path in (
         ("vocabulary.source.model", units.source.model),
         ("vocabulary.target.model", units.target.model),
-        ("init", recipe.init),
+        *(("init", before.run) for before in starts_of(recipe)),
     ):
         if path and not Path(path).exists():
             raise DragomanError(f"There is no {path}, which the recipe names as {key}.")
@@ -148,11 +151,24 @@ def make_task(
         norm.mean.copy_(torch.from_numpy(mean))
         norm.deviation.copy_(torch.from_numpy(deviation))
         front = FrontEnd(features, recipe.augment, recipe.seed)
-    if recipe.init:
-        checkpoints.start_from(net, Path(recipe.init), recipe.init_parts)
+    start(net, recipe, run)
     task = build_task(recipe.task, recipe.task_settings, net, front, words_of(prepared))
     task.freeze(recipe.freeze)
+    check_ends(task, prepared)
     return task
+
+
+def check_ends(task: Task, prepared: Prepared) -> None:
+    """Who learns from true ends of words needs data that knows them."""
+    wanted = {"no": (), "train": ("train",), "all": ("train", "dev")}[task.needs_ends]
+    for part in wanted:
+        data: TrainingSet = getattr(prepared, part)
+        if not len(data.word_ends.flat):
+            raise DragomanError(
+                f"Nothing in data.{part} knows where its {data.data.ends} end, from which this "
+                "recipe learns: give packs that were voiced (dragoman voice), or set "
+                "task_settings and net_settings so that no ends are needed."
+            )
 
 
 def words_of(prepared: Prepared) -> Words:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
+from dragoman.errors import DragomanError
 from dragoman.train.checkpoints import load_weights
 from dragoman.train.data.corpus import TrainingSet
 from dragoman.train.data.front import FrontEnd
@@ -16,9 +18,10 @@ from dragoman.train.data.plan import Plan
 from dragoman.train.data.vocabulary import Pieces
 from dragoman.train.nets.base import Vocabularies
 from dragoman.train.nets.registry import build
-from dragoman.train.recipe import Batch, Recipe
+from dragoman.train.recipe import Batch, Recipe, parse_change
 from dragoman.train.run import RunFolder
 from dragoman.train.search import translate
+from dragoman.train.settings import merge
 from dragoman.train.tasks.base import Task, feature_norm_of
 from dragoman.train.tasks.registry import build_task
 
@@ -33,9 +36,19 @@ class Trained:
     target: Pieces
 
 
-def open_run(folder: Path, weights: Path | None = None) -> Trained:
-    """The net of a run with its final weights (or those of another of its checkpoints)."""
+# What a net may do otherwise at work than in training: the steps in which it decides and hears.
+AT_WORK = ("ratio", "decision", "chunk", "right", "left")
+
+
+def open_run(folder: Path, weights: Path | None = None, changes: tuple[str, ...] = ()) -> Trained:
+    """The net of a run with its final weights (or those of another of its checkpoints).
+
+    `changes` are settings of the net for its work, such as `ratio=3`.
+    """
     recipe = RunFolder(folder).recipe()
+    for change in changes:
+        settings = merge(recipe.net_settings, setting_at_work(change))
+        recipe = replace(recipe, net_settings=settings)
     source = Pieces(folder / "source.model", recipe.vocabulary.source)
     target = Pieces(folder / "target.model", recipe.vocabulary.target)
     net = build(recipe.net, recipe.net_settings, Vocabularies(len(target), len(source)))
@@ -45,6 +58,17 @@ def open_run(folder: Path, weights: Path | None = None) -> Trained:
     # As a plain task: translating needs no losses, so no vocabulary that marks word ends.
     task = build_task("mt" if front is None else "offline", {}, net, front)
     return Trained(recipe, task.eval(), source, target)
+
+
+def setting_at_work(change: str) -> dict[str, Any]:
+    """`ratio=3`, or `encoder_settings.chunk=16` for what an encoder does."""
+    key, _, value = change.partition("=")
+    if key.removeprefix("encoder_settings.") not in AT_WORK or not value.isdecimal():
+        raise DragomanError(
+            f"'{change}' is nothing that a trained net can do otherwise; give a whole number for "
+            f"{', '.join(AT_WORK)} (in states of 40 ms), as in ratio=3."
+        )
+    return parse_change(change)
 
 
 def translations(

@@ -18,8 +18,10 @@ def tone(number: int, random: np.random.Generator) -> np.ndarray:
     return 4000 * sound + 30 * random.standard_normal(len(time))
 
 
-def make_pack(folder: Path, items: int, seed: int = 0, codec: str = "pcm") -> Path:
-    """Sentences of two to four colour words, sung."""
+def make_pack(
+    folder: Path, items: int, seed: int = 0, codec: str = "pcm", ends: bool = True
+) -> Path:
+    """Sentences of two to four colour words, sung; a word is two phones. `ends`: known or not."""
     random = np.random.default_rng(seed)
     names = list(WORDS)
 
@@ -29,9 +31,11 @@ def make_pack(folder: Path, items: int, seed: int = 0, codec: str = "pcm") -> Pa
             sound = np.concatenate([tone(word, random) for word in words]).astype(np.int16)
             english = " ".join(names[word] for word in words)
             german = " ".join(WORDS[names[word]] for word in words)
-            ends = [250 * (place + 1) for place in range(len(words))]
-            text = {"en": english, "de": german}
-            yield Item(str(number), 0, 0, 0, text, word_ends=ends), sound
+            item = Item(str(number), 0, 0, 0, {"en": english, "de": german})
+            if ends:
+                item.word_ends = [250 * (place + 1) for place in range(len(words))]
+                item.phone_ends = [125 * (place + 1) for place in range(2 * len(words))]
+            yield item, sound
 
     report = ShardWriter(folder, 0, codec).write(sung())
     hours = report.samples / RATE / 3600

@@ -239,6 +239,8 @@ def test_the_export_command_hands_over_the_final_weights_and_what_surrounds_them
         assert torch.equal(net.state_dict()[key], value)
     with pytest.raises(DragomanError, match="is not a run"):
         CliRunner().invoke(command, [str(tmp_path), "out"], catch_exceptions=False)
+    with pytest.raises(DragomanError, match="'kernel=3' is nothing that a trained net can"):
+        CliRunner().invoke(command, [*arguments, "kernel=3"], catch_exceptions=False)
 
 
 def test_divergence_is_a_sentence(tiny, tmp_path):

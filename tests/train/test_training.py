@@ -5,16 +5,19 @@ import json
 import pytest
 import torch
 
+from dragoman.errors import DragomanError
 from dragoman.train.checkpoints import load_weights
 from dragoman.train.data.loader import Loader
 from dragoman.train.data.plan import Plan
 from dragoman.train.nets.base import Vocabularies
 from dragoman.train.prepare import prepare
-from dragoman.train.recipe import Recipe
+from dragoman.train.recipe import Batch, Recipe
 from dragoman.train.run import RunFolder
 from dragoman.train.settings import convert, merge
 from dragoman.train.tally import Tally
 from dragoman.train.train import make_net, make_task, train
+from dragoman.train.trained import open_run
+from tests.train.conftest import make_pack
 
 
 @pytest.fixture
@@ -130,10 +133,99 @@ def test_a_part_may_have_another_name_here(plain, tmp_path):
         **{"net": "mma", "task": "mma", "net_settings": {"encoder_settings": encoder, **sizes}},
         **{"init": str(tmp_path / "ears"), "init_parts": parts, "optimiser": {"rate": 0.0}},
     }
-    train(convert(Recipe, {**plain, **settings}), tmp_path / "mma")
+    # Another seed holds out other items, so its vocabulary has other units, though as many.
+    with pytest.raises(DragomanError, match=r"target units of .*ears are others"):
+        train(convert(Recipe, {**plain, **settings}), tmp_path / "others")
+    units = {"target": {"kind": "char", "model": str(tmp_path / "ears" / "target.model")}}
+    train(convert(Recipe, {**plain, **settings, "vocabulary": units}), tmp_path / "mma")
     given, made = load_weights(tmp_path / "ears"), load_weights(tmp_path / "mma")
     for key, value in given.items():
         if key.startswith("layers."):
             assert torch.equal(made[f"source.{key}"], value)
     assert torch.equal(made["decoder.embedding.weight"], given["decoder.embedding.weight"])
     assert not torch.equal(made["decoder.output.weight"], given["decoder.output.weight"])
+
+
+def test_parts_may_come_from_several_runs(plain, tmp_path):
+    for seed in (5, 6):
+        train(recipe_of(plain, seed=seed), tmp_path / str(seed))
+    more = [{"run": str(tmp_path / "6"), "parts": ["norm", "subsampling.second"]}]
+    changes = {"init": str(tmp_path / "5"), "init_parts": ["layers", "norm"], "init_more": more}
+    train(recipe_of(plain, **changes, optimiser={"rate": 0.0}), tmp_path / "run")
+    five, six, made = (load_weights(tmp_path / name) for name in ("5", "6", "run"))
+    for key, value in made.items():
+        if key.startswith("layers."):
+            assert torch.equal(value, five[key]), key
+        if key.startswith(("norm.", "subsampling.second.")):
+            assert torch.equal(value, six[key]), key
+    with pytest.raises(DragomanError, match="no part 'nurm'"):
+        typo = [{"run": str(tmp_path / "6"), "parts": ["nurm"]}]
+        train(recipe_of(plain, init_more=typo), tmp_path / "typo")
+    with pytest.raises(DragomanError, match="There is no nowhere"):
+        nowhere = [{"run": "nowhere", "parts": ["norm"]}]
+        train(recipe_of(plain, init_more=nowhere), tmp_path / "typo")
+    with pytest.raises(DragomanError, match="missing required field `parts`"):
+        recipe_of(plain, init_more=[{"run": "nowhere"}])
+
+
+def test_both_languages_may_share_a_vocabulary(plain, tmp_path):
+    units = {"target": {"kind": "bpe", "size": 70}, "joint": True}
+    recipe = recipe_of(plain, vocabulary=units)
+    data, _ = fresh_net(recipe, tmp_path)
+    assert (tmp_path / "source.model").read_bytes() == (tmp_path / "target.model").read_bytes()
+    unknown = data.source.model.unk_id()
+    for text in ("small green", "klein grün"):
+        (ids,) = data.target.encode([text])
+        assert unknown not in ids
+        assert data.target.decode(ids) == text
+    assert recipe.vocabulary.source.size == 70
+    assert data.train.source.flat.max() < len(data.target)
+
+
+ORACLES = [
+    {"task": "wait-k", "task_settings": {"words": "oracle"}},
+    {"net_settings": {"boundaries": True}},  # a head that would learn nothing
+]
+
+
+@pytest.mark.parametrize("recipe", ORACLES)
+def test_who_learns_from_word_ends_needs_data_that_knows_them(plain, tmp_path, recipe):
+    data = {"train": [str(make_pack(tmp_path / "pack", 20, ends=False))], "dev_items": 2}
+    with pytest.raises(DragomanError, match=r"Nothing in data\.train knows where its words end"):
+        train(recipe_of(plain, data=data, **recipe), tmp_path / "run")
+
+
+def test_validations_of_word_ends_need_them_too(plain, sung, tmp_path):
+    """A head that is trained alone would be validated on nothing, and every validation the best."""
+    alone = {"net_settings": {"boundaries": True}, "task_settings": {"ce": 0.0, "ctc": 0.0}}
+    deaf = {"dev": [str(make_pack(tmp_path / "pack", 20, ends=False))]}
+    with pytest.raises(DragomanError, match=r"Nothing in data\.dev knows"):
+        train(recipe_of(plain, data=deaf, **alone), tmp_path / "run")
+    together = {"net_settings": {"boundaries": True}, "task_settings": {"ctc": 0.5}}
+    train(recipe_of(plain, data=deaf, **together), tmp_path / "run")
+
+
+def test_phones_may_stand_for_words(plain, tmp_path):
+    """The other oracle of paper 000."""
+    data, _ = fresh_net(recipe_of(plain, data={"ends": "phones"}), tmp_path)
+    (batch,) = Loader(data.dev).batches(enumerate(Plan(data.dev, Batch(buckets=1), 0).once()))
+    for item, ends in zip(batch.items, batch.word_ends.tolist(), strict=True):
+        words = len(data.dev.item(int(item)).text["en"].split())
+        assert [ms for ms in ends if ms >= 0] == [125 * (n + 1) for n in range(2 * words)]
+
+
+def test_a_trained_net_may_decide_in_other_steps(plain, tmp_path):
+    encoder = {**plain["net_settings"], "ctc_layer": 0}
+    sizes = {"decoder_layers": 1, "decoder_heads": 2, "decoder_ffn": 32, "ratio": 2}
+    settings = {"net": "mma", "task": "mma", "net_settings": {"encoder_settings": encoder, **sizes}}
+    train(convert(Recipe, {**plain, **settings}), tmp_path / "mma")
+    nets = [open_run(tmp_path / "mma", changes=c).task.net for c in ((), ("ratio=5",))]
+    source = nets[0].encode(torch.randn(1, 80, 80), torch.tensor([80]))  # 20 states
+    assert [net.decisions(source).counts.item() for net in nets] == [10, 4]
+    for key, value in nets[0].state_dict().items():
+        assert torch.equal(nets[1].state_dict()[key], value)
+    for change in ("decoder_heads=1", "ratio=many", "ratio", "encoder_settings.size=8"):
+        with pytest.raises(DragomanError, match="nothing that a trained net can do otherwise"):
+            open_run(tmp_path / "mma", changes=(change,))
+    with pytest.raises(DragomanError, match="no setting 'chunk'"):
+        open_run(tmp_path / "mma", changes=("chunk=4",))

@@ -54,7 +54,9 @@ class TrainingSet:
         self.samples = np.array([self.item(n).samples for n in range(len(parts))], np.int64)
         self.silent = packs[0].silent
         self.source = self.target = Ragged.of([[] for _ in parts])
-        self.word_ends = Ragged.of([self.item(n).word_ends for n in range(len(parts))])
+        items = (self.item(n) for n in range(len(parts)))
+        phones = data.ends == "phones"
+        self.word_ends = Ragged.of([i.phone_ends if phones else i.word_ends for i in items])
 
     def __len__(self) -> int:
         return len(self.parts)

@@ -57,7 +57,7 @@ class FrontEnd(nn.Module):
         if fill is None:
             return self.features(sound, batch.samples)
         random = torch.Generator(sound.device).manual_seed(self.seed * 1_000_003 + batch.number)
-        sound = self.world(sound, batch.samples, random)
+        sound = self.world(sound, batch, random)
         features, lengths = self.features(sound, batch.samples)
         if self.augment.spec != "none":
             features = SPEC_AUGMENT[self.augment.spec](features, lengths, fill, random)
@@ -69,19 +69,19 @@ class FrontEnd(nn.Module):
             features = torch.cat([features, self.pitch(sound)], dim=2)
         return features, lengths
 
-    def world(self, sound: Tensor, lengths: Tensor, random: torch.Generator) -> Tensor:
+    def world(self, sound: Tensor, batch: Batch, random: torch.Generator) -> Tensor:
         """Effects, rooms and noise, each for its share of the batch: [B, samples]"""
-        augment, (batch, width), device = self.augment, sound.shape, sound.device
-        inside = torch.arange(width, device=device) < lengths.unsqueeze(1)
+        augment, (items, width), device = self.augment, sound.shape, sound.device
+        inside = torch.arange(width, device=device) < batch.samples.unsqueeze(1)
 
         def draw(low: float, high: float) -> Tensor:
-            return low + (high - low) * torch.rand(batch, generator=random, device=device)
+            return low + (high - low) * torch.rand(items, generator=random, device=device)
 
         def some(share: float) -> Tensor:
             return (draw(0, 1) < share).unsqueeze(1)
 
         def pick(bank: Tensor) -> Tensor:
-            return bank[torch.randint(len(bank), (batch,), generator=random, device=device)]
+            return bank[torch.randint(len(bank), (items,), generator=random, device=device)]
 
         if augment.effects:
             changed = echoes(sound, draw(0.02 * RATE, 0.2 * RATE).long(), draw(0.1, 0.5))
@@ -89,6 +89,9 @@ class FrontEnd(nn.Module):
             sound = torch.where(some(augment.effects), tilt(sound, draw(-4, 4)), sound)
             changed = shift_pitch(sound, 2 ** (draw(-3, 3) / 12))  # up to three semitones
             sound = torch.where(some(augment.effects), changed, sound)
+            # Speed whose change of pitch is undone is tempo.
+            tempo = some(augment.effects) & (batch.speeds != 1).unsqueeze(1)
+            sound = torch.where(tempo, shift_pitch(sound, 1 / batch.speeds), sound)
         if augment.rooms:
             sound = torch.where(some(augment.rooms), in_rooms(sound, pick(self.rooms)), sound)
         if augment.noise:

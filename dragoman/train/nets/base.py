@@ -69,6 +69,9 @@ class Net(nn.Module, ABC):
 
     memory_time: int = 1  # the axis of `memory` tensors that runs over states
     keeps_past: bool = False  # the cache stays good when more source is heard
+    # Parts with a row for each unit: they mean nothing under another vocabulary.
+    source_rows: tuple[str, ...] = ("ctc",)
+    target_rows: tuple[str, ...] = ("decoder.embedding", "decoder.output")
     decides: str = "no"  # its own reading and writing: "monotonic" (MMA) or "transducer" (CAAT)
 
     def __init__(self, config: object, vocabularies: Vocabularies):

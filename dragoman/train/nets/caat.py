@@ -113,6 +113,8 @@ class Caat(Net):
     memory_time = 3
     keeps_past = True
     decides = "transducer"
+    source_rows = ()
+    target_rows = ("embedding", "output")
 
     def __init__(self, config: CaatConfig, vocabularies: Vocabularies):
         super().__init__(config, vocabularies)

@@ -73,6 +73,8 @@ class JointConfig:
 class JointMma(MonotonicNet):
     """Speech [B, T, F] or source units [B, T] -> states in one space -> target units."""
 
+    source_rows = ("embedding",)
+
     def __init__(self, config: JointConfig, vocabularies: Vocabularies):
         super().__init__(config, vocabularies)
         own = config.speech_layers - config.text_layers

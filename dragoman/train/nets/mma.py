@@ -241,6 +241,8 @@ class Mma(MonotonicNet):
     encoder's head fires: it is the last tensor of the memory, [B, 1, 1, S, 1].
     """
 
+    source_rows = ("source.ctc",)
+
     def __init__(self, config: MmaConfig, vocabularies: Vocabularies):
         from dragoman.train.nets.registry import build  # the registry knows this net too
 

@@ -34,6 +34,8 @@ class TextTransformerConfig:
 class TextTransformer(TransformerDecoded):
     """Source units [B, T] -> as many states -> target units."""
 
+    source_rows = ("embedding",)
+
     def __init__(self, config: TextTransformerConfig, vocabularies: Vocabularies):
         super().__init__(config, vocabularies)
         if config.shared_vocabulary and vocabularies.source != vocabularies.target:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from lightning import LightningModule
@@ -18,7 +18,7 @@ from dragoman.train.data.front import FrontEnd
 from dragoman.train.data.loader import Batch
 from dragoman.train.losses.tokens import boundaries, cross_entropy, ctc
 from dragoman.train.nets.base import PAD, Encoded, FeatureNorm, Net
-from dragoman.train.nets.boundaries import boundary_targets
+from dragoman.train.nets.boundaries import BoundaryHead, boundary_targets
 
 STATE_MS = 40.0  # behind two convolutions of stride 2 over frames of 10 ms
 STATES_PER_WORD = 6.0  # about so many: a word's end weighs as much as all the states before it
@@ -64,6 +64,15 @@ class Task(LightningModule, ABC):
     @abstractmethod
     def forward(self, batch: Batch) -> Terms:
         """The losses of a batch."""
+
+    @property
+    def needs_ends(self) -> Literal["no", "train", "all"]:
+        """Which data must know where its words end: none, what it learns from, or dev, too."""
+        return "no"
+
+    @property
+    def has_head_for_ends(self) -> bool:
+        return any(isinstance(part, BoundaryHead) for part in self.net.modules())
 
     def freeze(self, parts: tuple[str, ...]) -> None:
         """Keep parts of the net as they are: no gradients, no dropout, no new statistics."""

@@ -30,6 +30,12 @@ class MonotonicSettings:
 class Monotonic(Task):
     settings: MonotonicSettings
 
+    @property
+    def needs_ends(self) -> Literal["no", "train", "all"]:
+        if self.settings.decisions == "oracle":
+            return "all"
+        return "train" if self.settings.boundaries and self.has_head_for_ends else "no"
+
     def forward(self, batch: Batch) -> Terms:
         settings = self.settings
         encoded = self.encode(batch)

@@ -7,6 +7,7 @@ encoder. Nets with a head for word ends learn those too, where the corpus knows 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from dragoman.train.data.loader import Batch
 from dragoman.train.tasks.base import Task, Terms, token_terms
@@ -22,6 +23,13 @@ class OfflineSettings:
 
 class Offline(Task):
     settings: OfflineSettings
+
+    @property
+    def needs_ends(self) -> Literal["no", "train", "all"]:
+        settings = self.settings
+        if not settings.boundaries or not self.has_head_for_ends:
+            return "no"
+        return "train" if settings.ce or settings.ctc else "all"  # alone, it is validated, too
 
     def forward(self, batch: Batch) -> Terms:
         settings = self.settings

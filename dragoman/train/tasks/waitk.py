@@ -60,6 +60,10 @@ class WaitK(Task):
         if getattr(config, "ctc_compression", False):
             raise DragomanError("Wait-k masks need evenly spaced states: set ctc_compression off.")
 
+    @property
+    def needs_ends(self) -> Literal["no", "train", "all"]:
+        return "all" if self.settings.words == "oracle" else "no"
+
     def forward(self, batch: Batch) -> Terms:
         encoded = self.encode(batch)
         seen = self.seen(batch, encoded)

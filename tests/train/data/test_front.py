@@ -1,10 +1,12 @@
 """The front end: features of a batch, changed in training as the seed and its number say."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 
-from dragoman.train.data.augment import play_at
+from dragoman.train.data.augment import play_at, shift_pitch
 from dragoman.train.data.corpus import Ragged, open_set
 from dragoman.train.data.faults import Faults
 from dragoman.train.data.fbank import Fbank
@@ -97,3 +99,18 @@ def test_speed_changes_what_is_heard_in_training_and_out_of_it(batches):
         wanted, frames = Fbank(80)(sound[:, : int(samples)], samples)
         assert int(frames) == int(lengths[row])
         torch.testing.assert_close(heard[row, : int(frames)], wanted[0], atol=1e-3, rtol=1e-3)
+
+
+def test_speed_whose_pitch_is_undone_is_tempo(monkeypatch):
+    where = "dragoman.train.data.front."
+    for kind in ("echoes", "tilt"):
+        monkeypatch.setattr(where + kind, lambda sound, *_: sound)
+    shifts = iter([lambda sound, _: sound, shift_pitch])  # the drawn pitch; then tempo's
+    monkeypatch.setattr(where + "shift_pitch", lambda *given: next(shifts)(*given))
+    front = FrontEnd(80, Augment(spec="none", effects=1.0), seed=1)
+    tone = 4000 * torch.sin(2 * torch.pi * 484 * torch.arange(16_000) / 16_000)
+    batch = SimpleNamespace(speeds=torch.tensor([1.1, 1.0]), samples=torch.full((2,), 16_000))
+    heard = front.world(tone.expand(2, -1), batch, torch.Generator().manual_seed(0))
+    pitch = torch.fft.rfft(heard[0, 4000:12_000] * torch.hann_window(8000)).abs().argmax() * 2
+    assert abs(float(pitch) - 440) <= 4  # 484 Hz were 440 before it was played faster
+    assert torch.equal(heard[1], tone)
