@@ -12,6 +12,7 @@ from lightning.fabric import Fabric
 from dragoman.errors import DragomanError
 from dragoman.train.files import sentences_for
 
+Weights = dict[str, torch.Tensor]
 KEPT_RESUMES = 2  # the one before is there should the last one be damaged
 
 
@@ -65,7 +66,7 @@ def prune_weights(folder: Path, best: int, count: int) -> None:
             path.unlink(missing_ok=True)
 
 
-def load_weights(path: Path) -> dict[str, torch.Tensor]:
+def load_weights(path: Path) -> Weights:
     """The net's weights from a checkpoint of any kind, or from a run folder's final one."""
     if path.is_dir():
         path = path / "final.pt"
@@ -81,9 +82,9 @@ def load_weights(path: Path) -> dict[str, torch.Tensor]:
     return {key.removeprefix("net."): value for key, value in weights.items()}
 
 
-def average(paths: list[Path]) -> dict[str, torch.Tensor]:
+def average(paths: list[Path]) -> Weights:
     """The mean of several checkpoints' weights; counters are taken from the last."""
-    total: dict[str, torch.Tensor] = {}
+    total: Weights = {}
     for path in paths:
         for key, value in load_weights(path).items():
             if value.is_floating_point():
@@ -109,12 +110,7 @@ def start_from(net: torch.nn.Module, path: Path, parts: tuple[str, ...]) -> list
     return sorted(chosen)
 
 
-def fitting(
-    given: dict[str, torch.Tensor],
-    ours: dict[str, torch.Tensor],
-    parts: tuple[str, ...],
-    path: Path,
-) -> dict[str, torch.Tensor]:
+def fitting(given: Weights, ours: Weights, parts: tuple[str, ...], path: Path) -> Weights:
     """Of the weights given (by `path`) those that are wanted, by the names they have here."""
     chosen = dict(given) if not parts else {}
     for part in parts:

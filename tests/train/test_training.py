@@ -158,12 +158,12 @@ def test_parts_may_come_from_several_runs(plain, tmp_path):
             assert torch.equal(value, five[key]), key
         if key.startswith(("norm.", "subsampling.second.")):
             assert torch.equal(value, six[key]), key
+    typo = recipe_of(plain, init_more=[{"run": str(tmp_path / "6"), "parts": ["nurm"]}])
     with pytest.raises(DragomanError, match="no part 'nurm'"):
-        typo = [{"run": str(tmp_path / "6"), "parts": ["nurm"]}]
-        train(recipe_of(plain, init_more=typo), tmp_path / "typo")
+        train(typo, tmp_path / "typo")
+    nowhere = recipe_of(plain, init_more=[{"run": "nowhere", "parts": ["norm"]}])
     with pytest.raises(DragomanError, match="There is no nowhere"):
-        nowhere = [{"run": "nowhere", "parts": ["norm"]}]
-        train(recipe_of(plain, init_more=nowhere), tmp_path / "typo")
+        train(nowhere, tmp_path / "typo")
     with pytest.raises(DragomanError, match="missing required field `parts`"):
         recipe_of(plain, init_more=[{"run": "nowhere"}])
 
