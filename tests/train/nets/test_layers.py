@@ -24,22 +24,6 @@ from dragoman.train.nets.registry import build
 from dragoman.train.nets.relative import RelativeAttention, RotaryAttention, distances, rotations
 
 
-def parameters(name: str, settings: dict, vocabularies: Vocabularies) -> int:
-    with torch.device("meta"):  # shapes only
-        net = build(name, settings, vocabularies)
-    return sum(parameter.numel() for parameter in net.parameters())
-
-
-def test_parameters_as_in_the_papers():
-    sizes = Vocabularies(target=8000, source=5000)
-    assert parameters("transformer", {}, sizes) == pytest.approx(32.4e6, rel=0.02)
-    assert parameters("conformer", {}, sizes) == pytest.approx(35.7e6, rel=0.02)
-    teacher = {"size": 1024, "encoder_heads": 16, "decoder_heads": 16, "shared_vocabulary": True}
-    teacher |= {"encoder_ffn": 4096, "decoder_ffn": 4096}
-    count = parameters("text-transformer", teacher, Vocabularies(32000, 32000))
-    assert count == pytest.approx(212e6, rel=0.02)
-
-
 @pytest.mark.parametrize(
     ("name", "layers"),
     [
