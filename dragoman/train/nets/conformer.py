@@ -29,7 +29,8 @@ class ConformerConfig(TransformerConfig):
     kernel: int = 31
     positions: str = "relative"  # or "rotary": less memory, a little faster
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if self.positions not in ATTENTIONS:
             raise DragomanError(f"positions must be relative or rotary, not '{self.positions}'.")
         if self.kernel % 2 == 0:

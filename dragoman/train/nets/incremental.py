@@ -60,7 +60,8 @@ class IncrementalConfig(TransformerConfig):
     train_rights: tuple[int, ...] = (0, 2, 4, 8)
     train_lefts: tuple[int, ...] = (64, 128, 256)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if self.ctc_compression:
             raise DragomanError("An incremental encoder cannot compress: set ctc_compression off.")
         if self.chunk < 1 or self.right < 0 or self.left < 0:

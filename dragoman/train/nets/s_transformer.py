@@ -41,7 +41,8 @@ class STransformerConfig(TransformerConfig):
     maps: int = 4  # heads of the 2-D attention
     penalty: str = "log"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if self.penalty not in PENALTIES:
             raise DragomanError(f"penalty must be log, gauss or none, not '{self.penalty}'.")
 

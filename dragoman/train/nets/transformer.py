@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from dragoman.errors import DragomanError
 from dragoman.train.nets.base import Encoded, FeatureNorm, Vocabularies
 from dragoman.train.nets.boundaries import BoundaryHead
 from dragoman.train.nets.ctc import CtcHead, compress
@@ -43,6 +44,13 @@ class TransformerConfig:
     ctc_layer: int = 8  # 1-based; 0: no CTC
     ctc_compression: bool = False
     boundaries: bool = False  # a head that fires at word ends
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.ctc_layer <= self.encoder_layers:
+            raise DragomanError(
+                f"CTC cannot listen to layer {self.ctc_layer} of {self.encoder_layers}; "
+                "set ctc_layer to one that there is, or to 0 for no CTC."
+            )
 
     @property
     def encoder(self) -> LayerConfig:

@@ -56,6 +56,9 @@ def test_a_wrong_name_or_setting_is_named():
         build("transfomer", {}, Vocabularies(9, 9))
     with pytest.raises(DragomanError, match="no setting 'layers'"):
         build("transformer", {"layers": 3}, Vocabularies(9, 9))
+    for name in ("transformer", "conformer", "incremental", "s-transformer"):
+        with pytest.raises(DragomanError, match="CTC cannot listen to layer 3 of 2"):
+            build(name, {"encoder_layers": 2, "ctc_layer": 3}, Vocabularies(9, 9))
     with pytest.raises(DragomanError, match="relative or rotary"):
         build("conformer", {"positions": "absolute"}, Vocabularies(9, 9))
 
