@@ -25,7 +25,6 @@ from dragoman.models.onnx_search import Found, Limits, beam_search, greedy
 from dragoman.models.onnx_stream import OnnxStream, most_attended
 from dragoman.models.onnx_transducer import read_groups
 from dragoman.models.whisper_guard import cut_loop
-from dragoman.text.languages import find_language
 
 SPARE_TOKENS = 10  # a draft has at most this many tokens more than there are states
 
@@ -53,10 +52,7 @@ class OnnxModel:
         config = net.config
         if config.input != "speech":
             raise DragomanError(f"{folder} holds a net that reads text; it cannot hear.")
-        language = config.languages.target
-        spaced = find_language(language).spaced if language else True
-        path, units = folder / "target.model", config.target_units
-        target = Pieces.load(path, units, suffix=config.suffix, spaced=spaced)
+        target = Pieces.of_target(folder, config)
         path, units = folder / "source.model", config.source_units
         source = None
         if config.ctc and path.exists():

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dragoman.errors import DragomanError
+from dragoman.models.onnx_config import ExportedNet
 from dragoman.models.onnx_net import BOS, EOS, PAD, UNK
+from dragoman.text.languages import find_language
 from dragoman.text.units import SPACES, Marking, word_ends
 
 
@@ -30,18 +33,21 @@ class Pieces:
 
     @classmethod
     def load(cls, path: Path, units: int, *, suffix: bool, spaced: bool = True) -> Pieces:
-        import sentencepiece
-
-        try:
-            model = sentencepiece.SentencePieceProcessor(model_file=str(path))
-        except (OSError, RuntimeError) as error:
-            raise DragomanError(f"{path} is not a SentencePiece model: {error}.") from error
+        model = open_units(path)
         names = tuple(model.id_to_piece(i) for i in range(model.get_piece_size()))
         if len(names) != units:
             raise DragomanError(
                 f"{path} has {len(names)} units, but the net {units}: it is another net's."
             )
         return cls(names, "suffix" if suffix else "prefix", spaced)
+
+    @classmethod
+    def of_target(cls, folder: Path, config: ExportedNet) -> Pieces:
+        """What an exported net writes."""
+        language = config.languages.target
+        spaced = find_language(language).spaced if language else True
+        path = folder / "target.model"
+        return cls.load(path, config.target_units, suffix=config.suffix, spaced=spaced)
 
     def words(self, tokens: Sequence[int], *, ended: bool) -> Grouped:
         """Group tokens into words as they are printed."""
@@ -84,3 +90,13 @@ class Pieces:
             text = text.replace(space, " ")
         text = text.strip()
         return f" {text}" if text and self.spaced else text
+
+
+def open_units(path: Path) -> Any:
+    """A SentencePiece model."""
+    import sentencepiece
+
+    try:
+        return sentencepiece.SentencePieceProcessor(model_file=str(path))
+    except (OSError, RuntimeError) as error:
+        raise DragomanError(f"{path} is not a SentencePiece model: {error}.") from error

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from dragoman.errors import DragomanError
 from dragoman.models.onnx_net import BOS, OnnxNet
-from dragoman.models.onnx_pieces import Pieces
+from dragoman.models.onnx_pieces import Pieces, open_units
 from dragoman.models.onnx_search import Limits, beam_search, greedy
 from dragoman.models.whisper_guard import cut_loop
-from dragoman.text.languages import find_language
 from dragoman.text.plain import plain
 from dragoman.text.sentences import STOPS
 from dragoman.text.units import SPACES
@@ -50,11 +49,9 @@ class TextNet:
         config = net.config
         if config.input != "text":
             raise DragomanError(f"{folder} holds a net that hears speech; it cannot read text.")
-        language = config.languages.target
-        spaced = find_language(language).spaced if language else True
-        path = folder / "target.model"
-        target = Pieces.load(path, config.target_units, suffix=config.suffix, spaced=spaced)
-        return cls(net, _sentencepiece(folder / "source.model"), target, beams)
+        return cls(
+            net, open_units(folder / "source.model"), Pieces.of_target(folder, config), beams
+        )
 
     def translate(
         self, words: Sequence[str], said: Sequence[int] = (), *, closed: bool = True
@@ -120,12 +117,3 @@ def _owners(pieces: Sequence[int], words: Sequence[int]) -> list[int]:
     middles = (end - size / 2 for end, size in zip(accumulate(pieces), pieces, strict=True))
     places = (middle * ends[-1] / total for middle in middles)
     return [min(bisect_right(ends, place), len(words) - 1) for place in places]
-
-
-def _sentencepiece(path: Path) -> Any:
-    import sentencepiece
-
-    try:
-        return sentencepiece.SentencePieceProcessor(model_file=str(path))
-    except (OSError, RuntimeError) as error:
-        raise DragomanError(f"{path} is not a SentencePiece model: {error}.") from error
