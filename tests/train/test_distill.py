@@ -6,11 +6,13 @@ import pytest
 import torch
 
 from dragoman.errors import DragomanError
+from dragoman.train.data.corpus import open_set
+from dragoman.train.data.faults import Faults
 from dragoman.train.data.pack import Pack
 from dragoman.train.distill import distill
 from dragoman.train.nets.base import BOS, EOS, Vocabularies
 from dragoman.train.nets.registry import build
-from dragoman.train.recipe import Recipe
+from dragoman.train.recipe import Data, Recipe
 from dragoman.train.run import RunFolder
 from dragoman.train.search import translate
 from dragoman.train.settings import convert
@@ -36,6 +38,13 @@ def test_distilled_packs_share_the_sound(teacher, sung, tmp_path):
         right += item.text["de"] == gold.items[number].text["de"]
     assert right > 0.8 * len(gold)
     assert distill(teacher, sung, tmp_path / "kd", beam=3) == header  # found, not made again
+
+    # Gold and synthetic together: every recording twice, with either text.
+    data = Data((str(sung), str(tmp_path / "kd")))
+    both = open_set([sung, tmp_path / "kd"], data, Faults())
+    assert len(both) == 2 * len(gold)
+    assert both.texts("de") == [item.text["de"] for pack in (gold, made) for item in pack.items]
+    assert (both.sound(len(gold) + 3) == gold.sound(3)).all()
 
 
 def test_a_teacher_must_read(tiny, sung, tmp_path):

@@ -2,23 +2,29 @@
 
 import json
 
+import pytest
 import torch
 
 from dragoman.train.checkpoints import load_weights
 from dragoman.train.recipe import Recipe
 from dragoman.train.settings import convert, merge
 from dragoman.train.train import train
+from tests.train.toy_tasks import NETS
 
 
-def test_two_processes_learn_what_one_learns(tiny, tmp_path):
+@pytest.mark.parametrize("kind", ["offline", "joint"])
+def test_two_processes_learn_what_one_learns(kind, tiny, tmp_path):
     """Dropout, masks and speeds are on; one process takes both micro-batches in turn.
 
     With a large epsilon Adam's step is proportional to the gradient, so weights show gradients.
     """
-    net = {key: value for key, value in tiny["net_settings"].items() if key != "kernel"}
+    net, sizes, _ = NETS[kind]  # without batch normalisation, which sees both batches at once
+    settings = {"joint": {"latency": {"average": 0.1}}}.get(kind, {})
     base = tiny | {
-        "net": "transformer",  # a net with batch normalisation sees both batches at once
-        "net_settings": net,
+        "net": net,
+        "task": kind,
+        "net_settings": {**sizes, "dropout": 0.1},
+        "task_settings": settings,
         "optimiser": {"rate": 0.5, "eps": 1.0, "warmup": 1},
         "steps": {"total": 3, "validate": 3, "save": 3, "log": 1, "average": 1},
     }

@@ -57,7 +57,7 @@ def test_joint_training_is_equation_13(corpus, batch):
     ]
     taught = likelihood(st.logits, labels, mt.logits.softmax(-1))
     expected = {
-        "st": 0.7 * smoothed(st.logits, labels),
+        "st": 0.7 * likelihood(st.logits, labels),  # beside a teacher, without smoothing
         "kd": 0.3 * taught,
         "mt": 0.7 * smoothed(mt.logits, labels),
         "car": 0.05 * car,
@@ -68,7 +68,7 @@ def test_joint_training_is_equation_13(corpus, batch):
     task.at_step(3)
     same(task(batch), expected)
     task.at_step(2)  # neither distillation nor latency yet
-    early = expected | {"st": expected["st"] / 0.7}
+    early = expected | {"st": smoothed(st.logits, labels)}
     early |= {"latency": torch.zeros(()), "text latency": torch.zeros(())}
     same(task(batch), {name: early[name] for name in early if name != "kd"})
 

@@ -36,7 +36,9 @@ class Joint(Task):
         text = net.encode_text(batch.source, batch.source_lengths)
         heard = net.align(batch.tokens, speech, energies=bool(weights["dar"]))
         read = net.align_text(batch.tokens, text, energies=bool(weights["dar"]))
-        terms = token_terms(heard.logits, batch.labels, settings.label_smoothing)
+        # Beside a teacher the likelihood is plain, as in Tang 2021: the teacher smooths enough.
+        smoothing = 0.0 if weights["kd"] else settings.label_smoothing
+        terms = token_terms(heard.logits, batch.labels, smoothing)
         losses = {"st": weights["st"] * terms.losses.pop("ce")}
         if weights["kd"]:
             losses["kd"] = weights["kd"] * distillation(heard.logits, read.logits, batch.labels)
