@@ -38,7 +38,8 @@ from dragoman.cli.app import GroupedCommand, GroupedOption
               default=0.5, show_default=True, help="Share heard in a room.")  # fmt: skip
 @click.option("--noise", cls=GroupedOption, group="Voices", type=click.FloatRange(0, 1),
               default=0.5, show_default=True, help="Share with noise.")  # fmt: skip
-@click.option("--seed", cls=GroupedOption, group="Voices", type=int, default=1, show_default=True,
+@click.option("--seed", cls=GroupedOption, group="Voices", type=click.IntRange(0), default=1,
+              show_default=True,
               help="The same seed gives the same bytes.")  # fmt: skip
 @click.option("--codec", cls=GroupedOption, group="Output", default="pcm", show_default=True,
               type=click.Choice(["pcm", "flac", "opus"]),
@@ -67,13 +68,14 @@ def command(
     jobs: int | None,
     fault_limit: float,
 ) -> None:
-    """Speak the rows of TEXT (a TSV, plain, .gz or .xz) into the folder OUT, ready to train on.
+    """Speak the rows of TEXT (TSV, plain, .gz, .bz2 or .xz) into the folder OUT, to train on.
 
     Each row gets a voice, a pace, a room and noise of its own; the ends of its words are kept.
     An interrupted run goes on where it stopped.
 
         dragoman voice europarl.en-de.tsv.xz voiced --columns en,de,_,_ --limit 10000
     """
+    from dragoman.train.data.faults import FAULTS, read_faults, summary_of
     from dragoman.train.data.packing import hours_there
     from dragoman.train.data.unpack import unpack
     from dragoman.train.voicing.corpus import voice_text
@@ -99,6 +101,8 @@ def command(
         click.echo(f"{unpack(out)}: a file for each utterance.")
     made, wall, work = header.hours - hours_before, time.perf_counter() - begun, _cpu() - cpu
     click.echo(f"{out}: {header.items} utterances, {header.hours:.2f} hours of speech.")
+    if faults := read_faults(out / FAULTS):
+        click.echo(f"Left out: {summary_of(faults)}; {out / FAULTS} lists them.")
     if made > 0:
         click.echo(
             f"{3600 * made / wall:.0f} hours of speech an hour with {processes} processes, "

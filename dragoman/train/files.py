@@ -6,7 +6,7 @@ import errno
 import io
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,8 +15,16 @@ from dragoman.errors import DragomanError
 _SENTENCES = {
     errno.ENOSPC: "the disk is full; make room and run the same command again",
     errno.EDQUOT: "the disk quota is used up; make room and run the same command again",
+    errno.EFBIG: "files that large are not allowed here; see 'ulimit -f' and the file system",
     errno.EACCES: "writing there is not allowed; choose another folder",
+    errno.EPERM: "writing there is not allowed; choose another folder",
     errno.EROFS: "that file system is read-only; choose another folder",
+    errno.ENOENT: "no such folder can be made; choose another",
+    errno.ENOTDIR: "there is a file where a folder should be; choose another folder",
+    errno.EEXIST: "there is a file where a folder should be; choose another folder",
+    errno.EISDIR: "there is a folder of that name; move it away",
+    errno.ENAMETOOLONG: "that name is too long",
+    errno.EIO: "the disk cannot be written; look after it",
 }
 
 
@@ -40,6 +48,24 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], None]) -> None:
         stream.write(made.getbuffer())
 
 
+def sweep(folder: Path) -> None:
+    """Remove what processes that were killed have left half written."""
+    for path in folder.glob(".*.tmp"):
+        pid = path.name.split(".")[-2]
+        if not (pid.isdigit() and _alive(int(pid))):
+            path.unlink(missing_ok=True)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it is somebody else's
+        pass
+    return True
+
+
 @contextmanager
 def whole_file(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
     """Open a file for writing that appears under its name only once it is complete.
@@ -57,4 +83,5 @@ def whole_file(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
                 os.fsync(stream.fileno())
             os.replace(temporary, path)
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()

@@ -7,7 +7,7 @@ eSpeak NG. It speaks Japanese and Chinese as well, but eSpeak NG cannot read tho
 from __future__ import annotations
 
 import json
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -98,9 +98,9 @@ class KokoroVoice:
         )
         return polish(sound, self.rate)
 
-    @cached_property
+    @property
     def _network(self) -> Any:
-        return load_network(self._folder / "model.onnx")
+        return _network(self._folder)
 
     @cached_property
     def _vocabulary(self) -> dict[str, int]:
@@ -113,11 +113,22 @@ class KokoroVoice:
         path = self._folder / "voices" / f"{self._speaker}.bin"
         return np.fromfile(path, np.float32).reshape(-1, 256)
 
-    @cached_property
+    @property
     def _english(self) -> Any:
-        from hibari.g2p import G2P
+        return _reader(self._speaker.startswith("b"))
 
-        return G2P(british=self._speaker.startswith("b"))
+
+@cache
+def _network(folder: Path) -> Any:
+    """One network for all speakers."""
+    return load_network(folder / "model.onnx")
+
+
+@cache
+def _reader(british: bool) -> Any:
+    from hibari.g2p import G2P
+
+    return G2P(british=british)
 
 
 def languages() -> tuple[str, ...]:
@@ -131,11 +142,21 @@ def missing(language: str) -> str | None:
     return None if language == "en" else espeak.missing(language)
 
 
+def speakers(language: str) -> tuple[str, ...]:
+    """All that speak a language."""
+    return _able(language, get(MODEL))
+
+
+def _able(language: str, folder: Path) -> tuple[str, ...]:
+    known = sorted(path.stem for path in (folder / "voices").glob("*.bin"))
+    return tuple(name for name in known if _LANGUAGE_OF_LETTER.get(name[0]) == language)
+
+
 def _check(speaker: str, language: str, folder: Path) -> str:
     """The speaker, if there is one of that name for that language."""
-    known = sorted(path.stem for path in (folder / "voices").glob("*.bin"))
-    able = [name for name in known if _LANGUAGE_OF_LETTER.get(name[0]) == language]
+    able = _able(language, folder)
     if speaker not in able:
+        known = {path.stem for path in (folder / "voices").glob("*.bin")}
         problem = "does not speak" if speaker in known else "is no speaker of"
         raise DragomanError(
             f"Kokoro's '{speaker}' {problem} '{language}'; choose one of {', '.join(able)}."

@@ -27,6 +27,8 @@ class Offer:
     """
     local: bool = True
     """Whether the text stays on this machine; a voice that sends it away is never a default."""
+    speakers: Callable[[str], tuple[str, ...]] = lambda language: ()
+    """Speakers of a language that one may choose from, where it has a list of them."""
 
 
 def _hibari(language: str, speaker: str | None) -> Voice:
@@ -49,6 +51,7 @@ VOICES: dict[str, Offer] = {
         kokoro.languages,
         kokoro.missing,
         kokoro.KokoroVoice,
+        speakers=kokoro.speakers,
     ),
     "piper-en_US-joe": Offer(
         "American English, male",

@@ -13,7 +13,7 @@ import numpy as np
 from dragoman.errors import DragomanError
 from dragoman.evaluate.corpora import Clip
 from dragoman.train.data.faults import Fault
-from dragoman.train.data.pack import RATE, Codec, Header, Item, ShardReport, ShardWriter
+from dragoman.train.data.pack import RATE, Codec, Header, Item, ShardReport, ShardWriter, Tick
 from dragoman.train.data.packing import Progress, groups_of, make_pack
 
 CLIPS_PER_SHARD = 512
@@ -69,9 +69,9 @@ def fingerprint(clips: list[Clip]) -> str:
     return digest.hexdigest()
 
 
-def cut_shard(job: Job) -> ShardReport:
+def cut_shard(job: Job, tick: Tick) -> ShardReport:
     """Make one shard; runs in a process of its own."""
-    return ShardWriter(job.folder, job.number, job.codec).write(_cut(job))
+    return ShardWriter(job.folder, job.number, job.codec).write(_cut(job), tick)
 
 
 def _cut(job: Job) -> Iterator[tuple[Item, np.ndarray] | Fault]:

@@ -78,8 +78,13 @@ class Faults:
 
     def summary(self) -> str:
         """`3 corrupt recording, 1 empty text`, or `none`."""
-        counts = Counter(fault.kind for fault in [*self.found, *self.left])
-        return ", ".join(f"{n} {kind}" for kind, n in counts.most_common()) or "none"
+        return summary_of([*self.found, *self.left])
+
+
+def summary_of(faults: Iterable[Fault]) -> str:
+    """`3 corrupt recording, 1 empty text`, or `none`."""
+    counts = Counter(fault.kind for fault in faults)
+    return ", ".join(f"{n} {kind}" for kind, n in counts.most_common()) or "none"
 
 
 def read_faults(path: Path) -> list[Fault]:

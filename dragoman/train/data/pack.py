@@ -12,7 +12,7 @@ processes at once, and an interrupted one goes on where it stopped.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -25,6 +25,7 @@ from dragoman.train.files import whole_file
 
 RATE = 16_000
 Codec = Literal["pcm", "flac", "opus"]
+Tick = Callable[[int, int], None]  # items and samples that are written
 CODECS: tuple[Codec, ...] = ("pcm", "flac", "opus")
 
 
@@ -57,7 +58,7 @@ class Header(msgspec.Struct):
     hours: float
     fingerprint: str
     made_from: dict[str, str | int | float | bool | None]
-    sound_of: str = ""  # the pack that holds the sound, where this one has only other texts
+    sound_of: str = ""  # the pack that holds the sound, seen from here, if it is another one
     version: int = 1
 
 
@@ -97,13 +98,17 @@ def decode_sound(data: bytes, codec: Codec, samples: int) -> np.ndarray:
 
 
 class ShardWriter:
-    """Writes one shard; nothing appears under its name until `write_shard` has finished."""
+    """Writes one shard; nothing appears under its name until `write` has finished."""
 
     def __init__(self, folder: Path, number: int, codec: Codec) -> None:
         self.stem = folder / f"shard-{number:05d}"
         self.codec: Codec = codec
 
-    def write(self, spoken: Iterable[tuple[Item, np.ndarray] | Fault]) -> ShardReport:
+    def write(
+        self,
+        spoken: Iterable[tuple[Item, np.ndarray] | Fault],
+        tick: Tick = lambda items, samples: None,
+    ) -> ShardReport:
         """Take items with their sound (or the fault in their place) and write them all."""
         offset, samples, items, faults = 0, 0, 0, []
         with (
@@ -120,6 +125,7 @@ class ShardWriter:
                 sounds.write(data)
                 index.write(msgspec.json.encode(item) + b"\n")
                 offset, samples, items = offset + len(data), samples + len(sound), items + 1
+                tick(items, samples)
             report = ShardReport(items, samples, faults)
             index.write(msgspec.json.encode(report) + b"\n")
         return report
@@ -140,7 +146,7 @@ class Pack:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.header = read_header(folder)
-        self.sounds = Path(self.header.sound_of) if self.header.sound_of else folder
+        self.sounds = folder / self.header.sound_of  # which is the folder itself, mostly
         self.shards: list[np.ndarray] = []
         self.items: list[Item] = []
         self.shard_of: list[int] = []

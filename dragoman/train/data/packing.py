@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -12,7 +13,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -23,16 +24,28 @@ from dragoman.train.data.pack import (
     Codec,
     Header,
     ShardReport,
+    Tick,
     finished_shard,
     read_header,
     write_header,
 )
-from dragoman.train.files import whole_file
+from dragoman.train.files import sweep, whole_file
 
 T = TypeVar("T")
+Make = Callable[[Any, Tick], ShardReport]
 MadeFrom = dict[str, str | int | float | bool | None]
 Progress = Callable[[int, float], None]  # items and hours that are done
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+TICK_SECONDS = 0.5
+
+
+class Partial(NamedTuple):
+    """What a shard in the making holds so far."""
+
+    items: int
+    samples: int
 
 
 class Job(Protocol):
@@ -44,7 +57,7 @@ class Job(Protocol):
 def make_pack(
     folder: Path,
     jobs: Iterable[Job],
-    make: Callable[[Any], ShardReport],
+    make: Make,
     *,
     made_from: MadeFrom,
     codec: Codec,
@@ -61,40 +74,46 @@ def make_pack(
     fingerprint = begin(folder, made_from)
     if (folder / "pack.json").exists():
         return read_header(folder)
-    faults, reports, items, samples = Faults(fault_limit), {}, 0, 0
-    for number, report in _reports(folder, jobs, make, processes):
-        reports[number] = report
-        items, samples = items + report.items, samples + report.samples
-        faults.seen(report.items + len(report.faults))
-        faults.add(report.faults)
-        progress(items, samples / RATE / 3600)
+    sweep(folder)
+    faults = Faults(fault_limit)
+    reports: dict[int, ShardReport] = {}
+    news: dict[int, ShardReport | Partial] = {}
+    for number, one in _reports(folder, jobs, make, processes):
+        news[number] = one
+        if isinstance(one, ShardReport):
+            reports[number] = one
+            faults.seen(one.items + len(one.faults))
+            faults.add(one.faults)
+        progress(*_size(news.values()))
     faults.check_small()
+    items, hours = _size(reports.values())
     if items == 0:
         raise DragomanError(f"Nothing came into {folder}: the corpus has no usable item.")
     in_order = [fault for number in sorted(reports) for fault in reports[number].faults]
     write_faults(folder / FAULTS, in_order)
-    header = Header(
-        codec, languages, spoken, len(reports), items, samples / RATE / 3600, fingerprint, made_from
-    )
+    header = Header(codec, languages, spoken, len(reports), items, hours, fingerprint, made_from)
     write_header(folder, header)
     return header
 
 
 def begin(folder: Path, made_from: MadeFrom) -> str:
-    """Open the folder for a pack made from exactly this, and return the fingerprint."""
+    """Open the folder for a pack made from exactly this, and return the fingerprint.
+
+    What was begun from something else is refused, unless nothing has come of it yet.
+    """
     text = msgspec.json.encode(made_from, order="sorted")
     path = folder / "made_from.json"
-    if path.exists():
-        if path.read_bytes() != text:
-            raise DragomanError(
-                f"{folder} was begun from other text or settings; choose another folder, "
-                "or delete it to begin again."
-            )
-    elif folder.exists() and any(folder.iterdir()):
+    if folder.exists() and not folder.is_dir():
+        raise DragomanError(f"{folder} is a file; choose another folder.")
+    if path.exists() and path.read_bytes() != text and any(folder.glob("shard-*")):
+        raise DragomanError(
+            f"{folder} was begun from other text or settings; choose another folder, "
+            "or delete it to begin again."
+        )
+    if not path.exists() and folder.exists() and any(folder.iterdir()):
         raise DragomanError(f"{folder} is not empty and not a pack; choose another folder.")
-    else:
-        with whole_file(path, "wb") as stream:
-            stream.write(text)
+    with whole_file(path, "wb") as stream:
+        stream.write(text)
     return hashlib.sha256(text).hexdigest()
 
 
@@ -112,10 +131,16 @@ def groups_of(things: Iterable[T], size: int) -> Iterator[list[T]]:
         yield group
 
 
+def _size(parts: Iterable[ShardReport | Partial]) -> tuple[int, float]:
+    """Items and hours."""
+    sizes = [(part.items, part.samples) for part in parts]
+    return sum(items for items, _ in sizes), sum(samples for _, samples in sizes) / RATE / 3600
+
+
 def _reports(
-    folder: Path, jobs: Iterable[Job], make: Callable[[Any], ShardReport], processes: int
-) -> Iterator[tuple[int, ShardReport]]:
-    """Shard numbers and reports as shards are finished, or found finished.
+    folder: Path, jobs: Iterable[Job], make: Make, processes: int
+) -> Iterator[tuple[int, ShardReport | Partial]]:
+    """Shard numbers with what they hold so far, and their reports once they are finished.
 
     Every shard gets a process of its own: synthesisers carry hidden state from sentence to
     sentence, and what they leak goes with them. Results travel by the shard's own file.
@@ -160,30 +185,58 @@ def one_thread() -> Iterator[None]:
             del os.environ[name]
 
 
-def _work(make: Callable[[Any], ShardReport], job: Job, answer: Connection) -> None:
+def _work(make: Make, job: Job, answer: Connection) -> None:
     """In the worker process: make the shard; a DragomanError goes back as its sentence."""
+    told = time.monotonic()
+
+    def tick(items: int, samples: int) -> None:
+        nonlocal told
+        if time.monotonic() - told > TICK_SECONDS:
+            told = time.monotonic()
+            answer.send(Partial(items, samples))
+
     try:
-        make(job)
+        make(job, tick)
     except DragomanError as error:
         answer.send(str(error))
         sys.exit(2)
+    except BrokenPipeError:  # nobody is there any more to make a shard for
+        sys.exit(1)
 
 
 def _reap(
     folder: Path, running: dict[int, tuple[Job, BaseProcess, Connection]]
-) -> Iterator[tuple[int, ShardReport]]:
-    """Wait until at least one process has ended, and give its report or raise its error."""
-    for sentinel in wait(list(running)):
-        job, process, answer = running.pop(sentinel)
+) -> Iterator[tuple[int, ShardReport | Partial]]:
+    """Wait for news; give it on, or raise an error that it is."""
+    ready = wait([*running, *(answer for _, _, answer in running.values())])
+    for sentinel, (job, process, answer) in list(running.items()):
+        if answer in ready:
+            for message in _messages(answer, process):
+                if isinstance(message, str):
+                    raise DragomanError(message)
+                yield job.number, message
+        if sentinel in ready:
+            del running[sentinel]
+            yield job.number, _report(folder, job, process)
+
+
+def _messages(answer: Connection, process: BaseProcess) -> Iterator[str | Partial]:
+    try:
+        while answer.poll():
+            yield answer.recv()
+    except EOFError:  # it has said all it had to say
         process.join()
-        if process.exitcode == 2 and answer.poll():
-            raise DragomanError(answer.recv())
-        if process.exitcode and process.exitcode < 0:
-            raise DragomanError(
-                f"A worker process was killed (signal {-process.exitcode}), perhaps for want of "
-                "memory; run the same command again to go on, with fewer processes if it recurs."
-            )
-        report = finished_shard(folder, job.number)
-        if process.exitcode or report is None:
-            raise RuntimeError(f"The worker for shard {job.number} failed; its error is above.")
-        yield job.number, report
+
+
+def _report(folder: Path, job: Job, process: BaseProcess) -> ShardReport:
+    """Of a process that has ended."""
+    process.join()
+    if process.exitcode and process.exitcode < 0:
+        raise DragomanError(
+            f"A worker process was killed (signal {-process.exitcode}), perhaps for want of "
+            "memory; run the same command again to go on, with fewer processes if it recurs."
+        )
+    report = finished_shard(folder, job.number)
+    if process.exitcode or report is None:
+        raise RuntimeError(f"The worker for shard {job.number} failed; its error is above.")
+    return report

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from dragoman.train.data.faults import Fault
-from dragoman.train.data.pack import Header, Item, ShardReport, ShardWriter
-from dragoman.train.data.packing import groups_of, make_pack
+from dragoman.train.data.pack import Header, Item, ShardReport, ShardWriter, Tick
+from dragoman.train.data.packing import Progress, groups_of, make_pack
 from dragoman.train.voicing.text import Row, columns_of, fingerprint, read_rows
 
 ROWS_PER_SHARD = 100_000
@@ -36,6 +36,7 @@ def pack_text(
     limit: int | None = None,
     processes: int = 1,
     fault_limit: float = 0.02,
+    progress: Progress = lambda items, hours: None,
 ) -> Header:
     """A TSV file as a pack of silent items; `spoken` is empty in its header."""
     names, header = columns_of(text, columns)
@@ -58,11 +59,12 @@ def pack_text(
         spoken="",
         processes=processes,
         fault_limit=fault_limit,
+        progress=progress,
     )
 
 
-def write_shard(job: Job) -> ShardReport:
-    return ShardWriter(job.folder, job.number, "pcm").write(_items(job))
+def write_shard(job: Job, tick: Tick) -> ShardReport:
+    return ShardWriter(job.folder, job.number, "pcm").write(_items(job), tick)
 
 
 def _items(job: Job) -> Iterator[tuple[Item, np.ndarray] | Fault]:

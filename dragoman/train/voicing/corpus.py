@@ -12,8 +12,11 @@ from dragoman.train.data.pack import Header
 from dragoman.train.data.packing import MadeFrom, Progress, groups_of, make_pack
 from dragoman.train.voicing.shard import Job, Staging, make_shard
 from dragoman.train.voicing.text import Row, columns_of, fingerprint, read_rows
+from dragoman.voices.registry import open_voice
 
-ROWS_PER_SHARD = 512  # about an hour of speech
+ROWS_PER_SHARD = 512  # about an hour of speech, which a fast voice speaks in seconds
+ROWS_OF_SLOW_VOICES = 64  # a shard is what an interruption loses
+FAST = ("espeak", "hibari")
 
 
 def voice_text(
@@ -35,6 +38,8 @@ def voice_text(
         raise DragomanError(
             f"{text} has no column '{staging.spoken}' to speak; it has {', '.join(languages)}."
         )
+    for share in staging.shares:  # a wrong name is said now, and weights are fetched once
+        open_voice(share.engine, staging.spoken)
     stop = None if limit is None else skip + limit
     rows = islice(read_rows(text, names, header), skip, stop)
     made_from: MadeFrom = {
@@ -61,5 +66,7 @@ def voice_text(
 
 
 def _jobs(folder: Path, rows: Iterator[Row], staging: Staging) -> Iterator[Job]:
-    for number, group in enumerate(groups_of(rows, ROWS_PER_SHARD)):
+    fast = all(share.engine in FAST for share in staging.shares)
+    size = ROWS_PER_SHARD if fast else ROWS_OF_SLOW_VOICES
+    for number, group in enumerate(groups_of(rows, size)):
         yield Job(folder, number, group, staging)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dragoman.train.voicing.spoken import Spoken
+from dragoman.voices.espeak import library_name
 from dragoman.voices.espeak_library import (
     PHONEME,
     PITCH,
@@ -40,7 +41,6 @@ ACCENTS = {
     "es": ("es", "es-419"),
     "fr": ("fr", "fr-be", "fr-ch"),
     "pt": ("pt", "pt-br"),
-    "zh": ("cmn",),
 }
 
 
@@ -54,7 +54,7 @@ class Espeak:
 
     def casting(self, language: str, random: np.random.Generator) -> str:
         """`en-us+f3 pitch 62 range 50 rate 171`."""
-        accent = random.choice(ACCENTS.get(language, (language,)))
+        accent = random.choice(ACCENTS.get(language, (library_name(language),)))
         pitch, spread = random.integers(20, 85), random.integers(30, 75)
         rate = int(np.clip(random.normal(175, 25), 120, 260))
         return f"{accent}+{random.choice(VARIANTS)} pitch {pitch} range {spread} rate {rate}"

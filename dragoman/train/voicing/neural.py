@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dragoman.train.voicing.spoken import Spoken
-from dragoman.voices.base import Voice
-from dragoman.voices.registry import open_voice
+from dragoman.voices.base import Voice, sound_of
+from dragoman.voices.registry import VOICES, open_voice
 
 
 class HibariEngine:
@@ -39,22 +39,29 @@ class HibariEngine:
 class NamedVoice:
     """Any voice that Dragoman speaks with (Kokoro, Piper, ...); it does not tell word ends.
 
-    Whether the same seed gives the same bytes depends on the voice.
+    One that has a list of speakers (`kokoro`) draws one for every utterance, unless its name
+    chooses (`kokoro:af_heart`). Whether the same seed gives the same bytes depends on the voice.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.voices: dict[str, Voice] = {}
+        self.speakers: dict[str, tuple[str, ...]] = {}
 
     def casting(self, language: str, random: np.random.Generator) -> str:
-        """`en speed 1.05 size 0.93`"""
-        if language not in self.voices:
-            self.voices[language] = open_voice(self.name, language)
+        """`kokoro:af_bella speed 1.05 size 0.93`"""
+        if language not in self.speakers:
+            offer = VOICES.get(self.name)  # None: the name has a speaker in it, or is a path
+            self.speakers[language] = offer.speakers(language) if offer else ()
+        drawn = self.speakers[language]
+        name = f"{self.name}:{random.choice(drawn)}" if drawn else self.name
+        if name not in self.voices:
+            self.voices[name] = open_voice(name, language)
         speed = float(np.clip(random.normal(1.0, 0.12), 0.75, 1.35))
-        return f"{language} speed {speed:.2f} size {random.uniform(0.9, 1.12):.2f}"
+        return f"{name} speed {speed:.2f} size {random.uniform(0.9, 1.12):.2f}"
 
     def say(self, text: str, voice: str, random: np.random.Generator) -> Spoken:
-        language, _, speed, _, size = voice.split(" ")
-        speaker = self.voices[language]
-        sound = speaker.speak(text, speed=float(speed) * float(size))
+        name, _, speed, _, size = voice.rsplit(" ", 4)
+        speaker = self.voices[name]
+        sound = sound_of(speaker, text, float(speed) * float(size))
         return Spoken(sound, int(speaker.rate / float(size)))

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
+from dragoman.errors import DragomanError
 from dragoman.train.data.faults import Fault
-from dragoman.train.data.pack import RATE, Codec, Item, ShardReport, ShardWriter
+from dragoman.train.data.pack import RATE, Codec, Item, ShardReport, ShardWriter, Tick
 from dragoman.train.data.rooms import add_noise, impulse_response, in_room, random_room
 from dragoman.train.voicing.spoken import Engine, Share, Spoken, open_engine
 from dragoman.train.voicing.text import Row
@@ -45,9 +46,9 @@ class Job:
     staging: Staging
 
 
-def make_shard(job: Job) -> ShardReport:
+def make_shard(job: Job, tick: Tick) -> ShardReport:
     """Voice the rows of a job into its shard; runs in a process of its own."""
-    return ShardWriter(job.folder, job.number, job.staging.codec).write(_perform(job))
+    return ShardWriter(job.folder, job.number, job.staging.codec).write(_perform(job), tick)
 
 
 def _perform(job: Job) -> Iterator[tuple[Item, np.ndarray] | Fault]:
@@ -84,7 +85,10 @@ def voice_row(
 ) -> tuple[Item, np.ndarray] | Fault:
     """One row as an item and its int16 sound."""
     voice = engine.casting(staging.spoken, random)
-    said = engine.say(row.text[staging.spoken], voice, random)
+    try:
+        said = engine.say(row.text[staging.spoken], voice, random)
+    except DragomanError as error:
+        return Fault("voice failed", f"row {row.number}", str(error))
     seconds = len(said.sound) / said.rate
     if seconds < 0.1 or seconds > MOST_SECONDS:
         return Fault("odd length", f"row {row.number}", f"{seconds:.1f} s of sound")
@@ -95,7 +99,7 @@ def voice_row(
         size=0,
         samples=0,
         text=row.text,
-        voice=f"{engine.name} {voice}",
+        voice=voice if voice.startswith(engine.name) else f"{engine.name} {voice}",
         word_ends=[round(1000 * (before + end)) for end in said.word_ends],
         phones=said.phones,
         phone_ends=[round(1000 * (before + end)) for end in said.phone_ends],

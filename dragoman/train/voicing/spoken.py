@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -67,6 +68,10 @@ def parse_shares(text: str) -> tuple[Share, ...]:
             raise DragomanError(
                 f"'{weight}' in --voices is not a number; write 'espeak*0.8,hibari*0.2'."
             ) from None
+        if not engine or not 0 <= shares[-1].weight < math.inf:
+            raise DragomanError(
+                f"'{part}' in --voices is not a voice and its share; write 'espeak*0.8,hibari*0.2'."
+            )
     total = sum(share.weight for share in shares)
     if total <= 0:
         raise DragomanError("The weights in --voices sum to nothing; give one above 0.")

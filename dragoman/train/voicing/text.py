@@ -6,7 +6,10 @@ import bz2
 import gzip
 import hashlib
 import lzma
+import re
+import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -14,6 +17,7 @@ from typing import IO
 from dragoman.errors import DragomanError
 
 _OPEN = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")  # a synthesiser takes a NUL for the end of the text
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +28,19 @@ class Row:
     text: dict[str, str]
 
 
-def open_text(path: Path) -> IO[str]:
-    """A UTF-8 text file, decompressed on the way if its name says so."""
+@contextmanager
+def open_text(path: Path) -> Iterator[IO[str]]:
+    """A UTF-8 text file, decompressed on the way if its name says so; its faults are sentences."""
     if not path.is_file():
         raise DragomanError(f"There is no file {path}.")
-    return _OPEN.get(path.suffix, open)(path, "rt", encoding="utf-8", newline="\n")  # type: ignore
+    way = _OPEN.get(path.suffix, open)
+    try:
+        with way(path, "rt", encoding="utf-8-sig", newline="\n") as stream:  # type: ignore
+            yield stream
+    except UnicodeDecodeError as error:
+        raise DragomanError(f"{path} is not UTF-8 text ({error.reason}).") from error
+    except (lzma.LZMAError, zlib.error, EOFError, OSError) as error:
+        raise DragomanError(f"{path} cannot be read: {error}.") from error
 
 
 def columns_of(path: Path, given: str | None) -> tuple[list[str], bool]:
@@ -38,9 +50,11 @@ def columns_of(path: Path, given: str | None) -> tuple[list[str], bool]:
     """
     with open_text(path) as stream:
         first = stream.readline().rstrip("\r\n").split("\t")
+    if first == [""]:
+        raise DragomanError(f"{path} is empty, or its first line is.")
     if given:
         names = [name.strip() for name in given.split(",")]
-        header = first == names
+        header = all(name in ("_", cell) for name, cell in zip(names, first, strict=False))
     elif all(_looks_like_language(cell) for cell in first):
         names, header = first, True
     else:
@@ -56,19 +70,18 @@ def columns_of(path: Path, given: str | None) -> tuple[list[str], bool]:
 
 def read_rows(path: Path, names: list[str], header: bool) -> Iterator[Row]:
     """Rows in file order; a row with too few columns or broken text has an empty text there."""
-    try:
-        with open_text(path) as stream:
-            for number, line in enumerate(stream, 1):
-                if header and number == 1:
-                    continue
-                cells = line.rstrip("\r\n").split("\t")
-                cells += [""] * (len(names) - len(cells))
-                pairs = zip(names, cells, strict=False)
-                yield Row(number, {name: cell.strip() for name, cell in pairs if name != "_"})
-    except UnicodeDecodeError as error:
-        raise DragomanError(f"{path} is not UTF-8 text ({error.reason}).") from error
-    except (lzma.LZMAError, EOFError, gzip.BadGzipFile) as error:
-        raise DragomanError(f"{path} is damaged: {error}.") from error
+    with open_text(path) as stream:
+        for number, line in enumerate(stream, 1):
+            if header and number == 1:
+                continue
+            cells = line.rstrip("\r\n").split("\t")
+            cells += [""] * (len(names) - len(cells))
+            pairs = zip(names, cells, strict=False)
+            yield Row(number, {name: _clean(cell) for name, cell in pairs if name != "_"})
+
+
+def _clean(cell: str) -> str:
+    return _CONTROL.sub(" ", cell).strip()
 
 
 def fingerprint(path: Path) -> str:

@@ -1,6 +1,9 @@
 """`dragoman voice`: same seed, same bytes, whatever the processes and interruptions."""
 
 import lzma
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +12,11 @@ from click.testing import CliRunner
 
 from dragoman.errors import DragomanError
 from dragoman.train.data.pack import Pack
-from dragoman.train.voicing import corpus
-from dragoman.train.voicing.shard import Staging
+from dragoman.train.voicing import corpus, shard
+from dragoman.train.voicing.shard import Staging, voice_row
 from dragoman.train.voicing.spoken import parse_shares
+from dragoman.train.voicing.text import Row, columns_of, read_rows
+from dragoman.voices.registry import VOICES
 
 pytest.importorskip("espeakng_loader")
 
@@ -96,6 +101,7 @@ def test_command_says_what_it_made_and_is_complete_at_once_the_second_time(text,
     result = CliRunner().invoke(command, arguments, catch_exceptions=False)
     assert "2 utterances" in result.output
     assert "one core's work" in result.output
+    assert "Left out" not in result.output
     pack = Pack(tmp_path / "out")
     assert len(pack.sound(0)) == pack.items[0].samples
     result = CliRunner().invoke(command, arguments, catch_exceptions=False)
@@ -123,14 +129,88 @@ def test_bad_text_files_are_a_sentence(tmp_path):
     plain.write_text("Some text.\tEin Text.\n")
     with pytest.raises(DragomanError, match="--columns en,de"):
         corpus.voice_text(plain, tmp_path / "out", staging())
-    with pytest.raises(DragomanError, match="'much' in --voices is not a number"):
-        parse_shares("espeak*much")
+    for name, content in (
+        ("latin.tsv", "en\tde\nx\tgr\xfcn\n".encode("latin-1")),
+        ("cut.tsv.xz", lzma.compress(b"en\tde\nOne.\tEins.\n" * 50)[:60]),
+        ("no.tsv.gz", b"en\tde\n"),
+        ("empty.tsv", b""),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(DragomanError, match=f"{name} (is|cannot)"):
+            corpus.voice_text(tmp_path / name, tmp_path / "out", staging())
+    with pytest.raises(DragomanError, match="is a file; choose another"):
+        corpus.voice_text(text_of(tmp_path), tmp_path / "plain.tsv", staging())
 
 
-def test_an_unknown_voice_is_a_sentence_from_the_worker(text, tmp_path):
-    shares = parse_shares("espeaker")
+def text_of(folder: Path, content: str = "en\tde\nOne.\tEins.\n") -> Path:
+    (folder / "some.tsv").write_text(content, encoding="utf-8")
+    return folder / "some.tsv"
+
+
+@pytest.mark.parametrize("shares", ["espeak*much", "espeak*-1,hibari*2", "espeak*nan", "espeak,"])
+def test_bad_shares_are_a_sentence(shares):
+    with pytest.raises(DragomanError, match="in --voices is not a"):
+        parse_shares(shares)
+
+
+def test_a_wrong_voice_is_a_sentence_and_does_not_spoil_the_folder(text, tmp_path):
+    out = tmp_path / "out"
     with pytest.raises(DragomanError, match="no voice 'espeaker'"):
-        corpus.voice_text(text, tmp_path / "out", staging(shares=shares))
+        corpus.voice_text(text, out, staging(shares=parse_shares("espeaker")))
+    with pytest.raises(DragomanError, match="'hibari' does not speak 'de'"):
+        corpus.voice_text(text, out, staging(spoken="de", shares=parse_shares("hibari")))
+    (out).mkdir()
+    (out / "made_from.json").write_text("{}")  # as by a command that was stopped at once
+    assert corpus.voice_text(text, out, staging(), fault_limit=0.5).items == 4
+
+
+def test_headers_and_cells_as_they_come(tmp_path):
+    """A byte order mark, Windows lines, a NUL, names for the first column only."""
+    text = text_of(tmp_path, "\ufeffen\tde\r\nOne\0 two.\tEins zwei.\r\n")
+    names, header = columns_of(text, None)
+    assert (names, header) == (["en", "de"], True)
+    (row,) = read_rows(text, names, header)
+    assert row.text == {"en": "One  two.", "de": "Eins zwei."}
+    assert columns_of(text, "en") == (["en"], True)
+    assert columns_of(text, "_,de") == (["_", "de"], True)
+    assert columns_of(text, "de,en") == (["de", "en"], False)
+
+
+def test_a_row_that_a_voice_cannot_speak_is_a_fault():
+    class Broken:
+        name = "broken"
+
+        def casting(self, language, random):
+            return "loud"
+
+        def say(self, text, voice, random):
+            raise DragomanError("out of breath")
+
+    row = Row(7, {"en": "One.", "de": "Eins."})
+    fault = voice_row(row, Broken(), staging(), np.random.default_rng(0))
+    assert str(fault) == "row 7: voice failed (out of breath)"
+
+
+def test_a_voice_with_speakers_draws_one_for_every_row(monkeypatch):
+    from dragoman.train.voicing import neural
+
+    class Choir:
+        rate = 24_000
+
+        def speak(self, text, speed=1.0):
+            return np.ones(24_000, np.float32)
+
+    opened = []
+    offer = replace(VOICES["kokoro"], speakers=lambda language: ("ann", "bob"))
+    monkeypatch.setattr(neural, "VOICES", {"choir": offer})
+    monkeypatch.setattr(neural, "open_voice", lambda name, _: opened.append(name) or Choir())
+    engine, random = neural.NamedVoice("choir"), np.random.default_rng(0)
+    for _ in range(20):
+        engine.say("word", engine.casting("en", random), random)
+    assert sorted(opened) == ["choir:ann", "choir:bob"]
+    opened.clear()
+    alone = neural.NamedVoice("choir:ann")
+    assert alone.casting("en", random).startswith("choir:ann speed")
 
 
 def test_any_voice_of_dragoman_can_speak(monkeypatch):
@@ -148,6 +228,47 @@ def test_any_voice_of_dragoman_can_speak(monkeypatch):
     # The size changes the rate at which it is heard, not the pace that was drawn.
     assert len(said.sound) / said.rate == pytest.approx(1.1 / 1.02, rel=0.3)
     assert said.word_ends == []
+
+
+def test_a_worker_tells_how_far_it_is_and_ends_when_nobody_listens(tmp_path, monkeypatch):
+    from dragoman.train.data import packing
+
+    class Answer(list):
+        send = list.append
+
+    monkeypatch.setattr(packing, "TICK_SECONDS", -1.0)
+    rows = [Row(number, {"en": "One."}) for number in range(3)]
+    job, answer = shard.Job(tmp_path, 0, rows, staging()), Answer()
+    packing._work(shard.make_shard, job, answer)
+    assert [told.items for told in answer] == [1, 2, 3]
+    assert answer[-1].samples == packing.finished_shard(tmp_path, 0).samples
+
+    class Gone:
+        def send(self, message):
+            raise BrokenPipeError
+
+    with pytest.raises(SystemExit):
+        packing._work(shard.make_shard, replace(job, number=1), Gone())
+    assert {path.name for path in tmp_path.iterdir()} == {"shard-00000.jsonl", "shard-00000.pcm"}
+
+
+def test_what_killed_workers_left_is_swept_away(text, tmp_path):
+    out = tmp_path / "out"
+    corpus.voice_text(text, out, staging(), fault_limit=0.5)
+    before = files_of(out)
+    (out / "pack.json").unlink()
+    gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=1)
+    (out / f".shard-00001.pcm.{int(gone.stdout)}.tmp").write_text("half")
+    corpus.voice_text(text, out, staging(), fault_limit=0.5)
+    assert files_of(out) == before
+
+
+def test_the_command_names_what_it_left_out(text, tmp_path):
+    from dragoman.cli.voice import command
+
+    arguments = [str(text), str(tmp_path / "out"), "--fault-limit", "0.5", "--jobs", "1"]
+    result = CliRunner().invoke(command, arguments, catch_exceptions=False)
+    assert "Left out: 1 empty text, 1 text too long" in result.output
 
 
 def test_mostly_faulty_text_stops_with_examples(tmp_path):
