@@ -20,7 +20,8 @@ from dragoman.cli.app import GroupedCommand, GroupedOption
 def command(run: Path, pack: Path, out: Path, beam: int, device: str) -> None:
     """Translate the transcripts of PACK with the text model of RUN into the pack OUT.
 
-    OUT shares the sound of PACK. Train on both (sequence-level knowledge distillation):
+    OUT shares the sound of PACK; an interrupted command goes on where it stopped. Train on both
+    (sequence-level knowledge distillation):
 
         dragoman distill runs/mt.en-de packs/train packs/train-kd
         dragoman train recipes/conformer-ctc.en-de.yaml data.train=[packs/train,packs/train-kd]
@@ -28,6 +29,7 @@ def command(run: Path, pack: Path, out: Path, beam: int, device: str) -> None:
     from rich.console import Console
     from rich.progress import Progress
 
+    from dragoman.train.data.faults import FAULTS, read_faults, summary_of
     from dragoman.train.distill import distill
 
     with Progress(console=Console(stderr=True)) as progress:
@@ -41,3 +43,5 @@ def command(run: Path, pack: Path, out: Path, beam: int, device: str) -> None:
             progress=lambda done, total: progress.update(task, completed=done, total=total),
         )
     click.echo(f"{out}: {header.items} utterances, {header.hours:.2f} hours of speech.")
+    if faults := read_faults(out / FAULTS):
+        click.echo(f"Left out: {summary_of(faults)}; {out / FAULTS} lists them.")

@@ -1,11 +1,13 @@
 """Sequence-level knowledge distillation: a text teacher translates a corpus' transcripts.
 
 The result is a pack with the same sound and the teacher's translations (Kim and Rush 2016); papers
-001 and CAAT train on it together with the original: `data.train=[gold, distilled]`.
+001 and CAAT train on it together with the original: `data.train=[gold, distilled]`. It is made
+shard by shard, as the gold pack is: an interrupted one goes on after the last finished shard.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,12 +17,22 @@ import torch
 
 from dragoman.errors import DragomanError
 from dragoman.train.data.corpus import Part, TrainingSet
-from dragoman.train.data.faults import Faults
-from dragoman.train.data.pack import Header, Item, Pack, ShardReport, read_header, write_header
-from dragoman.train.data.packing import begin
-from dragoman.train.files import whole_file
+from dragoman.train.data.faults import FAULTS, Fault, Faults, write_faults
+from dragoman.train.data.pack import (
+    RATE,
+    Header,
+    Item,
+    Pack,
+    ShardReport,
+    finished_shard,
+    read_header,
+    write_header,
+)
+from dragoman.train.data.packing import MadeFrom, begin
+from dragoman.train.files import sweep, whole_file
 from dragoman.train.recipe import Batch
 from dragoman.train.trained import Trained, open_run, translations
+from dragoman.train.voicing.text import fingerprint as sha256
 
 
 def distill(
@@ -34,69 +46,112 @@ def distill(
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Header:
     """Translate the transcripts of `pack` with a text run; `out` shares the pack's sound."""
+    gold = Pack(pack)
     teacher = open_run(run)
     if teacher.task.front is not None:
         raise DragomanError(f"{run} hears speech; a teacher is a text run (task: mt).")
-    gold = Pack(pack)
     data = teacher.recipe.data
     if data.source not in gold.header.languages:
         raise DragomanError(f"{pack} has no '{data.source}' transcripts for the teacher to read.")
-    made_from = {"teacher": str(run), "pack": gold.header.fingerprint, "beam": beam}
+    made_from: MadeFrom = {
+        "teacher": run.resolve().name,
+        "weights": sha256(run / "final.pt"),
+        "pack": gold.header.fingerprint,
+        "beam": beam,
+    }
     fingerprint = begin(out, made_from)
     if (out / "pack.json").exists():
         return read_header(out)
-    texts = _translate(teacher, gold, beam, device, Batch(batch_seconds, buckets=10), progress)
-    shards = _write(gold, texts, data.target, out)
+    sweep(out)
+    place_on(teacher, device)
+    readable, batch = _readable(teacher, gold), Batch(batch_seconds, buckets=10)
+    place = {part.item: number for number, part in enumerate(readable.parts)}
+    reports: list[ShardReport] = []
+    for shard, numbers in enumerate(_by_shard(gold)):
+        report = finished_shard(out, shard)
+        if report is None:
+            some = readable.subset(place[number] for number in numbers if number in place)
+            texts = _translate(teacher, some, beam, batch)
+            report = _write(out / f"shard-{shard:05d}.jsonl", gold, numbers, texts, data.target)
+        reports.append(report)
+        progress(sum(one.items + len(one.faults) for one in reports), len(gold))
+    return _close(out, gold, reports, data.target, fingerprint, made_from)
+
+
+def _close(
+    out: Path,
+    gold: Pack,
+    reports: list[ShardReport],
+    target: str,
+    fingerprint: str,
+    made_from: MadeFrom,
+) -> Header:
+    """Write what a finished pack has besides its shards."""
+    if not any(report.items for report in reports):
+        raise DragomanError(f"The teacher has nothing to say about any item of {gold.folder}.")
+    write_faults(out / FAULTS, [fault for report in reports for fault in report.faults])
     header = Header(
         codec=gold.header.codec,
-        languages=[data.source, data.target],
+        languages=list(dict.fromkeys([*gold.header.languages, target])),
         spoken=gold.header.spoken,
-        shards=shards,
-        items=len(texts),
-        hours=sum(gold.items[n].samples for n in texts) / 16000 / 3600,
+        shards=len(reports),
+        items=sum(report.items for report in reports),
+        hours=sum(report.samples for report in reports) / RATE / 3600,
         fingerprint=fingerprint,
         made_from=made_from,
-        sound_of=str(gold.sounds.resolve()),
+        sound_of=os.path.relpath(gold.sounds.resolve(), out.resolve()),
     )
     write_header(out, header)
     return header
 
 
-def _translate(
-    teacher: Trained,
-    gold: Pack,
-    beam: int,
-    device: str,
-    batch: Batch,
-    progress: Callable[[int, int], None],
-) -> dict[int, str]:
-    """Item numbers and what the teacher says; items it cannot read are left out."""
-    parts = [Part(0, number) for number in range(len(gold))]
-    # The teacher needs no reference: its own source text stands in for the target.
+def place_on(teacher: Trained, device: str) -> None:
+    try:
+        teacher.task.to(torch.device(device))
+    except (RuntimeError, AssertionError) as error:  # torch asserts that it was built with CUDA
+        why = str(error).splitlines()[0]
+        raise DragomanError(f"This machine cannot compute on '{device}': {why}") from error
+
+
+def _by_shard(gold: Pack) -> list[list[int]]:
+    """The items' numbers in every shard."""
+    numbers: list[list[int]] = [[] for _ in range(gold.header.shards)]
+    for number, shard in enumerate(gold.shard_of):
+        numbers[shard].append(number)
+    return numbers
+
+
+def _write(
+    path: Path, gold: Pack, numbers: list[int], texts: dict[int, str], target: str
+) -> ShardReport:
+    """One index file; sound stays where it is, so that offsets stay true."""
+    kept: list[Item] = []
+    faults: list[Fault] = []
+    for number in numbers:
+        item = gold.items[number]
+        if said := texts.get(number):
+            kept.append(msgspec.structs.replace(item, text=item.text | {target: said}))
+        else:
+            faults.append(Fault("no translation", f"item {item.id}", "the teacher says nothing"))
+    report = ShardReport(len(kept), sum(item.samples for item in kept), faults)
+    with whole_file(path, "wb") as stream:
+        for row in (*kept, report):
+            stream.write(msgspec.json.encode(row) + b"\n")
+    return report
+
+
+def _readable(teacher: Trained, gold: Pack) -> TrainingSet:
+    """The items whose transcripts the teacher can read, as its units."""
+    # It needs no reference: its own source text stands in for the target.
     data = replace(teacher.recipe.data, target=teacher.recipe.data.source)
-    texts = TrainingSet([gold], parts, data)
+    texts = TrainingSet([gold], [Part(0, number) for number in range(len(gold))], data)
     texts.silent = True
-    readable = texts.with_units(teacher.source, teacher.source, Faults())
-    task, found = teacher.task.to(device), {}
-    said = translations(task, readable, teacher.target, torch.device(device), beam, batch)
-    for number, text in said:
-        if text:
-            found[readable.parts[number].item] = text
-        progress(len(found), len(gold))
-    return found
+    return texts.with_units(teacher.source, teacher.source, Faults())
 
 
-def _write(gold: Pack, texts: dict[int, str], target: str, out: Path) -> int:
-    """Index files only, shard by shard as in the gold pack, so that offsets stay true."""
-    source = gold.header.spoken
-    for shard in range(gold.header.shards):
-        kept: list[Item] = []
-        for number, item in enumerate(gold.items):
-            if gold.shard_of[number] == shard and number in texts:
-                both = {source: item.text[source], target: texts[number]}
-                kept.append(msgspec.structs.replace(item, text=both))
-        report = ShardReport(len(kept), sum(item.samples for item in kept), [])
-        with whole_file(out / f"shard-{shard:05d}.jsonl", "wb") as stream:
-            for row in (*kept, report):
-                stream.write(msgspec.json.encode(row) + b"\n")
-    return gold.header.shards
+def _translate(teacher: Trained, texts: TrainingSet, beam: int, batch: Batch) -> dict[int, str]:
+    """Item numbers of the pack, and what the teacher says of them."""
+    if not len(texts):
+        return {}
+    said = translations(teacher.task, texts, teacher.target, teacher.task.device, beam, batch)
+    return {texts.parts[number].item: text for number, text in said}

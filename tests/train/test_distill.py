@@ -2,13 +2,15 @@
 
 from itertools import product
 
+import numpy as np
 import pytest
 import torch
 
 from dragoman.errors import DragomanError
+from dragoman.train import distill as distillation
 from dragoman.train.data.corpus import open_set
-from dragoman.train.data.faults import Faults
-from dragoman.train.data.pack import Pack
+from dragoman.train.data.faults import FAULTS, Faults, read_faults
+from dragoman.train.data.pack import Header, Item, Pack, ShardWriter, write_header
 from dragoman.train.distill import distill
 from dragoman.train.nets.base import BOS, EOS, Vocabularies
 from dragoman.train.nets.registry import build
@@ -91,3 +93,52 @@ def test_greedy_is_a_beam_of_one():
             if tokens[-1] == EOS:
                 break
         assert units == [unit for unit in tokens[1:] if unit != EOS]
+
+
+def test_an_interrupted_distillation_goes_on_and_packs_may_move(teacher, tmp_path, monkeypatch):
+    """Two shards; the second stops at first. What the teacher cannot read is counted."""
+    gold = many_shards(tmp_path / "packs" / "gold")
+    out = tmp_path / "packs" / "kd"
+    done = []
+    real = distillation._translate
+
+    def once(*arguments):
+        if done:
+            raise KeyboardInterrupt
+        done.append(1)
+        return real(*arguments)
+
+    monkeypatch.setattr(distillation, "_translate", once)
+    with pytest.raises(KeyboardInterrupt):
+        distill(teacher, gold, out, beam=1)
+    assert not (out / "pack.json").exists()
+    done.clear()
+    header = distill(teacher, gold, out, beam=1)
+    assert len(done) == 1  # the first shard was found, not made again
+    assert header.items == 5
+    assert [fault.kind for fault in read_faults(out / FAULTS)] == ["no translation"]
+
+    moved = tmp_path / "elsewhere"
+    (tmp_path / "packs").rename(moved)
+    pack = Pack(moved / "kd")
+    assert (pack.sound(0) == Pack(moved / "gold").sound(0)).all()
+
+
+def many_shards(folder):
+    """Three items in each of two shards; one has no words."""
+    texts = ["red green", "blue", "small red", "large", " ", "green blue"]
+    reports = []
+    for shard in range(2):
+        items = (
+            (Item(str(3 * shard + n), 0, 0, 0, {"en": text, "de": "?"}), np.arange(160 + n))
+            for n, text in enumerate(texts[3 * shard : 3 * shard + 3])
+        )
+        sound = ((item, one.astype(np.int16)) for item, one in items)
+        reports.append(ShardWriter(folder, shard, "pcm").write(sound))
+    write_header(folder, Header("pcm", ["en", "de"], "en", 2, 6, 0.0, "two shards", {}))
+    return folder
+
+
+def test_a_device_that_is_not_there_is_a_sentence(teacher, sung, tmp_path):
+    with pytest.raises(DragomanError, match="cannot compute on 'nowhere'"):
+        distill(teacher, sung, tmp_path / "kd", device="nowhere")
