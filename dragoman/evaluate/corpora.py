@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dragoman.errors import DragomanError
+
+_ESCAPED = re.compile(r"\\(.)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +107,7 @@ def _jsonl(path: Path, target: str) -> Iterator[Clip]:
                 row = msgspec.json.decode(line, type=dict[str, Any])
             except msgspec.DecodeError as error:
                 raise DragomanError(f"Line {number} of {path} is not JSON ({error}).") from error
-            if "audio" not in row:
+            if not isinstance(row.get("audio"), str) or not row["audio"]:
                 raise DragomanError(f"Line {number} of {path} names no 'audio'.")
             _require_text(path, row, target)
             yield _table_clip(path, number - 1, row, number)
@@ -148,10 +151,21 @@ def _text(value: Any) -> str:
 
 
 def _covost_clip(path: Path, index: int, row: dict[str, str], source: str, target: str) -> Clip:
+    if not row["path"]:
+        raise DragomanError(f"Line {index + 2} of {path} does not have the columns of its header.")
     folder = path.parent / "clips"
     audio = (folder if folder.is_dir() else path.parent) / row["path"]
-    texts = {target: row.get("translation") or "", source: row.get("sentence") or ""}
-    return Clip(index, audio, {code: text for code, text in texts.items() if text})
+    texts = {target: row.get("translation"), source: row.get("sentence")}
+    return Clip(index, audio, {code: _unquoted(text) for code, text in texts.items() if text})
+
+
+def _unquoted(text: str) -> str:
+    """A cell without what writers of tables add: CoVoST writes a quote as \\", early releases of
+    Common Voice put a sentence with quotes into quotes and double those inside."""
+    inside = text[1:-1]
+    if text[:1] == text[-1:] == '"' and '""' in inside and '"' not in inside.replace('""', ""):
+        return inside.replace('""', '"')
+    return _ESCAPED.sub(r"\1", text)
 
 
 def _must_c(path: Path, source: str, target: str) -> Iterator[Clip]:
@@ -166,8 +180,10 @@ def _must_c(path: Path, source: str, target: str) -> Iterator[Clip]:
         raise DragomanError(f"{path} is not YAML: {str(error).splitlines()[0]}.") from error
     wavs = path.parent.parent / "wav"
     wavs = wavs if wavs.is_dir() else path.parent
-    lines = _side_files(path.with_suffix(""), source, target, len(rows or ()))
-    for index, row in enumerate(rows or ()):
+    if not isinstance(rows, list):
+        raise DragomanError(f"{path} is not a list of segments with offset, duration and wav.")
+    lines = _side_files(path.with_suffix(""), source, target, len(rows))
+    for index, row in enumerate(rows):
         try:
             start = float(row["offset"])
             end = start + float(row["duration"])
@@ -184,7 +200,8 @@ def _europarl_st(path: Path, source: str, target: str) -> Iterator[Clip]:
     """segments.lst with `recording start end`; segments.LANG beside it; audios two levels up."""
     rows = [row.split() for row in _lines(path / "segments.lst")]
     lines = _side_files(path / "segments", source, target, len(rows))
-    folder = next((p for p in path.parents if (p / "audios").is_dir()), path)
+    folder = next((p for p in path.parents if (p / "audios").is_dir()), path) / "audios"
+    audios = {audio.stem: audio for audio in sorted(folder.glob("*"), reverse=True)}
     for index, row in enumerate(rows):
         try:
             name, start, end = row[0], float(row[1]), float(row[2])
@@ -192,7 +209,7 @@ def _europarl_st(path: Path, source: str, target: str) -> Iterator[Clip]:
             raise DragomanError(
                 f"Line {index + 1} of {path / 'segments.lst'} is not 'recording start end'."
             ) from None
-        audio = next(iter(sorted((folder / "audios").glob(f"{name}.*"))), folder / name)
+        audio = audios.get(name, folder / name)
         texts = {code: texts[index] for code, texts in lines.items()}
         yield Clip(index, audio, texts, start, end)
 

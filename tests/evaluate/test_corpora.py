@@ -81,6 +81,25 @@ def test_covost(tmp_path, wav):
     assert clip.texts == {"de": "Guten Tag", "en": "Good day"}
 
 
+@pytest.mark.parametrize(
+    ("cell", "text"),
+    [
+        (r"\"Good-bye,\" said the boy.", '"Good-bye," said the boy.'),  # as CoVoST 2 writes
+        ('"""Good-bye,"" said the boy."', '"Good-bye," said the boy.'),  # as Common Voice 5 does
+        ('"では、危険ですか？"と言った。', '"では、危険ですか？"と言った。'),  # and 11
+        ('"Hello."', '"Hello."'),
+        ('"unmatched', '"unmatched'),
+        ("plain", "plain"),
+    ],
+)
+def test_quotes_in_common_voice(tmp_path, wav, cell, text):
+    wav("clips/x.wav")
+    corpus = tmp_path / "validated.tsv"
+    corpus.write_text(f"client_id\tpath\tsentence\tup_votes\r\nabc\tx.wav\t{cell}\t2\r\n")
+    (clip,) = read_corpus(corpus, "en", "en")
+    assert clip.texts == {"en": text}
+
+
 def test_simuleval_lists(tmp_path, wav):
     wav("a.wav")
     (tmp_path / "source.txt").write_text("a.wav\n")
@@ -100,7 +119,10 @@ def test_simuleval_lists(tmp_path, wav):
         ("c.tsv", "audio\ten\nno.wav\tx\nno2.wav\ty\n", "not there: .*no.wav and 1 more"),
         ("c.jsonl", '{"audio": "a.wav", "en": "x"}\n{', "Line 2 of .* is not JSON"),
         ("c.jsonl", '{"en": "x"}\n', "Line 1 of .* names no 'audio'"),
+        ("c.jsonl", '{"audio": 5, "en": "x"}\n', "Line 1 of .* names no 'audio'"),
+        ("c.tsv", "path\tsentence\n\n\tHello\n", "Line 2 .* columns of its header"),
         ("c.yaml", "- {offset: 1}\n", "no references in 'en'"),
+        ("c.yaml", "only words\n", "is not a list of segments"),
     ],
 )
 def test_faults_are_named(tmp_path, wav, name, content, sentence):
