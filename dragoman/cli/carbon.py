@@ -12,11 +12,13 @@ from dragoman.cli.app import GroupedCommand, GroupedOption
 @click.command(cls=GroupedCommand)
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--latencies", cls=GroupedOption, group="Comparison", default=5, show_default=True,
+              type=click.IntRange(1),
               help="Values of k that simultaneous training would need.")  # fmt: skip
 @click.option("--detectors", cls=GroupedOption, group="Comparison", default=2, show_default=True,
+              type=click.IntRange(1),
               help="Ways to detect words that it would need.")  # fmt: skip
 @click.option("--intensity", cls=GroupedOption, group="Comparison", default=0.380539,
-              show_default=True, help="kg CO2eq per kWh.")  # fmt: skip
+              type=click.FloatRange(0), show_default=True, help="kg CO2eq per kWh.")  # fmt: skip
 def command(runs: tuple[Path, ...], latencies: int, detectors: int, intensity: float) -> None:
     """The energy of RUNS, and what one model for every latency saves (paper 001, section 4)."""
     from dragoman.train.carbon import footprint, saved_by_one_model
@@ -25,11 +27,11 @@ def command(runs: tuple[Path, ...], latencies: int, detectors: int, intensity: f
     click.echo(f"{'run':32} {'hours':>8} {'kWh':>10} {'kg CO2eq':>10}  energy")
     for run in found:
         kg = run.kwh * intensity
-        click.echo(f"{run.run:32} {run.hours:8.2f} {run.kwh:10.4f} {kg:10.4f}  {run.measured}")
+        click.echo(f"{run.run:32} {run.hours:8.3g} {run.kwh:10.4g} {kg:10.4g}  {run.measured}")
     models = latencies * detectors
     saved = saved_by_one_model(found, models, intensity)
     click.echo(
         f"\nOne offline model instead of {latencies} latencies x {detectors} detectors saves "
         f"{models} - 1 = {models - 1} trainings:\n"
-        f"{saved['saved_kwh']:.4f} kWh and {saved['saved_kg']:.4f} kg CO2eq."
+        f"{saved['saved_kwh']:.4g} kWh and {saved['saved_kg']:.4g} kg CO2eq."
     )

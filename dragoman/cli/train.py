@@ -33,7 +33,8 @@ def command(recipe: Path, changes: tuple[str, ...], run: Path | None) -> None:
     folder = run or Path("runs") / recipe.stem
     with Show() as show:
         train(settings, folder, show)
-    click.echo(f"{folder}/final.pt")
+    if show.told:
+        click.echo(f"{folder}/final.pt")
 
 
 class Show:
@@ -48,6 +49,7 @@ class Show:
         columns = (TextColumn("training"), BarColumn(), MofNCompleteColumn(), Remaining(), text)
         self.progress = Progress(*columns, console=Console(stderr=True))
         self.task = self.progress.add_task("training", total=None, now="preparing data")
+        self.told = False  # only the first of several processes is told anything
 
     def __enter__(self) -> Show:
         return self
@@ -56,11 +58,14 @@ class Show:
         self.progress.stop()
 
     def __call__(self, line: dict[str, Any]) -> None:
-        self.progress.start()  # only the first process is told anything, so only it shows a bar
+        self.told = True
+        self.progress.start()
         say = self.progress.console.print
         match line["kind"]:
             case "note":
                 say(line["text"])
+            case "preparing":
+                self.progress.update(self.task, now=line["text"])
             case "begin":
                 train = line["train"]
                 say(f"{line['net']} with {line['size'] / 1e6:.1f} M parameters")

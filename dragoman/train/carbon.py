@@ -71,7 +71,10 @@ def _tracker() -> Any:
 
 def read_sessions(folder: Path) -> list[dict[str, Any]]:
     path = folder / "carbon.json"
-    return json.loads(path.read_text()) if path.exists() else []
+    try:
+        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    except ValueError as error:
+        raise DragomanError(f"{path} is damaged ({error}); move it away.") from error
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,8 @@ def footprint(folder: Path) -> Footprint:
     """What a run has used, over all its sessions."""
     sessions = read_sessions(folder)
     counted = [session for session in sessions if "kwh" in session]
+    if not counted and not (folder / "recipe.yaml").exists():
+        raise DragomanError(f"{folder} is not a run: it has no recipe.yaml.")
     if not counted:
         raise DragomanError(
             f"{folder} has no energy reading; train with codecarbon installed "

@@ -20,12 +20,13 @@ from lightning.fabric import Fabric
 
 from dragoman.errors import DragomanError
 from dragoman.train import checkpoints
+from dragoman.train.board import Board
 from dragoman.train.carbon import Meter
 from dragoman.train.data.loader import Batch, Loader, Recut
 from dragoman.train.data.plan import Place, Plan, Planned
 from dragoman.train.prepare import Prepared
 from dragoman.train.recipe import Recipe
-from dragoman.train.run import Board, RunFolder
+from dragoman.train.run import RunFolder
 from dragoman.train.schedule import rate_at
 from dragoman.train.tally import Tally
 from dragoman.train.tasks.base import Task
@@ -119,8 +120,9 @@ class Training:
                 # Processes average their gradients: times their number gives the sum.
                 fabric.backward(terms.total * (fabric.world_size / units))
             self.tally.add(terms, batch)
+        longest = recipe.optimiser.clip or math.inf
         norm = fabric.clip_gradients(
-            self.task, self.optimiser, max_norm=recipe.optimiser.clip, error_if_nonfinite=False
+            self.task, self.optimiser, max_norm=longest, error_if_nonfinite=False
         )
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
@@ -239,8 +241,9 @@ class Training:
             content = {"task": self.task, "optimiser": self.optimiser, "state": {}}
             try:
                 self.fabric.load(path, content)
-            except (RuntimeError, EOFError, OSError) as error:
-                self.watch({"kind": "note", "text": f"{path.name} is damaged ({error})"})
+            except Exception as error:  # torch and pickle have many for a damaged file
+                why = (str(error).splitlines() or [type(error).__name__])[0]
+                self.watch({"kind": "note", "text": f"{path.name} is damaged ({why})"})
                 continue
             self.state = State(**content["state"])
             break

@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from dragoman.errors import DragomanError
 from dragoman.train.data.corpus import TrainingSet, hold_out, open_set
 from dragoman.train.data.faults import Faults
 from dragoman.train.data.front import FrontEnd
 from dragoman.train.data.loader import Loader
 from dragoman.train.data.plan import Plan
-from dragoman.train.data.sources import pack_of
+from dragoman.train.data.sources import Told, pack_of
 from dragoman.train.data.vocabulary import Pieces, train_pieces
 from dragoman.train.files import whole_file, write_whole
 from dragoman.train.recipe import Augment, Batch, Recipe, Units, Vocabulary
@@ -34,18 +35,30 @@ class Prepared:
     faults: Faults
 
 
-def prepare(recipe: Recipe, run: RunFolder, processes: int) -> Prepared:
+def prepare(
+    recipe: Recipe, run: RunFolder, processes: int, tell: Told = lambda text: None
+) -> Prepared:
     """Open (or make) packs and vocabularies; a second call finds what the first one made."""
     data = recipe.data
     faults = Faults(data.fault_limit)
-    folders = [pack_of(name, recipe, processes) for name in data.train]
-    train = open_set(folders, data, faults)
+    train, dev = (
+        [pack_of(name, recipe, processes, tell) for name in names]
+        for names in (data.train, data.dev)
+    )
+    tell("reading packs")
+    train = open_set(train, data, faults)
     if data.dev:
-        dev = open_set([pack_of(name, recipe, processes) for name in data.dev], data, faults)
+        dev = open_set(dev, data, faults)
     else:
         train, dev = hold_out(train, data.dev_items, recipe.seed)
+    tell("learning vocabularies")
     source, target = _vocabularies(run, recipe.vocabulary, train)
     train, dev = (part.with_units(source, target, faults) for part in (train, dev))
+    if not len(train) or not len(dev):
+        raise DragomanError(
+            f"Nothing is left to train on or to validate on: {faults.summary()}. "
+            f"See data.max_units ({data.max_units}) and the vocabularies."
+        )
     return Prepared(train, dev, source, target, faults)
 
 

@@ -12,27 +12,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
+from msgspec import Meta
 
 from dragoman.errors import DragomanError
-from dragoman.train.settings import convert, merge
+from dragoman.train.settings import Count, Level, Share, Size, Whole, convert, merge
+
+Beta = Annotated[float, Meta(ge=0, lt=1)]
+Speed = Annotated[float, Meta(ge=0.5, le=2)]
 
 
 @dataclass(frozen=True)
 class Data:
     """Where the speech and text come from. Each path is a pack, or a corpus to be packed."""
 
-    train: tuple[str, ...]
+    train: Annotated[tuple[str, ...], Meta(min_length=1)]
     dev: tuple[str, ...] = ()
     source: str = "en"
     target: str = "de"
-    dev_items: int = 500  # held out of the training data where there is no dev set
-    min_seconds: float = 0.3
-    max_seconds: float = 30.0
-    max_units: int = 400  # longer targets are skipped and counted
-    fault_limit: float = 0.02  # a larger share of faulty items stops the run
+    dev_items: Whole = 500  # held out of the training data where there is no dev set
+    min_seconds: Level = 0.3
+    max_seconds: Size = 30.0
+    max_units: Whole = 400  # longer targets are skipped and counted
+    fault_limit: Share = 0.02  # a larger share of faulty items stops the run
     packs: str = "packs"  # where corpora are packed
     resident: Literal["disk", "host", "device"] = "disk"  # where the sound waits
     ends: Literal["words", "phones"] = "words"  # whose true ends oracles and heads are given
@@ -43,7 +47,7 @@ class Units:
     """A vocabulary. With `suffix` a word's last unit carries its end: no look at the next word."""
 
     kind: Literal["unigram", "bpe", "char"] = "unigram"
-    size: int = 8000
+    size: Annotated[int, Meta(ge=8)] = 8000
     suffix: bool = True
     plain: bool = False  # lower case without punctuation, as speech is
     model: str = ""  # a trained SentencePiece model to use as it is
@@ -72,42 +76,42 @@ class Augment:
     """What is done to the sound while training; shares are of utterances."""
 
     spec: Literal["none", "LB", "LD"] = "LD"
-    speeds: tuple[float, ...] = (1.0,)
-    effects: float = 0.0  # echo, tilt, pitch, tempo (where speeds differ) as SoX would
-    rooms: float = 0.0
-    noise: float = 0.0
+    speeds: Annotated[tuple[Speed, ...], Meta(min_length=1)] = (1.0,)
+    effects: Share = 0.0  # echo, tilt, pitch, tempo (where speeds differ) as SoX would
+    rooms: Share = 0.0
+    noise: Share = 0.0
 
 
 @dataclass(frozen=True)
 class Batch:
-    seconds: float = 400.0  # of speech, padding included, per process and micro-batch
-    accumulate: int = 1  # micro-batches per update and process
-    buckets: int = 12  # shapes that batches are padded to
+    seconds: Size = 400.0  # of speech, padding included, per process and micro-batch
+    accumulate: Whole = 1  # micro-batches per update and process
+    buckets: Whole = 12  # shapes that batches are padded to
 
 
 @dataclass(frozen=True)
 class Optimiser:
     kind: Literal["adam", "adamw"] = "adam"
-    rate: float = 2e-3  # the peak
+    rate: Level = 2e-3  # the peak
     schedule: Literal["inverse_sqrt", "cosine", "constant"] = "inverse_sqrt"
-    warmup: int = 25_000
-    betas: tuple[float, float] = (0.9, 0.98)
-    eps: float = 1e-8
-    weight_decay: float = 0.0
-    clip: float = 10.0
+    warmup: Count = 25_000
+    betas: tuple[Beta, Beta] = (0.9, 0.98)
+    eps: Level = 1e-8
+    weight_decay: Level = 0.0
+    clip: Level = 10.0  # the longest gradient; 0: of any length
 
 
 @dataclass(frozen=True)
 class Steps:
     """When things happen, counted in updates."""
 
-    total: int = 100_000
-    validate: int = 1000
-    save: int = 1000  # resume points
-    patience: int = 10  # validations without a better one before stopping; 0: never
-    average: int = 7  # checkpoints around the best that make the final weights
-    log: int = 50
-    translate: int = 0  # dev items to translate at every validation, for BLEU and chrF
+    total: Whole = 100_000
+    validate: Whole = 1000
+    save: Whole = 1000  # resume points
+    patience: Count = 10  # validations without a better one before stopping; 0: never
+    average: Whole = 7  # checkpoints around the best that make the final weights
+    log: Whole = 50
+    translate: Count = 0  # dev items to translate at every validation, for BLEU and chrF
 
 
 @dataclass(frozen=True)
@@ -115,10 +119,10 @@ class Machine:
     precision: Literal["32-true", "bf16-mixed", "bf16-true", "16-mixed"] = "32-true"
     accelerator: str = "auto"
     devices: int | str = 1
-    nodes: int = 1
+    nodes: Whole = 1
     strategy: str = "auto"  # any of Lightning's: ddp, ddp_find_unused_parameters_true, fsdp
     compile: str = ""  # a mode of torch.compile (default, max-autotune, ...) or a backend; or off
-    threads: int = 4  # that prepare batches
+    threads: Whole = 4  # that prepare batches
     carbon: bool = True  # account energy with codecarbon where it is installed
 
 
@@ -147,7 +151,7 @@ class Recipe:
     init_parts: tuple[str, ...] = ()  # only these parts of it, e.g. the encoder; () is all
     init_more: tuple[Start, ...] = ()  # further runs to take parts of
     freeze: tuple[str, ...] = ()  # parts of the net that stay as they are
-    seed: int = 1
+    seed: Annotated[int, Meta(ge=0, lt=2**40)] = 1
 
 
 def read_recipe(path: Path, changes: tuple[str, ...] = ()) -> Recipe:
@@ -188,7 +192,9 @@ def parse_change(text: str) -> dict[str, Any]:
         tree: Any = yaml.safe_load(value) if value else ""
     except yaml.YAMLError as error:
         why = in_a_line(error)
-        raise DragomanError(f"The value in '{text}' is not valid YAML: {why}.") from error
+        hint = """; a name with ? or : needs quotes: 'data.train=["voice:text.tsv?limit=9"]'"""
+        hint = hint if "?" in value else ""
+        raise DragomanError(f"The value in '{text}' is not valid YAML: {why}{hint}.") from error
     for key in reversed(keys.split(".")):
         tree = {key: tree}
     return tree

@@ -15,6 +15,8 @@ from __future__ import annotations
 import json
 import platform
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -23,11 +25,12 @@ import yaml
 
 from dragoman import __version__
 from dragoman.errors import DragomanError
-from dragoman.train.files import sentences_for, whole_file
+from dragoman.train.files import sentences_for, sweep, whole_file
 from dragoman.train.recipe import Recipe, read_recipe
 
 # Settings that may change when a run is resumed: they do not change what is learned.
-_FREE = {"machine", "steps"}
+_FREE = ("machine.", "steps.", "data.packs", "data.resident", "data.fault_limit")
+LOCK = ".lock"
 _MADE = ("source.model", "target.model", "features.npz")  # before the first step
 
 
@@ -40,7 +43,9 @@ class RunFolder:
     def open(self, recipe: Recipe) -> bool:
         """Begin a run here, or go on with the one that is here; True if there was one."""
         path = self.folder / "recipe.yaml"
-        if not path.exists() and self.folder.exists() and any(self.folder.iterdir()):
+        sweep(self.folder)
+        others = [one for one in self.folder.glob("*") if one.name != LOCK]
+        if not path.exists() and others:
             raise DragomanError(f"{self.folder} is not empty and not a run; choose another --run.")
         resumed = any(self.folder.glob("*.pt"))
         if resumed:
@@ -50,18 +55,57 @@ class RunFolder:
                 (self.folder / name).unlink(missing_ok=True)
         with whole_file(path) as stream:
             yaml.safe_dump(as_plain(recipe), stream, sort_keys=False, allow_unicode=True)
-        if not resumed:
-            self.write_json("code.json", code_version())
+        self._note_code(resumed)
         return resumed
 
-    def _check_same(self, recipe: Recipe) -> None:
-        old, new = as_plain(self.recipe()), as_plain(recipe)
-        changed = [key for key in new if key not in _FREE and old.get(key) != new[key]]
-        if changed:
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep the folder to this process; a kill gives it back."""
+        from filelock import FileLock, Timeout
+
+        try:
+            with sentences_for(self.folder):
+                self.folder.mkdir(parents=True, exist_ok=True)
+                lock = FileLock(self.folder / LOCK).acquire(timeout=0)
+        except Timeout:
             raise DragomanError(
-                f"{self.folder} holds a run with another '{changed[0]}' "
-                f"({old.get(changed[0])!r} there); choose another folder with --run."
-            )
+                f"Another process is training in {self.folder}; wait for it, or choose another "
+                "folder with --run."
+            ) from None
+        with lock:
+            yield
+
+    def _note_code(self, resumed: bool) -> None:
+        """What code a run was begun with, and under `later` what went on with it."""
+        path, now = self.folder / "code.json", code_version()
+        begun = json.loads(path.read_text(encoding="utf-8")) if resumed and path.exists() else now
+        later = begun.pop("later", [])
+        if now != (later or [begun])[-1]:
+            later = [*later, now]
+        self.write_json("code.json", begun | ({"later": later} if later else {}))
+
+    def _check_same(self, recipe: Recipe) -> None:
+        old, new = flat(as_plain(self.recipe())), flat(as_plain(recipe))
+        for key in sorted({*old, *new}):
+            if old.get(key) != new.get(key) and not key.startswith(_FREE):
+                raise DragomanError(
+                    f"{self.folder} holds a run with another '{key}': {old.get(key)!r} there, "
+                    f"{new.get(key)!r} here; choose another folder with --run."
+                )
+
+    def check_data(self, found: dict[str, Any]) -> None:
+        """Refuse to go on with other data than a run was begun with."""
+        path = self.folder / "data.json"
+        if not path.exists() or not any(self.folder.glob("*.pt")):
+            return
+        before = json.loads(path.read_text(encoding="utf-8"))
+        for part in ("train", "dev"):
+            if before[part]["fingerprint"] != found[part]["fingerprint"]:
+                raise DragomanError(
+                    f"The {part} data are not those that {self.folder} was begun with "
+                    f"({before[part]['items']} items then, {found[part]['items']} now); "
+                    "bring them back, or choose another folder with --run."
+                )
 
     def recipe(self) -> Recipe:
         path = self.folder / "recipe.yaml"
@@ -94,29 +138,18 @@ class RunFolder:
             stream.writelines(json.dumps(line) + "\n" for line in kept)
 
 
-class Board:
-    """The same numbers for TensorBoard, where it is installed."""
-
-    def __init__(self, folder: Path):
-        self.folder, self.writer = folder, None
-
-    def show(self, line: dict[str, Any]) -> None:
-        if self.writer is None:
-            try:
-                from torch.utils.tensorboard import SummaryWriter
-            except ImportError:
-                return
-            # What a resumed run makes again replaces what was there.
-            self.writer = SummaryWriter(str(self.folder / "board"), purge_step=line["step"])
-        for name, value in line.items():
-            if name not in ("step", "kind"):
-                self.writer.add_scalar(f"{line['kind']}/{name}", value, line["step"])
-        self.writer.flush()
-
-
 def as_plain(recipe: Recipe) -> dict[str, Any]:
     """A recipe as YAML can hold it."""
     return json.loads(json.dumps(asdict(recipe)))
+
+
+def flat(tree: dict[str, Any], where: str = "") -> dict[str, Any]:
+    """{"steps": {"total": 5}} as {"steps.total": 5}."""
+    found: dict[str, Any] = {}
+    for key, value in tree.items():
+        inside = isinstance(value, dict)
+        found |= flat(value, f"{where}{key}.") if inside else {f"{where}{key}": value}
+    return found
 
 
 def code_version() -> dict[str, str]:

@@ -5,13 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from difflib import get_close_matches
-from typing import Any, TypeVar, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from dragoman.errors import DragomanError
 
+# Kinds of numbers that a setting may be.
+Whole = Annotated[int, msgspec.Meta(ge=1)]
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Size = Annotated[float, msgspec.Meta(gt=0, le=1e300)]  # the upper end keeps infinity out
+Level = Annotated[float, msgspec.Meta(ge=0, le=1e300)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
 T = TypeVar("T")
+_WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list such as [a, b]",
+    "object": "settings (key: value)",
+    "null": "nothing",
+}
 
 
 def convert(kind: type[T], data: object, where: str = "") -> T:
@@ -20,7 +36,7 @@ def convert(kind: type[T], data: object, where: str = "") -> T:
         return _leaf(kind, data, where)
     if not isinstance(data, Mapping):
         raise DragomanError(f"'{where}' must hold settings (key: value), not {data!r}.")
-    hints = get_type_hints(kind)
+    hints = get_type_hints(kind, include_extras=True)
     names = [field.name for field in fields(kind)]
     for key in data:
         if key not in names:
@@ -57,10 +73,22 @@ def merge(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _leaf(kind: Any, data: object, where: str) -> Any:
+    choices = get_args(kind) if get_origin(kind) is Literal else ()
+    if choices and data not in choices:
+        known = ", ".join(map(str, choices))
+        raise DragomanError(f"The setting '{where}' is {data!r}; it may be {known}.")
     try:
         return msgspec.convert(data, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise DragomanError(f"The setting '{where}' is {data!r}: {error}.") from error
+        raise DragomanError(f"The setting '{where}' is {data!r}: {_plain(error)}.") from error
+
+
+def _plain(error: msgspec.ValidationError) -> str:
+    """What msgspec says, without the words of programmers."""
+    said = str(error)
+    for word, plain in _WORDS.items():
+        said = said.replace(f"`{word}`", plain)
+    return said
 
 
 def _dotted(where: str, key: str) -> str:

@@ -25,7 +25,7 @@ from dragoman.train.nets.registry import NETS, build
 from dragoman.train.prepare import Prepared, describe, feature_statistics, prepare
 from dragoman.train.recipe import Augment, Machine, Recipe
 from dragoman.train.run import RunFolder
-from dragoman.train.settings import unknown_key
+from dragoman.train.settings import convert
 from dragoman.train.start import start, starts_of
 from dragoman.train.tasks.base import Task, Words, feature_norm_of
 from dragoman.train.tasks.registry import build_task
@@ -37,7 +37,21 @@ def train(recipe: Recipe, folder: Path, watch: Watch = unwatched) -> None:
     check_paths(recipe)
     fabric = fabric_for(recipe.machine)
     # A partial, because Lightning takes apart the arguments it is given.
-    fabric.launch(partial(train_here, recipe=recipe, folder=folder, watch=watch))
+    work = partial(train_here, recipe=recipe, folder=folder, watch=watch)
+    try:
+        fabric.launch(work)
+    except RuntimeError as error:
+        if not lost_company(error):
+            raise
+        raise DragomanError(
+            "Another process of this run has ended, so this one cannot go on; see what it said. "
+            "The same command goes on from the last checkpoint."
+        ) from error
+
+
+def lost_company(error: RuntimeError) -> bool:
+    """Whether an error is what torch says when another process is gone; gloo's has no class."""
+    return isinstance(error, torch.distributed.DistError) or "gloo" in str(error)
 
 
 def fabric_for(machine: Machine) -> Fabric:
@@ -50,7 +64,7 @@ def fabric_for(machine: Machine) -> Fabric:
             strategy=strategy_of(machine.strategy),
             precision=machine.precision,
         )
-    except (ValueError, RuntimeError, MisconfigurationException) as error:
+    except (ValueError, TypeError, RuntimeError, MisconfigurationException) as error:
         raise DragomanError(f"The machine settings do not fit this machine: {error}") from error
 
 
@@ -65,11 +79,7 @@ def strategy_of(name: str) -> Any:
 
 def check(recipe: Recipe) -> None:
     """Build net and task without memory or data: what is wrong with a recipe is said at once."""
-    if recipe.net in NETS:
-        known = list(NETS[recipe.net][0].__dataclass_fields__)
-        for key in recipe.net_settings:
-            if key not in known:
-                raise DragomanError(unknown_key(key, known, "net_settings"))
+    check_net_settings(recipe.net, recipe.net_settings, "net_settings")
     source, target = recipe.vocabulary.source, recipe.vocabulary.target
     with torch.device("meta"):
         net = make_net(recipe, Vocabularies(target.size, source.size))
@@ -92,6 +102,15 @@ def check(recipe: Recipe) -> None:
             )
 
 
+def check_net_settings(net: str, settings: dict[str, Any], where: str) -> None:
+    """Keys and types of a net's settings, and of those of the net that it borrows an encoder of."""
+    if net not in NETS:
+        return  # `build` says so
+    config = convert(NETS[net][0], settings, where)
+    if hasattr(config, "encoder_settings"):
+        check_net_settings(config.encoder, config.encoder_settings, f"{where}.encoder_settings")
+
+
 def check_paths(recipe: Recipe) -> None:
     """What a run starts from must be there before hours go into its data."""
     units = recipe.vocabulary
@@ -107,19 +126,34 @@ def check_paths(recipe: Recipe) -> None:
 def train_here(fabric: Fabric, recipe: Recipe, folder: Path, watch: Watch) -> None:
     """The work of one process."""
     run = RunFolder(folder)
+    with run.held() if fabric.is_global_zero else nullcontext():
+        train_in(run, fabric, recipe, watch)
+
+
+def train_in(run: RunFolder, fabric: Fabric, recipe: Recipe, watch: Watch) -> None:
+    folder = run.folder
     if fabric.is_global_zero:
         resumed = run.open(recipe)
         watch({"kind": "note", "text": f"{'going on with' if resumed else 'new run'} {folder}"})
     fabric.barrier()
+
+    def tell(text: str) -> None:
+        if fabric.is_global_zero:
+            watch({"kind": "preparing", "text": text})
+
     with fabric.rank_zero_first():
-        prepared = prepare(recipe, run, os.cpu_count() or 1)
+        prepared = prepare(recipe, run, os.cpu_count() or 1, tell)
+        data = describe(prepared)
+        run.check_data(data)
+        check_kind(recipe, prepared)
+        tell("measuring features")
         net = make_net(recipe, Vocabularies(len(prepared.target), len(prepared.source)))
         task = make_task(recipe, net, prepared, run, fabric.device)
     if fabric.is_global_zero:
-        run.write_json("data.json", describe(prepared))
+        run.write_json("data.json", data)
         size = sum(parameter.numel() for parameter in net.parameters())
         begin = {"kind": "begin", "total": recipe.steps.total, "net": recipe.net, "size": size}
-        watch(begin | describe(prepared))
+        watch(begin | data)
     if recipe.machine.compile:
         compile_layers(net, recipe.machine.compile)
     carbon = recipe.machine.carbon and fabric.is_global_zero
@@ -132,12 +166,22 @@ def train_here(fabric: Fabric, recipe: Recipe, folder: Path, watch: Watch) -> No
         watch({"kind": "end", "best": training.state.best, "step": training.state.best_step})
 
 
+def check_kind(recipe: Recipe, prepared: Prepared) -> None:
+    """A net that hears needs sound; one that reads uses the texts of any pack."""
+    for name, part in (("train", prepared.train), ("dev", prepared.dev)):
+        if recipe.task != "mt" and part.silent:
+            raise DragomanError(
+                f"The net '{recipe.net}' hears speech, and data.{name} is text alone; "
+                "give packs with sound, or 'voice:TEXT' to have it spoken."
+            )
+
+
 def make_net(recipe: Recipe, vocabularies: Vocabularies) -> Net:
     """The recipe's net with weights that its seed draws."""
     torch.manual_seed(recipe.seed)
     try:
         return build(recipe.net, recipe.net_settings, vocabularies)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RuntimeError, ArithmeticError) as error:
         raise DragomanError(f"The net_settings do not fit '{recipe.net}': {error}.") from error
 
 

@@ -31,7 +31,7 @@ def test_sessions_add_up_and_the_command_prints_the_table(tmp_path):
     assert (found.hours, found.kwh, found.measured) == (3.0, 2.0, "partly estimated")
     result = CliRunner().invoke(command, [str(tmp_path)], catch_exceptions=False)
     assert "10 - 1 = 9 trainings" in result.output
-    assert "18.0000 kWh" in result.output
+    assert "18 kWh" in result.output
 
 
 def test_a_meter_reads_and_keeps_earlier_sessions(tmp_path):
@@ -46,5 +46,11 @@ def test_a_meter_reads_and_keeps_earlier_sessions(tmp_path):
 
 
 def test_no_reading_is_a_sentence(tmp_path):
+    with pytest.raises(DragomanError, match="is not a run"):
+        footprint(tmp_path)
+    (tmp_path / "recipe.yaml").write_text("net: conformer\n")
     with pytest.raises(DragomanError, match="no energy reading"):
+        footprint(tmp_path)
+    (tmp_path / "carbon.json").write_text('[{"hours": 1')
+    with pytest.raises(DragomanError, match=r"carbon.json is damaged"):
         footprint(tmp_path)

@@ -33,7 +33,15 @@ def test_base_and_changes_are_merged(path):
         ("optimiser.warmpu=3", "no setting 'optimiser.warmpu'; did you mean 'warmup'"),
         ("optmiser.warmup=3", "did you mean 'optimiser'"),
         ("steps.total=many", "'steps.total' is 'many'"),
-        ("augment.spec=XX", "'augment.spec' is 'XX'"),
+        ("steps.total=0", "'steps.total' is 0: Expected a whole number >= 1"),
+        ("optimiser.rate=.nan", "'optimiser.rate' is nan: Expected a number >= 0"),
+        ("optimiser.betas=[0.9, 1.5]", "'optimiser.betas' is .* < 1"),
+        ("augment.speeds=[]", "'augment.speeds' is .* of length >= 1"),
+        ("data.fault_limit=2", "'data.fault_limit' is 2: Expected a number <= 1"),
+        ("data.train=a.tsv", "'data.train' is 'a.tsv': Expected a list such as"),
+        ('data.train=["voice:a"?b=1]', "a name with . or : needs quotes"),
+        ("seed=-1", "'seed' is -1"),
+        ("augment.spec=XX", "'augment.spec' is 'XX'; it may be none, LB, LD"),
         ("steps=3", "'steps' must hold settings"),
         ("steps.total", "write key=value"),
         ("data.train=[", "not valid YAML"),
@@ -76,6 +84,12 @@ def test_every_recipe_of_the_project_builds_its_net_and_task(path):
         ("task=mma", "cannot be trained for the task 'mma'"),
         ("freeze=[encoder]", "no part 'encoder'"),
         ("net_settings.encoder_heads=7", "do not fit 'conformer'"),
+        ("net_settings.size=wide", "'net_settings.size' is 'wide': Expected a whole number"),
+        ("net_settings.size=-4", "do not fit 'conformer'"),
+        ("net_settings.size=0", "do not fit 'conformer'"),
+        ("net_settings.ctc_layer=13", "CTC cannot listen to layer 13 of 12"),
+        ("task_settings.label_smoothing=5", "'task_settings.label_smoothing' is 5"),
+        ("machine.compile=hard", "no machine.compile 'hard'"),
     ],
 )
 def test_nets_and_tasks_are_checked_before_any_data_is_touched(path, change, sentence):
@@ -83,6 +97,14 @@ def test_nets_and_tasks_are_checked_before_any_data_is_touched(path, change, sen
 
     with pytest.raises(DragomanError, match=sentence):
         check(read_recipe(path, (change,)))
+
+
+def test_the_settings_of_a_borrowed_encoder_are_checked(path):
+    from dragoman.train.train import check
+
+    change = "net_settings={encoder_settings: {encoder_layer: 3}}"
+    with pytest.raises(DragomanError, match=r"encoder_settings.encoder_layer'; did you mean"):
+        check(read_recipe(path, ("net=mma", "task=mma", change)))
 
 
 def test_rates_follow_their_formulas():

@@ -19,8 +19,10 @@ from dragoman.train.checkpoints import around, load_weights, numbered
 from dragoman.train.data.faults import FAULTS, Fault, write_faults
 from dragoman.train.data.loader import Loader
 from dragoman.train.recipe import Recipe
+from dragoman.train.run import RunFolder
 from dragoman.train.settings import convert, merge
 from dragoman.train.train import train
+from tests.train.conftest import make_pack
 
 
 def recipe_of(settings: dict, **changes) -> Recipe:
@@ -52,7 +54,23 @@ def test_the_folder_tells_all(whole):
     assert len(numbered(whole, "resume")) == 2
     final = json.loads((whole / "final.json").read_text())
     assert len(final["averaged"]) == 2
-    assert list((whole / "board").glob("events.*"))
+
+
+def test_tensorboard_reads_the_same_numbers(whole, tiny, tmp_path):
+    """Also after a stop between two checkpoints: what is made again replaces what was there."""
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    run = Path(shutil.copytree(whole, tmp_path / "run"))
+    numbered(run, "resume")[-1][1].unlink()  # back to step 9
+    train(recipe_of(tiny), run)
+    for folder in (whole, run):
+        board = EventAccumulator(str(folder / "board")).Reload()
+        lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        for kind in ("train", "dev"):
+            found = [(event.step, event.value) for event in board.Scalars(f"{kind}/loss")]
+            wanted = [(line["step"], line["loss"]) for line in lines if line["kind"] == kind]
+            assert found == [(step, pytest.approx(loss, rel=1e-6)) for step, loss in wanted]
 
 
 def test_waiting_for_data_is_seen(tiny, tmp_path, monkeypatch):
@@ -141,11 +159,12 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before(whole, tiny, tmp_path)
     whole = Path(shutil.copytree(whole, tmp_path / "copy"))
     last = numbered(whole, "resume")[-1][1]
     before = load_weights(whole / "final.pt")
-    last.write_bytes(last.read_bytes()[:1000])
-    (whole / "final.pt").unlink()
-    train(recipe_of(tiny), whole)
-    after = load_weights(whole / "final.pt")
-    assert all(torch.equal(before[key], after[key]) for key in before)
+    for damage in (last.read_bytes()[:1000], b"", b"\x80\x45" + bytes(range(256))):
+        last.write_bytes(damage)
+        (whole / "final.pt").unlink()
+        train(recipe_of(tiny), whole)
+        after = load_weights(whole / "final.pt")
+        assert all(torch.equal(before[key], after[key]) for key in before)
 
 
 def test_training_stops_when_nothing_improves_any_more(tiny, tmp_path):
@@ -168,10 +187,69 @@ def test_long_texts_are_left_out_and_counted(tiny, tmp_path):
 
 
 def test_another_recipe_is_refused_in_the_same_folder(whole, tiny):
-    with pytest.raises(DragomanError, match="another 'seed'"):
+    with pytest.raises(DragomanError, match="another 'seed': 1 there, 2 here"):
         train(recipe_of(tiny, seed=2), whole)
+    with pytest.raises(DragomanError, match=r"another 'optimiser.rate': 0.005 there, 0.1 here"):
+        train(recipe_of(tiny, optimiser={"rate": 0.1}), whole)
     with pytest.raises(DragomanError, match="not empty and not a run"):
         train(recipe_of(tiny), whole.parent)
+
+
+def test_other_data_are_refused_where_they_may_lie_is_free(whole, tiny, sung, tmp_path):
+    run = Path(shutil.copytree(whole, tmp_path / "run"))
+    pack = Path(shutil.copytree(sung, tmp_path / "pack"))
+    settings = yaml.safe_load((run / "recipe.yaml").read_text())
+    settings["data"]["train"] = [str(pack)]
+    (run / "recipe.yaml").write_text(yaml.safe_dump(settings))
+    moved = {"train": [str(pack)], "resident": "host", "packs": "elsewhere"}
+    train(recipe_of(tiny, data=moved), run)  # the same bytes in another place
+    make_pack(pack, 59)
+    with pytest.raises(DragomanError, match=r"train data are not those .*54 items then"):
+        train(recipe_of(tiny, data=moved), run)
+
+
+def test_two_at_a_time_are_refused(whole, tiny):
+    with (
+        RunFolder(whole).held(),
+        pytest.raises(DragomanError, match="Another process is training in"),
+    ):
+        train(recipe_of(tiny), whole)
+    train(recipe_of(tiny), whole)  # which is finished, and free again
+
+
+def test_other_code_that_goes_on_is_noted(whole, tiny, tmp_path, monkeypatch):
+    run = Path(shutil.copytree(whole, tmp_path / "run"))
+    monkeypatch.setattr("dragoman.train.run.code_version", lambda: {"dragoman": "later"})
+    for _ in range(2):
+        train(recipe_of(tiny), run)
+    code = json.loads((run / "code.json").read_text())
+    assert set(code) >= {"git", "torch"}
+    assert code["later"] == [{"dragoman": "later"}]
+
+
+def test_half_written_files_are_swept_away(whole, tiny, tmp_path):
+    run = Path(shutil.copytree(whole, tmp_path / "run"))
+    (run / ".resume-00000015.pt.tmp").write_text("half")
+    train(recipe_of(tiny), run)
+    assert not list(run.glob(".*.tmp"))
+    begun = tmp_path / "begun"
+    begun.mkdir()
+    (begun / f".recipe.yaml.{2**22 + 1}.tmp").write_text("half")  # beyond all process ids
+    train(recipe_of(tiny, steps={"total": 1, "validate": 1}), begun)
+
+
+def test_text_alone_is_nothing_to_hear(tiny, tmp_path):
+    (tmp_path / "text.tsv").write_text("en\tde\n" + "red green\trot grün\n" * 20)
+    data = {"train": [f"text:{tmp_path / 'text.tsv'}"], "packs": str(tmp_path)}
+    with pytest.raises(DragomanError, match="hears speech, and data"):
+        train(recipe_of(tiny, data=data), tmp_path / "run")
+
+
+def test_nothing_left_is_a_sentence(tiny, tmp_path):
+    with pytest.raises(DragomanError, match=r"Nothing is left .*60 text too long"):
+        train(recipe_of(tiny, data={"max_units": 1}), tmp_path / "run")
+    with pytest.raises(DragomanError, match=r"nothing to train on .*60 odd length"):
+        train(recipe_of(tiny, data={"max_seconds": 0.1}), tmp_path / "run")
 
 
 def test_a_run_that_has_learned_nothing_yet_is_begun_anew(whole, tiny, tmp_path):

@@ -142,7 +142,10 @@ def open_set(folders: list[Path], data: Data, faults: Faults) -> TrainingSet:
                 where = f"{pack.folder.name} item {item.id}"
                 faults.leave_out(Fault("odd length", where, f"{seconds:.1f} s of sound"))
     if not parts:
-        raise DragomanError(f"There is nothing to train on in {', '.join(map(str, folders))}.")
+        raise DragomanError(
+            f"There is nothing to train on in {', '.join(map(str, folders))}: {faults.summary()}. "
+            f"See data.min_seconds ({data.min_seconds}) and data.max_seconds ({data.max_seconds})."
+        )
     return TrainingSet(packs, parts, data)
 
 

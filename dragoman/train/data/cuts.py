@@ -64,12 +64,30 @@ def write_cuts(clips: Iterable[Clip], path: Path, spoken: str) -> int:
     return written
 
 
+def _cuts(path: Path) -> Iterator[tuple[Any, Path]]:
+    """The cuts of a manifest and their recordings; what lhotse says of others is a sentence."""
+    cuts = iter(lhotse().CutSet.from_jsonl_lazy(path))
+    number = 0
+    while True:
+        number += 1
+        try:
+            cut = next(cuts)
+            audio = Path(cut.recording.sources[0].source)
+        except StopIteration:
+            return
+        except Exception as error:
+            raise DragomanError(
+                f"Line {number} of {path} is not a lhotse cut of a recording ({error})."
+            ) from error
+        yield cut, audio
+
+
 def read_cuts(path: Path, spoken: str) -> Iterator[Clip]:
     """The clips of a lhotse manifest, lazily; a cut's extra texts come from `custom`."""
-    for index, cut in enumerate(lhotse().CutSet.from_jsonl_lazy(path)):
+    for index, (cut, audio) in enumerate(_cuts(path)):
         said = cut.supervisions[0] if cut.supervisions else None
         texts = {k: str(v) for k, v in ((said and said.custom) or {}).items() if len(k) <= 3}
         if said is not None and said.text:
-            texts[said.language or spoken] = said.text
-        audio = Path(cut.recording.sources[0].source)
+            code = said.language or spoken
+            texts[code if len(code) <= 3 else spoken] = said.text  # lhotse also has 'English'
         yield Clip(index, audio, texts, cut.start, cut.end)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,14 @@ from dragoman.errors import DragomanError
 from dragoman.evaluate.corpora import read_clips
 from dragoman.train.data.clips import fingerprint, pack_clips
 from dragoman.train.data.cuts import read_cuts
+from dragoman.train.data.packing import Progress
 from dragoman.train.data.texts import pack_text
 from dragoman.train.recipe import Recipe
-from dragoman.train.settings import convert
+from dragoman.train.settings import Count, Share, Whole, convert
+from dragoman.train.voicing.text import fingerprint as text_fingerprint
 
 CUTS = (".jsonl.gz", "cuts.jsonl")
+Told = Callable[[str], None]  # how far the making of a pack is, in words
 
 
 @dataclass(frozen=True)
@@ -24,40 +28,44 @@ class TextOptions:
     """What may follow a text's name: `voice:europarl.tsv.xz?columns=en,de,_,_&limit=1000`."""
 
     columns: str | None = None
-    skip: int = 0
-    limit: int | None = None
+    skip: Count = 0
+    limit: Whole | None = None
     voices: str = "espeak"
-    rooms: float = 0.5
-    noise: float = 0.5
-    max_words: int = 80
+    rooms: Share = 0.5
+    noise: Share = 0.5
+    max_words: Whole = 80
 
 
-def pack_of(name: str, recipe: Recipe, processes: int) -> Path:
+def pack_of(name: str, recipe: Recipe, processes: int, tell: Told = lambda text: None) -> Path:
     """The folder of the pack for a data entry of the recipe, made first if need be.
 
     An entry is a pack, a corpus in a known layout, a lhotse manifest, `voice:TEXT` to be spoken,
     or `text:TEXT` to be used as text alone.
     """
+
+    def progress(items: int, hours: float) -> None:
+        tell(f"packing {name}: {items} items" + (f", {hours:.1f} h" if hours else ""))
+
     kind, colon, rest = name.partition(":")
     if colon and kind in ("voice", "text"):
         path, options = parse_text(rest)
         make = _voiced if kind == "voice" else _text
-        return make(path, options, recipe, processes)
+        return make(path, options, recipe, processes, progress)
     path = Path(name)
     if (path / "pack.json").exists():
         return path
     if path.is_dir() and any(path.glob("shard-*")):
         raise DragomanError(f"The pack {path} is unfinished; run the command that makes it again.")
-    return _packed(path, recipe, processes)
+    return _packed(path, recipe, processes, progress)
 
 
 def parse_text(entry: str) -> tuple[Path, TextOptions]:
     """`PATH?key=value&key=value`"""
     path, _, query = entry.partition("?")
-    return Path(path), convert(TextOptions, dict(parse_qsl(query)), "data")
+    return Path(path), convert(TextOptions, dict(parse_qsl(query)), path)
 
 
-def _packed(path: Path, recipe: Recipe, processes: int) -> Path:
+def _packed(path: Path, recipe: Recipe, processes: int, progress: Progress) -> Path:
     """A corpus in one of the known layouts, or a lhotse manifest, cut into a pack."""
     data = recipe.data
     if path.name.endswith(CUTS):
@@ -66,13 +74,26 @@ def _packed(path: Path, recipe: Recipe, processes: int) -> Path:
         clips = list(read_cuts(path, data.source))
     else:
         clips = read_clips(path, data.source, data.target)
-    folder = Path(data.packs) / f"{path.stem}-{fingerprint(clips)[:12]}"
-    limit = data.fault_limit
-    pack_clips(clips, folder, data.source, data.target, processes=processes, fault_limit=limit)
+    for language in (data.source, data.target):
+        if not any(clip.texts.get(language) for clip in clips):
+            raise DragomanError(f"{path} has no text in '{language}', which training needs.")
+    what = _short((fingerprint(clips), data.source, data.target))
+    folder = Path(data.packs) / f"{path.stem}-{what}"
+    pack_clips(
+        clips,
+        folder,
+        data.source,
+        data.target,
+        processes=processes,
+        fault_limit=data.fault_limit,
+        progress=progress,
+    )
     return folder
 
 
-def _voiced(text: Path, options: TextOptions, recipe: Recipe, processes: int) -> Path:
+def _voiced(
+    text: Path, options: TextOptions, recipe: Recipe, processes: int, progress: Progress
+) -> Path:
     """A text spoken with the recipe's seed."""
     from dragoman.train.voicing.corpus import voice_text
     from dragoman.train.voicing.shard import Staging
@@ -88,13 +109,17 @@ def _voiced(text: Path, options: TextOptions, recipe: Recipe, processes: int) ->
         noise=options.noise,
         max_words=options.max_words,
     )
-    voice_text(text, folder, staging, processes=processes, **_rows(options, recipe))
+    rows = _rows(options, recipe)
+    voice_text(text, folder, staging, processes=processes, progress=progress, **rows)
     return folder
 
 
-def _text(text: Path, options: TextOptions, recipe: Recipe, processes: int) -> Path:
+def _text(
+    text: Path, options: TextOptions, recipe: Recipe, processes: int, progress: Progress
+) -> Path:
     folder = _folder(text, options, recipe, "text")
-    pack_text(text, folder, processes=processes, **_rows(options, recipe))
+    rows = _rows(options, recipe)
+    pack_text(text, folder, processes=processes, progress=progress, **rows)
     return folder
 
 
@@ -105,6 +130,12 @@ def _rows(options: TextOptions, recipe: Recipe) -> dict[str, Any]:
 
 
 def _folder(text: Path, options: TextOptions, recipe: Recipe, kind: str) -> Path:
-    """A name that changes with the options and the seed, so that packs never get mixed up."""
-    what = hashlib.sha256(repr((options, recipe.seed, recipe.data.source)).encode()).hexdigest()
-    return Path(recipe.data.packs) / f"{text.name.partition('.')[0]}-{kind}-{what[:8]}"
+    """A name that changes with the text, the options and the seed: packs never get mixed up."""
+    if not text.is_file():
+        raise DragomanError(f"There is no file {text}.")
+    what = _short((text_fingerprint(text), options, recipe.seed, recipe.data.source))
+    return Path(recipe.data.packs) / f"{text.name.partition('.')[0]}-{kind}-{what}"
+
+
+def _short(things: object) -> str:
+    return hashlib.sha256(repr(things).encode()).hexdigest()[:12]

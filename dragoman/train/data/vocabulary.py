@@ -102,9 +102,10 @@ def train_pieces(texts: Iterable[str], units: Units, path: Path) -> None:
             minloglevel=2,
         )
     except RuntimeError as error:
+        why = str(error).rpartition("]")[2].strip(" .") or str(error)
         raise DragomanError(
-            f"No {units.kind} vocabulary of {units.size} units can be learned from this text: "
-            f"{error}. Ask for fewer units."
+            f"No {units.kind} vocabulary of {units.size} units can be learned from this text "
+            f"({why}); ask for another size."
         ) from error
     with whole_file(path, "wb") as stream:
         stream.write(model.getvalue())

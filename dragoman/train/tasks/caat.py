@@ -10,15 +10,16 @@ from dragoman.train.data.loader import Batch
 from dragoman.train.losses.transducer import arc_scores, transducer
 from dragoman.train.nets.base import BOS
 from dragoman.train.nets.caat import BLANK
+from dragoman.train.settings import Level, Share, Whole
 from dragoman.train.tasks.base import Task, Terms, token_terms
 
 
 @dataclass(frozen=True)
 class CaatSettings:
-    latency: float = 1.0
-    ce: float = 1.0
-    label_smoothing: float = 0.1
-    rows: int = 6000  # cells of the lattice that meet the vocabulary at a time
+    latency: Level = 1.0
+    ce: Level = 1.0
+    label_smoothing: Share = 0.1
+    rows: Whole = 6000  # cells of the lattice that meet the vocabulary at a time
 
 
 class CaatTask(Task):

@@ -13,12 +13,13 @@ from dragoman.train.losses.multitask import JointWeights
 from dragoman.train.losses.tokens import cross_entropy, distillation
 from dragoman.train.nets.base import Encoded
 from dragoman.train.nets.mma import Aligned
+from dragoman.train.settings import Share
 from dragoman.train.tasks.base import Task, Terms, token_terms
 
 
 @dataclass(frozen=True)
 class JointSettings:
-    label_smoothing: float = 0.1
+    label_smoothing: Share = 0.1
     weights: JointWeights = field(default_factory=JointWeights)
     dar_per_head: bool = False  # DAR compares heads one by one, not all with all
     dar_unit_values: bool = False  # and energies by direction alone

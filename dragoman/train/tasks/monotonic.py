@@ -15,14 +15,15 @@ from dragoman.train.losses.latency import LatencyLoss
 from dragoman.train.nets.base import Encoded
 from dragoman.train.nets.boundaries import boundary_targets
 from dragoman.train.nets.monotonic import Decisions, decide_at
+from dragoman.train.settings import Level, Share
 from dragoman.train.tasks.base import STATE_MS, Task, Terms, token_terms
 
 
 @dataclass(frozen=True)
 class MonotonicSettings:
-    label_smoothing: float = 0.1
-    ctc: float = 0.0
-    boundaries: float = 0.1  # counts only where the encoder has a head for word ends
+    label_smoothing: Share = 0.1
+    ctc: Level = 0.0
+    boundaries: Level = 0.1  # counts only where the encoder has a head for word ends
     decisions: Literal["net", "oracle"] = "net"
     latency: LatencyLoss = field(default_factory=LatencyLoss)
 

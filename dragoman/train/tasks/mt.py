@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from dragoman.train.data.loader import Batch
 from dragoman.train.nets.base import Encoded
+from dragoman.train.settings import Share
 from dragoman.train.tasks.base import Task, Terms, token_terms
 
 
 @dataclass(frozen=True)
 class MtSettings:
-    label_smoothing: float = 0.1
+    label_smoothing: Share = 0.1
 
 
 class Mt(Task):

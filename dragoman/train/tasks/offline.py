@@ -10,15 +10,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dragoman.train.data.loader import Batch
+from dragoman.train.settings import Level, Share
 from dragoman.train.tasks.base import Task, Terms, token_terms
 
 
 @dataclass(frozen=True)
 class OfflineSettings:
-    label_smoothing: float = 0.1
-    ce: float = 1.0  # weight of the translation; 0 trains an encoder alone
-    ctc: float = 0.5  # counts only where the net has a CTC head
-    boundaries: float = 0.1  # counts only where the net has a head for word ends
+    label_smoothing: Share = 0.1
+    ce: Level = 1.0  # weight of the translation; 0 trains an encoder alone
+    ctc: Level = 0.5  # counts only where the net has a CTC head
+    boundaries: Level = 0.1  # counts only where the net has a head for word ends
 
 
 class Offline(Task):

@@ -25,18 +25,19 @@ from dragoman.train.losses.waitk import (
 )
 from dragoman.train.nets.base import Encoded
 from dragoman.train.nets.layers import seen_bias
+from dragoman.train.settings import Count, Level, Share, Whole
 from dragoman.train.tasks.base import STATE_MS, Task, Terms, token_terms
 
 
 @dataclass(frozen=True)
 class WaitKSettings:
-    k: int = 7  # 0: a k of its own for every batch, from 1 to k_max
-    k_max: int = 13
+    k: Count = 7  # 0: a k of its own for every batch, from 1 to k_max
+    k_max: Whole = 13
     words: Literal["fixed", "ctc", "oracle"] = "fixed"
-    ratio: int = 7  # states per word where words are fixed: 280 ms
+    ratio: Whole = 7  # states per word where words are fixed: 280 ms
     per: Literal["word", "unit"] = "word"  # what advances the mask
-    label_smoothing: float = 0.1
-    ctc: float = 0.5
+    label_smoothing: Share = 0.1
+    ctc: Level = 0.5
 
 
 class WaitK(Task):

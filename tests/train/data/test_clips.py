@@ -154,6 +154,35 @@ def test_cuts_go_to_lhotse_and_come_back(tmp_path):
     assert len(Pack(pack_of(str(path), recipe, 1))) == 3
 
 
+def test_one_table_serves_several_languages(tmp_path):
+    """Each pair of languages gets a pack of its own; what has no transcript is a sentence."""
+    path = table(tmp_path / "corpus")
+    for source, target in (("en", "de"), ("en", "en"), ("de", "en")):
+        data = Data((str(path),), source=source, target=target, packs=str(tmp_path / "packs"))
+        pack = Pack(pack_of(str(path), Recipe("conformer", data), 1))
+        assert set(pack.header.languages) == {source, target}
+    data = Data((str(path),), source="fr", target="en", packs=str(tmp_path / "packs"))
+    with pytest.raises(DragomanError, match="no text in 'fr', which training needs"):
+        pack_of(str(path), Recipe("conformer", data), 1)
+
+
+def test_progress_is_told_in_words(tmp_path):
+    path, told = table(tmp_path / "corpus"), []
+    recipe = Recipe("conformer", Data((str(path),), packs=str(tmp_path / "packs")))
+    pack_of(str(path), recipe, 1, told.append)
+    assert told[-1] == f"packing {path}: 3 items, 0.0 h"
+
+
+@pytest.mark.parametrize("line", ["no json", '{"a": 1}', '{"id": "x", "type": "MonoCut"}'])
+def test_a_manifest_that_is_none_is_a_sentence(tmp_path, line):
+    pytest.importorskip("lhotse")
+    path = tmp_path / "cuts.jsonl"
+    path.write_text(line + "\n")
+    recipe = Recipe("conformer", Data((str(path),), packs=str(tmp_path / "packs")))
+    with pytest.raises(DragomanError, match="is not a lhotse cut"):
+        pack_of(str(path), recipe, 1)
+
+
 def test_texts_are_checked_in_both_languages(tmp_path):
     clip = Clip(0, tmp_path / "a.wav", {"de": "Hallo."})
     assert text_fault(clip, ("en", "de")).why == "no 'en' text"
