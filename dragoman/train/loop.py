@@ -23,6 +23,7 @@ from dragoman.train import checkpoints
 from dragoman.train.board import Board
 from dragoman.train.carbon import Meter
 from dragoman.train.data.loader import Batch, Loader, Recut
+from dragoman.train.data.mixed import Mixed
 from dragoman.train.data.plan import Place, Plan, Planned
 from dragoman.train.prepare import Prepared
 from dragoman.train.recipe import Recipe
@@ -72,10 +73,10 @@ class Training:
             task, make_optimiser(task, recipe, fused=fabric.device.type == "cuda")
         )
         self.state = State()
-        self.train_set, self.dev_set = data.train, data.dev
+        self.train_set, self.dev_set, self.text_set = data.train, data.dev, data.text
         self.recut = Recut.of(data.source, data.target, recipe.seed)
         threads, resident = recipe.machine.threads, recipe.data.resident
-        self.loader = Loader(data.train, threads, resident, fabric.device, self.recut)
+        self.loader = Loader(data.train, threads, resident, fabric.device, self.recut, data.text)
         self.dev_loader = Loader(data.dev, threads, "disk", fabric.device)
         self.tally = Tally()
         self.board = Board(run.folder)
@@ -136,8 +137,7 @@ class Training:
         processes changes who computes what, not what is computed.
         """
         state, recipe, fabric = self.state, self.recipe, self.fabric
-        speeds, room = recipe.augment.speeds, self.recut.room
-        plan = Plan(self.train_set, recipe.batch, recipe.seed, speeds, room)
+        plan = self.plan()
         group = fabric.world_size * recipe.batch.accumulate
         units: dict[int, tuple[int, Place]] = {}
 
@@ -156,9 +156,19 @@ class Training:
             state.epoch, state.index = last.epoch, last.index + 1
             yield batch, total
 
+    def plan(self) -> Plan:
+        """Which items are learned from when."""
+        recipe, room = self.recipe, self.recut.room
+        speech = Plan(self.train_set, recipe.batch, recipe.seed, recipe.augment.speeds, room)
+        if self.text_set is None:
+            return speech
+        text = Plan(self.text_set, recipe.batch, recipe.seed, room=room)
+        return Mixed(speech, text, recipe.data.text_share)
+
     def units_of(self, planned: Planned) -> int:
         """Target units of a batch that maybe another process makes, as they are without dropout."""
-        return int((self.train_set.target.lengths[planned.items] + 1).sum())
+        data = self.text_set if planned.text else self.train_set
+        return int((data.target.lengths[planned.items] + 1).sum())
 
     def log(self, rate: float, norm: torch.Tensor) -> None:
         """One line of means since the last one."""

@@ -33,6 +33,12 @@ class Prepared:
     source: Pieces
     target: Pieces
     faults: Faults
+    text: TrainingSet | None = None  # beside the speech
+
+    @property
+    def parts(self) -> dict[str, TrainingSet]:
+        parts = {"train": self.train, "dev": self.dev, "text": self.text}
+        return {name: part for name, part in parts.items() if part is not None}
 
 
 def prepare(
@@ -41,9 +47,9 @@ def prepare(
     """Open (or make) packs and vocabularies; a second call finds what the first one made."""
     data = recipe.data
     faults = Faults(data.fault_limit)
-    train, dev = (
+    train, dev, text = (
         [pack_of(name, recipe, processes, tell) for name in names]
-        for names in (data.train, data.dev)
+        for names in (data.train, data.dev, data.text)
     )
     tell("reading packs")
     train = open_set(train, data, faults)
@@ -59,7 +65,17 @@ def prepare(
             f"Nothing is left to train on or to validate on: {faults.summary()}. "
             f"See data.max_units ({data.max_units}) and the vocabularies."
         )
-    return Prepared(train, dev, source, target, faults)
+    read = _read(open_set(text, data, faults), source, target, faults) if text else None
+    return Prepared(train, dev, source, target, faults, read)
+
+
+def _read(texts: TrainingSet, source: Pieces, target: Pieces, faults: Faults) -> TrainingSet:
+    """What is read beside the speech: texts of any pack, whatever it sounds like."""
+    texts.silent = True
+    read = texts.with_units(source, target, faults)
+    if not len(read):
+        raise DragomanError(f"Nothing is left of data.text: {faults.summary()}.")
+    return read
 
 
 def _vocabularies(run: RunFolder, units: Vocabulary, train: TrainingSet) -> tuple[Pieces, Pieces]:
@@ -94,7 +110,7 @@ def describe(prepared: Prepared) -> dict[str, object]:
             "packs": [str(pack.folder) for pack in part.packs],
             "fingerprint": part.fingerprint(),
         }
-        for name, part in (("train", prepared.train), ("dev", prepared.dev))
+        for name, part in prepared.parts.items()
     } | {"faults": prepared.faults.summary()}
 
 

@@ -20,7 +20,7 @@ from msgspec import Meta
 from dragoman.errors import DragomanError
 from dragoman.train.settings import Count, Level, Share, Size, Whole, convert, merge
 
-Beta = Annotated[float, Meta(ge=0, lt=1)]
+BelowOne = Annotated[float, Meta(ge=0, lt=1)]
 Speed = Annotated[float, Meta(ge=0.5, le=2)]
 
 
@@ -40,6 +40,8 @@ class Data:
     packs: str = "packs"  # where corpora are packed
     resident: Literal["disk", "host", "device"] = "disk"  # where the sound waits
     ends: Literal["words", "phones"] = "words"  # whose true ends oracles and heads are given
+    text: tuple[str, ...] = ()  # parallel text alone, from which the task `joint` learns, too
+    text_share: BelowOne = 0.25  # of all batches
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ class Optimiser:
     rate: Level = 2e-3  # the peak
     schedule: Literal["inverse_sqrt", "cosine", "constant"] = "inverse_sqrt"
     warmup: Count = 25_000
-    betas: tuple[Beta, Beta] = (0.9, 0.98)
+    betas: tuple[BelowOne, BelowOne] = (0.9, 0.98)
     eps: Level = 1e-8
     weight_decay: Level = 0.0
     clip: Level = 10.0  # the longest gradient; 0: of any length

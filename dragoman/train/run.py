@@ -99,7 +99,7 @@ class RunFolder:
         if not path.exists() or not any(self.folder.glob("*.pt")):
             return
         before = json.loads(path.read_text(encoding="utf-8"))
-        for part in ("train", "dev"):
+        for part in [name for name in ("train", "dev", "text") if name in before]:
             if before[part]["fingerprint"] != found[part]["fingerprint"]:
                 raise DragomanError(
                     f"The {part} data are not those that {self.folder} was begun with "

@@ -36,15 +36,21 @@ class Tally:
 
     def means(self, fabric: Fabric) -> dict[str, float]:
         """`loss` and its terms per unit, and the shown ratios; every process must call this."""
-
-        def everywhere(value: torch.Tensor | float) -> float:
-            value = torch.as_tensor(value, dtype=torch.float64, device=fabric.device)
-            return float(fabric.all_reduce(value, reduce_op="sum"))
-
-        units = everywhere(self.units)
-        total = {name: everywhere(value) for name, value in self.sums.items()}
+        names = self.names(fabric)
+        values = [self.units, *(self.sums.get(name, 0.0) for name in names)]
+        values = [torch.as_tensor(v, dtype=torch.float64, device=fabric.device) for v in values]
+        units, *sums = fabric.all_reduce(torch.stack(values), reduce_op="sum").tolist()
+        total = dict(zip(names, sums, strict=True))
         found = {n: value / units for n, value in total.items() if n.startswith("loss/")}
         found["loss"] = sum(found.values())
         for name in (name.removeprefix("top/") for name in total if name.startswith("top/")):
             found[name] = total[f"top/{name}"] / max(1.0, total[f"bottom/{name}"])
         return found
+
+    def names(self, fabric: Fabric) -> list[str]:
+        """What any process has summed up: one that had only text knows less than the others."""
+        names = [list(self.sums)]
+        if fabric.world_size > 1:
+            names *= fabric.world_size
+            torch.distributed.all_gather_object(names, list(self.sums))
+        return sorted(set().union(*names))

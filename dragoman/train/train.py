@@ -86,7 +86,12 @@ def check(recipe: Recipe) -> None:
         words = Words(*(torch.ones(u.size) if u.suffix else None for u in (source, target)))
     norm = feature_norm_of(net)
     front = None if norm is None else FrontEnd(len(norm.mean), Augment(), recipe.seed)
-    build_task(recipe.task, recipe.task_settings, net, front, words)
+    task = build_task(recipe.task, recipe.task_settings, net, front, words)
+    if recipe.data.text and not task.reads_text:
+        raise DragomanError(
+            f"The task '{recipe.task}' does not learn from data.text; only joint does. A net that "
+            "translates text is trained with the task mt and text in data.train."
+        )
     if recipe.machine.compile:
         compiler(recipe.machine.compile)
     if recipe.machine.strategy == "fsdp" and recipe.steps.translate:

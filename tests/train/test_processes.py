@@ -20,11 +20,13 @@ def test_two_processes_learn_what_one_learns(kind, tiny, tmp_path):
     """
     net, sizes, _ = NETS[kind]  # without batch normalisation, which sees both batches at once
     settings = {"joint": {"latency": {"average": 0.1}}}.get(kind, {})
+    text = {"text": tiny["data"]["train"], "text_share": 0.5} if kind == "joint" else {}
     base = tiny | {
         "net": net,
         "task": kind,
         "net_settings": {**sizes, "dropout": 0.1},
         "task_settings": settings,
+        "data": {**tiny["data"], **text},
         "optimiser": {"rate": 0.5, "eps": 1.0, "warmup": 1},
         "steps": {"total": 3, "validate": 3, "save": 3, "log": 1, "average": 1},
     }

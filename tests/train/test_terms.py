@@ -73,6 +73,24 @@ def test_joint_training_is_equation_13(corpus, batch):
     same(task(batch), {name: early[name] for name in early if name != "kd"})
 
 
+def test_text_alone_teaches_translation_and_its_latency(corpus, batch):
+    task = make("joint", corpus, weights={"mt": 0.7}, latency={"average": 0.4}).eval()
+    net, units = task.net, batch.target_lengths
+    text = net.encode_text(batch.source, batch.source_lengths)
+    mt = net.align_text(batch.tokens, text)
+    delays = differentiable_average_lagging(fold_heads(mt.delays), text.lengths, units)
+    expected = {
+        "mt": 0.7 * smoothed(mt.logits, batch.labels),
+        "text latency": 0.4 * delays.clamp(min=0).sum(),
+    }
+    batch.sound = batch.sound[:, :0]
+    terms = task(batch)
+    same(terms, expected)
+    terms.total.backward()
+    assert all(not p.grad.any() for p in net.speech_layers.parameters())  # zeros, for all to have
+    assert any(p.grad.any() for p in net.shared_layers.parameters())
+
+
 @torch.no_grad()
 def test_text_may_be_left_out_of_latency(corpus, batch):
     task = make("joint", corpus, latency={"average": 0.4}, text_latency=False).eval()

@@ -18,6 +18,7 @@ from dragoman.train.tally import Tally
 from dragoman.train.train import make_net, make_task, train
 from dragoman.train.trained import open_run
 from tests.train.conftest import make_pack
+from tests.train.toy_tasks import NETS
 
 
 @pytest.fixture
@@ -229,3 +230,30 @@ def test_a_trained_net_may_decide_in_other_steps(plain, tmp_path):
             open_run(tmp_path / "mma", changes=(change,))
     with pytest.raises(DragomanError, match="no setting 'chunk'"):
         open_run(tmp_path / "mma", changes=("chunk=4",))
+
+
+def test_the_joint_net_also_learns_from_text_alone(plain, tmp_path):
+    """WMT beside MuST-C, in paper 004."""
+    (tmp_path / "more.tsv").write_text("en\tde\n" + "small blue\tklein blau\n" * 30)
+    net, sizes, _ = NETS["joint"]
+    data = {**plain["data"], "packs": str(tmp_path), "text": [f"text:{tmp_path / 'more.tsv'}"]}
+    changes = {"net": net, "task": "joint", "net_settings": sizes, "data": data}
+    steps = {"total": 6, "validate": 6, "save": 3, "log": 6, "average": 1}
+    joint = merge(plain | changes | {"steps": steps}, {"data": {"text_share": 0.5}})
+    train(recipe_of(joint), tmp_path / "both")
+    described = json.loads((tmp_path / "both" / "data.json").read_text())
+    assert described["text"]["items"] == 30
+    train(recipe_of(joint, data={"text": []}), tmp_path / "speech")
+    lines = [
+        json.loads((tmp_path / name / "metrics.jsonl").read_text().splitlines()[0])
+        for name in ("both", "speech")
+    ]
+    # Half of the batches have no speech to learn from.
+    assert lines[0]["loss/st"] < 0.8 * lines[1]["loss/st"]
+    for total in (3, 6):  # stopped and gone on with
+        train(recipe_of(joint, steps={"total": total}), tmp_path / "twice")
+    name = "weights-00000006.pt"
+    whole, twice = (load_weights(tmp_path / run / name) for run in ("both", "twice"))
+    assert all(torch.equal(whole[key], twice[key]) for key in whole)
+    with pytest.raises(DragomanError, match=r"'offline' does not learn from data\.text"):
+        train(recipe_of(plain, data={"text": ["text:more.tsv"]}), tmp_path / "offline")

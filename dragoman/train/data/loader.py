@@ -84,7 +84,10 @@ class Recut(NamedTuple):
 
 
 class Loader:
-    """Makes batches of a training set; with `resident` all its sound waits in one tensor."""
+    """Makes batches of a training set; with `resident` all its sound waits in one tensor.
+
+    Batches that are planned as text are of the set `text`.
+    """
 
     def __init__(
         self,
@@ -93,8 +96,10 @@ class Loader:
         resident: str = "disk",
         device: torch.device | str = "cpu",
         recut: Recut | None = None,
+        text: TrainingSet | None = None,
     ):
         self.data, self.threads, self.recut = data, threads, recut or Recut()
+        self.text = text
         self.pinned = torch.device(device).type == "cuda"
         self.starts: np.ndarray | None = None
         self.all_sound: Tensor | None = None
@@ -127,7 +132,8 @@ class Loader:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def make(self, number: int, planned: Planned) -> Batch:
-        shape, items, data = planned.shape, planned.items, self.data
+        shape, items = planned.shape, planned.items
+        data = self.text if planned.text else self.data
         lengths = data.samples[items]
         recut, chance = self.recut, random.Random(f"{self.recut.seed} {number}")
         sources = _rows(data.source, items, recut.source, shape.source, chance)
@@ -146,7 +152,7 @@ class Loader:
             items=items,
             width=shape.samples,
             perturbed=bool((planned.speeds != 1).any()),
-            sound=self._sound(items, int(np.ceil(shape.samples * planned.speeds.max()))),
+            sound=self._sound(data, items, int(np.ceil(shape.samples * planned.speeds.max()))),
             samples=torch.from_numpy(played(lengths, planned.speeds)),
             speeds=torch.from_numpy(planned.speeds).float(),
             source=torch.from_numpy(source),
@@ -158,15 +164,15 @@ class Loader:
         )
         return batch.each(_pin) if self.pinned else batch
 
-    def _sound(self, items: np.ndarray, width: int) -> Tensor:
-        """[B, width] int16, zero past each item's end."""
-        if self.data.silent:
+    def _sound(self, data: TrainingSet, items: np.ndarray, width: int) -> Tensor:
+        """[B, width] int16, zero past each item's end; width 0 where there is only text."""
+        if data.silent:
             return torch.zeros(len(items), 0, dtype=torch.int16)
-        lengths = self.data.samples[items]
+        lengths = data.samples[items]
         if self.all_sound is None:
             sound = np.zeros((len(items), width), np.int16)
             for row, number in enumerate(items):
-                sound[row, : lengths[row]] = self.data.sound(number)
+                sound[row, : lengths[row]] = data.sound(number)
             return torch.from_numpy(sound)
         device = self.all_sound.device
         starts = torch.from_numpy(self.starts[items]).to(device)

@@ -41,12 +41,13 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One batch to be: item numbers and the speed at which each is played."""
+    """One batch to be: item numbers, and the speed at which each is played."""
 
     place: Place
     items: np.ndarray
     speeds: np.ndarray
     shape: Shape
+    text: bool = False  # of the text that a run has beside its speech
 
 
 class Plan:

@@ -70,6 +70,8 @@ class Task(LightningModule, ABC):
         """Which data must know where its words end: none, what it learns from, or dev, too."""
         return "no"
 
+    reads_text: bool = False  # learns from batches of text alone, too
+
     @property
     def has_head_for_ends(self) -> bool:
         return any(isinstance(part, BoundaryHead) for part in self.net.modules())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor
 
 from dragoman.train.data.loader import Batch
@@ -29,8 +30,11 @@ class JointSettings:
 
 class Joint(Task):
     settings: JointSettings
+    reads_text = True
 
     def forward(self, batch: Batch) -> Terms:
+        if not batch.sound.shape[1]:
+            return self.read(batch)
         net, settings = self.net, self.settings
         weights = settings.weights.at(self.step)
         speech = self.encode(batch)
@@ -67,6 +71,19 @@ class Joint(Task):
                 losses["text latency"] = self.latency(read, text, batch)
         terms.losses = losses
         return terms
+
+    def read(self, batch: Batch) -> Terms:
+        """Of a batch of text alone: translation, and its latency."""
+        settings = self.settings
+        text = self.net.encode_text(batch.source, batch.source_lengths)
+        aligned = self.net.align_text(batch.tokens, text)
+        loss = cross_entropy(aligned.logits, batch.labels, settings.label_smoothing)
+        # Processes must agree on which weights have gradients: those of speech have zeros.
+        idle = 0.0 * torch.stack([weights.sum() for weights in self.net.parameters()]).sum()
+        losses = {"mt": settings.weights.mt * loss + idle}
+        if settings.text_latency and (settings.latency.average or settings.latency.variance):
+            losses["text latency"] = self.latency(aligned, text, batch)
+        return Terms(losses)
 
     def latency(self, aligned: Aligned, source: Encoded, batch: Batch) -> Tensor:
         """Of one side, in its own states: 40 ms of speech, or a unit of text."""
