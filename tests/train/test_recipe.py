@@ -1,5 +1,6 @@
 """Recipes: typed, with a sentence for every mistake."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,16 @@ def test_the_settings_of_a_borrowed_encoder_are_checked(path):
     change = "net_settings={encoder_settings: {encoder_layer: 3}}"
     with pytest.raises(DragomanError, match=r"encoder_settings.encoder_layer'; did you mean"):
         check(read_recipe(path, ("net=mma", "task=mma", change)))
+
+
+SECTIONS = "data|vocabulary|augment|batch|optimiser|steps|machine"
+DOCS = (Path(__file__).parents[2] / "docs" / "training.md").read_text(encoding="utf-8")
+NAMED = {found.rstrip(".,;") for found in re.findall(rf"\b(?:{SECTIONS})\.[\w.]+=[^\s`')]+", DOCS)}
+
+
+@pytest.mark.parametrize("change", sorted(NAMED))
+def test_settings_that_the_docs_name_are_accepted(path, change):
+    read_recipe(path, ("vocabulary.target.kind=bpe", change))
 
 
 def test_rates_follow_their_formulas():
