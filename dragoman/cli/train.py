@@ -54,8 +54,12 @@ class Show:
     def __enter__(self) -> Show:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.progress.stop()
+        if kind is KeyboardInterrupt and self.told:
+            self.progress.console.print(
+                "Stopped. The same command goes on from the last checkpoint."
+            )
 
     def __call__(self, line: dict[str, Any]) -> None:
         self.told = True

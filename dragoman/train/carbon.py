@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -26,10 +27,10 @@ class Meter:
     Readings are written while the run goes on, so that a killed one loses little.
     """
 
-    def __init__(self, folder: Path):
-        self.path, self.tracker = folder / "carbon.json", _tracker()
+    def __init__(self, folder: Path, node: int = 0):
+        self.path, self.tracker = folder / f"carbon{f'-{node}' if node else ''}.json", _tracker()
         self.begun = time.perf_counter()
-        self.before = read_sessions(folder)
+        self.before = read_sessions(self.path)
 
     def __enter__(self) -> Meter:
         if self.tracker is not None:
@@ -42,7 +43,8 @@ class Meter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.write()
+        with nullcontext() if error is None else suppress(DragomanError):  # the first error counts
+            self.write()
         if self.tracker is not None:
             self.tracker.stop()
 
@@ -69,8 +71,8 @@ def _tracker() -> Any:
     )
 
 
-def read_sessions(folder: Path) -> list[dict[str, Any]]:
-    path = folder / "carbon.json"
+def read_sessions(path: Path) -> list[dict[str, Any]]:
+    """The readings in one machine's file."""
     try:
         return json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
     except ValueError as error:
@@ -94,8 +96,10 @@ class Footprint:
 
 
 def footprint(folder: Path) -> Footprint:
-    """What a run has used, over all its sessions."""
-    sessions = read_sessions(folder)
+    """What a run has used, over all its sessions and machines; hours are those of the first."""
+    sessions = read_sessions(folder / "carbon.json")
+    others = [read_sessions(path) for path in sorted(folder.glob("carbon-*.json"))]
+    sessions += [session | {"hours": 0.0} for other in others for session in other]
     counted = [session for session in sessions if "kwh" in session]
     if not counted and not (folder / "recipe.yaml").exists():
         raise DragomanError(f"{folder} is not a run: it has no recipe.yaml.")

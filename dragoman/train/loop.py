@@ -242,8 +242,8 @@ class Training:
         checkpoints.save(self.fabric, path, content)
         if self.fabric.is_global_zero:
             checkpoints.prune_resumes(self.run.folder)
-            if self.meter is not None:
-                self.meter.write()
+        if self.meter is not None:
+            self.meter.write()
 
     def resume(self) -> None:
         """Go back to the last checkpoint; a damaged one gives way to the one before."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from contextlib import nullcontext
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from lightning.fabric import Fabric
+from lightning.fabric.strategies import STRATEGY_REGISTRY
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 
 from dragoman.errors import DragomanError
@@ -29,6 +31,9 @@ from dragoman.train.settings import convert
 from dragoman.train.start import start, starts_of
 from dragoman.train.tasks.base import Task, Words, feature_norm_of
 from dragoman.train.tasks.registry import build_task
+
+# How long processes wait for another one: the first may be packing a corpus, or translating.
+PATIENCE = timedelta(days=2)
 
 
 def train(recipe: Recipe, folder: Path, watch: Watch = unwatched) -> None:
@@ -61,20 +66,22 @@ def fabric_for(machine: Machine) -> Fabric:
             accelerator=machine.accelerator,
             devices=machine.devices,
             num_nodes=machine.nodes,
-            strategy=strategy_of(machine.strategy),
+            strategy=strategy_of(machine),
             precision=machine.precision,
         )
     except (ValueError, TypeError, RuntimeError, MisconfigurationException) as error:
         raise DragomanError(f"The machine settings do not fit this machine: {error}") from error
 
 
-def strategy_of(name: str) -> Any:
-    """Lightning's strategy of a name; sharded nets are still saved as one file."""
-    if name != "fsdp":
+def strategy_of(machine: Machine) -> Any:
+    """Lightning's strategy of a name, patient; sharded nets are still saved as one file."""
+    several = machine.nodes > 1 or (isinstance(machine.devices, int) and machine.devices > 1)
+    name = "ddp" if machine.strategy == "auto" and several else machine.strategy
+    if not name.startswith(("ddp", "fsdp")) or name not in STRATEGY_REGISTRY:
         return name
-    from lightning.fabric.strategies import FSDPStrategy
-
-    return FSDPStrategy(state_dict_type="full")
+    entry = STRATEGY_REGISTRY[name]
+    more = {"state_dict_type": "full"} if name.startswith("fsdp") else {}
+    return entry["strategy"](**entry["init_params"], **more, timeout=PATIENCE)
 
 
 def check(recipe: Recipe) -> None:
@@ -161,8 +168,8 @@ def train_in(run: RunFolder, fabric: Fabric, recipe: Recipe, watch: Watch) -> No
         watch(begin | data)
     if recipe.machine.compile:
         compile_layers(net, recipe.machine.compile)
-    carbon = recipe.machine.carbon and fabric.is_global_zero
-    with Meter(folder) if carbon else nullcontext() as meter:
+    carbon = recipe.machine.carbon and fabric.local_rank == 0  # one meter on every machine
+    with Meter(folder, fabric.node_rank) if carbon else nullcontext() as meter:
         training = Training(fabric, recipe, run, task, prepared, watch, meter)
         training.fit()
     fabric.barrier()

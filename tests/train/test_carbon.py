@@ -29,6 +29,9 @@ def test_sessions_add_up_and_the_command_prints_the_table(tmp_path):
     (tmp_path / "carbon.json").write_text(json.dumps(sessions))
     found = footprint(tmp_path)
     assert (found.hours, found.kwh, found.measured) == (3.0, 2.0, "partly estimated")
+    (tmp_path / "carbon-1.json").write_text(json.dumps(sessions))  # of a second machine
+    assert (footprint(tmp_path).hours, footprint(tmp_path).kwh) == (3.0, 4.0)
+    (tmp_path / "carbon-1.json").unlink()
     result = CliRunner().invoke(command, [str(tmp_path)], catch_exceptions=False)
     assert "10 - 1 = 9 trainings" in result.output
     assert "18 kWh" in result.output

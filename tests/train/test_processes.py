@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from dragoman.train.checkpoints import load_weights
-from dragoman.train.recipe import Recipe
+from dragoman.train.recipe import Machine, Recipe
 from dragoman.train.settings import convert, merge
-from dragoman.train.train import train
+from dragoman.train.train import PATIENCE, lost_company, strategy_of, train
 from tests.train.toy_tasks import NETS
 
 
@@ -48,3 +48,17 @@ def test_two_processes_learn_what_one_learns(kind, tiny, tmp_path):
 def _lines(folder, kind):
     lines = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
     return [line for line in lines if line["kind"] == kind]
+
+
+def test_processes_wait_while_the_first_one_packs_a_corpus():
+    """Torch's own patience ends after ten minutes (NCCL) or thirty (gloo)."""
+    for machine in (Machine(devices=2), Machine(nodes=2), Machine(strategy="ddp_spawn")):
+        assert strategy_of(machine)._timeout == PATIENCE
+    assert strategy_of(Machine()) == "auto"
+    assert strategy_of(Machine(strategy="nonsense")) == "nonsense"  # Lightning says so
+
+
+def test_a_process_whose_company_has_gone_is_told_from_one_with_a_fault():
+    assert lost_company(RuntimeError("[gloo/transport/tcp/pair.cc:553] Connection closed by peer"))
+    assert lost_company(torch.distributed.DistNetworkError("reset"))
+    assert not lost_company(RuntimeError("The size of tensor a (3) must match"))

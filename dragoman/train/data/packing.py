@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -156,7 +157,7 @@ def _reports(
             while len(running) >= processes:
                 yield from _reap(folder, running)
             ours, theirs = context.Pipe(duplex=False)
-            process = context.Process(target=_work, args=(make, job, theirs), daemon=True)
+            process = context.Process(target=_worker, args=(make, job, theirs), daemon=True)
             with one_thread():
                 process.start()
             theirs.close()
@@ -167,6 +168,7 @@ def _reports(
         for _, process, _ in running.values():
             process.terminate()
             process.join()
+        sweep(folder)
 
 
 @contextmanager
@@ -183,6 +185,12 @@ def one_thread() -> Iterator[None]:
     finally:
         for name in ours:
             del os.environ[name]
+
+
+def _worker(make: Make, job: Job, answer: Connection) -> None:
+    """A process' life: Ctrl-C is for the parent, who then ends it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _work(make, job, answer)
 
 
 def _work(make: Make, job: Job, answer: Connection) -> None:
