@@ -66,7 +66,7 @@ def test_sharding_reaches_lightning():
     """FSDP itself needs GPUs; Lightning says so, and the run saves one whole file."""
     from lightning.fabric.strategies import FSDPStrategy
 
-    strategy = strategy_of("fsdp")
+    strategy = strategy_of(Machine(strategy="fsdp"))
     assert isinstance(strategy, FSDPStrategy)
     assert strategy._state_dict_type == "full"
     with pytest.raises(DragomanError, match="FSDP is only available on GPU"):
