@@ -91,7 +91,10 @@ def read_faults(path: Path) -> list[Fault]:
     """What `write_faults` wrote; none where there is no such file."""
     if not path.exists():
         return []
-    return [msgspec.json.decode(line, type=Fault) for line in path.read_bytes().splitlines()]
+    try:
+        return [msgspec.json.decode(line, type=Fault) for line in path.read_bytes().splitlines()]
+    except msgspec.MsgspecError as error:
+        raise DragomanError(f"{path} is damaged ({error}); make the pack again.") from error
 
 
 def write_faults(path: Path, faults: Iterable[Fault]) -> None:

@@ -88,12 +88,7 @@ def decode_sound(data: bytes, codec: Codec, samples: int) -> np.ndarray:
         return np.frombuffer(data, dtype="<i2")
     import soundfile
 
-    try:
-        sound, _ = soundfile.read(io.BytesIO(data), dtype="int16")
-    except soundfile.LibsndfileError as error:
-        raise DragomanError(
-            f"A pack's sound cannot be decoded ({error}); make the pack again."
-        ) from error
+    sound, _ = soundfile.read(io.BytesIO(data), dtype="int16")
     return np.pad(sound, (0, max(0, samples - len(sound))))[:samples]
 
 
@@ -132,12 +127,15 @@ class ShardWriter:
 
 
 def finished_shard(folder: Path, number: int) -> ShardReport | None:
-    """The report of a shard that is already there, else None."""
+    """The report of a shard that is already there, else None: one without it is made again."""
     path = folder / f"shard-{number:05d}.jsonl"
     if not path.exists():
         return None
     last = path.read_bytes().rstrip(b"\n").rpartition(b"\n")[2]
-    return msgspec.json.decode(last, type=ShardReport)
+    try:
+        return msgspec.json.decode(last, type=ShardReport)
+    except msgspec.MsgspecError:
+        return None
 
 
 class Pack:
@@ -185,7 +183,14 @@ class Pack:
         data = self.data(number)
         if self.header.codec == "pcm":
             return data.view("<i2")
-        return decode_sound(data.tobytes(), self.header.codec, self.items[number].samples)
+        item = self.items[number]
+        try:
+            return decode_sound(data.tobytes(), self.header.codec, item.samples)
+        except RuntimeError as error:  # soundfile's errors
+            raise DragomanError(
+                f"The sound of item {item.id} in {self.folder} cannot be decoded; "
+                "make the pack again."
+            ) from error
 
     def data(self, number: int) -> np.ndarray:
         """The bytes of item `number` as they lie in its shard."""

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from dragoman.errors import DragomanError
-from dragoman.train.data.faults import Fault, Faults
-from dragoman.train.data.pack import Pack, ShardWriter, read_header
+from dragoman.train.data.faults import FAULTS, Fault, Faults, read_faults
+from dragoman.train.data.pack import Pack, ShardWriter, finished_shard, read_header
 from dragoman.train.data.packing import one_thread
 from dragoman.train.files import whole_file, write_whole
 from tests.train.conftest import make_pack
@@ -59,6 +59,22 @@ def test_damaged_packs_are_sentences(tmp_path):
         read_header(folder)
 
 
+def test_damage_inside_is_named(tmp_path):
+    folder = make_pack(tmp_path / "pack", 3, codec="flac")
+    sound = folder / "shard-00000.flac"
+    sound.write_bytes(bytes(200) + sound.read_bytes()[200:])
+    with pytest.raises(DragomanError, match=r"item 0 in .*pack cannot be decoded"):
+        Pack(folder).sound(0)
+    assert len(Pack(folder).sound(1)) > 0
+    (folder / FAULTS).write_text("oops")
+    with pytest.raises(DragomanError, match=r"faults.jsonl is damaged"):
+        read_faults(folder / FAULTS)
+    index = folder / "shard-00000.jsonl"
+    assert finished_shard(folder, 0).items == 3
+    index.write_bytes(index.read_bytes()[:-9])
+    assert finished_shard(folder, 0) is None  # so it is made again
+
+
 def test_a_full_disk_is_a_sentence_and_leaves_nothing(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -81,6 +97,14 @@ def test_archives_on_a_full_disk_are_a_sentence_too(tmp_path, monkeypatch):
     for write in (partial(torch.save, big), partial(np.savez, big=big.numpy())):
         with pytest.raises(DragomanError, match="the disk is full; make room"):
             write_whole(tmp_path / "archive", write)
+
+
+def test_places_that_cannot_be_written_are_sentences(tmp_path):
+    (tmp_path / "file").write_text("here")
+    with pytest.raises(DragomanError, match="a file where a folder should be"):
+        ShardWriter(tmp_path / "file" / "pack", 0, "pcm").write([])
+    with pytest.raises(DragomanError, match="that name is too long"):
+        write_whole(tmp_path / ("long" * 100), lambda stream: None)
 
 
 def test_a_file_appears_only_when_it_is_whole(tmp_path):
