@@ -186,6 +186,20 @@ def test_long_texts_are_left_out_and_counted(tiny, tmp_path):
     assert "text too long" in data["faults"]
 
 
+def test_texts_that_nobody_could_say_so_fast_are_left_out_and_counted(tiny, tmp_path):
+    folder = make_pack(tmp_path / "pack", 60)
+    index = folder / "shard-00000.jsonl"
+    lines = index.read_text().splitlines()
+    first = json.loads(lines[0])
+    first["text"]["en"] = "red green " * 20  # in half a second
+    index.write_text("\n".join([json.dumps(first), *lines[1:]]) + "\n")
+    changes = {"data": {"train": [str(folder)]}, "steps": {"total": 1, "validate": 1}}
+    train(recipe_of(tiny, **changes), tmp_path / "run")
+    data = json.loads((tmp_path / "run" / "data.json").read_text())
+    assert data["train"]["items"] + data["dev"]["items"] == 59
+    assert data["faults"] == "1 text too long for its sound"
+
+
 def test_another_recipe_is_refused_in_the_same_folder(whole, tiny):
     with pytest.raises(DragomanError, match="another 'seed': 1 there, 2 here"):
         train(recipe_of(tiny, seed=2), whole)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -104,16 +106,35 @@ def read_clip(clip: Clip) -> np.ndarray | Fault:
     if not clip.audio.is_file():
         return Fault("missing recording", _where(clip), "there is no such file")
     try:
-        sound = read_audio(clip.audio, clip.start or 0.0, clip.end)
+        with complaints() as heard:
+            sound = read_audio(clip.audio, clip.start or 0.0, clip.end)
     except DragomanError as error:
         return Fault("corrupt recording", _where(clip), str(error))
     if clip.end is not None:
         missing = clip.end - (clip.start or 0.0) - len(sound) / RATE
         if missing > MOST_MISSING:
             return Fault("recording cut short", _where(clip), f"{missing:.1f} s are missing")
+    elif heard:  # its text speaks of what is lost; a piece that is all there is none the worse
+        return Fault("corrupt recording", _where(clip), heard[0])
     if not sound.any():
         return Fault("silent recording", _where(clip), "every sample is 0")
     return np.clip(np.round(sound * 32767), -32768, 32767).astype(np.int16)
+
+
+@contextmanager
+def complaints() -> Iterator[list[str]]:
+    """What readers of audio warn of, who make the best of a damaged recording."""
+    readers = logging.getLogger("dragoman.audio")
+    heard: list[str] = []
+    listener = logging.Handler(logging.WARNING)
+    listener.emit = lambda record: heard.append(record.getMessage())  # type: ignore[method-assign]
+    readers.addHandler(listener)
+    readers.propagate = False
+    try:
+        yield heard
+    finally:
+        readers.propagate = True
+        readers.removeHandler(listener)
 
 
 def _where(clip: Clip) -> str:

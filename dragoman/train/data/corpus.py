@@ -15,6 +15,8 @@ from dragoman.train.data.pack import RATE, Item, Pack
 from dragoman.train.data.vocabulary import Pieces
 from dragoman.train.recipe import Data
 
+MOST_LETTERS = 60  # a second, twice as fast as anyone speaks: the text is not what is heard
+
 
 @dataclass(frozen=True)
 class Ragged:
@@ -110,6 +112,11 @@ class TrainingSet:
             return Fault("empty text", where, "nothing is left of it as units")
         if longest > self.data.max_units:
             return Fault("text too long", where, f"{longest} units")
+        letters, seconds = len(item.text[self.data.source]), item.samples / RATE
+        if not self.silent and letters > MOST_LETTERS * seconds:
+            return Fault(
+                "text too long for its sound", where, f"{letters} letters, {seconds:.1f} s"
+            )
         return None
 
     def fingerprint(self) -> str:

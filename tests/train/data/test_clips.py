@@ -118,15 +118,22 @@ def test_every_fault_is_named_counted_and_skipped(tmp_path):
         Clip(7, good, {"en": "Hello.", "de": "lang " * 1000}),
         *(Clip(8 + n, good, texts) for n in range(12)),
     ]
+    whole = good.read_bytes()
+    (tmp_path / "half.wav").write_bytes(whole[: len(whole) // 2])
+    clips += [
+        Clip(20, tmp_path / "half.wav", texts),
+        Clip(21, tmp_path / "half.wav", texts, 0.0, 0.5),  # which is there
+    ]
     header = pack_clips(clips, tmp_path / "pack", "en", "de", fault_limit=0.5)
-    assert header.items == 13
+    assert header.items == 14
     lines = (tmp_path / "pack" / "faults.jsonl").read_text().splitlines()
     kinds = [json.loads(line)["kind"] for line in lines]
     assert kinds == [
         *("corrupt recording", "corrupt recording", "missing recording", "silent recording"),
-        *("recording cut short", "empty text", "text too long"),
+        *("recording cut short", "empty text", "text too long", "corrupt recording"),
     ]
-    assert "1000 'de' words" in lines[-1]
+    assert "1000 'de' words" in lines[-2]
+    assert "is cut short: its header speaks of 2 s" in lines[-1]
     assert "clip 4 (gone.wav)" in lines[2]
 
 
