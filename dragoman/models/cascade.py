@@ -192,8 +192,7 @@ def _take(stream: CascadeStream, draft: Draft, parts: Sequence[Part], tokens: in
             stream.final = tuple(replace(word, log_prob=0.0) for word in part.words[:settled])
             stream.said += new
             whole = draft.whole(tokens) - begin  # of the new tokens
-            held = new if whole <= 0 else new[whole:]
-            stream.unfinished = [*(stream.unfinished if whole <= 0 else ()), *held]
+            stream.unfinished = [*new[whole:]] if whole > 0 else [*stream.unfinished, *new]
             return words + settled
         begin, words = end, words + len(part.words)
         stream.final, stream.said, stream.unfinished = (), [], []

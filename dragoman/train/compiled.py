@@ -22,10 +22,8 @@ from dragoman.train.nets.layers import DecoderLayer, EncoderLayer
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 LAYERS = (EncoderLayer, DecoderLayer, ConformerLayer, JoinerLayer)
 
-Compiler = Callable[[Callable], Callable]
 
-
-def compiler(how: str) -> Compiler:
+def compiler(how: str) -> Callable[[Callable], Callable]:
     """torch.compile in one of its modes, or with one of its backends."""
     if how in MODES:
         return partial(torch.compile, mode=how, dynamic=True)
