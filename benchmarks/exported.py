@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from dragoman.models.onnx_net import OnnxNet
+from dragoman.models.exported.net import OnnxNet
 from dragoman.train.export import Surroundings, export, quantise
 from dragoman.train.nets.base import Net, Vocabularies
 from dragoman.train.nets.registry import build

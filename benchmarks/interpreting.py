@@ -37,7 +37,7 @@ import numpy as np
 from benchmarks.translating import measure_first_words, measure_memory
 from dragoman.audio.source import open_audio, read_audio
 from dragoman.clock import SimulatedClock
-from dragoman.evaluate.corpora import Clip, read_corpus
+from dragoman.corpora import Clip, read_corpus
 from dragoman.evaluate.result import Scorer
 from dragoman.models.load import load_model
 from dragoman.setup import Setup, System

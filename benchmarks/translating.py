@@ -14,7 +14,7 @@ import soundfile
 
 from dragoman.audio.chunk import RATE
 from dragoman.audio.source import read_audio
-from dragoman.evaluate.corpora import Clip
+from dragoman.corpora import Clip
 
 ROOT = Path(__file__).parent.parent
 STREAM_SECONDS = 600

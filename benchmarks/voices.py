@@ -18,7 +18,7 @@ from rapidfuzz.distance import Levenshtein
 from dragoman.audio.chunk import RATE
 from dragoman.audio.resample import resample
 from dragoman.models.base import Ask
-from dragoman.models.whisper import WhisperModel
+from dragoman.models.whisper.model import WhisperModel
 from dragoman.store import get
 from dragoman.voices import VOICES, Voice, espeak, open_voice
 from dragoman.voices.polish import loudness

@@ -22,9 +22,9 @@ def command(fast: bool, speak: bool, threads: int) -> None:
 
     The first run fetches Whisper base (148 MB) and the recording.
     """
+    from dragoman import listeners
     from dragoman.audio.pace import paced
     from dragoman.audio.source import open_audio
-    from dragoman.cli import listeners
     from dragoman.cli.screen import captions_screen
     from dragoman.clock import RealClock, SimulatedClock
     from dragoman.setup import Setup, System

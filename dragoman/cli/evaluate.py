@@ -42,7 +42,7 @@ def command(
     """
     from dragoman.cli.progress import clip_progress
     from dragoman.cli.report import show
-    from dragoman.evaluate.corpora import read_corpus
+    from dragoman.corpora import read_corpus
     from dragoman.evaluate.run import TRACES, run_corpus
     from dragoman.metrics import simuleval_log
     from dragoman.metrics.lines import Log

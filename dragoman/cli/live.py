@@ -44,7 +44,7 @@ def command(
     Final words are shown plainly, words that may still change dimly. Ctrl-C ends the talk: the
     rest is said and every file is complete.
     """
-    from dragoman.cli import listeners
+    from dragoman import listeners
     from dragoman.cli.screen import captions_screen
     from dragoman.clock import RealClock
     from dragoman.setup import System

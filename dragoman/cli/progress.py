@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from dragoman.audio.chunk import Chunk
-from dragoman.cli.listeners import Listener
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Update
+from dragoman.listeners import Listener
 
 
 @contextmanager

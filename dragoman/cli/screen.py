@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from dragoman.audio.chunk import Chunk
-from dragoman.cli.listeners import Lag, Listener, plain_text
 from dragoman.interpreter import Update
+from dragoman.listeners import Lag, Listener, plain_text
 from dragoman.setup import Setup
 
 if TYPE_CHECKING:

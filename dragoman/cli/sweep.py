@@ -39,7 +39,7 @@ def command(
     goes on where it stopped.
     """
     from dragoman.cli.progress import clip_progress
-    from dragoman.evaluate.corpora import read_corpus
+    from dragoman.corpora import read_corpus
     from dragoman.evaluate.grid import STANDARD, grid, slug
     from dragoman.evaluate.report import write_report, write_scores
     from dragoman.evaluate.result import Scorer, system_result

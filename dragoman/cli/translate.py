@@ -49,10 +49,10 @@ def command(
     Words appear as they become final. By default a file is heard as fast as the machine allows;
     latencies are those of a live speaker all the same.
     """
+    from dragoman import listeners
     from dragoman.audio.pace import paced
     from dragoman.audio.pcm import RawFormat
     from dragoman.audio.source import is_pipe, open_audio
-    from dragoman.cli import listeners
     from dragoman.cli.progress import audio_progress
     from dragoman.clock import RealClock, SimulatedClock
     from dragoman.setup import System

@@ -55,7 +55,7 @@ def command(
     """
     import tempfile
 
-    from dragoman.evaluate.corpora import read_corpus
+    from dragoman.corpora import read_corpus
     from dragoman.evaluate.grid import grid
     from dragoman.evaluate.result import Scorer
     from dragoman.evaluate.tune import Trial, tune

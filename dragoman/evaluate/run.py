@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.audio.source import open_audio
+from dragoman.corpora import Clip
 from dragoman.errors import DragomanError
-from dragoman.evaluate.corpora import Clip
 from dragoman.setup import Setup, System
 from dragoman.trace import Trace, TraceWriter, read_traces
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+from dragoman.corpora import Clip
 from dragoman.errors import DragomanError
-from dragoman.evaluate.corpora import Clip
 from dragoman.evaluate.grid import slug
 from dragoman.evaluate.run import run_corpus
 from dragoman.setup import Setup, System

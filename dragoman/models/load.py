@@ -10,7 +10,7 @@ from dragoman.errors import DragomanError
 from dragoman.models.base import Model
 
 if TYPE_CHECKING:
-    from dragoman.models.onnx_config import ExportedNet
+    from dragoman.models.exported.config import ExportedNet
 
 
 def load_model(name: str, *, threads: int = 0, beams: int = 5) -> Model:
@@ -38,7 +38,7 @@ def exported_net(name: str) -> ExportedNet | None:
     folder = Path(mouth or ears).expanduser()
     if not (folder / "encoder.onnx").is_file():
         return None
-    from dragoman.models.onnx_config import ExportedNet
+    from dragoman.models.exported.config import ExportedNet
 
     return ExportedNet.read(folder)
 
@@ -52,8 +52,8 @@ def _halves(name: str) -> tuple[str, str]:
 
 
 def _cascade(name: str, ears: str, mouth: str, threads: int, beams: int) -> Model:
-    from dragoman.models.cascade import CascadeModel
-    from dragoman.models.text_net import TextNet
+    from dragoman.models.cascade.model import CascadeModel
+    from dragoman.models.cascade.text_net import TextNet
 
     text = TextNet.load(_folder(mouth), threads=threads, beams=beams)
     return CascadeModel(name, load_model(ears, threads=threads, beams=beams), text)
@@ -70,11 +70,11 @@ def _folder(name: str) -> Path:
 
 def _from_folder(name: str, folder: Path, threads: int, beams: int) -> Model:
     if (folder / "model.bin").is_file():
-        from dragoman.models.whisper import WhisperModel
+        from dragoman.models.whisper.model import WhisperModel
 
         return WhisperModel.load(folder, name=name, threads=threads, beams=beams)
     if (folder / "encoder.onnx").is_file():
-        from dragoman.models.onnx_model import OnnxModel
+        from dragoman.models.exported.model import OnnxModel
 
         return OnnxModel.load(folder, name=name, threads=threads, beams=beams)
     raise DragomanError(

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from dragoman.train.files import sentences_for
+from dragoman.files import sentences_for
 
 
 class Board:

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from dragoman.errors import DragomanError
-from dragoman.train.files import whole_file
+from dragoman.files import whole_file
 
 INTENSITY = 0.380539  # kg CO2eq per kWh, the paper's
 

@@ -10,7 +10,7 @@ import torch
 from lightning.fabric import Fabric
 
 from dragoman.errors import DragomanError
-from dragoman.train.files import sentences_for
+from dragoman.files import sentences_for
 
 Weights = dict[str, torch.Tensor]
 KEPT_RESUMES = 2  # the one before is there should the last one be damaged

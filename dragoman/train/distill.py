@@ -16,6 +16,7 @@ import msgspec
 import torch
 
 from dragoman.errors import DragomanError
+from dragoman.files import sweep, whole_file
 from dragoman.train.data.corpus import Part, TrainingSet
 from dragoman.train.data.faults import FAULTS, Fault, Faults, write_faults
 from dragoman.train.data.pack import (
@@ -29,7 +30,6 @@ from dragoman.train.data.pack import (
     write_header,
 )
 from dragoman.train.data.packing import MadeFrom, begin
-from dragoman.train.files import sweep, whole_file
 from dragoman.train.recipe import Batch
 from dragoman.train.trained import Trained, open_run, translations
 from dragoman.train.voicing.text import fingerprint as sha256

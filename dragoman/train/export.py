@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 
 from dragoman.errors import DragomanError
-from dragoman.models.onnx_config import Chunks, ExportedNet, Kept, Languages
-from dragoman.models.onnx_net import OnnxNet
-from dragoman.train.files import sentences_for
+from dragoman.files import sentences_for
+from dragoman.models.exported.config import Chunks, ExportedNet, Kept, Languages
+from dragoman.models.exported.net import OnnxNet
 from dragoman.train.graphs import (
     bands_of,
     ears,

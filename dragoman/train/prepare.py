@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from dragoman.errors import DragomanError
+from dragoman.files import whole_file, write_whole
 from dragoman.train.data.corpus import TrainingSet, hold_out, open_set
 from dragoman.train.data.faults import Faults
 from dragoman.train.data.front import FrontEnd
@@ -17,7 +18,6 @@ from dragoman.train.data.loader import Loader
 from dragoman.train.data.plan import Plan
 from dragoman.train.data.sources import Told, pack_of
 from dragoman.train.data.vocabulary import Pieces, train_pieces
-from dragoman.train.files import whole_file, write_whole
 from dragoman.train.recipe import Augment, Batch, Recipe, Units, Vocabulary
 from dragoman.train.run import RunFolder
 

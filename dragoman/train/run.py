@@ -25,7 +25,7 @@ import yaml
 
 from dragoman import __version__
 from dragoman.errors import DragomanError
-from dragoman.train.files import sentences_for, sweep, whole_file
+from dragoman.files import sentences_for, sweep, whole_file
 from dragoman.train.recipe import Recipe, read_recipe
 
 # Settings that may change when a run is resumed: they do not change what is learned.

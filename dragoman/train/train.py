@@ -15,12 +15,12 @@ from lightning.fabric.strategies import STRATEGY_REGISTRY
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 
 from dragoman.errors import DragomanError
+from dragoman.files import write_whole
 from dragoman.train import checkpoints
 from dragoman.train.carbon import Meter
 from dragoman.train.compiled import compile_layers, compiler
 from dragoman.train.data.corpus import TrainingSet
 from dragoman.train.data.front import FrontEnd
-from dragoman.train.files import write_whole
 from dragoman.train.loop import Training, Watch, final_weights, unwatched
 from dragoman.train.nets.base import Net, Vocabularies
 from dragoman.train.nets.registry import NETS, build

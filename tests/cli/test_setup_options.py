@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.cli.setup_options import read_setup
-from dragoman.models.onnx_config import ExportedNet, Languages
+from dragoman.models.exported.config import ExportedNet, Languages
 from dragoman.setup import TUNED
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import soundfile
 
+from dragoman.corpora import Clip
 from dragoman.errors import DragomanError
-from dragoman.evaluate.corpora import Clip
 from dragoman.evaluate.run import TRACES, run_corpus
 from dragoman.setup import Setup
 from dragoman.trace import read_traces

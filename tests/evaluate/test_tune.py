@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import soundfile
 
+from dragoman.corpora import Clip
 from dragoman.errors import DragomanError
-from dragoman.evaluate.corpora import Clip
 from dragoman.evaluate.grid import STANDARD, expand, grid, slug
 from dragoman.evaluate.tune import tune
 from dragoman.setup import Setup

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from dragoman.models.caat_search import Beam, Hypothesis, common_prefix, search_group
+from dragoman.models.exported.caat_search import Beam, Hypothesis, common_prefix, search_group
 
 BOS, BLANK, END, WORDS = 1, 1, 2, (3, 4, 5)
 START = [Hypothesis((BOS,), 0.0, (), None)]

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter
 from dragoman.models import Ask, Feature
-from dragoman.models.cascade import CascadeModel
-from dragoman.models.onnx_config import Languages
-from dragoman.models.onnx_pieces import Pieces
-from dragoman.models.text_net import Translation
+from dragoman.models.cascade.model import CascadeModel
+from dragoman.models.cascade.text_net import Translation
+from dragoman.models.exported.config import Languages
+from dragoman.models.exported.pieces import Pieces
 from dragoman.policies import ages, make_policy
 from tests.scripted import ScriptedModel, chunks_of
 

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.models.onnx_counting import Counted, Evidence, WordCounter
-from dragoman.models.onnx_pieces import Pieces
+from dragoman.models.exported.counting import Counted, Evidence, WordCounter
+from dragoman.models.exported.pieces import Pieces
 
 SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")
 SUFFIX = Pieces((*SPECIAL, "Hal", "lo▁", "Welt▁", "!▁", "▁"), "suffix")

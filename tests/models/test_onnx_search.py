@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from dragoman.models.onnx_net import BOS, EOS, Stepped
-from dragoman.models.onnx_search import Limits, beam_search, greedy
+from dragoman.models.exported.net import BOS, EOS, Stepped
+from dragoman.models.exported.search import Limits, beam_search, greedy
 
 UNITS, WORDS = 6, (4, 5)
 

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError
-from dragoman.models.whisper_decoder import Decoder
-from dragoman.models.whisper_search import Prompt, Rules, Search
-from dragoman.models.whisper_weights import Weights
+from dragoman.models.whisper.decoder import Decoder
+from dragoman.models.whisper.search import Prompt, Rules, Search
+from dragoman.models.whisper.weights import Weights
 
 from . import tiny_whisper as tiny
 

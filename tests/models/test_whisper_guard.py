@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.models.whisper_guard import cut_loop, invented, most_tokens
-from dragoman.models.whisper_search import Spoken
+from dragoman.models.whisper.guard import cut_loop, invented, most_tokens
+from dragoman.models.whisper.search import Spoken
 
 
 def test_honest_text_is_kept():

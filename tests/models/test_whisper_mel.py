@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.models.whisper_mel import HOP, LogMel, mel_filters, scale
+from dragoman.models.whisper.mel import HOP, LogMel, mel_filters, scale
 
 
 def plain_log_mel(sound: np.ndarray, bands: int) -> np.ndarray:

@@ -10,8 +10,8 @@ from dragoman.detectors import make_detector
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter, step
 from dragoman.models import Ask, Draft
-from dragoman.models.whisper import FULL, WhisperModel
-from dragoman.models.whisper_trim import TOO_LONG, boundary
+from dragoman.models.whisper.model import FULL, WhisperModel
+from dragoman.models.whisper.trim import TOO_LONG, boundary
 from dragoman.policies import make_policy
 from dragoman.trace import Trace
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError
-from dragoman.models.whisper_tokens import Vocabulary
+from dragoman.models.whisper.tokens import Vocabulary
 
 SPECIAL = [
     *("<|endoftext|>", "<|startoftranscript|>", "<|en|>", "<|de|>", "<|ja|>", "<|translate|>"),

@@ -13,9 +13,9 @@ import numpy as np
 
 from dragoman.audio.chunk import RATE
 from dragoman.audio.vad import WINDOW
-from dragoman.models.whisper_mel import LogMel
-from dragoman.models.whisper_search import Prompt, Spoken
-from dragoman.models.whisper_tokens import Vocabulary
+from dragoman.models.whisper.mel import LogMel
+from dragoman.models.whisper.search import Prompt, Spoken
+from dragoman.models.whisper.tokens import Vocabulary
 
 WORDS = [f"Ġw{index}" for index in range(20)]
 STOP = 20

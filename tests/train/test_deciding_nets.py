@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from dragoman.models.caat_search import Hypothesis, search_group
-from dragoman.models.onnx_net import OnnxNet, Stepped
-from dragoman.models.onnx_search import Limits, greedy
-from dragoman.models.onnx_stream import Ears, Mouth
-from dragoman.models.onnx_transducer import BEAM, read_groups
+from dragoman.models.exported.caat_search import Hypothesis, search_group
+from dragoman.models.exported.net import OnnxNet, Stepped
+from dragoman.models.exported.search import Limits, greedy
+from dragoman.models.exported.stream import Ears, Mouth
+from dragoman.models.exported.transducer import BEAM, read_groups
 from dragoman.train.export import Surroundings, describe
 from dragoman.train.nets.base import BOS, EOS
 from dragoman.train.nets.mma import Mma, MmaConfig

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from dragoman.errors import DragomanError
-from dragoman.models.onnx_config import ExportedNet
-from dragoman.models.onnx_net import OnnxNet
+from dragoman.models.exported.config import ExportedNet
+from dragoman.models.exported.net import OnnxNet
 from dragoman.train.export import Surroundings, export, quantise
 from dragoman.train.graphs import bands_of, hears_chunks
 from dragoman.train.nets.base import BOS

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from dragoman.models.onnx_features import FeatureStream
+from dragoman.models.exported.features import FeatureStream
 from dragoman.train.data.fbank import Fbank
 from dragoman.train.data.pitch import Pitch
 

@@ -12,13 +12,13 @@ from dragoman.detectors import CtcWords, LearnedBoundaries
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter
 from dragoman.models import Ask, Feature
+from dragoman.models.exported.config import ExportedNet
+from dragoman.models.exported.model import OnnxModel
+from dragoman.models.exported.net import BOS
+from dragoman.models.exported.search import Limits, beam_search
+from dragoman.models.exported.stream import MOST_STATES
 from dragoman.models.load import load_model
-from dragoman.models.onnx_config import ExportedNet
-from dragoman.models.onnx_model import OnnxModel
-from dragoman.models.onnx_net import BOS
-from dragoman.models.onnx_search import Limits, beam_search
-from dragoman.models.onnx_stream import MOST_STATES
-from dragoman.models.whisper_guard import cut_loop
+from dragoman.models.whisper.guard import cut_loop
 from dragoman.policies import AlignAtt, Follow, LocalAgreement, Offline, WaitK
 
 
@@ -156,7 +156,7 @@ def test_a_transducer_writes_what_its_search_finds(model_of, monkeypatch):
     model = model_of("caat")
     assert Feature.DECISIONS in model.features
     # An untrained net stammers, and the guard against loops cuts by what one draft holds.
-    monkeypatch.setattr("dragoman.models.onnx_model.cut_loop", lambda said, new: len(new))
+    monkeypatch.setattr("dragoman.models.exported.model.cut_loop", lambda said, new: len(new))
     compared = 0
     for seconds in (3.9, 4.0, 4.1, 4.2):
         samples = sound(seconds, seed=5)

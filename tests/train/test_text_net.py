@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter
+from dragoman.models.cascade.text_net import TextNet, _owners
 from dragoman.models.load import exported_net, load_model
-from dragoman.models.text_net import TextNet, _owners
 from dragoman.policies import make_policy
 from dragoman.train.data.pack import Pack
 from dragoman.train.export import Surroundings, export

@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from dragoman.corpora import Clip
 from dragoman.errors import DragomanError
-from dragoman.evaluate.corpora import Clip
 from dragoman.train.data.faults import Fault
 from dragoman.train.data.pack import RATE, Codec, Header, Item, ShardReport, ShardWriter, Tick
 from dragoman.train.data.packing import Progress, groups_of, make_pack

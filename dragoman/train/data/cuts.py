@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from dragoman.corpora import Clip
 from dragoman.errors import DragomanError
-from dragoman.evaluate.corpora import Clip
 
 
 def lhotse() -> Any:

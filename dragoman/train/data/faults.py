@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from dragoman.errors import DragomanError
-from dragoman.train.files import whole_file
+from dragoman.files import whole_file
 
 FAULTS = "faults.jsonl"  # of a pack
 

@@ -20,8 +20,8 @@ import msgspec
 import numpy as np
 
 from dragoman.errors import DragomanError
+from dragoman.files import whole_file
 from dragoman.train.data.faults import Fault
-from dragoman.train.files import whole_file
 
 RATE = 16_000
 Codec = Literal["pcm", "flac", "opus"]

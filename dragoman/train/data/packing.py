@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from dragoman.errors import DragomanError
+from dragoman.files import sweep, whole_file
 from dragoman.train.data.faults import FAULTS, Faults, write_faults
 from dragoman.train.data.pack import (
     RATE,
@@ -30,7 +31,6 @@ from dragoman.train.data.pack import (
     read_header,
     write_header,
 )
-from dragoman.train.files import sweep, whole_file
 
 T = TypeVar("T")
 Make = Callable[[Any, Tick], ShardReport]

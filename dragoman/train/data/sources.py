@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
+from dragoman.corpora import read_clips
 from dragoman.errors import DragomanError
-from dragoman.evaluate.corpora import read_clips
 from dragoman.train.data.clips import fingerprint, pack_clips
 from dragoman.train.data.cuts import read_cuts
 from dragoman.train.data.packing import Progress

@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+from dragoman.files import whole_file
 from dragoman.train.data.pack import RATE, Pack
-from dragoman.train.files import whole_file
 
 SUFFIX = {"pcm": ".wav", "flac": ".flac", "opus": ".ogg"}
 

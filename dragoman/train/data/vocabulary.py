@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from dragoman.errors import DragomanError
+from dragoman.files import whole_file
 from dragoman.text.plain import plain
-from dragoman.train.files import whole_file
 from dragoman.train.recipe import Units
 
 PAD, BOS, EOS, UNK = 0, 1, 2, 3  # as every net expects them

@@ -8,8 +8,8 @@ import pytest
 import soundfile
 import yaml
 
+from dragoman.corpora import Clip, read_clips
 from dragoman.errors import DragomanError
-from dragoman.evaluate.corpora import Clip, read_clips
 from dragoman.train.data.clips import pack_clips, read_clip, text_fault
 from dragoman.train.data.pack import Pack
 from dragoman.train.data.sources import pack_of

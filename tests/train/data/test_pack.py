@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from dragoman.errors import DragomanError
+from dragoman.files import whole_file, write_whole
 from dragoman.train.data.faults import FAULTS, Fault, Faults, read_faults
 from dragoman.train.data.pack import Pack, ShardWriter, finished_shard, read_header
 from dragoman.train.data.packing import one_thread
-from dragoman.train.files import whole_file, write_whole
 from tests.train.conftest import make_pack
 
 
@@ -79,7 +79,7 @@ def test_a_full_disk_is_a_sentence_and_leaves_nothing(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("dragoman.train.files.os.fsync", full)
+    monkeypatch.setattr("dragoman.files.os.fsync", full)
     with pytest.raises(DragomanError, match=r"Cannot write .*the disk is full; make room"):
         ShardWriter(tmp_path, 0, "pcm").write([])
     assert list(tmp_path.iterdir()) == []
@@ -92,7 +92,7 @@ def test_archives_on_a_full_disk_are_a_sentence_too(tmp_path, monkeypatch):
     def full(*_, **__):
         return Path("/dev/full").open("wb")
 
-    monkeypatch.setattr("dragoman.train.files.open", full, raising=False)
+    monkeypatch.setattr("dragoman.files.open", full, raising=False)
     big = torch.zeros(100_000)
     for write in (partial(torch.save, big), partial(np.savez, big=big.numpy())):
         with pytest.raises(DragomanError, match="the disk is full; make room"):

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.models.caat_search import Beam, Hypothesis, common_prefix, search_group
+from dragoman.models.exported.caat_search import Beam, Hypothesis, common_prefix, search_group
 from dragoman.train.losses.tokens import cross_entropy
 from dragoman.train.losses.transducer import arc_scores, transducer
 from dragoman.train.nets.base import BOS, EOS

@@ -282,7 +282,7 @@ def test_mostly_faulty_text_stops_with_examples(tmp_path):
 def test_a_pack_as_files_is_a_corpus_to_evaluate(text, tmp_path, codec):
     import soundfile
 
-    from dragoman.evaluate.corpora import read_corpus
+    from dragoman.corpora import read_corpus
     from dragoman.train.data.unpack import unpack
 
     folder = tmp_path / "voiced"

@@ -16,15 +16,15 @@ import numpy as np
 from dragoman.audio.chunk import Samples
 from dragoman.errors import DragomanError
 from dragoman.models.base import Ask, Draft, Feature, Stream
-from dragoman.models.onnx_counting import WordCounter
-from dragoman.models.onnx_ears import listen
-from dragoman.models.onnx_features import FeatureStream
-from dragoman.models.onnx_net import BOS, Array, Arrays, OnnxNet
-from dragoman.models.onnx_pieces import Pieces
-from dragoman.models.onnx_search import Found, Limits, beam_search, greedy
-from dragoman.models.onnx_stream import OnnxStream, most_attended
-from dragoman.models.onnx_transducer import read_groups
-from dragoman.models.whisper_guard import cut_loop
+from dragoman.models.exported.counting import WordCounter
+from dragoman.models.exported.ears import listen
+from dragoman.models.exported.features import FeatureStream
+from dragoman.models.exported.net import BOS, Array, Arrays, OnnxNet
+from dragoman.models.exported.pieces import Pieces
+from dragoman.models.exported.search import Found, Limits, beam_search, greedy
+from dragoman.models.exported.stream import OnnxStream, most_attended
+from dragoman.models.exported.transducer import read_groups
+from dragoman.models.whisper.guard import cut_loop
 
 SPARE_TOKENS = 10  # a draft has at most this many tokens more than there are states
 

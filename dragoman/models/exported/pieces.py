@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.errors import DragomanError
-from dragoman.models.onnx_config import ExportedNet
-from dragoman.models.onnx_net import BOS, EOS, PAD, UNK
+from dragoman.models.exported.config import ExportedNet
+from dragoman.models.exported.net import BOS, EOS, PAD, UNK
 from dragoman.text.languages import find_language
 from dragoman.text.units import SPACES, Marking, word_ends
 

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.audio.chunk import RATE
-from dragoman.models.caat_search import Hypothesis
-from dragoman.models.onnx_counting import Counted, Evidence, WordCounter
-from dragoman.models.onnx_features import FRAMES_PER_STATE, FeatureStream
-from dragoman.models.onnx_net import BOS, Arrays
-from dragoman.models.onnx_pieces import Pieces
+from dragoman.models.exported.caat_search import Hypothesis
+from dragoman.models.exported.counting import Counted, Evidence, WordCounter
+from dragoman.models.exported.features import FRAMES_PER_STATE, FeatureStream
+from dragoman.models.exported.net import BOS, Arrays
+from dragoman.models.exported.pieces import Pieces
 
 MOST_STATES = 750  # 30 s of speech that was not closed; then the older half is forgotten
 

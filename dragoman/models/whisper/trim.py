@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dragoman.models.whisper_stream import SECOND, WhisperStream
-from dragoman.models.whisper_tokens import Vocabulary
+from dragoman.models.whisper.stream import SECOND, WhisperStream
+from dragoman.models.whisper.tokens import Vocabulary
 from dragoman.text.sentences import STOPS
 
 LONG = 12 * SECOND  # a window longer than this is cut at the end of a sentence that was said,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import soundfile
 
+from dragoman.corpora import read_corpus
 from dragoman.errors import DragomanError
-from dragoman.evaluate.corpora import read_corpus
 
 
 @pytest.fixture

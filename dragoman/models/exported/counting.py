@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dragoman.models.onnx_net import Array
-from dragoman.models.onnx_pieces import Pieces
+from dragoman.models.exported.net import Array
+from dragoman.models.exported.pieces import Pieces
 
 
 def _nothing() -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.audio.chunk import RATE, Samples
-from dragoman.models.onnx_pitch import FEATURES, PitchStream
+from dragoman.models.exported.pitch import FEATURES, PitchStream
 
 FRAMES_PER_STATE = 4
 MELS = 80  # of nets that also hear pitch

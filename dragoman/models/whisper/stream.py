@@ -13,8 +13,8 @@ from dragoman.audio.chunk import RATE, Samples
 from dragoman.audio.gate import SpeechGate
 from dragoman.audio.vad import WINDOW_SECONDS, VadStream
 from dragoman.models.base import Draft
-from dragoman.models.whisper_decoder import States
-from dragoman.models.whisper_mel import FRAME_MS, QUIETEST, LogMel
+from dragoman.models.whisper.decoder import States
+from dragoman.models.whisper.mel import FRAME_MS, QUIETEST, LogMel
 
 SECOND = int(1000 / FRAME_MS)  # in mel frames
 LEAD_IN = 2 * SECOND  # kept before speech sets in: an abrupt start sounds like half a sentence

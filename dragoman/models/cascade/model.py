@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dragoman.audio.chunk import Samples
 from dragoman.errors import DragomanError
 from dragoman.models.base import Ask, Draft, Feature, Model, Stream
-from dragoman.models.text_net import TextNet, Translation
+from dragoman.models.cascade.text_net import TextNet, Translation
 from dragoman.text.sentences import ends_sentence, split_sentences
 
 FRAME_MS = 20.0  # of the attention that policies see

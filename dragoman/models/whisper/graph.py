@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.models.whisper_weights import Weights
+from dragoman.models.whisper.weights import Weights
 
 OPSET, IR = 18, 9
 FLOAT, UINT8 = 1, 2  # ONNX's numbers of types

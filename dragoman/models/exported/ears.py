@@ -11,10 +11,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from dragoman.models.onnx_counting import Evidence
-from dragoman.models.onnx_net import Encoding, OnnxNet
-from dragoman.models.onnx_search import cache_row
-from dragoman.models.onnx_stream import OnnxStream
+from dragoman.models.exported.counting import Evidence
+from dragoman.models.exported.net import Encoding, OnnxNet
+from dragoman.models.exported.search import cache_row
+from dragoman.models.exported.stream import OnnxStream
 
 FEWEST_FRAMES = 10
 

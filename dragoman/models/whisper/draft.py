@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from dragoman.models.base import Draft
-from dragoman.models.whisper_guard import cut_loop, invented
-from dragoman.models.whisper_mel import FRAME_MS
-from dragoman.models.whisper_search import Spoken
-from dragoman.models.whisper_stream import WhisperStream
-from dragoman.models.whisper_tokens import SPACELESS, Vocabulary
+from dragoman.models.whisper.guard import cut_loop, invented
+from dragoman.models.whisper.mel import FRAME_MS
+from dragoman.models.whisper.search import Spoken
+from dragoman.models.whisper.stream import WhisperStream
+from dragoman.models.whisper.tokens import SPACELESS, Vocabulary
 
 STATE_MS = 2 * FRAME_MS
 STOPS = frozenset(".,!?;:…-–—。、！？，।؟")

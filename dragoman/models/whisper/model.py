@@ -15,15 +15,15 @@ from dragoman.audio.chunk import RATE, Samples
 from dragoman.audio.vad import Vad
 from dragoman.errors import DragomanError
 from dragoman.models.base import Ask, Draft, Feature, Stream
-from dragoman.models.whisper_decoder import States
-from dragoman.models.whisper_draft import finished, nothing, prolonged
-from dragoman.models.whisper_engine import Engine, WhisperEngine, release_memory
-from dragoman.models.whisper_guard import cut_loop, most_tokens
-from dragoman.models.whisper_mel import LogMel, Mel
-from dragoman.models.whisper_search import Prompt, Spoken
-from dragoman.models.whisper_stream import SECOND, Ear, WhisperStream, Window
-from dragoman.models.whisper_tokens import SPACELESS, Vocabulary
-from dragoman.models.whisper_trim import quietest, trim
+from dragoman.models.whisper.decoder import States
+from dragoman.models.whisper.draft import finished, nothing, prolonged
+from dragoman.models.whisper.engine import Engine, WhisperEngine, release_memory
+from dragoman.models.whisper.guard import cut_loop, most_tokens
+from dragoman.models.whisper.mel import LogMel, Mel
+from dragoman.models.whisper.search import Prompt, Spoken
+from dragoman.models.whisper.stream import SECOND, Ear, WhisperStream, Window
+from dragoman.models.whisper.tokens import SPACELESS, Vocabulary
+from dragoman.models.whisper.trim import quietest, trim
 
 PADDING = 4 * SECOND  # silence after the sound; with less of it the network loops
 SHORTEST = SECOND // 5  # sound that is worth a look

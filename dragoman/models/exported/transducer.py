@@ -9,10 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.models.caat_search import Beam, Hypothesis, Score, common_prefix, search_group
-from dragoman.models.onnx_net import BOS, EOS, PAD, Arrays, OnnxNet
-from dragoman.models.onnx_search import Found
-from dragoman.models.onnx_stream import OnnxStream
+from dragoman.models.exported.caat_search import (
+    Beam,
+    Hypothesis,
+    Score,
+    common_prefix,
+    search_group,
+)
+from dragoman.models.exported.net import BOS, EOS, PAD, Arrays, OnnxNet
+from dragoman.models.exported.search import Found
+from dragoman.models.exported.stream import OnnxStream
 
 BEAM = Beam()
 

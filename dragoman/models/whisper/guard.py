@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dragoman.models.whisper_search import Spoken
+from dragoman.models.whisper.search import Spoken
 
 LONGEST_LOOP = 24  # tokens
 SILENT = 0.6  # probability of silence

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.models.whisper_graph import Shape, decoder_graph, memory_graph
-from dragoman.models.whisper_search import FORBIDDEN, Floats, Prompt, Rules, Search, Spoken
-from dragoman.models.whisper_weights import Weights
+from dragoman.models.whisper.graph import Shape, decoder_graph, memory_graph
+from dragoman.models.whisper.search import FORBIDDEN, Floats, Prompt, Rules, Search, Spoken
+from dragoman.models.whisper.weights import Weights
 
 States = NDArray[np.float32]
 """What the encoder makes of a window: `[states, width]`, one state per two mel frames."""

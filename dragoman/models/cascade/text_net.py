@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.errors import DragomanError
-from dragoman.models.onnx_net import BOS, OnnxNet
-from dragoman.models.onnx_pieces import Pieces, open_units
-from dragoman.models.onnx_search import Limits, beam_search, greedy
-from dragoman.models.whisper_guard import cut_loop
+from dragoman.models.exported.net import BOS, OnnxNet
+from dragoman.models.exported.pieces import Pieces, open_units
+from dragoman.models.exported.search import Limits, beam_search, greedy
+from dragoman.models.whisper.guard import cut_loop
 from dragoman.text.plain import plain
 from dragoman.text.sentences import STOPS
 from dragoman.text.units import SPACES

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.errors import DragomanError
-from dragoman.models.onnx_config import ExportedNet, Kept
+from dragoman.models.exported.config import ExportedNet, Kept
 
 Array = NDArray[Any]
 Arrays = tuple[Array, ...]

@@ -1,7 +1,7 @@
 """What the summary counts."""
 
-from dragoman.cli.listeners import Lag
 from dragoman.interpreter import Update
+from dragoman.listeners import Lag
 from dragoman.trace import Hearing
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.models.onnx_net import BOS, EOS, PAD, Array, Arrays, OnnxNet
+from dragoman.models.exported.net import BOS, EOS, PAD, Array, Arrays, OnnxNet
 
 NEVER = -np.inf
 

@@ -16,11 +16,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from dragoman.errors import DragomanError
-from dragoman.models.whisper_decoder import Decoder, States
-from dragoman.models.whisper_mel import Mel
-from dragoman.models.whisper_search import Prompt, Rules, Spoken
-from dragoman.models.whisper_tokens import Vocabulary
-from dragoman.models.whisper_weights import Weights
+from dragoman.models.whisper.decoder import Decoder, States
+from dragoman.models.whisper.mel import Mel
+from dragoman.models.whisper.search import Prompt, Rules, Spoken
+from dragoman.models.whisper.tokens import Vocabulary
+from dragoman.models.whisper.weights import Weights
 
 
 class Engine(Protocol):

@@ -1,0 +1,1 @@
+"""A recogniser and a translator behind it, as one model."""

@@ -1,0 +1,1 @@
+"""The workshop's nets, run without torch."""

@@ -1,0 +1,1 @@
+"""Whisper, an offline model that is asked again and again."""
