@@ -150,13 +150,12 @@ def quantized(weights: Weights, name: str) -> tuple[NDArray[np.int8], NDArray[np
     """A matrix [out, in] as bytes [in, out], and what one step of each column is worth."""
     stored = weights.stored(name)
     if stored.dtype == np.int8:
-        scale = 1.0 / weights.stored(f"{name}_scale").astype(np.float32)
-        return np.ascontiguousarray(stored.T), scale
+        return np.ascontiguousarray(stored.T), 1.0 / weights.array(f"{name}_scale")
     scale = np.empty(len(stored), np.float32)
     steps = np.empty(stored.shape[::-1], np.int8)
     for begin in range(0, len(stored), 256):  # in parts that fit into the processor's cache
         part = slice(begin, begin + 256)
-        numbers = stored[part].astype(np.float32)
+        numbers = weights.array(name, part)
         scale[part] = np.maximum(np.abs(numbers).max(axis=1) / 127.0, 1e-9)
         numbers /= scale[part, None]
         steps[:, part] = np.rint(numbers, out=numbers).astype(np.int8).T
