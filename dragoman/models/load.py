@@ -73,6 +73,10 @@ def _from_folder(name: str, folder: Path, threads: int, beams: int) -> Model:
         from dragoman.models.whisper.model import WhisperModel
 
         return WhisperModel.load(folder, name=name, threads=threads, beams=beams)
+    from dragoman.models.whisper.from_onnx import in_ctranslate2, is_onnx_whisper
+
+    if is_onnx_whisper(folder):
+        return _from_folder(name, in_ctranslate2(folder), threads, beams)
     if (folder / "encoder.onnx").is_file():
         from dragoman.models.exported.model import OnnxModel
 

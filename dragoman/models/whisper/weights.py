@@ -19,8 +19,12 @@ _TYPES = (np.float32, np.int8, np.int16, np.int32, np.float16, BFLOAT16)
 class Weights:
     """The variables of one file, by name."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, arrays: dict[str, NDArray[Any]] | None = None) -> None:
+        """`arrays`: the variables, if they were read already, from another kind of file."""
         self.path = path
+        if arrays is not None:
+            self._arrays = arrays
+            return
         try:
             self._bytes: Any = np.memmap(path, np.uint8, "r")
             self._at = 0
@@ -42,7 +46,7 @@ class Weights:
 
     def stored(self, name: str) -> NDArray[Any]:
         if name not in self._arrays:
-            raise DragomanError(f"{self.path} has no variable '{name}': it is not Whisper's.")
+            raise DragomanError(f"{self.path} has no variable '{name}': it is another model's.")
         return self._arrays[name]
 
     def _read(self) -> dict[str, NDArray[Any]]:
