@@ -11,7 +11,7 @@ import click
 
 from dragoman.cli.app import GroupedCommand, GroupedOption
 from dragoman.errors import DragomanError
-from dragoman.store import catalogue, find, get, places, upkeep
+from dragoman.store import catalogue, find, get, home, shelf
 from dragoman.store.catalogue import Model, Task
 from dragoman.store.shelf import megabytes
 
@@ -99,14 +99,14 @@ def verify(names: tuple[str, ...]) -> None:
     Without a name, all models that are here are read. The exit status is 1 if anything is
     wrong; `dragoman models get NAME` mends it.
     """
-    chosen = names or tuple(name for name in catalogue.names() if upkeep.is_here(name))
+    chosen = names or tuple(name for name in catalogue.names() if shelf.is_here(name))
     wrong = False
     for name in chosen:
-        faults = upkeep.verify(name)
+        faults = shelf.verify(name)
         wrong = wrong or bool(faults)
         print(f"{name}: {'; '.join(faults) or 'as it should be'}")
     if not chosen:
-        print(f"There are no models in {places.home()}.")
+        print(f"There are no models in {home.home()}.")
     sys.exit(1 if wrong else 0)
 
 
@@ -151,7 +151,7 @@ def add(
     are; their hashes are kept, so that a change is noticed.
     """
     told = about or f"added from {folder}"
-    upkeep.add(name, folder, about=told, task=task, languages=languages, licence=licence)
+    shelf.add(name, folder, about=told, task=task, languages=languages, licence=licence)
     print(get(name))
 
 
@@ -160,5 +160,5 @@ def add(
 def rm(names: tuple[str, ...]) -> None:
     """Remove models from the store. Files that were only linked stay where they are."""
     for name in names:
-        upkeep.remove(name)
+        shelf.remove(name)
         print(f"{name}: removed")

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError
-from dragoman.store import catalogue, places
+from dragoman.store import catalogue, home
 
-SHIPPED = sorted(path.stem for path in places.shipped_entries().glob("*.yaml"))
+SHIPPED = sorted(path.stem for path in home.shipped_entries().glob("*.yaml"))
 PAGE = Path(__file__).parents[2] / "docs" / "models.md"
 
 
