@@ -224,4 +224,7 @@ def _check_name(name: str) -> None:
 
 
 def megabytes(size: int) -> str:
-    return f"{size / 1e6:.1f} MB" if size < 1e7 else f"{size / 1e6:.0f} MB"
+    """A number of bytes as people say it."""
+    if size < 1e7:
+        return f"{size / 1e6:.1f} MB"
+    return f"{size / 1e6:.0f} MB" if size < 1e9 else f"{size / 1e9:.1f} GB"
