@@ -6,9 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dragoman.store.catalogue import File
-from dragoman.store.download import SourceError, download
-from dragoman.store.progress import Bar
+from dragoman.store.download import Bar, SourceError, download
+from dragoman.store.home import File
 
 from .conftest import described
 
