@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from dragoman.store import places
+from dragoman.store.home import home
 from dragoman.store.shelf import working_on
 
 STAMP = "made-of.json"
@@ -44,13 +44,13 @@ def prepared(source: Path, kind: str, version: int, make: Callable[[Path], None]
 
 def forget(source: Path) -> None:
     """Remove whatever was made of a model's files."""
-    for kind in (places.home() / "prepared").glob("*"):
+    for kind in (home() / "prepared").glob("*"):
         shutil.rmtree(_place(source, kind.name), ignore_errors=True)
 
 
 def _place(source: Path, kind: str) -> Path:
     digest = hashlib.sha256(str(source.resolve()).encode()).hexdigest()[:12]
-    return places.home() / "prepared" / kind / f"{source.name}-{digest}"
+    return home() / "prepared" / kind / f"{source.name}-{digest}"
 
 
 def _is_made_of(folder: Path, stamp: dict[str, object]) -> bool:

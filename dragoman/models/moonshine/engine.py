@@ -9,7 +9,7 @@ import numpy as np
 
 from dragoman.audio.chunk import Samples
 from dragoman.errors import DragomanError
-from dragoman.models.moonshine.units import END, START, MoonshineUnits
+from dragoman.models.moonshine.units import END, MoonshineUnits
 from dragoman.models.moonshine.weights import decoder_weights
 from dragoman.models.search import Floats, Found, Prompt
 from dragoman.models.whisper.decoder import Decoder, Rules
@@ -19,7 +19,10 @@ ENCODERS = ("encoder_model.onnx", "encoder_model.ort")
 DECODERS = ("decoder_model_merged.onnx", "decoder_model_merged.ort")
 # Heads that follow the sound, by layers of the decoder: found by comparing the moments they look at
 # with those of Whisper base on read speech.
-ALIGNMENT = {6: [(2, 0)], 8: [(3, 0)]}
+ALIGNMENT = {
+    6: [(3, 0), (3, 5), (3, 6), (4, 3), (4, 6), (4, 7), (5, 6)],
+    8: [(4, 2), (5, 3), (5, 5), (5, 6), (6, 0), (6, 4)],
+}
 
 
 class MoonshineRules(Rules):
@@ -50,8 +53,8 @@ class MoonshineEngine:
             raise DragomanError(f"Cannot load {encoder}: {error}.") from error
         weights = decoder_weights(decoder)
         shape = Shape.of(weights)
-        special = [number for number in range(shape.words) if number not in _written(units)]
-        never = [number for number in special if number != END]
+        never = [number for number in range(shape.words) if not units.name(number)]
+        never.remove(END)
         rules = MoonshineRules(shape.words, end=END, no_speech=END, never=never, not_first=[])
         later = [(layer, head) for layer in range(shape.layers) for head in range(shape.heads)]
         heads = ALIGNMENT.get(shape.layers, later[len(later) // 2 :])
@@ -68,11 +71,3 @@ class MoonshineEngine:
 
 def first_file(folder: Path, names: Sequence[str]) -> Path | None:
     return next((folder / name for name in names if (folder / name).is_file()), None)
-
-
-def _written(units: MoonshineUnits) -> frozenset[int]:
-    """Tokens that stand for text."""
-    return frozenset(number for number, name in enumerate(units.names) if name)
-
-
-__all__ = ["START", "MoonshineEngine", "first_file"]

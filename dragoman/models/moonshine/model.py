@@ -14,9 +14,9 @@ from dragoman.audio.chunk import Samples
 from dragoman.errors import DragomanError
 from dragoman.models.base import Ask, Feature
 from dragoman.models.life import WindowModel
-from dragoman.models.moonshine.engine import START, MoonshineEngine
+from dragoman.models.moonshine.engine import MoonshineEngine
 from dragoman.models.moonshine.stream import MoonshineStream
-from dragoman.models.moonshine.units import MoonshineUnits
+from dragoman.models.moonshine.units import START, MoonshineUnits
 from dragoman.models.options import Options, on_cpu
 from dragoman.models.search import Floats, Found, Prompt
 from dragoman.models.window import Bounds, Window

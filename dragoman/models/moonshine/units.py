@@ -32,6 +32,10 @@ class MoonshineUnits:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DragomanError(f"{path} is not Moonshine's tokenizer: {error!r}.") from error
 
+    def name(self, token: int) -> str:
+        """How the vocabulary prints a token; nothing: it stands for no text."""
+        return self.names[token] if token < len(self.names) else ""
+
     def words(self, tokens: Sequence[int], *, ended: bool) -> Words:
         return group(self._pieces(tokens), ended=ended)
 
@@ -43,7 +47,7 @@ class MoonshineUnits:
         held = b""
         count = 0
         for token in tokens:
-            name = self.names[token] if token < len(self.names) else ""
+            name = self.name(token)
             byte = _BYTE.fullmatch(name)
             if byte:
                 held, count = held + bytes.fromhex(byte[1]), count + 1

@@ -31,7 +31,7 @@ def decoder_weights(path: Path) -> Weights:
     table = file.table(f"{ROOT}.embed_tokens.weight")
     width = table.steps.shape[1]
     angles = file.array(ANGLES).ravel()
-    arrays: Arrays = {"decoder/num_heads": np.int16(HEADS)}
+    arrays: Arrays = {"decoder/num_heads": np.array(HEADS, np.int16)}
     _put(arrays, "decoder/projection", table)
     _put(arrays, "decoder/embeddings", Matrix(_wider(table.steps, 2 * len(angles)), table.scale))
     arrays["decoder/position_encodings/encodings"] = _positions(width, angles)
@@ -85,4 +85,5 @@ def _apart(size: int, turning: int) -> NDArray[np.int64]:
     """The rows of a matrix so that what turns together, which are neighbours in each head, stands
     in two halves. Queries and keys are put in the same order, so their products stay."""
     order = [*range(0, turning, 2), *range(1, turning, 2), *range(turning, size)]
-    return (np.arange(HEADS)[:, None] * size + np.array(order)).ravel()
+    rows: NDArray[np.int64] = np.arange(HEADS)[:, None] * size + np.array(order)
+    return rows.ravel()
