@@ -16,9 +16,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from dragoman.errors import DragomanError
-from dragoman.models.whisper.decoder import Decoder, States
+from dragoman.models.options import Options
+from dragoman.models.search import Found, Prompt
+from dragoman.models.whisper.decoder import Decoder, Rules, States
 from dragoman.models.whisper.mel import Mel
-from dragoman.models.whisper.search import Prompt, Rules, Spoken
 from dragoman.models.whisper.tokens import Vocabulary
 from dragoman.models.whisper.weights import Weights
 
@@ -36,16 +37,18 @@ class Engine(Protocol):
     def languages(self, states: Sequence[States]) -> list[dict[str, float]]:
         """The probability of every language code, for windows of equal length."""
 
-    def speak(
-        self, states: Sequence[States], prompts: Sequence[Prompt], beams: int
-    ) -> list[Spoken]:
+    def speak(self, states: Sequence[States], prompts: Sequence[Prompt], beams: int) -> list[Found]:
         """Continue every prompt."""
 
 
 class WhisperEngine:
     """Loaded from a folder in CTranslate2's format."""
 
-    def __init__(self, folder: Path, vocabulary: Vocabulary, *, threads: int, compute: str) -> None:
+    def __init__(self, folder: Path, vocabulary: Vocabulary, options: Options) -> None:
+        if options.device == "cuda":
+            raise DragomanError(
+                "This Whisper engine runs on the CPU only; leave --device cuda out."
+            )
         # Every length of window makes the library under CTranslate2 keep kernels of 3 MB; it would
         # keep a thousand of them. It reads this when it is loaded.
         os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "4")
@@ -53,7 +56,10 @@ class WhisperEngine:
 
         try:
             self._whisper = ctranslate2.models.Whisper(
-                str(folder), device="cpu", compute_type=compute, intra_threads=threads
+                str(folder),
+                device="cpu",
+                compute_type=options.compute,
+                intra_threads=options.threads,
             )
         except (RuntimeError, ValueError) as error:
             raise DragomanError(f"Cannot load a Whisper model from {folder}: {error}.") from error
@@ -67,7 +73,7 @@ class WhisperEngine:
             not_first=config["suppress_ids_begin"],
         )
         heads = [(int(layer), int(head)) for layer, head in config["alignment_heads"]]
-        self._decoder = Decoder(Weights(folder / "model.bin"), rules, heads, threads)
+        self._decoder = Decoder(Weights(folder / "model.bin"), rules, heads, options.threads)
 
     @property
     def bands(self) -> int:
@@ -82,9 +88,7 @@ class WhisperEngine:
         found = self._whisper.detect_language(self._stack(states))
         return [{code.strip("<|>"): float(p) for code, p in codes} for codes in found]
 
-    def speak(
-        self, states: Sequence[States], prompts: Sequence[Prompt], beams: int
-    ) -> list[Spoken]:
+    def speak(self, states: Sequence[States], prompts: Sequence[Prompt], beams: int) -> list[Found]:
         return self._decoder.speak(states, prompts, beams)
 
     def _stack(self, arrays: Sequence[Mel]) -> Any:
