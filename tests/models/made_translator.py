@@ -36,12 +36,14 @@ def units(path: Path, size: int = 90) -> list[str]:
     return [processor.id_to_piece(i) for i in range(3, processor.get_piece_size())]
 
 
-def opus(folder: Path, *, tags: Sequence[str] = (), source_eos: bool = False, seed: int = 0) -> Path:
+def opus(
+    folder: Path, *, tags: Sequence[str] = (), source_eos: bool = False, seed: int = 0
+) -> Path:
     """As the converter makes it of OPUS-MT; `tags` as in >>deu<< for several targets."""
     pieces = units(folder / "source.spm")
     (folder / "target.spm").write_bytes((folder / "source.spm").read_bytes())
     names = ["</s>", "<unk>", *pieces, *tags]
-    return _write(folder, names, seed=seed, start="</s>", source_eos=source_eos)
+    return _write(folder, names, seed=0, start="</s>", source_eos=source_eos)
 
 
 def nllb(folder: Path, codes: Sequence[str] = ("eng_Latn", "deu_Latn", "zho_Hans")) -> Path:
@@ -101,7 +103,10 @@ def _fill(layer, normal) -> None:
 
 
 def _linear(layer, rows: int, columns: int, normal) -> None:
-    layer.weight, layer.bias = normal(rows, columns, size=1.5 * columns**-0.5), normal(rows, size=0.1)
+    layer.weight, layer.bias = (
+        normal(rows, columns, size=1.5 * columns**-0.5),
+        normal(rows, size=0.1),
+    )
 
 
 def _norm(layer, normal) -> None:

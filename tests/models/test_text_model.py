@@ -1,4 +1,4 @@
-"""Text models in CTranslate2's format: small ones of random weights, with tokenizers of their own."""
+"""Text models in CTranslate2's format: small ones of random weights, with their tokenizers."""
 
 import json
 from pathlib import Path
@@ -91,8 +91,8 @@ def test_a_translation_is_ctranslate2s_own(folders, models, family, closed):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_attention_is_over_the_words(folders, models, family):
-    """By hand: the shares of the pieces of each word, which begins with a space, added up; languages
-    and the end belong to no word."""
+    """By hand: the shares of the pieces of each word, which begins with a space, added up;
+    languages and the end belong to no word."""
     found = models[family].translate(WORDS, (), closed=True, pair=PAIR)
     _, _, attention = directly(folders[family], family, 5)
     pieces = pieces_of(folders[family], family)
@@ -176,7 +176,7 @@ def test_codes_of_both_kinds_are_understood():
 def test_a_folder_that_lacks_something_is_a_sentence(tmp_path: Path):
     folder = made.opus(tmp_path / "opus-de-en")
     (folder / "target.spm").unlink()
-    with pytest.raises(DragomanError, match="no tokenizer: put the original model's source.spm"):
+    with pytest.raises(DragomanError, match=r"no tokenizer: put the original model's source\.spm"):
         TextModel.load(folder, "x", Options())
     folder = made.m2m(tmp_path / "m2m")
     (folder / "sentencepiece.bpe.model").write_bytes(b"nonsense")

@@ -57,9 +57,7 @@ class MoonshineModel(WindowModel[MoonshineStream]):
         engine = MoonshineEngine(folder, units, threads=options.threads)
         return cls(name, engine, units, beams=options.beams)
 
-    def open(
-        self, source: str | None, target: str, *, transcript: bool = False
-    ) -> MoonshineStream:
+    def open(self, source: str | None, target: str, *, transcript: bool = False) -> MoonshineStream:
         if source not in (None, LANGUAGE):
             raise DragomanError(
                 f"Model '{self.name}' hears English only, not '{source}'; "

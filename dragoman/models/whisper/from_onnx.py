@@ -14,7 +14,9 @@ import numpy as np
 
 from dragoman.errors import DragomanError
 from dragoman.models.onnx_weights import Matrix, OnnxWeights
+from dragoman.models.options import Options
 from dragoman.models.whisper.alignment import alignment_heads
+from dragoman.models.whisper.model import WhisperModel
 
 VERSION = 1  # of the folders that are made
 ENCODER = ("onnx/encoder_model_quantized.onnx", "onnx/encoder_model.onnx")
@@ -22,8 +24,12 @@ DECODER = ("onnx/decoder_model_merged_quantized.onnx", "onnx/decoder_model_merge
 PLACES_PER_SECOND = 50  # in Whisper's tokens for moments
 
 
-def is_onnx_whisper(folder: Path) -> bool:
-    return _first(folder, ENCODER) is not None and _first(folder, DECODER) is not None
+class WhisperOnnx:
+    """Loads an ONNX folder."""
+
+    @staticmethod
+    def load(folder: Path, name: str, options: Options) -> WhisperModel:
+        return WhisperModel.load(in_ctranslate2(folder), name, options)
 
 
 def in_ctranslate2(folder: Path) -> Path:

@@ -1,10 +1,8 @@
-"""What keeps Whisper honest: it loops when it sees too little, and talks when nobody does."""
+"""What keeps a net honest: it loops when it sees too little, and talks when nobody does."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from dragoman.models.whisper.search import Spoken
 
 LONGEST_LOOP = 24  # tokens
 SILENT = 0.6  # probability of silence
@@ -37,14 +35,8 @@ def _rounds(size: int) -> int:
     return 3 if size < 5 else 2
 
 
-def invented(spoken: Spoken) -> bool:
-    """Whether a text was made up: the model hears nobody and is not sure of its words either."""
-    if not spoken.tokens:
+def invented(silence: float | None, log_probs: Sequence[float]) -> bool:
+    """Whether a text was made up: the net hears nobody and is not sure of its words either."""
+    if silence is None or not log_probs:
         return False
-    unsure = sum(spoken.log_probs) / len(spoken.tokens) < UNSURE
-    return spoken.silence > SILENT and unsure
-
-
-def most_tokens(seconds: float, english: bool) -> int:
-    """The most tokens that so much speech can hold; other scripts take more tokens a word."""
-    return 10 + int(seconds * (7.0 if english else 20.0))
+    return silence > SILENT and sum(log_probs) / len(log_probs) < UNSURE
