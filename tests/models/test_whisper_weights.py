@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dragoman.models.options import Options
+from dragoman.models.search import Prompt
 from dragoman.models.whisper.engine import WhisperEngine
-from dragoman.models.whisper.search import Prompt
 from dragoman.models.whisper.tokens import Vocabulary
 from dragoman.models.whisper.weights import Weights
 
@@ -53,7 +54,7 @@ def test_the_decoder_speaks_as_ctranslate2_does(folder: Path):
     import ctranslate2
 
     theirs = ctranslate2.models.Whisper(str(folder), compute_type="int8")
-    ours = WhisperEngine(folder, Vocabulary.load(folder), threads=1, compute="int8")
+    ours = WhisperEngine(folder, Vocabulary.load(folder), Options(threads=1))
     compared: list[int] = []
     for seed in range(12):
         states = ours.encode([sound(seed)])

@@ -80,7 +80,7 @@ class WhisperEngine:
             config.get("alignment_heads"), layers=shape.layers, heads=shape.heads, words=shape.words
         )
         self._decoder = Decoder(weights, rules, heads, options.threads)
-        # Distilled models and turbo have fewer layers in the decoder, and never learnt to translate.
+        # Distilled models and turbo have fewer layers in the decoder; none learnt to translate.
         self.copies = f"encoder/layer_{shape.layers}/ffn/linear_0/weight" in weights
 
     @property
