@@ -9,7 +9,7 @@ from dragoman.errors import DragomanError
 from dragoman.models.options import Options
 from dragoman.models.whisper.alignment import PUBLISHED, alignment_heads
 from dragoman.models.whisper.model import WhisperModel
-from dragoman.store import find
+from dragoman.store import get
 
 from . import made_whisper as made
 
@@ -47,9 +47,10 @@ def test_heads_of_a_folder_are_taken_as_far_as_they_exist():
 
 @pytest.mark.weights
 def test_whisper_base_names_the_published_heads():
-    folder = find("whisper-base")
-    if folder is None:
-        pytest.skip("whisper-base is not in the store")
+    try:
+        folder = get("whisper-base")
+    except DragomanError as error:
+        pytest.skip(f"no weights: {error}")
     told = json.loads((folder / "config.json").read_text())["alignment_heads"]
     assert PUBLISHED[SHAPES["base"]] == [tuple(head) for head in told]
 
