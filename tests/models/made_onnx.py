@@ -30,7 +30,7 @@ class Exported:
         self._constant(name, self.rounded[name])
 
     def quantized(self, name: str, *shape: int, transposed: bool = False, stored: str = "") -> None:
-        numbers = self.normal(*shape) + 0.3
+        numbers = (self.normal(*shape) + 0.3) * shape[-1] ** -0.5
         if self.kind is None:
             self.rounded[name] = numbers
             self._constant(stored or name, numbers.T if transposed else numbers)
@@ -132,3 +132,27 @@ def _settings(folder: Path, names: list[str]) -> None:
     files = {"tokenizer": tokenizer, "config": config, "generation_config": generation}
     for name, value in files.items():
         (folder / f"{name}.json").write_text(json.dumps(value), encoding="utf-8")
+
+
+MOONSHINE_HEADS, HEAD, TURNING, MOONSHINE_LAYERS, WORDS = 8, 6, 4, 2, 40
+MOONSHINE_WIDTH, INNER = MOONSHINE_HEADS * HEAD, 32
+
+
+def moonshine_decoder(path: Path, kind: type[np.integer] | None) -> dict[str, np.ndarray]:
+    """A file with Moonshine's decoder; returns its parameters by the names of their modules."""
+    net, root, width = Exported(kind, 3), "model.decoder", MOONSHINE_WIDTH
+    net.quantized(f"{root}.embed_tokens.weight", WORDS, width)
+    net.plain(f"{root}.norm.weight", width)
+    angles = 10_000.0 ** (-np.arange(TURNING // 2) / (TURNING // 2))
+    net._constant("/model/decoder/rotary_emb/Cast_1_output_0", angles.astype(np.float32)[None])
+    for number in range(MOONSHINE_LAYERS):
+        layer = f"{root}.layers.{number}"
+        for attention in ("self_attn", "encoder_attn"):
+            for part in ("q_proj", "k_proj", "v_proj", "dense"):
+                net.linear(f"{layer}.{attention}.{part}", width, width, bias=False)
+        net.linear(f"{layer}.mlp.up_proj", 2 * INNER, width)
+        net.linear(f"{layer}.mlp.down_proj", width, INNER)
+        for norm in ("input_layernorm", "post_attention_layernorm", "final_layernorm"):
+            net.plain(f"{layer}.{norm}.weight", width)
+    net.write(path)
+    return net.rounded
