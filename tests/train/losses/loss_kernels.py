@@ -35,7 +35,9 @@ def both(function, plain, logits, *rest):
 def check_ctc(device, kind, close, states=23, units=40, wanted=9):
     """Items of many lengths: repeats, one label, no room for all labels, labels to the last."""
     torch.manual_seed(0)
-    lengths = torch.tensor([states, states, states - 3, wanted - 1, 5, 2 * wanted, 1, 1])
+    lengths = torch.tensor(
+        [states, states, states - 3, wanted - 1, 5, min(2 * wanted, states), 1, 1]
+    )
     target_lengths = torch.tensor([wanted, wanted - 2, 1, wanted, 5, wanted, 1, 2])
     items = len(lengths)
     logits = 3 * torch.randn(items, states, units + 1)
@@ -95,7 +97,7 @@ def check_entropy(device, kind, close, units=50):
 
 def check_all(device, kind=torch.float32, close=1e-4):
     check_ctc(device, kind, close)
-    check_ctc(device, kind, close, states=40, units=1500, wanted=17)
+    check_ctc(device, kind, close, states=25, units=1100, wanted=12)
     check_ctc_of_one(device)
     check_entropy(device, kind, close)
     check_entropy(device, kind, close, units=2500)
