@@ -127,6 +127,7 @@ class Machine:
     devices: int | str = 1
     nodes: Whole = 1
     strategy: str = "auto"  # any of Lightning's: ddp, ddp_find_unused_parameters_true, fsdp
+    capture: bool | Literal["auto"] = "auto"  # updates as CUDA graphs; auto: where there is a GPU
     compile: str = ""  # a mode of torch.compile (default, max-autotune, ...) or a backend; or off
     threads: Whole = 4  # that prepare batches
     carbon: bool = True  # account energy with codecarbon where it is installed
