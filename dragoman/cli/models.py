@@ -14,7 +14,7 @@ from dragoman.cli.app import GroupedCommand, GroupedOption
 from dragoman.errors import DragomanError
 from dragoman.store import catalogue, find, get, home, shelf
 from dragoman.store.catalogue import Model, Task
-from dragoman.store.shelf import megabytes
+from dragoman.store.home import megabytes
 
 if TYPE_CHECKING:
     from dragoman.store.overview import Row
