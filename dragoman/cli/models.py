@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -13,7 +14,7 @@ from dragoman.cli.app import GroupedCommand, GroupedOption
 from dragoman.errors import DragomanError
 from dragoman.store import catalogue, find, get, home, shelf
 from dragoman.store.catalogue import Model, Task
-from dragoman.store.shelf import megabytes
+from dragoman.store.home import megabytes
 
 if TYPE_CHECKING:
     from dragoman.store.overview import Row
@@ -58,8 +59,7 @@ def list_models(here: bool, as_json: bool) -> None:
     rows.sort(key=lambda row: (order.index(row.model.task), row.model.size))
     _print_table([_cells(row, cores()) for row in rows])
     if sys.stdout.isatty():
-        hint = "see 'dragoman models list --help'"
-        print(f"* is recommended for {cores()} processors, ~ is an estimate; {hint}.")
+        print("* recommended here, ~ estimated; see 'dragoman models list --help'.")
 
 
 TASKS: dict[Task, str] = {
@@ -110,11 +110,19 @@ def _cells(row: Row, cores: int) -> tuple[str, ...]:
 
 
 def _print_table(rows: list[tuple[str, ...]]) -> None:
+    """Aligned columns; on a terminal that is too narrow, long names have lines of their own."""
     widths = [max(map(len, column)) for column in zip(TITLES, *rows, strict=True)]
+    if sys.stdout.isatty():
+        others = sum(widths) - widths[1] + 2 * len(widths)
+        widths[1] = min(widths[1], max(20, shutil.get_terminal_size().columns - others))
     for cells in (TITLES, *rows):
-        columns = zip(TITLES, cells, widths, strict=True)
+        mark, name, *rest = cells
+        if len(name) > widths[1]:
+            print(f"{mark:1} {name}")
+            mark, name = " ", ""
+        columns = zip(TITLES[2:], rest, widths[2:], strict=True)
         line = [f"{c:>{w}}" if t in ("size", "memory") else f"{c:{w}}" for t, c, w in columns]
-        print(f"{line[0]} {'  '.join(line[1:])}".rstrip())
+        print(f"{mark:1} {name:{widths[1]}}  {'  '.join(line)}".rstrip())
 
 
 def _languages(model: Model) -> str:

@@ -7,6 +7,7 @@ was named, and to no other host that it redirects to.
 from __future__ import annotations
 
 import json
+import shutil
 import time
 import urllib.error
 import urllib.request
@@ -18,7 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 from urllib.parse import urlsplit
 
-from dragoman.store.home import PIECE, File
+from dragoman.errors import DragomanError
+from dragoman.store.home import PIECE, File, megabytes
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -54,6 +56,7 @@ def download(
     if to.stat().st_size > wanted.size:
         to.write_bytes(b"")
     continued = to.stat().st_size > 0
+    _check_room(wanted.size - to.stat().st_size, to, title)
     _fetch_all(address, wanted, to, title, bar, headers or {})
     if wanted.is_at(to):
         return
@@ -66,6 +69,16 @@ def download(
         f"{title} is not the file that the catalogue names ({found[:12]}… instead of "
         f"{wanted.hash[:12]}… is its {'sha256' if wanted.sha256 else 'sha1'}) and was thrown away"
     )
+
+
+def _check_room(size: int, to: Path, title: str) -> None:
+    """A disk that cannot hold a file is told before hours of fetching."""
+    free = shutil.disk_usage(to.parent).free
+    if free < size:
+        raise DragomanError(
+            f"{title} needs {megabytes(size)}, but there are {megabytes(free)} left where "
+            f"{to.parent} is; make room or name another folder in DRAGOMAN_HOME."
+        )
 
 
 def _fetch_all(

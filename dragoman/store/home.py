@@ -162,3 +162,10 @@ def _stamp(entry: Path) -> str:
     told = entry.read_bytes()
     lines = re.search(rb"^files:.*(\n([ #].*|))*", told, re.MULTILINE)
     return hashlib.sha256(lines[0].strip() if lines else told).hexdigest()
+
+
+def megabytes(size: int) -> str:
+    """A number of bytes as people say it."""
+    if size < 1e7:
+        return f"{size / 1e6:.1f} MB"
+    return f"{size / 1e6:.0f} MB" if size < 1e9 else f"{size / 1e9:.1f} GB"

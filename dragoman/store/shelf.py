@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.errors import DragomanError
 from dragoman.store import catalogue, home
-from dragoman.store.home import File
+from dragoman.store.home import File, megabytes
 
 if TYPE_CHECKING:
     from dragoman.store.catalogue import Model, Task
@@ -90,7 +90,6 @@ def _fetch_missing(model: Model, folder: Path, bar: Bar) -> None:
     if not missing:
         return
     size = sum(file.size for file in missing.values())
-    _check_room(model.name, size, folder)
     bar.say(f"Fetching {model.name} ({megabytes(size)}, {model.licence}) into {folder}")
     reasons = sources.fetch(model, folder, bar)
     if missing := sources.missing_files(model, folder):
@@ -100,17 +99,6 @@ def _fetch_missing(model: Model, folder: Path, bar: Bar) -> None:
             f"cannot get the model '{model.name}': {why}. Connect to the network and try again, or "
             f"put {listed} into a folder '{home.stem(model.name)}' and name the folder above it in "
             "DRAGOMAN_WEIGHTS."
-        )
-
-
-def _check_room(name: str, size: int, folder: Path) -> None:
-    """A disk that cannot hold a model is told before hours of fetching."""
-    there = next(place for place in (folder, *folder.parents) if place.exists())
-    free = shutil.disk_usage(there).free
-    if free < size:
-        raise DragomanError(
-            f"the model '{name}' needs {megabytes(size)}, but {there} has {megabytes(free)} left; "
-            "make room or name another folder in DRAGOMAN_HOME."
         )
 
 
@@ -224,10 +212,3 @@ def _check_name(name: str) -> None:
         )
     if (home.shipped_entries() / f"{name}.yaml").exists():
         raise DragomanError(f"'{name}' is a model of the catalogue already; choose another name.")
-
-
-def megabytes(size: int) -> str:
-    """A number of bytes as people say it."""
-    if size < 1e7:
-        return f"{size / 1e6:.1f} MB"
-    return f"{size / 1e6:.0f} MB" if size < 1e9 else f"{size / 1e9:.1f} GB"

@@ -7,7 +7,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from dragoman.cli.models import command
+from dragoman.cli.models import _print_table, command
 
 FILES = {"model.bin": b"weights"}
 
@@ -74,10 +74,25 @@ def test_the_table_fits_a_terminal_and_a_pipe():
     assert tasks == sorted(tasks, key=tasks.index)  # one task after the other
 
 
+@pytest.mark.parametrize(("columns", "lines"), [("80", 3), ("120", 2)])
+def test_long_names_on_a_narrow_terminal(monkeypatch, capsys, columns, lines):
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    name = "hub:somebody/faster-whisper-with-a-long-name"
+    cells = ("*", name, "translate", "99→en", "148 MB", "~616 MB", "~live", "yes")
+    _print_table([cells])
+    told = capsys.readouterr().out.splitlines()
+    assert len(told) == lines
+    assert max(map(len, told)) <= int(columns)
+    assert told[1].startswith(f"* {name}")
+    assert told[-1].split()[-6:] == ["148", "MB", "~616", "MB", "~live", "yes"]
+
+
 def test_a_model_that_is_here_in_part(toy, home):
     run("get", "toy")
     (home / "models" / "toy" / "model.bin").unlink()
-    assert run("list").splitlines()[-1].endswith("part") or "  part" in run("list")
+    (line,) = [line for line in run("list").splitlines() if line.split()[0] == "toy"]
+    assert line.endswith("  part")
     rows = json.loads(run("list", "--json"))
     assert [row["name"] for row in rows if row["partial"]] == ["toy"]
     assert json.loads(run("list", "--here", "--json")) == []
