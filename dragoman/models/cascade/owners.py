@@ -1,4 +1,4 @@
-"""Which word of a text each of its pieces belongs to."""
+"""What a translator's tokens say of the words of its source."""
 
 from __future__ import annotations
 
@@ -6,19 +6,60 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 
+import numpy as np
+
+from dragoman.models.cascade.translator import Translation
+from dragoman.models.guard import cut_loop
+from dragoman.models.search import Found
+from dragoman.models.words import Units, without_stop
 from dragoman.text.units import SPACES
 
+LONGER = 2.0  # a translation has at most so many times the units of its source,
+SPARE = 10  # and so many more
 
-def owners(pieces: Sequence[str], words: Sequence[str]) -> list[int]:
-    """For each piece, the word in whose letters its middle lies.
+
+def room_for(pieces: int, said: int) -> int:
+    """How many tokens may follow what was said of a sentence of so many pieces."""
+    return SPARE + int(LONGER * pieces) - said
+
+
+def owners_of(pieces: Sequence[str], words: Sequence[str]) -> list[int]:
+    """For each piece of a text, the word that it belongs to."""
+    return owners([_letters(piece) for piece in pieces], [_letters(word) for word in words])
+
+
+def owners(pieces: Sequence[int], words: Sequence[int]) -> list[int]:
+    """For pieces of so many letters, the word in whose letters the middle of each lies.
 
     A vocabulary may write some letters differently, so places are shares of the whole text.
     """
-    sizes, ends = list(map(_letters, pieces)), list(accumulate(map(_letters, words)))
-    total = max(1, sum(sizes))
-    middles = (end - size / 2 for end, size in zip(accumulate(sizes), sizes, strict=True))
+    ends, total = list(accumulate(words)), max(1, sum(pieces))
+    middles = (end - size / 2 for end, size in zip(accumulate(pieces), pieces, strict=True))
     places = (middle * ends[-1] / total for middle in middles)
     return [min(bisect_right(ends, place), len(words) - 1) for place in places]
+
+
+def over_words(
+    found: Found, said: Sequence[int], owner: Sequence[int], words: int, units: Units, closed: bool
+) -> Translation:
+    """A continuation as far as it can be trusted, its looks at pieces as looks at their owners.
+
+    A sentence that is not `closed` gets no full stop.
+    """
+    keep = cut_loop(said, found.tokens)
+    ended = found.ended and keep == len(found.tokens)
+    if ended and not closed:
+        keep = without_stop(units, found.tokens)
+    attention = np.zeros((keep, words), np.float32)
+    if keep:
+        looks = np.stack(found.looks[:keep])
+        np.add.at(attention.T, list(owner), looks[:, : len(owner)].T)
+    return Translation(found.tokens[:keep], found.log_probs[:keep], attention, ended)
+
+
+def nothing(said: Sequence[int], words: int) -> Translation:
+    """Where there is nothing to translate, or too much was said already."""
+    return Translation((), (), np.zeros((0, words), np.float32), bool(said))
 
 
 def _letters(text: str) -> int:

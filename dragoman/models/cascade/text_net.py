@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dragoman.errors import DragomanError
+from dragoman.models.cascade.owners import nothing, over_words, owners_of, room_for
 from dragoman.models.cascade.translator import Pair, Translation
 from dragoman.models.exported.decoder import Texts
 from dragoman.models.exported.net import BOS, OnnxNet
 from dragoman.models.exported.pieces import Pieces, open_units
-from dragoman.models.guard import cut_loop
 from dragoman.models.options import Options, on_cpu
 from dragoman.models.search import Prompt, search
-from dragoman.models.words import Words, without_stop
+from dragoman.models.words import Words
 from dragoman.text.plain import plain
-from dragoman.text.units import SPACES
-
-LONGER = 2.0  # a translation has at most so many times the units of its source,
-SPARE = 10  # and so many more
 
 
 class TextNet:
@@ -63,22 +57,14 @@ class TextNet:
     ) -> Translation:
         """A sentence that is not `closed` is searched greedily, since it will be drafted again."""
         ids, word_of = self._read(words)
-        room = SPARE + int(LONGER * len(ids)) - len(said)
+        room = room_for(len(ids), len(said))
         if not ids or room < 1:
-            return Translation((), (), np.zeros((0, len(words)), np.float32), bool(said))
+            return nothing(said, len(words))
         source = self._net.encode(np.array([ids], np.int64), np.array([len(ids)], np.int64))
         prompts = [Prompt((BOS,), room, tuple(said))]
         texts = Texts(self._net, [source.memory], [len(ids)], prompts)
         found = search(texts, prompts, self._beams if closed else 1)[0]
-        keep = cut_loop(said, found.tokens)
-        ended = found.ended and keep == len(found.tokens)
-        if ended and not closed:
-            keep = without_stop(self._target, found.tokens)
-        attention = np.zeros((keep, len(words)), np.float32)
-        if keep:
-            looks = np.stack(found.looks[:keep])
-            np.add.at(attention.T, word_of, looks[:, : len(ids)].T)
-        return Translation(found.tokens[:keep], found.log_probs[:keep], attention, ended)
+        return over_words(found, said, word_of, len(words), self._target, closed)
 
     def _read(self, words: Sequence[str]) -> tuple[list[int], list[int]]:
         """Source units of some words, and the word that each belongs to."""
@@ -87,19 +73,4 @@ class TextNet:
             text = plain(text)
         ids = [int(number) for number in self._source.encode(text)]
         pieces = [self._source.id_to_piece(number) for number in ids]
-        return ids, _owners([_letters(piece) for piece in pieces], [_letters(w) for w in words])
-
-
-def _letters(text: str) -> int:
-    return len(text) - sum(text.count(space) for space in SPACES)
-
-
-def _owners(pieces: Sequence[int], words: Sequence[int]) -> list[int]:
-    """For pieces of so many letters, the word in whose letters the middle of each lies.
-
-    A vocabulary may write some letters differently, so places are shares of the whole text.
-    """
-    ends, total = list(accumulate(words)), max(1, sum(pieces))
-    middles = (end - size / 2 for end, size in zip(accumulate(pieces), pieces, strict=True))
-    places = (middle * ends[-1] / total for middle in middles)
-    return [min(bisect_right(ends, place), len(words) - 1) for place in places]
+        return ids, owners_of(pieces, words)
