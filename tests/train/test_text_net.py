@@ -13,6 +13,7 @@ from dragoman.interpreter import Interpreter
 from dragoman.models.cascade.owners import owners as owners_by_letters
 from dragoman.models.cascade.text_net import TextNet
 from dragoman.models.load import exported_net, load_model
+from dragoman.models.options import Options
 from dragoman.policies import make_policy
 from dragoman.train.data.pack import Pack
 from dragoman.train.export import Surroundings, export
@@ -31,21 +32,22 @@ def folder(teacher, tmp_path_factory):
 
 
 def test_it_translates_as_the_trained_net_does(teacher, folder, sung):
-    trained, made = open_run(teacher), TextNet.load(folder, threads=1, beams=1)
+    trained, made = open_run(teacher), TextNet.load(folder, options=Options(threads=1, beams=1))
     for item in Pack(sung).items[:10]:
         ids = trained.source.encode([item.text["en"]])
         with torch.no_grad():
             encoded = trained.task.net.encode(torch.tensor(ids), torch.tensor([len(ids[0])]))
         expected = translate(trained.task.net, encoded, beam=1)[0]
         words = [f" {word}" for word in item.text["en"].split()]
-        found = made.translate(words)
+        found = made.translate(words, (), closed=True, pair=("en", "de"))
         assert list(found.tokens) == expected
         assert found.ended
         assert found.attention.shape == (len(expected), len(words))
         np.testing.assert_allclose(found.attention.sum(axis=1), 1, atol=1e-4)
         # Gone on with from any point, it says the rest.
         for said in range(len(expected)):
-            assert list(made.translate(words, expected[:said]).tokens) == expected[said:]
+            rest = made.translate(words, expected[:said], closed=True, pair=("en", "de"))
+            assert list(rest.tokens) == expected[said:]
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=8), st.data())
