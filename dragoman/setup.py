@@ -12,7 +12,7 @@ from typing import Any
 from dragoman.audio.ear import Ear
 from dragoman.audio.vad import Vad
 from dragoman.clock import Clock
-from dragoman.detectors import make_detector
+from dragoman.detectors import check_detector, make_detector
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter
 from dragoman.models import Model
@@ -48,7 +48,7 @@ class Setup:
     def __post_init__(self) -> None:
         """A policy or a detector that does not exist is told before any model is loaded."""
         make_policy(self.policy)
-        make_detector(self.detector, self.word_ms)
+        check_detector(self.detector, self.word_ms)
         if not self.step_ms > 0:
             raise DragomanError(f"A step must be longer than 0 ms, not {self.step_ms:g}.")
         Options(self.threads, self.beams, self.device, self.compute)
@@ -137,15 +137,22 @@ class System:
         clock: Clock | None = None,
         *,
         transcript: bool = False,
+        recording: str = "",
+        start_ms: float = 0.0,
     ) -> Interpreter:
-        """An interpreter for one speaker; `transcript`: what was spoken is wanted too."""
+        """An interpreter for one speaker; `transcript`: what was spoken is wanted too.
+
+        `recording` and `start_ms` say what is heard, to a detector that knows its word ends.
+        """
         setup = self.setup
         return Interpreter(
             self.model,
             make_policy(setup.policy),
             source=setup.source,
             target=setup.target,
-            detector=make_detector(setup.detector, setup.word_ms),
+            detector=make_detector(
+                setup.detector, setup.word_ms, recording=recording, start_ms=start_ms
+            ),
             ear=Ear(self.vad.stream()) if self.vad else None,
             transcript=transcript,
             clock=clock,
