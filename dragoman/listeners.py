@@ -76,24 +76,23 @@ class _JsonLines:
 
 
 @contextmanager
-def captions(path: Path, language: str) -> Iterator[Listener]:
-    """A .srt or .vtt file, each word at the moment it became final."""
+def captions(path: Path, language: str, *, resume: bool = False) -> Iterator[Listener]:
+    """A .srt or .vtt file, each word where in the recording it was spoken."""
     from dragoman.text.caption_files import CaptionFile
 
-    with CaptionFile(path, language) as file:
+    with CaptionFile(path, language, resume=resume) as file:
         yield _Captions(file)
 
 
 class _Captions:
     def __init__(self, file: CaptionFile) -> None:
-        self._file = file
+        from dragoman.text.word_times import WordTimes
+
+        self._file, self._times = file, WordTimes()
 
     def take(self, chunk: Chunk, update: Update) -> None:
-        from dragoman.text.captions import TimedWord
-
-        at = update.hearing.audio_ms / 1000
-        for word in update.said:
-            self._file.say(TimedWord(word.strip(), at, at))
+        for word in self._times.place(update.said, update.hearing.audio_ms, update.lag_ms):
+            self._file.say(word)
 
 
 @contextmanager
