@@ -10,6 +10,9 @@ from collections.abc import Sequence
 
 from dragoman.text.caption_layout import TimedWord
 
+LETTERS_PER_SECOND = 12.0
+"""Nobody draws out words longer than at this pace: after a pause they do not reach back into it."""
+
 
 class WordTimes:
     """The moments of one talk's words, which never go back."""
@@ -24,8 +27,9 @@ class WordTimes:
         now = heard_ms / 1000
         begin = min(self._latest, now)
         middle = max(begin, now - (lag_ms or 0.0) / 1000)
-        half = 0.0 if lag_ms is None else min(middle - begin, now - middle)
         letters = max(1, sum(map(len, words)))
+        half = min(middle - begin, now - middle, letters / LETTERS_PER_SECOND / 2)
+        half = 0.0 if lag_ms is None else half
         timed, at = [], middle - half
         for word in words:
             end = min(now, at + 2 * half * len(word) / letters)

@@ -17,13 +17,22 @@ def test_without_a_lag_words_stand_where_they_were_said():
 
 
 def test_words_lie_around_the_moment_that_they_look_at():
-    """10 letters from 1 to 3 s: two seconds behind on average, after four seconds."""
+    """Half a second before and after 2 s: two seconds behind on average, after four seconds."""
     times = WordTimes()
-    times.place(["so"], 1000, 0.0)
-    words = times.place([" abcd", " efgh"], 4000, 2000.0)
+    times.place(["so"], 1500, 0.0)
+    words = times.place([" abcdefghi", " klmnopqrs"], 4000, 2000.0)
     assert [(w.start, w.end) for w in words] == [
-        (pytest.approx(1.0), pytest.approx(2.0)),
-        (pytest.approx(2.0), pytest.approx(3.0)),
+        (pytest.approx(1.5), pytest.approx(2.0)),
+        (pytest.approx(2.0), pytest.approx(2.5)),
+    ]
+
+
+def test_after_a_pause_words_do_not_reach_back_into_it():
+    """Twelve letters take a second, however much silence there is."""
+    words = WordTimes().place([" abcde", " ghijk"], 14000, 4000.0)
+    assert [(w.start, w.end) for w in words] == [
+        (pytest.approx(9.5), pytest.approx(10.0)),
+        (pytest.approx(10.0), pytest.approx(10.5)),
     ]
 
 
