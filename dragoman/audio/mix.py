@@ -10,7 +10,7 @@ import numpy as np
 
 from dragoman.audio.chunk import RATE, Samples
 from dragoman.audio.level import LEVEL, PEAK, frames, of_loud
-from dragoman.audio.write import KeptOrDiscarded, SoundWriter, format_of
+from dragoman.audio.write import KeptOrDiscarded, SoundWriter
 
 DUCK_DB = 12.0
 RAMP = 0.3
@@ -30,8 +30,7 @@ class StereoMix(KeptOrDiscarded):
     """
 
     def __init__(self, path: str | Path, duck_db: float = DUCK_DB) -> None:
-        self.path = Path(path)
-        format_of(self.path)
+        self._writer = SoundWriter(path, RATE, channels=2)  # first: it knows what can be written
         self._duck_db = duck_db
         self._spans: list[tuple[float, float]] = []  # seconds in which the interpreter speaks
         self._speaker = self._track("speaker")
@@ -59,18 +58,19 @@ class StereoMix(KeptOrDiscarded):
             pad_until(track, end)
             track.close()
         try:
-            with SoundWriter(self.path, RATE, channels=2) as writer:
-                self._mix(writer)
+            with self._writer:
+                self._mix(self._writer)
         finally:
             for track in tracks:
                 track.path.unlink(missing_ok=True)
 
     def discard(self) -> None:
-        self._speaker.discard()
-        self._interpreter.discard()
+        for file in (self._speaker, self._interpreter, self._writer):
+            file.discard()
 
     def _track(self, name: str) -> SoundWriter:
-        return SoundWriter(self.path.with_name(f".{self.path.stem}.{os.getpid()}.{name}.wav"))
+        path = self._writer.path
+        return SoundWriter(path.with_name(f".{path.stem}.{os.getpid()}.{name}.wav"))
 
     def _mix(self, writer: SoundWriter) -> None:
         gain = _gain(self._speaker.path) if self._duck_db else 1.0

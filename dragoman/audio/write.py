@@ -75,8 +75,7 @@ class SoundWriter(KeptOrDiscarded):
         """Append samples of shape (frames,) or (frames, channels); beyond full scale is clipped."""
         if self._file is None:
             raise DragomanError(f"{self.path} is already closed.")
-        columns = samples.reshape(len(samples), -1).T
-        tracks = zip(self._resamplers, columns, strict=True)
+        tracks = zip(self._resamplers, np.atleast_2d(samples.T), strict=True)
         self._append([resampler.feed(track) for resampler, track in tracks])
         self.frames += len(samples)
 

@@ -14,11 +14,12 @@ what it leads)."""
 
 _CLAUSE_END = re.compile(r"[,;:…—–、，；：،؛][\"'”’»)\]」』]*$")
 
+# One list for all: words that mean something else in another language are left out.
 _ARTICLES = """
     a an the this that these those my your his her its our their no every each
     der die das den dem des ein eine einen einem einer eines kein keine keinen mein meine sein seine
     ihr ihre unser unsere dieser diese dieses diesen diesem
-    le la les un une des du au aux ce cet cette ces mon ma mes ton ta tes son sa ses notre nos leur
+    le la les un une des du au aux ce cet cette ces mon ma mes ta tes son sa ses notre nos leur
     leurs el los las una unos unas lo al del este esta estos estas mi mis su sus
     il gli i uno dei delle degli della dello dal nel nella o os as um uma uns umas no na nos nas do
     da dos das ao het een de den det et en
@@ -30,15 +31,15 @@ _PREPOSITIONS = """
     zwischen während wegen trotz bis als
     à dans par pour sur avec sans sous entre chez vers depuis pendant
     con por para sin sobre entre desde hasta hacia según
-    di da su per tra fra com em sem até van op voor met naar uit door
+    di da su per tra fra com em sem até voor naar uit
 """
 _CONJUNCTIONS = """
     and or but nor so because if when while where which who whom whose although though unless
     whether
     und oder aber denn sondern weil dass daß ob wenn während obwohl damit sowie der die das
-    et ou mais donc car que qui dont où parce quand lorsque si
+    et ou mais donc que qui dont où parce quand lorsque si
     y e o u pero sino que porque cuando donde aunque quien
-    ma perché che quando dove mas porque quem en maar want omdat dat
+    ma perché che quando dove mas porque quem en maar omdat dat
 """
 _ARTICLE = frozenset(_ARTICLES.split())
 _PREPOSITION = frozenset(_PREPOSITIONS.split())
