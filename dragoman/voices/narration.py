@@ -1,6 +1,6 @@
 """The interpreter's speech as files that line up with the talk, the same in every run.
 
-Where all is known beforehand, no phrase has to wait for its text: each begins where the speaker
+Where all is known beforehand, no phrase has to wait for its text: each begins just after the speaker
 began it, whatever the machine needed. Speech that takes longer than the speaker had is spoken
 faster, within limits; what is late all the same is caught up with in the next pause.
 """
@@ -28,8 +28,10 @@ LONG_SILENCE = 2.5
 """…and even one of few words."""
 CLAUSE = 60
 """Characters from which on a phrase may end with a comma."""
+BEHIND = 0.5
+"""Seconds after the speaker that a phrase begins: one hears who speaks, and then what it means."""
 SLACK = 0.5
-"""Seconds that a phrase may be late before the one before it has to hurry."""
+"""Seconds that a phrase may be later than that before the one before it has to hurry."""
 SMOOTH = 0.15
 """How much the speed may change from one phrase to the next."""
 
@@ -70,6 +72,11 @@ class Narration:
         except DragomanError:
             self._discard()
             raise
+
+    @property
+    def end(self) -> float:
+        """When the phrase spoken last is over, in seconds."""
+        return self._free
 
     def hear(self, samples: Samples) -> None:
         """The next of the speaker."""
@@ -125,9 +132,9 @@ class Narration:
             return
         words = self._words.take(count)
         text, at = text_of(words), words[0].at
-        start = max(self._free, at)
+        start = max(self._free, at + BEHIND)
         sound = self._sound_of(text, 1.0, start)
-        room = max(room_until, words[-1].end) + SLACK - start
+        room = max(room_until, words[-1].end) + BEHIND + SLACK - start
         speed = self._speed(len(sound) / self._voice.rate, room)
         if speed > 1.0:
             sound = self._sound_of(text, speed, start)
