@@ -1,8 +1,8 @@
 """The interpreter's speech as files that line up with the talk, the same in every run.
 
 Where all is known beforehand, no phrase has to wait for its text: each begins just after the
-speaker began it, whatever the machine needed. Speech that takes longer than the speaker had is spoken
-faster, within limits; what is late all the same is caught up with in the next pause.
+speaker began it, whatever the machine needed. Speech that takes longer than the speaker had is
+spoken faster, within limits; what is late all the same is caught up with in the next pause.
 """
 
 from __future__ import annotations
