@@ -38,7 +38,7 @@ class Schedule:
     def is_empty(self) -> bool:
         return not self._words.waiting
 
-    def due(self, free: float) -> float | None:
+    def due(self, free: float = 0.0) -> float | None:
         """When the next phrase may begin, if nothing is said until then; None without words.
 
         `free` is the end of the phrase before it.
