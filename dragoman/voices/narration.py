@@ -28,6 +28,8 @@ LONG_SILENCE = 2.5
 """…and even one of few words."""
 CLAUSE = 60
 """Characters from which on a phrase may end with a comma."""
+LONGEST = 200
+"""Characters of a phrase: the speed may change only between phrases."""
 BEHIND = 0.5
 """Seconds after the speaker that a phrase begins: one hears who speaks, and then what it means."""
 SLACK = 0.5
@@ -90,8 +92,8 @@ class Narration:
         for word in self._words.add(text, at_ms / 1000, end):
             if self._ended_before(word):
                 self._speak(len(self._words.waiting), word.at)
-            elif len(text_of([*self._words.waiting, word])) > self._pace.longest:
-                self._speak_some(word)
+            elif len(text_of([*self._words.waiting, word])) > LONGEST:
+                self._speak_some()
             self._words.append([word])
 
     def close(self) -> None:
@@ -119,12 +121,13 @@ class Narration:
             return True
         return waiting[-1].ends_phrase and len(text_of(waiting)) >= CLAUSE
 
-    def _speak_some(self, following: Word) -> None:
-        """Speak a part of what waits and is too long: to its last comma, or the best place."""
+    def _speak_some(self) -> None:
+        """Speak a part of what waits and is too long, so that the rest is a phrase as well."""
         waiting, few = self._words.waiting, self._pace.few
-        ends = [n for n, word in enumerate(waiting, 1) if n >= few and word.ends_phrase]
-        count = ends[-1] if ends else best_stop(waiting, few, following.text)
-        self._speak(count, [*waiting, following][count].at)
+        most = 2 * len(waiting) // 3
+        ends = [n for n in range(few, most + 1) if waiting[n - 1].ends_phrase]
+        count = ends[-1] if ends else best_stop(waiting[:most], few, waiting[most].text)
+        self._speak(count, waiting[count].at)
 
     def _speak(self, count: int, room_until: float) -> None:
         """Speak the first words that wait; what follows them begins at a moment."""
