@@ -145,7 +145,7 @@ class Speaker:
         with self._change:
             while not self._closed:
                 now = self._time.now()
-                due = self._schedule.due()  # what still plays leaves just the time to prepare this
+                due = self._schedule.due(now)  # what still plays leaves just the time to prepare it
                 if due is not None and due <= now:
                     self._busy = True
                     return self._schedule.take(now, max(now, self._free)), self._stops
