@@ -114,9 +114,7 @@ def test_quality(case):
     assert_equal(scores["WER"].value, wanted["wer"])
 
 
-@pytest.mark.parametrize(
-    ("tokenizer", "count"), TOKENIZERS.items()
-)
+@pytest.mark.parametrize(("tokenizer", "count"), TOKENIZERS.items())
 def test_bleu_by_other_tokenizers(tokenizer, count):
     compared = 0
     for case in TEXT:
