@@ -52,9 +52,15 @@ def curves(points: Sequence[Point], quality: str, latency: str) -> str:
         colour = COLOURS[number % len(COLOURS)]
         own = sorted((p for p in points if p.curve == name), key=lambda p: p.latency)
         line = " ".join(f"{x(p.latency):.1f},{y(p.quality):.1f}" for p in own)
-        parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        hollow = _hollow(number)
+        dashes = ' stroke-dasharray="5 4"' if hollow else ""
+        fill = "var(--wash)" if hollow else colour
+        parts.append(
+            f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"{dashes}/>'
+        )
         parts += [
-            f'<circle cx="{x(p.latency):.1f}" cy="{y(p.quality):.1f}" r="4" fill="{colour}">'
+            f'<circle cx="{x(p.latency):.1f}" cy="{y(p.quality):.1f}" r="4" fill="{fill}" '
+            f'stroke="{colour}" stroke-width="2">'
             f"<title>{escape(p.label)}: {p.quality:.1f} at {p.latency:.2f} s</title></circle>"
             for p in own
         ]
@@ -64,10 +70,16 @@ def curves(points: Sequence[Point], quality: str, latency: str) -> str:
 def _legend(names: Sequence[str]) -> str:
     """The names in a list of their own: text beside text finds room on any screen."""
     rows = (
-        f'<li><i style="background:{COLOURS[number % len(COLOURS)]}"></i>{escape(name)}</li>'
+        f"<li><i{' class=hollow' if _hollow(number) else ''} "
+        f'style="--own:{COLOURS[number % len(COLOURS)]}"></i>{escape(name)}</li>'
         for number, name in enumerate(names)
     )
     return f'<ul class="legend">{"".join(rows)}</ul>'
+
+
+def _hollow(number: int) -> bool:
+    """Whether a curve is told from the one that had its colour before by hollow points."""
+    return number // len(COLOURS) % 2 == 1
 
 
 def _scale(

@@ -141,14 +141,16 @@ _RATIOS = {"AP", "RTF"}
 
 
 def _signatures(systems: Sequence[SystemResult]) -> str:
-    """Each signature once; systems of one report usually share them."""
-    known: dict[str, str] = {}
-    for system in systems:
-        known |= system.signature
-    rows = "".join(
-        f"<dt>{escape(k)}</dt><dd><code>{escape(v)}</code></dd>" for k, v in known.items()
+    """Each way of computing once, with the metrics that share it."""
+    sharing: dict[str, list[str]] = {}
+    known = {name: text for system in systems for name, text in system.signature.items()}
+    for name, signature in known.items():
+        sharing.setdefault(signature.partition("|")[2], []).append(name)
+    rows = (
+        f"<dt>{escape(' '.join(names))}</dt><dd><code>{escape(signature)}</code></dd>"
+        for signature, names in sharing.items()
     )
-    return f"<dl>{rows}</dl>"
+    return f"<dl class='signatures'>{''.join(rows)}</dl>"
 
 
 def _data(systems: Sequence[SystemResult], spoken: Mapping[int, Spoken]) -> dict[str, Any]:

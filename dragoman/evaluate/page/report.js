@@ -75,7 +75,7 @@ function timeline(sentence, width) {
   draw("line", { x1: x(0), y1: y(0), x2: x(sentence.source_length), y2: y(units),
     stroke: "var(--soft)", "stroke-dasharray": "4 4" });
   const steps = [500, 1000, 2000, 5000, 10000, 30000, 60000, 300000, 600000];
-  const step = steps.find((ms) => (end / ms) * 48 <= width) || steps.at(-1);
+  const step = steps.find((ms) => (end / ms) * 56 <= width) || steps.at(-1);
   for (let ms = 0; ms <= end; ms += step) {
     draw("text", { x: x(ms), y: height - 8, "text-anchor": "middle" }).textContent = (ms / 1000) + " s";
   }
