@@ -12,6 +12,7 @@ from typing import Any
 from dragoman.clock import Clock
 from dragoman.detectors import make_detector
 from dragoman.errors import DragomanError
+from dragoman.files import whole_file
 from dragoman.interpreter import Interpreter
 from dragoman.models import Model
 from dragoman.models.load import load_model
@@ -95,13 +96,11 @@ class Setup:
             raise DragomanError(f"{path}: {error}.") from error
 
     def write(self, path: Path) -> None:
-        """Write the setup so that `read` gives it back."""
+        """Write the setup so that `read` returns it."""
         import yaml
 
-        try:
-            path.write_text(yaml.safe_dump(asdict(self), sort_keys=False), encoding="utf-8")
-        except OSError as error:
-            raise DragomanError(f"Cannot write the setup to {path}: {error.strerror}.") from error
+        with whole_file(path) as file:
+            yaml.safe_dump(asdict(self), file, sort_keys=False)
 
 
 class System:

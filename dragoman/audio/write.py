@@ -6,7 +6,6 @@ written is kept when the writer is closed, and thrown away when an error leaves 
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections import deque
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 
 from dragoman.audio.chunk import RATE, Samples
 from dragoman.errors import DragomanError
+from dragoman.files import put_in_place, sentences_for, temporary_for
 
 if TYPE_CHECKING:
     from soundfile import SoundFile
@@ -55,7 +55,7 @@ class WavWriter(_KeptOrDiscarded):
         self.path = Path(path)
         self.rate = rate
         self.frames = 0
-        self._part = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
+        self._part = temporary_for(self.path)
         self._file: SoundFile | None = self._open(channels)
 
     def write(self, samples: Samples) -> None:
@@ -73,7 +73,8 @@ class WavWriter(_KeptOrDiscarded):
         if self._file is not None:
             self._file.close()
             self._file = None
-            os.replace(self._part, self.path)
+            with sentences_for(self.path):
+                put_in_place(self._part, self.path)
 
     def discard(self) -> None:
         if self._file is not None:
