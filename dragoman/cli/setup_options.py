@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from dragoman.cli.app import GroupedOption
+from dragoman.cli.ranges import BEAMS, STEP, THREADS, milliseconds
 from dragoman.errors import DragomanError
 from dragoman.models.load import exported_net
 from dragoman.setup import Setup
@@ -58,11 +59,11 @@ _OPTIONS = (
     _system(
         "--detector", metavar="NAME", help="How words are counted: fixed, ctc, learned, transcript."
     ),
-    _system("--step", metavar="TIME", help="Audio per chunk, such as 500ms or 1s."),
+    _system("--step", type=STEP, metavar="TIME", help="Audio per chunk, such as 500ms or 1s."),
     _system(
-        "--beams", type=int, metavar="N", help="Width of the search (default 5; 1 is fastest)."
+        "--beams", type=BEAMS, metavar="N", help="Width of the search (default 5; 1 is fastest)."
     ),
-    _system("--threads", type=int, metavar="N", help="Threads of the model (default: all)."),
+    _system("--threads", type=THREADS, metavar="N", help="Threads of the model (default: all)."),
 )
 
 
@@ -81,7 +82,7 @@ def read_setup(
     policy: str | None = None,
     max_latency: str | None = None,
     detector: str | None = None,
-    step: str | None = None,
+    step: float | None = None,
     beams: int | None = None,
     threads: int | None = None,
 ) -> Setup:
@@ -103,26 +104,10 @@ def read_setup(
         model=model,
         policy=policy,
         detector=detector,
-        step_ms=None if step is None else milliseconds(step),
+        step_ms=step,
         beams=beams,
         threads=threads,
     )
-
-
-def milliseconds(text: str) -> float:
-    """`2s`, `1.5s`, `800ms` or `800`, in milliseconds."""
-    number, scale = text.strip().lower(), 1.0
-    if number.endswith("ms"):
-        number = number[:-2]
-    elif number.endswith("s"):
-        number, scale = number[:-1], 1000.0
-    try:
-        value = float(number) * scale
-    except ValueError:
-        value = -1.0
-    if not 0 < value < float("inf"):
-        raise DragomanError(f"'{text}' is not a time; write 2s, 1.5s or 800ms.")
-    return value
 
 
 def _code(language: str) -> str:
