@@ -24,6 +24,7 @@ class Update:
     interim: str  # what the model last thought to say next, not final
     hearing: Hearing
     lag_ms: float | None = None  # mean age of the sound that the words look at, if the model tells
+    language: str | None = None  # that is spoken, once it is known
 
 
 class Interpreter:
@@ -165,7 +166,8 @@ class Interpreter:
             if self._interim != interim_before:
                 self._record.shown(Showing(self._interim, self._chunks))
         self._chunks += 1
-        return Update(said, self._interim, hearing, self._lag_ms if said else None)
+        language = getattr(self.stream, "language", None)
+        return Update(said, self._interim, hearing, self._lag_ms if said else None, language)
 
 
 def _ms(chunk: Chunk) -> float:

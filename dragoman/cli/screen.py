@@ -1,62 +1,125 @@
-"""Captions in the terminal: final words plain, interim words dim, the lag beside them."""
+"""A caption screen of its own: the last lines, what may still change dimly, the lag below.
+
+It fills the terminal while the talk runs, whatever its size becomes, and leaves nothing behind.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from dragoman.audio.chunk import Chunk
+from dragoman.cli.notes import Notes
 from dragoman.interpreter import Update
-from dragoman.listeners import Lag, Listener, plain_text
+from dragoman.listeners import Lag, Listener
 from dragoman.setup import Setup
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.text import Text
 
-KEPT = 2000  # characters of final text that stay on the screen
+KEPT = 20_000
+"""Characters that stay: more than any terminal shows at once."""
+LIVELY_MS = 15_000.0
+"""The lag that is shown is that of the last words, not of the whole talk."""
+
+
+def has_screen() -> bool:
+    """Whether standard error is a terminal that can do more than print lines."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    return console.is_terminal and not console.is_dumb_terminal
 
 
 @contextmanager
-def captions_screen(setup: Setup) -> Iterator[Listener]:
-    """A caption panel on a terminal; plain text where the output is a file or a pipe."""
+def caption_screen(setup: Setup, notes: Notes, title: str = "") -> Iterator[Listener]:
+    """The screen, on standard error: standard output is the result's alone."""
     from rich.console import Console
     from rich.live import Live
 
-    console = Console()
-    if not console.is_terminal:
-        with plain_text() as printer:
-            yield printer
-        return
-    with Live(console=console, auto_refresh=False) as live:
-        yield _Screen(setup, lambda panel: live.update(panel, refresh=True))
+    screen = CaptionScreen(setup, notes, title)
+    notes.hold(True)
+    live = Live(
+        console=Console(stderr=True, highlight=False),
+        get_renderable=lambda: screen,
+        screen=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+        refresh_per_second=8,  # so that a window that was resized is filled at once
+    )
+    try:
+        with live:
+            yield screen
+    finally:
+        notes.hold(False)
 
 
-class _Screen:
-    def __init__(self, setup: Setup, show: Callable[[RenderableType], None]) -> None:
-        self._show = show
-        self._title = f"{setup.source or '?'} → {setup.target} · {setup.policy}"
-        self._final = ""
-        self._interim = ""
+class CaptionScreen:
+    """What was said, on as many lines as there are; drawn again whenever it is looked at."""
+
+    def __init__(self, setup: Setup, notes: Notes, title: str = "") -> None:
+        self._setup, self._notes, self._title = setup, notes, title
+        self._language = setup.source
+        self._final = self._interim = ""
+        self._heard_ms = 0.0
         self._lag = Lag()
-        self._behind_ms = 0.0
-        show(self._panel())
+        self._recent: list[tuple[float, float]] = []  # (heard, lag) of the last words
 
     def take(self, chunk: Chunk, update: Update) -> None:
         self._lag.take(update)
+        self._language = update.language or self._language
         self._final = (self._final + "".join(update.said))[-KEPT:]
         self._interim = update.interim
-        self._behind_ms = update.hearing.end_ms - update.hearing.arrival_ms
-        self._show(self._panel())
+        hearing = update.hearing
+        self._heard_ms = hearing.audio_ms
+        if update.said and update.lag_ms is not None:
+            lived_ms = update.lag_ms + hearing.end_ms - hearing.arrival_ms
+            self._recent.append((hearing.audio_ms, lived_ms))
+        self._recent = [row for row in self._recent if row[0] > self._heard_ms - LIVELY_MS]
 
-    def _panel(self) -> RenderableType:
-        from rich.panel import Panel
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.text import Text
 
-        text = Text(self._final.lstrip())
-        text.append(self._interim, style="dim italic")
-        lag = "listening" if not self._lag.words else f"{self._lag.words} words"
-        if self._lag.aware_ms is not None:
-            lag = f"{self._lag.aware_ms / 1000:.1f} s behind"
-        work = f"work {self._behind_ms / 1000:.2f} s a chunk, load {self._lag.load:.0%}"
-        return Panel(text, title=self._title, subtitle=f"{lag} · {work}", title_align="left")
+        width, height = console.size
+        head = Text(self._head(), style="bold", no_wrap=True, overflow="ellipsis")
+        foot = Text(self._foot(), style="dim", no_wrap=True, overflow="ellipsis")
+        notes = self._note_lines(console, width) if height > 6 else []
+        room = max(1, height - 2 - len(notes) - 2 * (height > 8))
+        gap = [Text("")] if height > 8 else []
+        lines = self._lines(console, width)[-room:]
+        lines += [Text("")] * (room - len(lines))
+        for line in [head, *gap, *lines, *gap, *notes]:
+            yield line
+        foot.end = ""
+        yield foot
+
+    def _lines(self, console: Console, width: int) -> list[Text]:
+        from rich.text import Text
+
+        text = Text(self._final.lstrip(), overflow="fold")
+        text.append(self._interim if self._final else self._interim.lstrip(), style="dim italic")
+        return list(text.wrap(console, width, overflow="fold"))
+
+    def _note_lines(self, console: Console, width: int) -> list[Text]:
+        from rich.text import Text
+
+        if not self._notes.latest:
+            return []
+        text = Text(self._notes.latest, style="yellow", overflow="fold")
+        return list(text.wrap(console, width, overflow="fold"))[:3]
+
+    def _head(self) -> str:
+        spoken = self._language or "?"
+        return self._title or f"{spoken} → {self._setup.target}   Ctrl-C ends the talk"
+
+    def _foot(self) -> str:
+        minutes, seconds = divmod(int(self._heard_ms / 1000), 60)
+        if not self._lag.words:
+            behind = "listening"
+        elif self._recent:
+            behind = f"{sum(lag for _, lag in self._recent) / len(self._recent) / 1000:.1f} s behind"
+        else:
+            behind = f"{self._lag.words} words"
+        return f"{behind} · load {self._lag.load:.0%} · {minutes}:{seconds:02} heard"
