@@ -13,6 +13,8 @@ from collections import deque
 from dataclasses import dataclass
 from itertools import takewhile
 
+from dragoman.text.languages import UNSPACED
+
 MOST_WORDS = 1000
 """Words that wait one by one; beyond, new text joins the last of them. Nothing is lost."""
 
@@ -20,9 +22,6 @@ _WORD = re.compile(r"(\s*)(\S+?[。！？、，；：]+|\S+)")
 _BREAK = re.compile(r"[.,;:!?…—–。！？、，；：؟،؛।॥][\"'”’»)\]」』]*$")
 _NO_BREAK = re.compile(r"^\W*(Mr|Mrs|Ms|Dr|Prof|St|Hr|Fr|[^\W\d_])\.$")
 _TIGHT_BEFORE = re.compile(r"^[.,;:!?…)\]”’»。！？、，；：」』]")
-_SPACELESS = re.compile(
-    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u30ff\u3400-\u9fff\uff00-\uff9f]"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +141,7 @@ class Schedule:
         """Between two texts: a space, unless the script has none or a comma comes on its own."""
         if _TIGHT_BEFORE.match(word.text):
             return ""
-        spaceless = _SPACELESS.match(self._last_character) and _SPACELESS.match(word.text)
+        spaceless = UNSPACED.match(self._last_character) and UNSPACED.match(word.text)
         return "" if spaceless else " "
 
 

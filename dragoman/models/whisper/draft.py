@@ -12,7 +12,8 @@ from dragoman.models.whisper.guard import cut_loop, invented
 from dragoman.models.whisper.mel import FRAME_MS
 from dragoman.models.whisper.search import Spoken
 from dragoman.models.whisper.stream import WhisperStream
-from dragoman.models.whisper.tokens import SPACELESS, Vocabulary
+from dragoman.models.whisper.tokens import Vocabulary
+from dragoman.text.languages import written_without_spaces
 
 STATE_MS = 2 * FRAME_MS
 STOPS = frozenset(".,!?;:…-–—。、！？，।؟")
@@ -97,7 +98,9 @@ def _with_settled(
     looks[:, :1] = 1.0
     tokens = settled.tokens + new.tokens
     grouped = vocabulary.words(
-        [*stream.unfinished, *tokens], spaceless=stream.target in SPACELESS, ended=whole
+        [*stream.unfinished, *tokens],
+        spaceless=written_without_spaces(stream.target),
+        ended=whole,
     )
     return replace(
         new,

@@ -22,8 +22,9 @@ from dragoman.models.whisper.guard import cut_loop, most_tokens
 from dragoman.models.whisper.mel import LogMel, Mel
 from dragoman.models.whisper.search import Prompt, Spoken
 from dragoman.models.whisper.stream import SECOND, Ear, WhisperStream, Window
-from dragoman.models.whisper.tokens import SPACELESS, Vocabulary
+from dragoman.models.whisper.tokens import Vocabulary
 from dragoman.models.whisper.trim import quietest, trim
+from dragoman.text.languages import written_without_spaces
 
 PADDING = 4 * SECOND  # silence after the sound; with less of it the network loops
 SHORTEST = SECOND // 5  # sound that is worth a look
@@ -205,7 +206,7 @@ class WhisperModel:
         prompt = Prompt(start, most, guess=stream.transcript.tokens[: most - 1])
         spoken = self._engine.speak([_states(stream)], [prompt], 1)[0]
         tokens = spoken.tokens[: cut_loop((), spoken.tokens)]
-        spaceless = language in SPACELESS
+        spaceless = written_without_spaces(language)
         words = self._vocabulary.words(tokens, spaceless=spaceless, ended=spoken.ended)
         stream.transcript.tokens = tokens
         stream.transcript.looks = [

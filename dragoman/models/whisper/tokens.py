@@ -14,9 +14,7 @@ from pathlib import Path
 
 from dragoman.errors import DragomanError
 
-# Written without spaces between words: every letter is a word of its own.
 ENGLISH_ONLY_END = 50256
-SPACELESS = frozenset({"zh", "ja", "th", "lo", "my", "yue"})
 
 
 @dataclass(frozen=True, slots=True)
