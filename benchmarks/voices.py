@@ -21,7 +21,7 @@ from dragoman.models.base import Ask
 from dragoman.models.whisper.model import WhisperModel
 from dragoman.store import get
 from dragoman.voices import VOICES, Voice, espeak, open_voice
-from dragoman.voices.polish import loudness
+from dragoman.audio.level import loudness
 
 # No small numbers: a recogniser is free to write them as digits.
 SENTENCES = {

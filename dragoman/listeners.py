@@ -32,45 +32,51 @@ class Listener(Protocol):
 
 
 @contextmanager
-def captions(path: Path, language: str) -> Iterator[Listener]:
-    """A .srt or .vtt file, each word at the moment it became final."""
+def captions(path: Path, language: str, *, resume: bool = False) -> Iterator[Listener]:
+    """A .srt or .vtt file, each word where in the recording it was spoken."""
     from dragoman.text.caption_files import CaptionFile
 
-    with CaptionFile(path, language) as file:
+    with CaptionFile(path, language, resume=resume) as file:
         yield _Captions(file)
 
 
 class _Captions:
     def __init__(self, file: CaptionFile) -> None:
-        self._file = file
+        from dragoman.text.word_times import WordTimes
+
+        self._file, self._times = file, WordTimes()
 
     def take(self, chunk: Chunk, update: Update) -> None:
-        from dragoman.text.captions import TimedWord
-
-        at = update.hearing.audio_ms / 1000
-        for word in update.said:
-            self._file.say(TimedWord(word.strip(), at, at))
+        for word in self._times.place(update.said, update.hearing.audio_ms, update.lag_ms):
+            self._file.say(word)
 
 
 @contextmanager
 def narration(
-    speak: Path | None, mix: Path | None, voice: str | None, language: str
+    speak: Path | None,
+    mix: Path | None,
+    voice: str | None,
+    language: str,
+    duck_db: float = 12.0,
 ) -> Iterator[Listener]:
-    """The translation spoken into files, each word when it would have been said."""
+    """The translation spoken into files, each phrase where in the recording it was spoken."""
     from dragoman.voices import Narration, open_voice
 
-    with Narration(open_voice(voice, language), speak=speak, mix=mix) as narrator:
+    chosen = open_voice(voice, language)
+    with Narration(chosen, speak=speak, mix=mix, duck_db=duck_db) as narrator:
         yield _Narrated(narrator)
 
 
 class _Narrated:
     def __init__(self, narrator: Narration) -> None:
-        self._narrator = narrator
+        from dragoman.text.word_times import WordTimes
+
+        self._narrator, self._times = narrator, WordTimes()
 
     def take(self, chunk: Chunk, update: Update) -> None:
         self._narrator.hear(chunk.samples)
-        if update.said:
-            self._narrator.say("".join(update.said), update.hearing.end_ms)
+        for word in self._times.place(update.said, update.hearing.audio_ms, update.lag_ms):
+            self._narrator.say(word.text, 1000 * word.start, 1000 * word.end)
 
 
 @contextmanager

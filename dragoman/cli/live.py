@@ -37,6 +37,7 @@ PAUSE_MS = 800.0
 @_output("--speak", is_flag=True, help="Speak the translation aloud.")
 @_output("--voice", metavar="NAME", help="Voice to speak with ('dragoman voices' lists them).")
 @_output("--captions", type=_FILE, multiple=True, metavar="FILE", help="Write a .srt or .vtt file.")
+@_output("--resume", is_flag=True, help="Go on with captions that a crash cut off.")
 @_output("--record", type=_FILE, metavar="FILE", help="Keep what the microphone hears: a .flac.")
 @_output("--trace", type=_FILE, metavar="FILE", help="Write what was heard and said, when.")
 @_output("--json", "as_json", is_flag=True, help="JSON lines instead of the caption screen.")
@@ -47,6 +48,7 @@ def command(
     speak: bool,
     voice: str | None,
     captions: tuple[Path, ...],
+    resume: bool,
     record: Path | None,
     trace: Path | None,
     as_json: bool,
@@ -83,7 +85,7 @@ def command(
         system.model  # noqa: B018  before the microphone opens, or its first words would wait
         audience = [enter(printed.summary(setup, notes))]
         for path in captions:
-            audience.append(enter(listeners.captions(path, setup.target)))
+            audience.append(enter(listeners.captions(path, setup.target, resume=resume)))
         if speak:
             audience.append(enter(listeners.spoken(voice, setup.target, notes.tell)))
         trace_record = enter(listeners.traced(trace, str(file or "microphone"), notes.tell))

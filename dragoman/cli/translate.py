@@ -29,8 +29,11 @@ _FILE = click.Path(path_type=Path)
 @_output("--json", "as_json", is_flag=True, help="JSON lines instead of text.")
 @_output("--captions", type=_FILE, multiple=True, metavar="FILE", help="Write a .srt or .vtt file.")
 @_output("--trace", type=_FILE, metavar="FILE", help="Write what was heard and said, when.")
-@_output("--speak", type=_FILE, metavar="WAV", help="Speak the translation into a file.")
-@_output("--mix", type=_FILE, metavar="WAV", help="The speaker left, the interpreter right.")
+@_output("--resume", is_flag=True, help="Go on with captions that a crash cut off.")
+@_output("--speak", type=_FILE, metavar="FILE", help="Speak the translation into a sound file.")
+@_output("--mix", type=_FILE, metavar="FILE", help="The speaker left, the interpreter right.")
+@_output("--duck", type=click.FloatRange(0, 60), default=12.0, show_default=True, metavar="DB",
+         help="How much softer the speaker is under the interpreter in --mix.")  # fmt: skip
 @_output("--voice", metavar="NAME", help="Voice to speak with ('dragoman voices' lists them).")
 @_output("--quiet", is_flag=True, help="No progress, no summary.")
 def command(
@@ -42,8 +45,10 @@ def command(
     as_json: bool,
     captions: tuple[Path, ...],
     trace: Path | None,
+    resume: bool,
     speak: Path | None,
     mix: Path | None,
+    duck: float,
     voice: str | None,
     quiet: bool,
     **options: Any,
@@ -55,6 +60,7 @@ def command(
     """
     from dragoman import listeners
     from dragoman.audio.pcm import RawFormat
+    from dragoman.audio.write import FORMATS
     from dragoman.cli import printed
     from dragoman.cli.notes import open_notes
     from dragoman.cli.progress import audio_progress
@@ -63,7 +69,7 @@ def command(
     if voice is not None and speak is None and mix is None:
         raise DragomanError("--voice needs something to speak into: --speak FILE or --mix FILE.")
     for option, path in (("--speak", speak), ("--mix", mix)):
-        check_suffix(option, path, (".wav",))
+        check_suffix(option, path, tuple(FORMATS))
     check_outputs([file, options["setup"]], [*captions, trace, speak, mix])
     part = Part(start, end, RawFormat.parse(raw) if raw else None)
     with ExitStack() as stack:
@@ -80,9 +86,9 @@ def command(
         if sound.live and not quiet:
             audience.append(enter(printed.pressed(setup, notes)))
         for path in captions:
-            audience.append(enter(listeners.captions(path, setup.target)))
+            audience.append(enter(listeners.captions(path, setup.target, resume=resume)))
         if speak is not None or mix is not None:
-            audience.append(enter(listeners.narration(speak, mix, voice, setup.target)))
+            audience.append(enter(listeners.narration(speak, mix, voice, setup.target, duck)))
         record = enter(listeners.traced(trace, file, notes.tell))
         system.model  # noqa: B018  loaded before the clock of a file starts
         interpreter = system.interpreter(record, sound.clock())

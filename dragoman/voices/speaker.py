@@ -12,7 +12,8 @@ from typing import Protocol, Self
 from dragoman.audio.chunk import Samples
 from dragoman.errors import DragomanError
 from dragoman.voices.base import Voice, sound_of
-from dragoman.voices.schedule import Pace, Phrase, Schedule
+from dragoman.voices.phrases import Pace, Phrase
+from dragoman.voices.schedule import Schedule
 
 PATIENCE = 1.0
 """Seconds to wait for the thread's end: a voice that is busy far away must not hold up ours."""
