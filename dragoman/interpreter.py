@@ -24,7 +24,9 @@ class Update:
     interim: str  # what the model last thought to say next, not final
     hearing: Hearing
     lag_ms: float | None = None  # mean age of the sound that the words look at, if the model tells
-    language: str | None = None  # that is spoken, once it is known
+    transcript: tuple[str, ...] = ()  # source words that became final, where the model tells
+    language: str | None = None  # that is spoken, as far as it is known
+    silence_ms: float = 0.0  # for which the speaker has said nothing
 
 
 class Interpreter:
@@ -167,7 +169,11 @@ class Interpreter:
                 self._record.shown(Showing(self._interim, self._chunks))
         self._chunks += 1
         language = getattr(self.stream, "language", None)
-        return Update(said, self._interim, hearing, self._lag_ms if said else None, language)
+        return Update(
+            *(said, self._interim, hearing, self._lag_ms if said else None),
+            language=language,
+            silence_ms=self.stream.pause_ms,
+        )
 
 
 def _ms(chunk: Chunk) -> float:

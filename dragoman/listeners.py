@@ -103,6 +103,12 @@ class _Spoken:
             self._speaker.say("".join(update.said))
 
 
+def lived_ms(update: Update) -> float | None:
+    """How far behind the speaker its words were when they were shown, if the model tells."""
+    hearing = update.hearing
+    return None if update.lag_ms is None else update.lag_ms + hearing.end_ms - hearing.arrival_ms
+
+
 class Lag:
     """How far behind the speaker the words are, by where the model looked when it said them."""
 
@@ -126,7 +132,7 @@ class Lag:
         if update.lag_ms is not None:
             self._timed += count
             self._lags_ms += count * update.lag_ms
-            self._lived_ms += count * (update.lag_ms + waited_ms)
+            self._lived_ms += count * (lived_ms(update) or 0.0)
 
     @property
     def plain_ms(self) -> float | None:

@@ -15,7 +15,7 @@ from dragoman.cli.notes import Notes, one_terminal
 from dragoman.errors import DragomanError
 from dragoman.files import sentences_for
 from dragoman.interpreter import Update
-from dragoman.listeners import Lag, Listener
+from dragoman.listeners import Lag, Listener, lived_ms
 from dragoman.text.sentences import ends_sentence
 
 if TYPE_CHECKING:
@@ -99,20 +99,16 @@ class JsonLines:
     def take(self, chunk: Chunk, update: Update) -> None:
         if not update.said and not update.interim:
             return
+        lag_ms = lived_ms(update)
         row = {
             "said": "".join(update.said),
             "interim": update.interim,
             "heard_ms": round(update.hearing.audio_ms),
             "shown_ms": round(update.hearing.end_ms),
-            "lag_ms": None if update.lag_ms is None else round(_lived_ms(update, update.lag_ms)),
+            "lag_ms": None if lag_ms is None else round(lag_ms),
             "language": update.language,
         }
         self._write(json.dumps(row, ensure_ascii=False) + "\n")
-
-
-def _lived_ms(update: Update, lag_ms: float) -> float:
-    """How far behind the speaker the words were when they were shown."""
-    return lag_ms + update.hearing.end_ms - update.hearing.arrival_ms
 
 
 @contextmanager

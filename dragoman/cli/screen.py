@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from dragoman.audio.chunk import Chunk
 from dragoman.cli.notes import Notes
 from dragoman.interpreter import Update
-from dragoman.listeners import Lag, Listener
+from dragoman.listeners import Lag, Listener, lived_ms
 from dragoman.setup import Setup
 
 if TYPE_CHECKING:
@@ -72,11 +72,9 @@ class CaptionScreen:
         self._language = update.language or self._language
         self._final = (self._final + "".join(update.said))[-KEPT:]
         self._interim = update.interim
-        hearing = update.hearing
-        self._heard_ms = hearing.audio_ms
-        if update.said and update.lag_ms is not None:
-            lived_ms = update.lag_ms + hearing.end_ms - hearing.arrival_ms
-            self._recent.append((hearing.audio_ms, lived_ms))
+        self._heard_ms = update.hearing.audio_ms
+        if update.said and (lag_ms := lived_ms(update)) is not None:
+            self._recent.append((self._heard_ms, lag_ms))
         self._recent = [row for row in self._recent if row[0] > self._heard_ms - LIVELY_MS]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
