@@ -25,9 +25,7 @@ __version__ = "0.1.0"
 # Imported when they are first used: `dragoman --help` needs none of them.
 _LAZY = {
     **dict.fromkeys(("Talk", "Translator", "Sound"), "dragoman.api"),
-    **dict.fromkeys(
-        ("End", "Event", "Interim", "Pause", "Said", "Transcript"), "dragoman.events"
-    ),
+    **dict.fromkeys(("End", "Event", "Interim", "Pause", "Said", "Transcript"), "dragoman.events"),
     "Setup": "dragoman.setup",
 }
 

@@ -1,7 +1,7 @@
 """The Python interface: a translator that holds the model, and talks that share it.
 
-    with dragoman.Translator(source="de") as translator:
-        for event in translator.translate("talk.mp3"): ...
+with dragoman.Translator(source="de") as translator:
+    for event in translator.translate("talk.mp3"): ...
 """
 
 from __future__ import annotations

@@ -56,7 +56,9 @@ class Setup:
         if not 1 <= self.beams <= MOST_BEAMS:
             raise DragomanError(f"A search follows 1 to {MOST_BEAMS} beams, not {self.beams}.")
         if not 0 <= self.threads <= MOST_THREADS:
-            raise DragomanError(f"A model has 0 (all) to {MOST_THREADS} threads, not {self.threads}.")
+            raise DragomanError(
+                f"A model has 0 (all) to {MOST_THREADS} threads, not {self.threads}."
+            )
         if self.utterance_pause_ms is not None and not self.utterance_pause_ms > 0:
             raise DragomanError(f"A pause is longer than 0 ms, not {self.utterance_pause_ms:g}.")
 

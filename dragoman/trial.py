@@ -37,7 +37,9 @@ class Trial:
     def sentence(self) -> str:
         setup = self.system.setup
         chosen = f"steps of {setup.step_ms / 1000:g} s, {setup.beams} beam{'s'[: setup.beams > 1]}"
-        verdict = "" if self.keeps_up else "; that is too slow for a live speaker, try a smaller model"
+        verdict = (
+            "" if self.keeps_up else "; that is too slow for a live speaker, try a smaller model"
+        )
         return f"Tried on this machine: {chosen}, {self.load:.2f} s of work per second{verdict}."
 
 

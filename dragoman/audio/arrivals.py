@@ -28,8 +28,8 @@ POLL = 0.1
 class Arrivals:
     """One pipe being listened to.
 
-        arrivals = Arrivals(open_audio("-", step_ms=BLOCK_MS), step_ms=500)
-        for chunk in arrivals.chunks(): ...      # until its end, or arrivals.stop()
+    arrivals = Arrivals(open_audio("-", step_ms=BLOCK_MS), step_ms=500)
+    for chunk in arrivals.chunks(): ...      # until its end, or arrivals.stop()
     """
 
     def __init__(

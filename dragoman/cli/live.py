@@ -93,23 +93,26 @@ def command(
         audience.append(enter(printed.detected(setup, notes)))
         audience.append(enter(printed.pressed(setup, notes)))
         if as_json:
-            audience.append(enter(printed.json_lines()))
+            audience.append(enter(printed.json_lines(both)))
         else:
-            audience += _shown(stack, setup, notes)
+            audience += shown(stack, setup, notes, both)
         interpreter = system.interpreter(trace_record, sound.clock())
         listeners.interpret(interpreter, sound.chunks, audience, notes.tell, sound.stop)
 
 
-def _shown(stack: ExitStack, setup: Setup, notes: Notes) -> list[Listener]:
+def shown(
+    stack: ExitStack, setup: Setup, notes: Notes, both: bool, title: str = ""
+) -> list[Listener]:
     """The caption screen where there is a terminal, the text on standard output in any case."""
     from dragoman.cli.printed import plain_text, text_afterwards
     from dragoman.cli.screen import caption_screen, has_screen
 
     if not has_screen():
-        return [stack.enter_context(plain_text(notes))]
+        return [stack.enter_context(plain_text(setup, notes, both))]
     hidden = sys.stdout.isatty()  # behind the screen, until that is gone
-    text = stack.enter_context(text_afterwards() if hidden else plain_text(notes))
-    return [text, stack.enter_context(caption_screen(setup, notes))]
+    printer = text_afterwards(setup, both) if hidden else plain_text(setup, notes, both)
+    text = stack.enter_context(printer)
+    return [text, stack.enter_context(caption_screen(setup, notes, title))]
 
 
 def _open_file(file: Path, setup: Setup) -> Sound:

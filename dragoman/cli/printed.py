@@ -26,9 +26,14 @@ LATE_CHUNKS = 4
 
 
 @contextmanager
-def plain_text(notes: Notes) -> Iterator[Listener]:
-    """Words on standard output as they become final, a line break after each sentence."""
-    printer = PlainText(_print, notes.hold if one_terminal() else lambda opens: None)
+def plain_text(setup: Setup, notes: Notes, both: bool = False) -> Iterator[Listener]:
+    """Words on standard output as they become final, a line break after each sentence.
+
+    With `both`, lines in the speaker's language and lines of the translation.
+    """
+    printer: PlainText | PairedText = PairedText(_print, setup.target)
+    if not both:
+        printer = PlainText(_print, notes.hold if one_terminal() else lambda opens: None)
     try:
         yield printer
     finally:
@@ -72,11 +77,39 @@ class PlainText:
         self._line_opens(False)
 
 
+class PairedText:
+    """Both languages, a sentence a line, each line with its language before it."""
+
+    def __init__(self, write: Callable[[str], None], target: str) -> None:
+        self._write, self._target = write, target
+        self._language = "?"
+        self._open = {True: "", False: ""}  # the speaker's line, and ours
+
+    def take(self, chunk: Chunk, update: Update) -> None:
+        self._language = update.language or self._language
+        for speaker, words in ((True, update.transcript), (False, update.said)):
+            for word in words:
+                self._open[speaker] += word
+                if ends_sentence(self._open[speaker].split()[-1] if word.strip() else ""):
+                    self._end_line(speaker)
+
+    def end(self) -> None:
+        for speaker in (True, False):
+            self._end_line(speaker)
+
+    def _end_line(self, speaker: bool) -> None:
+        if text := self._open[speaker].strip():
+            self._write(f"{self._language if speaker else self._target}: {text}\n")
+        self._open[speaker] = ""
+
+
 @contextmanager
-def text_afterwards() -> Iterator[Listener]:
+def text_afterwards(setup: Setup, both: bool = False) -> Iterator[Listener]:
     """The text on standard output when all is over, be it by an error: a screen hides it now."""
     lines: list[str] = []
-    printer = PlainText(lines.append, lambda opens: None)
+    printer: PlainText | PairedText = PlainText(lines.append, lambda opens: None)
+    if both:
+        printer = PairedText(lines.append, setup.target)
     try:
         yield printer
     finally:
@@ -85,19 +118,19 @@ def text_afterwards() -> Iterator[Listener]:
 
 
 @contextmanager
-def json_lines() -> Iterator[Listener]:
+def json_lines(both: bool = False) -> Iterator[Listener]:
     """One JSON object per update that said something, on a line of its own."""
-    yield JsonLines(_print)
+    yield JsonLines(_print, both)
 
 
 class JsonLines:
     """What was said, what may follow, how much was heard, when it was shown, in which language."""
 
-    def __init__(self, write: Callable[[str], None]) -> None:
-        self._write = write
+    def __init__(self, write: Callable[[str], None], both: bool = False) -> None:
+        self._write, self._both = write, both
 
     def take(self, chunk: Chunk, update: Update) -> None:
-        if not update.said and not update.interim:
+        if not update.said and not update.interim and not update.transcript:
             return
         lag_ms = lived_ms(update)
         row = {
@@ -108,6 +141,8 @@ class JsonLines:
             "lag_ms": None if lag_ms is None else round(lag_ms),
             "language": update.language,
         }
+        if self._both:
+            row["transcript"] = "".join(update.transcript)
         self._write(json.dumps(row, ensure_ascii=False) + "\n")
 
 

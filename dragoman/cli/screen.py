@@ -62,7 +62,7 @@ class CaptionScreen:
     def __init__(self, setup: Setup, notes: Notes, title: str = "") -> None:
         self._setup, self._notes, self._title = setup, notes, title
         self._language = setup.source
-        self._final = self._interim = ""
+        self._source = self._final = self._interim = ""
         self._heard_ms = 0.0
         self._lag = Lag()
         self._recent: list[tuple[float, float]] = []  # (heard, lag) of the last words
@@ -70,6 +70,7 @@ class CaptionScreen:
     def take(self, chunk: Chunk, update: Update) -> None:
         self._lag.take(update)
         self._language = update.language or self._language
+        self._source = (self._source + "".join(update.transcript))[-KEPT:]
         self._final = (self._final + "".join(update.said))[-KEPT:]
         self._interim = update.interim
         self._heard_ms = update.hearing.audio_ms
@@ -81,32 +82,36 @@ class CaptionScreen:
         from rich.text import Text
 
         width, height = console.size
-        head = Text(self._head(), style="bold", no_wrap=True, overflow="ellipsis")
-        foot = Text(self._foot(), style="dim", no_wrap=True, overflow="ellipsis")
-        notes = self._note_lines(console, width) if height > 6 else []
-        room = max(1, height - 2 - len(notes) - 2 * (height > 8))
         gap = [Text("")] if height > 8 else []
-        lines = self._lines(console, width)[-room:]
-        lines += [Text("")] * (room - len(lines))
-        for line in [head, *gap, *lines, *gap, *notes]:
+        notes = self._wrapped(console, self._notes.latest, "yellow")[:3] if height > 6 else []
+        room = max(1, height - 2 - len(notes) - 2 * len(gap))
+        yield Text(self._head(), style="bold", no_wrap=True, overflow="ellipsis")
+        yield from gap
+        for line in self._body(console, room):
             yield line
-        foot.end = ""
-        yield foot
+        yield from gap
+        yield from notes
+        yield Text(self._foot(), style="dim", no_wrap=True, overflow="ellipsis", end="")
 
-    def _lines(self, console: Console, width: int) -> list[Text]:
+    def _body(self, console: Console, room: int) -> list[Text]:
+        """The last lines that find room: the speaker's words above, if there are any, and below
+        them the translation with what may still change."""
         from rich.text import Text
 
-        text = Text(self._final.lstrip(), overflow="fold")
-        text.append(self._interim if self._final else self._interim.lstrip(), style="dim italic")
-        return list(text.wrap(console, width, overflow="fold"))
+        above = self._wrapped(console, self._source.lstrip(), "cyan") if room > 2 else []
+        above = above[-(room // 3) :] + [Text("")] if above else []
+        lines = self._wrapped(console, self._final.lstrip(), "", self._interim)
+        lines = [*above, *lines[-(room - len(above)) :]]
+        return lines + [Text("")] * (room - len(lines))
 
-    def _note_lines(self, console: Console, width: int) -> list[Text]:
+    def _wrapped(self, console: Console, text: str, style: str, interim: str = "") -> list[Text]:
         from rich.text import Text
 
-        if not self._notes.latest:
+        if not text and not interim.strip():
             return []
-        text = Text(self._notes.latest, style="yellow", overflow="fold")
-        return list(text.wrap(console, width, overflow="fold"))[:3]
+        shown = Text(text, style=style)
+        shown.append(interim if text else interim.lstrip(), style="dim italic")
+        return list(shown.wrap(console, console.width, overflow="fold"))
 
     def _head(self) -> str:
         spoken = self._language or "?"
@@ -117,7 +122,9 @@ class CaptionScreen:
         if not self._lag.words:
             behind = "listening"
         elif self._recent:
-            behind = f"{sum(lag for _, lag in self._recent) / len(self._recent) / 1000:.1f} s behind"
+            behind = (
+                f"{sum(lag for _, lag in self._recent) / len(self._recent) / 1000:.1f} s behind"
+            )
         else:
             behind = f"{self._lag.words} words"
         return f"{behind} · load {self._lag.load:.0%} · {minutes}:{seconds:02} heard"

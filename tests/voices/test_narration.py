@@ -115,14 +115,21 @@ def test_a_very_short_sentence_is_spoken_with_the_next_unless_it_is_far():
 def test_a_silence_ends_a_phrase_and_is_measured_from_the_end_of_a_word():
     paused = [*in_turn("one two three"), *in_turn("four five six", 0.9 + SILENCE)]
     assert told(paused) == ["one two three", "four five six"]
-    drawn_out = [(0.0, 0.3, "one"), (0.3, 0.6, " two"), (0.6, 3.0, " threeeee"), (3.1, 3.4, " four")]
+    drawn_out = [
+        (0.0, 0.3, "one"),
+        (0.3, 0.6, " two"),
+        (0.6, 3.0, " threeeee"),
+        (3.1, 3.4, " four"),
+    ]
     assert told(drawn_out) == ["one two threeeee four"]
 
 
 def test_a_long_clause_ends_a_phrase():
     clause = "When all of the members had finally taken their seats again,"
     assert told(in_turn(f"{clause} the session began.")) == [clause, "the session began."]
-    assert told(in_turn("When they sat, the session began.")) == ["When they sat, the session began."]
+    assert told(in_turn("When they sat, the session began.")) == [
+        "When they sat, the session began."
+    ]
 
 
 def test_a_sentence_without_end_is_cut_at_its_last_comma_or_the_best_place():

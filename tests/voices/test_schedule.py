@@ -206,7 +206,9 @@ def test_a_stop_that_comes_when_its_sentence_was_spoken_is_not_spoken():
 
 
 def test_what_is_tied_to_a_word_stays_tied():
-    assert told([(0, "the Euro"), (0.1, "-zone"), (0.1, "is large.")]) == ["the Euro-zone is large."]
+    assert told([(0, "the Euro"), (0.1, "-zone"), (0.1, "is large.")]) == [
+        "the Euro-zone is large."
+    ]
 
 
 def test_long_text_is_spoken_in_several_phrases():
