@@ -13,7 +13,7 @@ import click
 
 from dragoman.cli.app import GroupedCommand
 from dragoman.cli.outputs import check_outputs, check_suffix
-from dragoman.cli.setup_options import grouped, read_system, setup_options
+from dragoman.cli.setup_options import grouped, read_system, setup_options, show_option
 from dragoman.errors import DragomanError
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ PAUSE_MS = 800.0
 @_output("--resume", is_flag=True, help="Go on with captions that a crash cut off.")
 @_output("--record", type=_FILE, metavar="FILE", help="Keep what the microphone hears: a .flac.")
 @_output("--trace", type=_FILE, metavar="FILE", help="Write what was heard and said, when.")
+@show_option
 @_output("--json", "as_json", is_flag=True, help="JSON lines instead of the caption screen.")
 def command(
     microphone: str | None,
@@ -51,6 +52,7 @@ def command(
     resume: bool,
     record: Path | None,
     trace: Path | None,
+    show: str,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -63,6 +65,7 @@ def command(
     from dragoman.audio.record import SUFFIXES
     from dragoman.cli import printed
     from dragoman.cli.notes import open_notes
+    from dragoman.cli.sound import open_interpreter
 
     if list_only:
         _list_microphones()
@@ -79,7 +82,7 @@ def command(
         enter = stack.enter_context
         notes = enter(open_notes())
         system = read_system(notes.tell, pause_ms=PAUSE_MS, **options)
-        setup = system.setup
+        setup, both = system.setup, show == "both"
         sound = _open_file(file, setup) if file is not None else None
         click.echo(f"Loading {setup.model} …", err=True)
         system.model  # noqa: B018  before the microphone opens, or its first words would wait
@@ -96,7 +99,7 @@ def command(
             audience.append(enter(printed.json_lines(both)))
         else:
             audience += shown(stack, setup, notes, both)
-        interpreter = system.interpreter(trace_record, sound.clock())
+        interpreter = open_interpreter(system, trace_record, sound.clock(), both)
         listeners.interpret(interpreter, sound.chunks, audience, notes.tell, sound.stop)
 
 

@@ -29,6 +29,14 @@ def grouped(group: str) -> Callable[..., Callable[[_Function], _Function]]:
 _language = grouped("Languages")
 _system = grouped("System")
 
+show_option = grouped("Output")(
+    "--show",
+    type=click.Choice(["translation", "both"]),
+    default="translation",
+    show_default=True,
+    help="both: what the speaker says, too, where the model writes it down.",
+)
+
 _OPTIONS = (
     _language(
         "--from",

@@ -9,6 +9,11 @@ from pathlib import Path
 from dragoman.audio.chunk import Chunk
 from dragoman.audio.pcm import RawFormat
 from dragoman.clock import Clock, RealClock, SimulatedClock
+from dragoman.errors import DragomanError
+from dragoman.interpreter import Interpreter
+from dragoman.models import Feature
+from dragoman.setup import System
+from dragoman.trace import Recorder
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,3 +71,15 @@ def open_microphone(wanted: str | None, step_ms: float) -> Sound:
 
     microphone = Microphone(wanted, step_ms)
     return Sound(microphone.chunks(), RealClock, True, microphone.stop)
+
+
+def open_interpreter(
+    system: System, record: Recorder | None, clock: Clock, both: bool
+) -> Interpreter:
+    """An interpreter for one speaker; `both`: what he says is wanted, too."""
+    if both and Feature.TRANSCRIPT not in system.model.features:
+        raise DragomanError(
+            f"--show both needs {Feature.TRANSCRIPT}, which model '{system.model.name}' does not "
+            "have; choose another model."
+        )
+    return system.interpreter(record, clock)

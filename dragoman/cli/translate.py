@@ -11,7 +11,7 @@ import click
 from dragoman.cli.app import GroupedCommand
 from dragoman.cli.outputs import check_outputs, check_suffix
 from dragoman.cli.ranges import SECONDS
-from dragoman.cli.setup_options import grouped, read_system, setup_options
+from dragoman.cli.setup_options import grouped, read_system, setup_options, show_option
 from dragoman.errors import DragomanError
 
 _input = grouped("Input")
@@ -26,6 +26,7 @@ _FILE = click.Path(path_type=Path)
 @_input("--end", type=SECONDS, metavar="SEC", help="Stop here.")
 @_input("--raw", metavar="FORMAT", help="FILE is plain samples, such as s16le:16000:1.")
 @_input("--realtime", is_flag=True, help="Hear the file at the speed it was spoken.")
+@show_option
 @_output("--json", "as_json", is_flag=True, help="JSON lines instead of text.")
 @_output("--captions", type=_FILE, multiple=True, metavar="FILE", help="Write a .srt or .vtt file.")
 @_output("--trace", type=_FILE, metavar="FILE", help="Write what was heard and said, when.")
@@ -42,6 +43,7 @@ def command(
     end: float | None,
     raw: str | None,
     realtime: bool,
+    show: str,
     as_json: bool,
     captions: tuple[Path, ...],
     trace: Path | None,
@@ -64,7 +66,7 @@ def command(
     from dragoman.cli import printed
     from dragoman.cli.notes import open_notes
     from dragoman.cli.progress import audio_progress
-    from dragoman.cli.sound import Part, open_file
+    from dragoman.cli.sound import Part, open_file, open_interpreter
 
     if voice is not None and speak is None and mix is None:
         raise DragomanError("--voice needs something to speak into: --speak FILE or --mix FILE.")
@@ -80,7 +82,9 @@ def command(
         sound = open_file(file, setup.step_ms, realtime, part)
         # The summary comes first in, last out: after the last line of text has been ended.
         audience = [] if quiet else [enter(printed.summary(setup, notes))]
-        audience.append(enter(printed.json_lines() if as_json else printed.plain_text(notes)))
+        both = show == "both"
+        text = printed.json_lines(both) if as_json else printed.plain_text(setup, notes, both)
+        audience.append(enter(text))
         if not quiet:
             audience.append(enter(printed.detected(setup, notes)))
         if sound.live and not quiet:
@@ -91,7 +95,7 @@ def command(
             audience.append(enter(listeners.narration(speak, mix, voice, setup.target, duck)))
         record = enter(listeners.traced(trace, file, notes.tell))
         system.model  # noqa: B018  loaded before the clock of a file starts
-        interpreter = system.interpreter(record, sound.clock())
+        interpreter = open_interpreter(system, record, sound.clock(), both)
         hidden = quiet or sound.live
         audience.append(enter(audio_progress(file, start, end, hidden=hidden)))
         listeners.interpret(interpreter, sound.chunks, audience, notes.tell, sound.stop)

@@ -175,14 +175,15 @@ def test_a_short_sentence_waits_for_the_next():
 
 
 def test_a_pause_is_measured_from_the_last_word():
-    talk = [(0.5 * n, word) for n, word in enumerate("there is no".split())]
+    talk = [(0.5 * n, word) for n, word in enumerate(("there", "is", "no"))]
     spoken = perform([*talk, (9.0, "way.")])
     assert spoken[0].phrase.text == "there is no"
     assert spoken[0].phrase.start == pytest.approx(1.0 + PACE.pause)
 
 
 def test_words_that_waited_long_are_cut_at_the_best_place():
-    talk = [(0.4 * n, word) for n, word in enumerate("all of us want to go to the".split())]
+    words = ("all", "of", "us", "want", "to", "go", "to", "the")
+    talk = [(0.4 * n, word) for n, word in enumerate(words)]
     first = perform([*talk, (3.4, "beach."), (3.5, "now")])[0].phrase
     assert first.start == pytest.approx(PACE.wait)
     assert first.text == "all of us want to go"
