@@ -6,6 +6,7 @@ import logging
 import sys
 import time
 
+from dragoman.errors import DragomanError
 from tests.scripted import ScriptedModel
 
 TEXT = (
@@ -52,3 +53,38 @@ def stuck() -> ScriptedModel:
         time.sleep(1000)
 
     return _Working(work)
+
+
+def crowd(words) -> ScriptedModel:
+    """Words that come so fast that they fill a screen in seconds."""
+    return ScriptedModel([(word, 5.0 * (i + 1)) for i, word in enumerate(words)])
+
+
+def many() -> ScriptedModel:
+    """A thousand numbers in five seconds, a sentence of each fifty."""
+    return crowd(f"number{i}{'.' if i % 50 == 49 else ''}" for i in range(1000))
+
+
+def wide() -> ScriptedModel:
+    """Words that are wider than a terminal, and characters that take two columns."""
+    return crowd(["x" * 200, *("漢字仮名" * 10 + f"{i}" for i in range(300)), "最後。"])
+
+
+def changing() -> ScriptedModel:
+    """The first words of the crowd, and an interim text that is never final."""
+    script = [(f"word{i}", 5.0 * (i + 1)) for i in range(1000)]
+    return ScriptedModel(script, flicker=lambda ms: ["perhaps", "later"])
+
+
+def failing() -> ScriptedModel:
+    """Says what it can for two seconds."""
+    model = many()
+    hear = model.hear
+
+    def fail_at_last(streams, chunks, last) -> None:
+        hear(streams, chunks, last)
+        if streams[0].heard_ms > 2000:
+            raise DragomanError("It is over.")
+
+    model.hear = fail_at_last
+    return model

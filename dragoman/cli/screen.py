@@ -5,7 +5,7 @@ It fills the terminal while the talk runs, whatever its size becomes, and leaves
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -49,6 +49,7 @@ def caption_screen(setup: Setup, notes: Notes, title: str = "") -> Iterator[List
         redirect_stderr=False,
         refresh_per_second=8,  # so that a window that was resized is filled at once
     )
+    screen.refresh = live.refresh
     try:
         with live:
             yield screen
@@ -66,6 +67,8 @@ class CaptionScreen:
         self._heard_ms = 0.0
         self._lag = Lag()
         self._recent: list[tuple[float, float]] = []  # (heard, lag) of the last words
+        self.refresh: Callable[[], None] = lambda: None
+        """Draws at once what has come, instead of soon."""
 
     def take(self, chunk: Chunk, update: Update) -> None:
         self._lag.take(update)
@@ -77,6 +80,7 @@ class CaptionScreen:
         if update.said and (lag_ms := lived_ms(update)) is not None:
             self._recent.append((self._heard_ms, lag_ms))
         self._recent = [row for row in self._recent if row[0] > self._heard_ms - LIVELY_MS]
+        self.refresh()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.text import Text

@@ -31,6 +31,7 @@ class Terminal:
         self._alternate = pyte.Screen(columns, lines)
         self._alternate_stream = pyte.ByteStream(self._alternate)
         self.inside = False  # the alternate screen, which pyte does not know
+        self.last_inside: list[str] = []  # what that showed when it was left
 
     def read(self, seconds: float = 0.1) -> bool:
         """Take what was written; False at the end."""
@@ -51,6 +52,7 @@ class Terminal:
             part, found, data = data.partition(mark)
             (self._alternate_stream if self.inside else self._stream).feed(part)
             if found:
+                self.last_inside = self.lines if self.inside else []
                 self.inside = not self.inside
                 self._alternate.reset()
 
