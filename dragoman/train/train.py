@@ -99,6 +99,11 @@ def check(recipe: Recipe) -> None:
             f"The task '{recipe.task}' does not learn from data.text; only joint does. A net that "
             "translates text is trained with the task mt and text in data.train."
         )
+    if recipe.task != "mt" and len(recipe.data.targets) > 1:
+        raise DragomanError(
+            f"Only a net that reads text (task: mt) has several targets; name one of "
+            f"{', '.join(recipe.data.targets)} as data.target."
+        )
     if recipe.machine.compile:
         compiler(recipe.machine.compile)
     if recipe.machine.strategy == "fsdp" and recipe.steps.translate:

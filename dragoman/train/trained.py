@@ -95,7 +95,7 @@ def translation_quality(
     """BLEU and chrF of greedy translations."""
     import sacrebleu
 
-    wanted = data.texts(data.data.target)
+    wanted = data.target_texts()
     found = dict(translations(task, data, target, device))
     said = [found[number] for number in range(len(data))]
     return {

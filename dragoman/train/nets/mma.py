@@ -177,6 +177,8 @@ class MonotonicDecoder(TransformerDecoder):
 class MonotonicNet(Net):
     """All that a net with a `MonotonicDecoder` does, but `encode`."""
 
+    host_decisions = "monotonic attention draws the seeds of its kernels on the host"
+
     memory_time = 3
     keeps_past = True
     decides = "monotonic"

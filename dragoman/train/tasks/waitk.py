@@ -65,6 +65,13 @@ class WaitK(Task):
     def needs_ends(self) -> Literal["no", "train", "all"]:
         return "all" if self.settings.words == "oracle" else "no"
 
+    def host_decisions(self) -> str:
+        if not self.settings.k:
+            return "every batch draws its own k on the host"
+        if self.settings.words == "ctc":
+            return "words that CTC hears are counted on the host"
+        return super().host_decisions()
+
     def forward(self, batch: Batch) -> Terms:
         encoded = self.encode(batch)
         seen = self.seen(batch, encoded)
