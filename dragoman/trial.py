@@ -43,7 +43,12 @@ class Trial:
         return f"Tried on this machine: {chosen}, {self.load:.2f} s of work per second{verdict}."
 
 
-def suited(setup: Setup, step: float | None = None, beams: int | None = None) -> Trial:
+def suited(
+    setup: Setup,
+    step: float | None = None,
+    beams: int | None = None,
+    timer: Callable[[], float] = time.perf_counter,
+) -> Trial:
     """The best setting with which this machine keeps up, or the cheapest if none does.
 
     `step` (ms) and `beams` are not touched where they are given.
@@ -54,7 +59,7 @@ def suited(setup: Setup, step: float | None = None, beams: int | None = None) ->
         changed = setup.with_changes(step_ms=step_ms, beams=width)
         same = trial is not None and trial.system.setup.beams == width
         model = trial.system.model if trial is not None and same else None
-        trial = measured(System(changed, model))
+        trial = measured(System(changed, model), timer)
         if trial.keeps_up:
             break
     assert trial is not None

@@ -88,3 +88,17 @@ def failing() -> ScriptedModel:
 
     model.hear = fail_at_last
     return model
+
+
+def detecting() -> ScriptedModel:
+    """Finds out after a second that the speaker talks Welsh."""
+    model = sentences()
+    hear = model.hear
+
+    def hear_welsh(streams, chunks, last) -> None:
+        hear(streams, chunks, last)
+        for stream in streams:
+            stream.language = "cy" if stream.heard_ms >= 1000 else None
+
+    model.hear = hear_welsh
+    return model

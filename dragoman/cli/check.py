@@ -129,9 +129,9 @@ def _models() -> list[Found]:
 
 def _is_here(name: str) -> bool:
     """Whether a model can be loaded without fetching anything."""
-    from dragoman.store import catalogue, upkeep
+    from dragoman.store import catalogue, find
 
-    return upkeep.is_here(name) if name in catalogue.names() else True
+    return name not in catalogue.names() or find(name) is not None
 
 
 def _voices() -> list[Found]:
