@@ -101,6 +101,30 @@ def test_weights_around_the_best_are_averaged(
         torch.testing.assert_close(value.double(), mean, atol=1e-7, rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("losses", "patience", "best", "averaged"),
+    [
+        # Latency counts from step 4 on: losses are higher then, and cannot be compared.
+        ((3.0, 1.0, 2.0, 9.0, 7.0, 8.0), 0, 5, [4, 5, 6]),
+        ((3.0, 1.0, 2.0, 7.0, 8.0, 9.0), 0, 4, [4, 5, 6]),
+        ((1.0, 2.0, 3.0, 9.0, 8.0, 7.0), 3, 6, [4, 5, 6]),  # patience begins anew
+        ((9.0, 8.0, 7.0, 1.0, 2.0, 3.0), 0, 4, [4, 5, 6]),
+    ],
+)
+def test_the_best_is_sought_among_losses_of_the_same_terms(
+    plain, tmp_path, scripted, losses, patience, best, averaged
+):
+    net, sizes, _ = NETS["mma"]
+    steps = {"total": 6, "log": 100, "average": 3, "patience": patience}
+    latency = {"latency": {"average": 0.1, "after": 4}}
+    settings = plain | {"net": net, "task": "mma", "net_settings": sizes, "task_settings": latency}
+    scripted(*losses)
+    train(recipe_of(settings, steps=steps), tmp_path / "run")
+    final = json.loads((tmp_path / "run" / "final.json").read_text())
+    assert final["best_step"] == best
+    assert final["averaged"] == [f"weights-{step:08d}.pt" for step in averaged]
+
+
 def test_parts_of_another_run_are_taken_over_and_stay_if_frozen(plain, tmp_path):
     first = recipe_of(plain, seed=5)
     train(first, tmp_path / "first")

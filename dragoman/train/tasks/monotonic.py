@@ -7,6 +7,7 @@ A net with learned decisions learns its head for word ends at the same time.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -36,6 +37,9 @@ class Monotonic(Task):
         if self.settings.decisions == "oracle":
             return "all"
         return "train" if self.settings.boundaries and self.has_head_for_ends else "no"
+
+    def stage(self, step: int) -> Hashable:
+        return self.settings.latency.counts(step)
 
     def forward(self, batch: Batch) -> Terms:
         settings = self.settings
