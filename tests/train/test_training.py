@@ -15,6 +15,7 @@ from dragoman.train.recipe import Batch, Recipe
 from dragoman.train.run import RunFolder
 from dragoman.train.settings import convert, merge
 from dragoman.train.tally import Tally
+from dragoman.train.tasks.offline import Offline
 from dragoman.train.train import make_net, make_task, train
 from dragoman.train.trained import open_run
 from tests.train.conftest import make_pack
@@ -63,6 +64,31 @@ def test_an_update_is_a_clipped_step_down_the_mean_of_all_units(plain, tmp_path,
     for key, gradient in gradients.items():
         moved = after[key] - before[key]
         torch.testing.assert_close(moved, -scale * gradient, atol=2e-7, rtol=1e-2, msg=key)
+
+
+@pytest.mark.parametrize("capture", [False, True])
+def test_every_micro_batch_has_chance_of_its_own(plain, tmp_path, monkeypatch, capture):
+    """Dropout is drawn by a generator whose seed no other micro-batch of the run has."""
+    seeds, forward = [], Offline.forward
+
+    def noted(self, batch):
+        if self.training:
+            seeds.append((batch.number, torch.initial_seed()))
+        return forward(self, batch)
+
+    monkeypatch.setattr(Offline, "forward", noted)
+    changes = {"machine": {"capture": capture}, "batch": {"accumulate": 2}}
+    steps = {"total": 4, "validate": 4}
+    train(recipe_of(plain, **changes, steps=steps), tmp_path / "whole")
+    assert [number for number, _ in seeds] == list(range(8))
+    assert len({seed for _, seed in seeds}) == 8
+    whole, seeds[:] = list(seeds), []
+    for total in (2, 4):
+        train(recipe_of(plain, **changes, steps=steps | {"total": total}), tmp_path / "twice")
+    assert seeds == whole
+    seeds.clear()
+    train(recipe_of(plain, **changes, steps=steps, seed=2), tmp_path / "other")
+    assert not set(seeds) & set(whole)
 
 
 @pytest.fixture
