@@ -160,7 +160,7 @@ def train_in(run: RunFolder, fabric: Fabric, recipe: Recipe, watch: Watch) -> No
 
     with fabric.rank_zero_first():
         prepared = prepare(recipe, run, os.cpu_count() or 1, tell)
-        data = describe(prepared)
+        data = describe(prepared, run)
         run.check_data(data)
         check_kind(recipe, prepared)
         tell("measuring features")

@@ -307,3 +307,13 @@ def test_the_joint_net_also_learns_from_text_alone(plain, tmp_path):
     assert all(torch.equal(whole[key], twice[key]) for key in whole)
     with pytest.raises(DragomanError, match=r"'offline' does not learn from data\.text"):
         train(recipe_of(plain, data={"text": ["text:more.tsv"]}), tmp_path / "offline")
+
+
+def test_other_units_than_a_run_was_trained_with_are_noticed(plain, tmp_path):
+    """As many, in a vocabulary of the same size, mean other words."""
+    train(recipe_of(plain), tmp_path / "run")
+    open_run(tmp_path / "run")
+    units = (tmp_path / "run" / "target.model").read_bytes()
+    (tmp_path / "run" / "target.model").write_bytes(units.replace(b"\x0a\x01r", b"\x0a\x01z"))
+    with pytest.raises(DragomanError, match=r"target\.model holds other units"):
+        open_run(tmp_path / "run")
