@@ -15,7 +15,7 @@ from dragoman.train.data.loader import Batch
 from dragoman.train.losses.latency import LatencyLoss
 from dragoman.train.nets.base import Encoded
 from dragoman.train.nets.boundaries import boundary_targets
-from dragoman.train.nets.monotonic import Decisions, decide_at
+from dragoman.train.nets.monotonic.decisions import Decisions, decide_at
 from dragoman.train.settings import Level, Share
 from dragoman.train.tasks.base import STATE_MS, Task, Terms, token_terms
 
