@@ -11,8 +11,9 @@ on to attend softly, with energies u, to all that was read:
     b_ij = sum_{k>=j} a_ik exp(u_ij) / sum_{m<=k} exp(u_im)
 
 `read` does both, in plain PyTorch (`expectation_plain.py`) or in Triton's kernels
-(`expectation_triton.py`). The arithmetic is float32 whatever autocast says. What has the size [B, H, U, S] is large: alignments
-and soft attention live only while they are computed, and are computed once more for the gradient.
+(`expectation_triton.py`). The arithmetic is float32 whatever autocast says. What has the size
+[B, H, U, S] is large: alignments and soft attention live only while they are computed, and are
+computed once more for the gradient.
 
 Shapes: B batch, H heads, U target units, S source states, G decisions (groups of states), D size.
 """
