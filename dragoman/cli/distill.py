@@ -13,11 +13,13 @@ from dragoman.cli.app import GroupedCommand, GroupedOption
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("pack", type=click.Path(path_type=Path))
 @click.argument("out", type=click.Path(path_type=Path))
+@click.option("--to", "target", cls=GroupedOption, group="Search", metavar="LANGUAGE",
+              help="The language to translate into, for a teacher that has several.")  # fmt: skip
 @click.option("--beam", cls=GroupedOption, group="Search", type=click.IntRange(1), default=5,
               show_default=True, help="Beams.")  # fmt: skip
 @click.option("--device", cls=GroupedOption, group="Search", default="cpu", show_default=True,
               help="Where to compute: cpu, cuda.")  # fmt: skip
-def command(run: Path, pack: Path, out: Path, beam: int, device: str) -> None:
+def command(run: Path, pack: Path, out: Path, target: str | None, beam: int, device: str) -> None:
     """Translate the transcripts of PACK with the text model of RUN into the pack OUT.
 
     OUT shares the sound of PACK; an interrupted command goes on where it stopped. Train on both
@@ -38,6 +40,7 @@ def command(run: Path, pack: Path, out: Path, beam: int, device: str) -> None:
             run,
             pack,
             out,
+            target=target,
             beam=beam,
             device=device,
             progress=lambda done, total: progress.update(task, completed=done, total=total),

@@ -40,7 +40,7 @@ def command(
         data, units = trained.recipe.data, trained.recipe.vocabulary
         around = Surroundings(
             source=data.source,
-            target=data.target,
+            target=",".join(data.targets),
             target_units=run / "target.model",
             source_units=run / "source.model",
             suffix=units.target.suffix,

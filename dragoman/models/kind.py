@@ -15,8 +15,20 @@ from typing import Any
 from dragoman.errors import DragomanError
 
 FILE = "dragoman.json"
-CTRANSLATE2 = {"WhisperSpec": "whisper"}  # by the architecture that a model.bin names
+# By the architecture that a model.bin names.
+CTRANSLATE2 = {"WhisperSpec": "whisper", "TransformerSpec": "text"}
 EXPORTED = {"speech": "exported", "text": "exported-text"}  # by the input of a net
+# By the files of exporters that declare nothing: one of each group.
+FILES = {
+    "whisper-onnx": (
+        ("onnx/encoder_model_quantized.onnx", "onnx/encoder_model.onnx"),
+        ("onnx/decoder_model_merged_quantized.onnx", "onnx/decoder_model_merged.onnx"),
+    ),
+    "moonshine": (
+        ("encoder_model.onnx", "encoder_model.ort"),
+        ("decoder_model_merged.onnx", "decoder_model_merged.ort"),
+    ),
+}
 
 
 def kind_of(folder: Path) -> str | None:
@@ -26,6 +38,9 @@ def kind_of(folder: Path) -> str | None:
     if (folder / "model.bin").is_file():
         spec = _architecture(folder / "model.bin")
         return CTRANSLATE2.get(spec, spec)
+    for kind, files in FILES.items():
+        if all(any((folder / name).is_file() for name in names) for names in files):
+            return kind
     if (folder / "config.json").is_file():
         return EXPORTED.get(_settings(folder / "config.json").get("input", ""))
     return None

@@ -12,19 +12,25 @@ from typing import TYPE_CHECKING, Any
 from dragoman.errors import DragomanError
 from dragoman.models.base import Model
 from dragoman.models.kind import kind_of
+from dragoman.models.memory import refuse_too_large
 from dragoman.models.options import Compute, Device, Options
 
 if TYPE_CHECKING:
     from dragoman.models.cascade.translator import Translator
     from dragoman.models.exported.config import ExportedNet
 
+HUB = "hub:"  # what the name of a model of the hub begins with
+
 # Kinds of models that hear, and of those that translate text: the class that loads a folder, by
 # `load(folder, name, options)`.
 KINDS = {
     "whisper": "dragoman.models.whisper.model:WhisperModel",
+    "whisper-onnx": "dragoman.models.whisper.from_onnx:WhisperOnnx",
+    "moonshine": "dragoman.models.moonshine.model:MoonshineModel",
     "exported": "dragoman.models.exported.model:ExportedModel",
 }
 TRANSLATORS = {
+    "text": "dragoman.models.cascade.text_model:TextModel",
     "exported-text": "dragoman.models.cascade.text_net:TextNet",
 }
 
@@ -60,6 +66,7 @@ def _load(name: str, options: Options) -> Model:
     kind = kind_of(folder)
     if kind in TRANSLATORS:
         raise DragomanError(f"{folder} holds a net that reads text; it cannot hear.")
+    refuse_too_large(folder, name)
     model: Model = _loader(folder, kind, KINDS).load(folder, name, options)
     return model
 
@@ -70,6 +77,7 @@ def load_translator(name: str, options: Options) -> Translator:
     kind = kind_of(folder)
     if kind in KINDS:
         raise DragomanError(f"{folder} holds a net that hears speech; it cannot read text.")
+    refuse_too_large(folder, name)
     translator: Translator = _loader(folder, kind, TRANSLATORS).load(folder, name, options)
     return translator
 
@@ -91,6 +99,8 @@ def exported_net(name: str) -> ExportedNet | None:
 def is_function(name: str) -> bool:
     """Whether a model, or the recogniser of a cascade, is made by a function of the user's own."""
     recogniser, _ = _halves(name)
+    if recogniser.startswith(HUB):
+        return False
     return ":" in recogniser and not Path(recogniser).expanduser().exists()
 
 

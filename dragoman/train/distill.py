@@ -17,7 +17,7 @@ import torch
 
 from dragoman.errors import DragomanError
 from dragoman.files import sweep, whole_file
-from dragoman.train.data.corpus import Part, TrainingSet
+from dragoman.train.data.corpus import Part, Ragged, TrainingSet
 from dragoman.train.data.faults import FAULTS, Fault, Faults, write_faults
 from dragoman.train.data.pack import (
     RATE,
@@ -40,12 +40,16 @@ def distill(
     pack: Path,
     out: Path,
     *,
+    target: str | None = None,
     beam: int = 5,
     device: str = "cpu",
     batch_seconds: float = 600.0,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Header:
-    """Translate the transcripts of `pack` with a text run; `out` shares the pack's sound."""
+    """Translate the transcripts of `pack` with a text run; `out` shares the pack's sound.
+
+    `target` chooses among the languages of a teacher that has several.
+    """
     gold = Pack(pack)
     teacher = open_run(run)
     if teacher.task.front is not None:
@@ -53,7 +57,9 @@ def distill(
     data = teacher.recipe.data
     if data.source not in gold.header.languages:
         raise DragomanError(f"{pack} has no '{data.source}' transcripts for the teacher to read.")
+    target = chosen_target(target, data.targets, run)
     made_from: MadeFrom = {
+        "target": target,
         "teacher": run.resolve().name,
         "weights": sha256(run / "final.pt"),
         "pack": gold.header.fingerprint,
@@ -64,7 +70,7 @@ def distill(
         return read_header(out)
     sweep(out)
     place_on(teacher, device)
-    readable, batch = _readable(teacher, gold), Batch(batch_seconds, buckets=10)
+    readable, batch = _readable(teacher, gold, target), Batch(batch_seconds, buckets=10)
     place = {part.item: number for number, part in enumerate(readable.parts)}
     reports: list[ShardReport] = []
     for shard, numbers in enumerate(_by_shard(gold)):
@@ -72,10 +78,10 @@ def distill(
         if report is None:
             some = readable.subset(place[number] for number in numbers if number in place)
             texts = _translate(teacher, some, beam, batch)
-            report = _write(out / f"shard-{shard:05d}.jsonl", gold, numbers, texts, data.target)
+            report = _write(out / f"shard-{shard:05d}.jsonl", gold, numbers, texts, target)
         reports.append(report)
         progress(sum(one.items + len(one.faults) for one in reports), len(gold))
-    return _close(out, gold, reports, data.target, fingerprint, made_from)
+    return _close(out, gold, reports, target, fingerprint, made_from)
 
 
 def _close(
@@ -140,13 +146,24 @@ def _write(
     return report
 
 
-def _readable(teacher: Trained, gold: Pack) -> TrainingSet:
+def chosen_target(asked: str | None, known: tuple[str, ...], run: Path) -> str:
+    """The language to translate into."""
+    if (asked is None and len(known) > 1) or (asked is not None and asked not in known):
+        raise DragomanError(f"{run} translates into {', '.join(known)}: say which with --to.")
+    return asked or known[0]
+
+
+def _readable(teacher: Trained, gold: Pack, target: str) -> TrainingSet:
     """The items whose transcripts the teacher can read, as its units."""
     # It needs no reference: its own source text stands in for the target.
     data = replace(teacher.recipe.data, target=teacher.recipe.data.source)
     texts = TrainingSet([gold], [Part(0, number) for number in range(len(gold))], data)
     texts.silent = True
-    return texts.with_units(teacher.source, teacher.source, Faults())
+    fit = texts.with_units(teacher.source, teacher.source, Faults())
+    if len(teacher.recipe.data.targets) > 1:
+        tag = teacher.source.tag(target)
+        fit.source = Ragged.of([[tag, *fit.source[number]] for number in range(len(fit))])
+    return fit
 
 
 def _translate(teacher: Trained, texts: TrainingSet, beam: int, batch: Batch) -> dict[int, str]:

@@ -21,6 +21,7 @@ from lightning.fabric import Fabric
 from dragoman.errors import DragomanError
 from dragoman.train import checkpoints
 from dragoman.train.board import Board
+from dragoman.train.capture import make_step
 from dragoman.train.carbon import Meter
 from dragoman.train.data.loader import Batch, Loader, Recut
 from dragoman.train.data.mixed import Mixed
@@ -69,9 +70,8 @@ class Training:
         self.meter, self.target = meter, data.target
         self.fabric, self.recipe, self.run, self.watch = fabric, recipe, run, watch
         self.plain_task = task
-        self.task, self.optimiser = fabric.setup(
-            task, make_optimiser(task, recipe, fused=fabric.device.type == "cuda")
-        )
+        self.step = make_step(fabric, recipe, task, self.note)
+        self.task, self.optimiser = self.step.task, self.step.optimiser
         self.state = State()
         self.train_set, self.dev_set, self.text_set = data.train, data.dev, data.text
         self.recut = Recut.of(data.source, data.target, recipe.seed)
@@ -103,30 +103,20 @@ class Training:
     def update(self, batches: Iterator[tuple[Batch, int]]) -> tuple[float, torch.Tensor]:
         """One step of the optimiser, over the micro-batches of all processes.
 
-        Gives the learning rate and the gradient's norm.
+        Returns the learning rate and the gradient's norm.
         """
         recipe, fabric, state = self.recipe, self.fabric, self.state
         rate = rate_at(state.step, recipe.steps.total, recipe.optimiser)
-        for group in self.optimiser.param_groups:
-            group["lr"] = rate
         self.plain_task.at_step(state.step)
         for turn in range(recipe.batch.accumulate):
             asked = time.perf_counter()
             batch, units = next(batches)
             self.tally.waited += time.perf_counter() - asked
-            torch.manual_seed(recipe.seed * 1_000_003 + batch.number)
             last = turn == recipe.batch.accumulate - 1
-            with fabric.no_backward_sync(self.task, enabled=not last):
-                terms = self.task(batch.to(fabric.device))
-                # Processes average their gradients: times their number gives the sum.
-                fabric.backward(terms.total * (fabric.world_size / units))
+            # Processes average their gradients: times their number gives the sum.
+            terms = self.step.learn(batch, fabric.world_size / units, last)
             self.tally.add(terms, batch)
-        longest = recipe.optimiser.clip or math.inf
-        norm = fabric.clip_gradients(
-            self.task, self.optimiser, max_norm=longest, error_if_nonfinite=False
-        )
-        self.optimiser.step()
-        self.optimiser.zero_grad(set_to_none=True)
+        norm = self.step.update(rate)
         self.tally.updates += 1
         return rate, norm
 
@@ -222,6 +212,8 @@ class Training:
 
     def keep_best(self, line: dict[str, Any]) -> None:
         state, folder = self.state, self.run.folder
+        if not self.comparable(state.best_step):
+            state.best = math.inf
         if line["loss"] < state.best:
             state.best, state.best_step, state.stale = line["loss"], state.step, 0
         else:
@@ -231,6 +223,21 @@ class Training:
         checkpoints.save(self.fabric, path, {"task": self.task})
         if self.fabric.is_global_zero and state.best_step:
             checkpoints.prune_weights(folder, state.best_step, self.recipe.steps.average)
+
+    def comparable(self, step: int) -> bool:
+        """Whether the losses of another step were the sum of the same terms as today's."""
+        return self.plain_task.stage(step) == self.plain_task.stage(self.state.step)
+
+    def final_weights(self) -> list[Path]:
+        """The checkpoints whose average a run ends with: around the best, of its own stage."""
+        folder, best = self.run.folder, self.state.best_step
+        found = dict(checkpoints.numbered(folder, "weights"))
+        if best not in found:
+            raise DragomanError(
+                f"{folder} has no weights of a validation; steps.validate is too high."
+            )
+        steps = sorted(step for step in found if self.comparable(step))
+        return [found[n] for n in checkpoints.around(steps, best, self.recipe.steps.average)]
 
     def stopped_early(self) -> bool:
         return 0 < self.recipe.steps.patience <= self.state.stale
@@ -253,12 +260,17 @@ class Training:
                 self.fabric.load(path, content)
             except Exception as error:  # torch and pickle have many for a damaged file
                 why = (str(error).splitlines() or [type(error).__name__])[0]
-                self.watch({"kind": "note", "text": f"{path.name} is damaged ({why})"})
+                self.note(f"{path.name} is damaged ({why})")
                 continue
             self.state = State(**content["state"])
+            self.step.resumed()
             break
         if self.fabric.is_global_zero:
             self.run.forget_after(self.state.step)
+
+    def note(self, text: str) -> None:
+        if self.fabric.is_global_zero:
+            self.watch({"kind": "note", "text": text})
 
     def write(self, line: dict[str, Any]) -> None:
         if self.fabric.is_global_zero:
@@ -270,25 +282,3 @@ class Training:
                 f"The loss is {line['loss']} at step {line['step']}: training has diverged. "
                 "Lower optimiser.rate, or lengthen optimiser.warmup."
             )
-
-
-def make_optimiser(task: Task, recipe: Recipe, fused: bool) -> torch.optim.Optimizer:
-    settings = recipe.optimiser
-    kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[settings.kind]
-    trained = [parameter for parameter in task.parameters() if parameter.requires_grad]
-    return kind(
-        trained,
-        lr=settings.rate,
-        betas=settings.betas,
-        eps=settings.eps,
-        weight_decay=settings.weight_decay,
-        fused=fused,
-    )
-
-
-def final_weights(folder: Path, best: int, count: int) -> list[Path]:
-    """The checkpoints whose average a run ends with."""
-    found = dict(checkpoints.numbered(folder, "weights"))
-    if best not in found:
-        raise DragomanError(f"{folder} has no weights of a validation; steps.validate is too high.")
-    return [found[step] for step in checkpoints.around(sorted(found), best, count)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,7 @@ from dragoman.train.data.sources import Told, pack_of
 from dragoman.train.data.vocabulary import Pieces, train_pieces
 from dragoman.train.recipe import Augment, Batch, Recipe, Units, Vocabulary
 from dragoman.train.run import RunFolder
+from dragoman.train.voicing.text import fingerprint as sha256
 
 _ITEMS_FOR_STATISTICS = 2000
 
@@ -80,15 +82,19 @@ def _read(texts: TrainingSet, source: Pieces, target: Pieces, faults: Faults) ->
 
 def _vocabularies(run: RunFolder, units: Vocabulary, train: TrainingSet) -> tuple[Pieces, Pieces]:
     """Source and target units of what the training texts say."""
-    said, wanted = train.texts(train.data.source), train.texts(train.data.target)
-    target = _pieces(run, "target", units.target, [*said, *wanted] if units.joint else wanted)
+    said, wanted = train.texts(train.data.source), train.target_texts()
+    tagged = train.data.targets if len(train.data.targets) > 1 else ()
+    both = [*said, *wanted] if units.joint else wanted
+    target = _pieces(run, "target", units.target, both, tagged if units.joint else ())
     if not units.joint:
-        return _pieces(run, "source", units.source, said), target
+        return _pieces(run, "source", units.source, said, tagged), target
     same = replace(units.source, model=str(run.folder / "target.model"))
     return _pieces(run, "source", same, []), target
 
 
-def _pieces(run: RunFolder, side: str, units: Units, texts: list[str]) -> Pieces:
+def _pieces(
+    run: RunFolder, side: str, units: Units, texts: list[str], tagged: Sequence[str] = ()
+) -> Pieces:
     """The vocabulary of one side, which is then part of the run."""
     path = run.folder / f"{side}.model"
     if not path.exists():
@@ -97,11 +103,11 @@ def _pieces(run: RunFolder, side: str, units: Units, texts: list[str]) -> Pieces
             with whole_file(path, "wb") as stream:
                 stream.write(Path(units.model).read_bytes())
         else:
-            train_pieces(texts, units, path)
+            train_pieces(texts, units, path, tagged)
     return Pieces(path, units)
 
 
-def describe(prepared: Prepared) -> dict[str, object]:
+def describe(prepared: Prepared, run: RunFolder) -> dict[str, object]:
     """What data.json says."""
     return {
         name: {
@@ -111,7 +117,12 @@ def describe(prepared: Prepared) -> dict[str, object]:
             "fingerprint": part.fingerprint(),
         }
         for name, part in prepared.parts.items()
-    } | {"faults": prepared.faults.summary()}
+    } | {"faults": prepared.faults.summary(), "units": units_of(run)}
+
+
+def units_of(run: RunFolder) -> dict[str, str]:
+    """Fingerprints of a run's vocabularies."""
+    return {side: sha256(run.folder / f"{side}.model") for side in ("source", "target")}
 
 
 def feature_statistics(

@@ -31,7 +31,7 @@ class Data:
     train: Annotated[tuple[str, ...], Meta(min_length=1)]
     dev: tuple[str, ...] = ()
     source: str = "en"
-    target: str = "de"
+    target: str = "de"  # or several, `de,es`: one net that is told which by a tag (text alone)
     dev_items: Whole = 500  # held out of the training data where there is no dev set
     min_seconds: Level = 0.3
     max_seconds: Size = 30.0
@@ -42,6 +42,10 @@ class Data:
     ends: Literal["words", "phones"] = "words"  # whose true ends oracles and heads are given
     text: tuple[str, ...] = ()  # parallel text alone, from which the task `joint` learns, too
     text_share: BelowOne = 0.25  # of all batches
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        return tuple(code.strip() for code in self.target.split(","))
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,7 @@ class Machine:
     devices: int | str = 1
     nodes: Whole = 1
     strategy: str = "auto"  # any of Lightning's: ddp, ddp_find_unused_parameters_true, fsdp
+    capture: bool | Literal["auto"] = "auto"  # updates as CUDA graphs; auto: where there is a GPU
     compile: str = ""  # a mode of torch.compile (default, max-autotune, ...) or a backend; or off
     threads: Whole = 4  # that prepare batches
     carbon: bool = True  # account energy with codecarbon where it is installed

@@ -46,14 +46,19 @@ class Languages:
     """What the net was trained to hear and to say; empty where nobody said."""
 
     source: str = ""
-    target: str = ""
+    target: str = ""  # or several, `de,es`: a tag before the source says which
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        return tuple(self.target.split(",")) if self.target else ()
 
     def refuse_others(self, name: str, source: str | None, target: str) -> None:
         """Asked for other languages, say so."""
-        pairs = ((source, self.source, "hears"), (target, self.target, "speaks"))
-        for asked, known, what in pairs:
-            if asked and known and asked != known:
-                raise DragomanError(f"Model '{name}' {what} '{known}', not '{asked}'.")
+        hears = (self.source,) if self.source else ()
+        for asked, known, what in ((source, hears, "hears"), (target, self.targets, "speaks")):
+            if asked and known and asked not in known:
+                codes = "' and '".join(known)
+                raise DragomanError(f"Model '{name}' {what} '{codes}', not '{asked}'.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,9 @@ import numpy as np
 from dragoman.errors import DragomanError
 from dragoman.models.options import Options
 from dragoman.models.search import Found, Prompt
+from dragoman.models.whisper.alignment import alignment_heads
 from dragoman.models.whisper.decoder import Decoder, Rules, States
+from dragoman.models.whisper.graph import Shape
 from dragoman.models.whisper.mel import Mel
 from dragoman.models.whisper.tokens import Vocabulary
 from dragoman.models.whisper.weights import Weights
@@ -72,8 +74,14 @@ class WhisperEngine:
             never=[*config["suppress_ids"], *vocabulary.times],
             not_first=config["suppress_ids_begin"],
         )
-        heads = [(int(layer), int(head)) for layer, head in config["alignment_heads"]]
-        self._decoder = Decoder(Weights(folder / "model.bin"), rules, heads, options.threads)
+        weights = Weights(folder / "model.bin")
+        shape = Shape.of(weights)
+        heads = alignment_heads(
+            config.get("alignment_heads"), layers=shape.layers, heads=shape.heads, words=shape.words
+        )
+        self._decoder = Decoder(weights, rules, heads, options.threads)
+        # Distilled models and turbo have fewer layers in the decoder; none learnt to translate.
+        self.copies = f"encoder/layer_{shape.layers}/ffn/linear_0/weight" in weights
 
     @property
     def bands(self) -> int:
@@ -107,7 +115,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
     try:
         config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        for key in ("suppress_ids", "suppress_ids_begin", "alignment_heads"):
+        for key in ("suppress_ids", "suppress_ids_begin"):
             config[key]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DragomanError(f"{path} is not the settings of a Whisper model: {error}.") from error

@@ -40,13 +40,16 @@ class WhisperModel(WindowModel[WhisperStream]):
         *,
         beams: int = 5,
         final_beams: int = 5,
+        translates: bool = True,
     ) -> None:
-        """`beams` is how many texts the search for a draft follows, `final_beams` at the end."""
+        """`beams` is how many texts the search for a draft follows, `final_beams` at the end;
+        without `translates` it writes down what it hears, and nothing else."""
         self.name = name
         self._engine = engine
         self._vocabulary = vocabulary
         self._beams = beams
         self._final_beams = final_beams
+        self._translates = translates
 
     @classmethod
     def load(
@@ -56,7 +59,8 @@ class WhisperModel(WindowModel[WhisperStream]):
         options = options or Options()
         vocabulary = Vocabulary.load(folder)
         engine = WhisperEngine(folder, vocabulary, options)
-        return cls(name, engine, vocabulary, beams=options.beams)
+        translates = vocabulary.multilingual and not engine.copies
+        return cls(name, engine, vocabulary, beams=options.beams, translates=translates)
 
     @property
     def hears(self) -> tuple[str, ...]:
@@ -67,6 +71,11 @@ class WhisperModel(WindowModel[WhisperStream]):
         """English, and each language that it hears, of that language itself."""
         return self.hears
 
+    @property
+    def _only(self) -> str | None:
+        """The language that it hears, if it is one."""
+        return self.hears[0] if len(self.hears) == 1 else None
+
     def open(self, source: str | None, target: str, *, transcript: bool = False) -> WhisperStream:
         for language in (source, target):
             if language is not None and language not in self._vocabulary.languages:
@@ -74,6 +83,12 @@ class WhisperModel(WindowModel[WhisperStream]):
                     f"Model '{self.name}' does not know the language '{language}'; "
                     "see 'dragoman languages'."
                 )
+        if not self._translates and target != (source or self._only):
+            raise DragomanError(
+                f"Model '{self.name}' writes down what it hears and was not trained to translate; "
+                "name the same language with --from and --to, take another Whisper, or put a "
+                f"translator behind it: --model {self.name}+TRANSLATOR."
+            )
         if target not in ("en", source):
             heard = f"'{source}'" if source else "a language to be detected"
             raise DragomanError(

@@ -14,10 +14,9 @@ from pathlib import Path
 
 from dragoman.errors import DragomanError
 from dragoman.models.words import Piece, Words, group
+from dragoman.text.languages import written_without_spaces
 
 ENGLISH_ONLY_END = 50256
-# Written without spaces between words: every letter is a word of its own.
-SPACELESS = frozenset({"zh", "ja", "th", "lo", "my", "yue"})
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ class WhisperUnits:
 
     @classmethod
     def of(cls, vocabulary: Vocabulary, language: str) -> WhisperUnits:
-        return cls(vocabulary, language in SPACELESS)
+        return cls(vocabulary, written_without_spaces(language))
 
     def text(self, tokens: Sequence[int]) -> str:
         return self.vocabulary.text(tokens)

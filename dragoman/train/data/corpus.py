@@ -74,10 +74,28 @@ class TrainingSet:
     def texts(self, language: str) -> list[str]:
         return [self.item(number).text.get(language, "") for number in range(len(self))]
 
+    def targets(self) -> list[str]:
+        """The language that each item is translated into: the first wanted one that it has."""
+        wanted = self.data.targets
+        if len(wanted) == 1:
+            return list(wanted) * len(self)
+        texts = (self.item(number).text for number in range(len(self)))
+        return [next((code for code in wanted if code in text), wanted[0]) for text in texts]
+
+    def target_texts(self) -> list[str]:
+        """The translation of each item."""
+        return [self.item(n).text.get(code, "") for n, code in enumerate(self.targets())]
+
     def with_units(self, source: Pieces, target: Pieces, faults: Faults) -> TrainingSet:
         """The set with its texts encoded; empty or too long ones are left out and counted."""
-        targets = target.encode(self.texts(self.data.target))
+        targets = target.encode(self.target_texts())
         sources = source.encode(self.texts(self.data.source))
+        if len(self.data.targets) > 1:
+            tags = {code: source.tag(code) for code in self.data.targets}
+            sources = [
+                [tags[code], *row] if row else row
+                for code, row in zip(self.targets(), sources, strict=True)
+            ]
         target.check(targets, f"'{self.data.target}'")
         source.check(sources, f"'{self.data.source}'")
         found = {
@@ -169,7 +187,8 @@ def hold_out(whole: TrainingSet, items: int, seed: int) -> tuple[TrainingSet, Tr
 
 
 def _check_languages(pack: Pack, data: Data) -> None:
-    for language in (data.source, data.target):
-        if language not in pack.header.languages:
+    for wanted in ((data.source,), data.targets):
+        if not set(wanted) & set(pack.header.languages):
             has = ", ".join(pack.header.languages)
-            raise DragomanError(f"{pack.folder} has no '{language}' text; it has {has}.")
+            codes = "' or '".join(wanted)
+            raise DragomanError(f"{pack.folder} has no '{codes}' text; it has {has}.")

@@ -35,6 +35,7 @@ class FrontEnd(nn.Module):
     def __init__(self, features: int, augment: Augment, seed: int):
         super().__init__()
         self.augment, self.seed = augment, seed
+        self.random: torch.Generator | None = None  # made on the device where it is first needed
         self.pitch = Pitch() if features == MELS + FEATURES else None
         self.fbank = Fbank(features if self.pitch is None else MELS)
         random = np.random.default_rng(seed)
@@ -56,12 +57,20 @@ class FrontEnd(nn.Module):
             sound = play_at(sound, batch.speeds, batch.width)
         if fill is None:
             return self.features(sound, batch.samples)
-        random = torch.Generator(sound.device).manual_seed(self.seed * 1_000_003 + batch.number)
+        if not capturing():  # whoever replays a graph seeds its chance before
+            self.seed_chance(batch.number, sound.device)
+        random = self.random
         sound = self.world(sound, batch, random)
         features, lengths = self.features(sound, batch.samples)
         if self.augment.spec != "none":
             features = SPEC_AUGMENT[self.augment.spec](features, lengths, fill, random)
         return features, lengths
+
+    def seed_chance(self, number: int, device: torch.device) -> None:
+        """Let the seed and a batch's number decide all that is drawn next."""
+        if self.random is None or self.random.device != device:
+            self.random = torch.Generator(device)
+        self.random.manual_seed(self.seed * 1_000_003 + number)
 
     def features(self, sound: Tensor, samples: Tensor) -> tuple[Tensor, Tensor]:
         features, lengths = self.fbank(sound, samples)
@@ -95,12 +104,17 @@ class FrontEnd(nn.Module):
         if augment.rooms:
             sound = torch.where(some(augment.rooms), in_rooms(sound, pick(self.rooms)), sound)
         if augment.noise:
-            start = int(torch.randint(NOISE_SAMPLES, (1,), generator=random, device=device))
-            noise = pick(self.noises).roll(-start, 1)
-            noise = noise.repeat(1, -(-width // NOISE_SAMPLES))[:, :width]
+            start = torch.randint(NOISE_SAMPLES, (1,), generator=random, device=device)
+            places = (torch.arange(width, device=device) + start) % NOISE_SAMPLES  # noise repeats
+            noise = pick(self.noises).index_select(1, places)
             noisy = with_noise(sound, inside, noise, draw(5, 35))
             sound = torch.where(some(augment.noise), noisy, sound)
         return sound * inside
+
+
+def capturing() -> bool:
+    """Whether what is run now becomes part of a CUDA graph."""
+    return torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
 
 
 def _rooms(random: np.random.Generator) -> Tensor:

@@ -35,7 +35,7 @@ class Batch(SimpleNamespace):
     number: int  # of the micro-batch since the start of training: it seeds all chance
     items: np.ndarray
     width: int  # samples that the batch is padded to, once played at its speeds
-    perturbed: bool  # is any speed not 1
+    perturbed: bool  # may any speed not be 1
     sound: Tensor  # int16 [B, samples as recorded]
     samples: Tensor  # [B] once played
     speeds: Tensor  # [B]
@@ -151,8 +151,8 @@ class Loader:
             number=number,
             items=items,
             width=shape.samples,
-            perturbed=bool((planned.speeds != 1).any()),
-            sound=self._sound(data, items, int(np.ceil(shape.samples * planned.speeds.max()))),
+            perturbed=any(pace != 1 for pace in planned.paces),
+            sound=self._sound(data, items, int(np.ceil(shape.samples * max(planned.paces)))),
             samples=torch.from_numpy(played(lengths, planned.speeds)),
             speeds=torch.from_numpy(planned.speeds).float(),
             source=torch.from_numpy(source),

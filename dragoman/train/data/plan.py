@@ -47,6 +47,7 @@ class Planned:
     items: np.ndarray
     speeds: np.ndarray
     shape: Shape
+    paces: tuple[float, ...] = (1.0,)  # the speeds of all the plan: they decide the batch's width
     text: bool = False  # of the text that a run has beside its speech
 
 
@@ -62,7 +63,7 @@ class Plan:
         room: tuple[float, float] = (0.0, 0.0),
     ):
         """`room`: how much longer source and target texts may get than they are."""
-        self.seed, self.speeds = seed, np.array(speeds)
+        self.seed, self.paces, self.speeds = seed, tuple(speeds), np.array(speeds)
         self.samples = data.samples
         texts = np.stack([data.source.lengths, data.target.lengths + 1])  # EOS
         self.texts = np.ceil(texts * (1 + np.array([room]).T)).astype(np.int64)
@@ -82,8 +83,8 @@ class Plan:
                 groups += [(row, shape) for row in rows]
         order = random.permutation(len(groups))
         return [
-            Planned(Place(number, index), groups[n][0], speeds[groups[n][0]], groups[n][1])
-            for index, n in enumerate(order)
+            Planned(Place(number, index), items, speeds[items], shape, self.paces)
+            for index, (items, shape) in enumerate(groups[n] for n in order)
         ]
 
     def stream(self, start: Place) -> Iterator[Planned]:

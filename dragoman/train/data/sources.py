@@ -13,6 +13,7 @@ from dragoman.corpora import read_clips
 from dragoman.errors import DragomanError
 from dragoman.train.data.clips import fingerprint, pack_clips
 from dragoman.train.data.cuts import read_cuts
+from dragoman.train.data.heard import Hearing
 from dragoman.train.data.packing import Progress
 from dragoman.train.data.texts import pack_text
 from dragoman.train.recipe import Recipe
@@ -34,6 +35,8 @@ class TextOptions:
     rooms: Share = 0.5
     noise: Share = 0.5
     max_words: Whole = 80
+    heard: Share = 0.0  # of texts alone: without case or marks, as a recogniser may write,
+    cut: Share = 0.0  # and cut off in mid-sentence, with as much of the translation
 
 
 def pack_of(name: str, recipe: Recipe, processes: int, tell: Told = lambda text: None) -> Path:
@@ -119,7 +122,8 @@ def _text(
 ) -> Path:
     folder = _folder(text, options, recipe, "text")
     rows = _rows(options, recipe)
-    pack_text(text, folder, processes=processes, progress=progress, **rows)
+    hearing = Hearing(recipe.data.source, options.heard, options.cut, recipe.seed)
+    pack_text(text, folder, hearing=hearing, processes=processes, progress=progress, **rows)
     return folder
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from dragoman.train.data.faults import Fault
+from dragoman.train.data.heard import Hearing
 from dragoman.train.data.pack import Header, Item, ShardReport, ShardWriter, Tick
 from dragoman.train.data.packing import Progress, groups_of, make_pack
 from dragoman.train.voicing.text import Row, columns_of, fingerprint, read_rows
@@ -25,6 +26,7 @@ class Job:
     folder: Path
     number: int
     rows: list[Row]
+    hearing: Hearing
 
 
 def pack_text(
@@ -34,18 +36,23 @@ def pack_text(
     columns: str | None = None,
     skip: int = 0,
     limit: int | None = None,
+    hearing: Hearing | None = None,
     processes: int = 1,
     fault_limit: float = 0.02,
     progress: Progress = lambda items, hours: None,
 ) -> Header:
-    """A TSV file as a pack of silent items; `spoken` is empty in its header."""
+    """A TSV file as a pack of silent items; `spoken` is empty in its header.
+
+    With a `hearing`, some of its texts are as a recogniser would hand them on.
+    """
+    hearing = hearing or Hearing()
     names, header = columns_of(text, columns)
     stop = None if limit is None else skip + limit
     rows = islice(read_rows(text, names, header), skip, stop)
     groups = enumerate(groups_of(rows, ROWS_PER_SHARD))
     return make_pack(
         folder,
-        (Job(folder, number, group) for number, group in groups),
+        (Job(folder, number, group, hearing) for number, group in groups),
         write_shard,
         made_from={
             "text": text.name,
@@ -53,6 +60,9 @@ def pack_text(
             "columns": ",".join(names),
             "skip": skip,
             "limit": limit,
+            "heard": hearing.heard,
+            "cut": hearing.cut,
+            "seed": hearing.seed,
         },
         codec="pcm",
         languages=[name for name in names if name != "_"],
@@ -76,4 +86,4 @@ def _items(job: Job) -> Iterator[tuple[Item, np.ndarray] | Fault]:
         elif words > MOST_WORDS:
             yield Fault("text too long", f"row {row.number}", f"{words} words")
         else:
-            yield Item(str(row.number), 0, 0, 0, row.text), silence
+            yield Item(str(row.number), 0, 0, 0, job.hearing.change(row.number, row.text)), silence

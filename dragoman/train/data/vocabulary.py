@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from dragoman.errors import DragomanError
@@ -55,6 +55,16 @@ class Pieces:
         """The text as the units were learned from it."""
         return plain(text) if self.units.plain else text
 
+    def tag(self, language: str) -> int:
+        """The unit that asks for a translation into a language."""
+        number = int(self.model.piece_to_id(tag_of(language)))
+        if number == UNK:
+            raise DragomanError(
+                f"The vocabulary has no unit {tag_of(language)}, which tells a net that has "
+                f"several targets to write '{language}'; let the recipe learn its own."
+            )
+        return number
+
     def word_ends(self, extra: int = 0) -> list[bool] | None:
         """Which units end a word (and `extra` more that do not); None if beginnings are marked."""
         if not self.units.suffix:
@@ -73,8 +83,15 @@ class Pieces:
             )
 
 
-def train_pieces(texts: Iterable[str], units: Units, path: Path) -> None:
-    """Learn a vocabulary and write its model to `path`."""
+def tag_of(language: str) -> str:
+    """What a unit is called that asks for a language."""
+    return f"<2{language}>"
+
+
+def train_pieces(
+    texts: Iterable[str], units: Units, path: Path, tagged: Sequence[str] = ()
+) -> None:
+    """Learn a vocabulary and write its model to `path`; `tagged` languages get a unit each."""
     import sentencepiece
 
     chosen = list(texts)
@@ -98,6 +115,7 @@ def train_pieces(texts: Iterable[str], units: Units, path: Path) -> None:
             bos_id=BOS,
             eos_id=EOS,
             unk_id=UNK,
+            user_defined_symbols=[tag_of(language) for language in tagged],
             num_threads=_THREADS,
             minloglevel=2,
         )

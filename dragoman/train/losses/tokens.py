@@ -1,5 +1,9 @@
 """Losses on tokens: cross entropy, CTC, and learning from a teacher's probabilities."""
 
+import warnings
+from collections.abc import Callable
+from functools import cache
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -22,6 +26,49 @@ def cross_entropy(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Te
     )
 
 
+def scored(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Sums over tokens: `cross_entropy`, the plain one without gradient, and how many are right."""
+    if logits.is_cuda and (kernels := _kernels()):
+        return kernels[1](logits, targets, smoothing, PAD)
+    loss = cross_entropy(logits, targets, smoothing)
+    with torch.no_grad():
+        right = ((logits.argmax(-1) == targets) & (targets != PAD)).sum()
+        plain = cross_entropy(logits, targets) if smoothing else loss.detach()
+    return loss, plain, right
+
+
+@cache
+def _kernels() -> tuple[Callable, Callable] | None:
+    """CTC and cross entropy as Triton kernels, once they have shown that they work here."""
+    try:
+        from dragoman.train.losses.ctc_triton import ctc as fused_ctc
+        from dragoman.train.losses.entropy_triton import entropy
+
+        _try(fused_ctc, entropy)
+    except Exception as error:  # of whatever kind: training goes on without them
+        warnings.warn(f"Triton's kernels do not work here ({error}).", stacklevel=2)
+        return None
+    return fused_ctc, entropy
+
+
+@torch.inference_mode(False)
+@torch.enable_grad()
+def _try(fused_ctc: Callable, entropy: Callable, device: str = "cuda") -> None:
+    """A small case by kernels and without."""
+    logits = torch.linspace(-9, 9, 2 * 12 * 8, device=device).cos().view(2, 12, 8).requires_grad_()
+    lengths, counts = (torch.tensor(n, device=device) for n in ([12, 9], [3, 2]))
+    targets = torch.tensor([[1, 1, 4], [5, 2, 0]], device=device)
+    each = logits[:, :3]
+    pairs = (
+        (fused_ctc(logits, lengths, targets, counts, 7), _ctc(logits, lengths, targets, counts, 7)),
+        (entropy(each, targets, 0.1, PAD)[0], cross_entropy(each, targets, 0.1)),
+    )
+    for found, wanted in pairs:
+        torch.testing.assert_close(found, wanted, atol=1e-3, rtol=1e-3)
+        found, wanted = (torch.autograd.grad(value, logits)[0] for value in (found, wanted))
+        torch.testing.assert_close(found, wanted, atol=1e-3, rtol=1e-3)
+
+
 def ctc(
     logits: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor, blank: int
 ) -> Tensor:
@@ -30,6 +77,14 @@ def ctc(
     logits [B, S, V + 1], lengths [B], targets [B, W], target_lengths [B]. A sentence with more
     units than states has no path: it counts as zero instead of infinity.
     """
+    if logits.is_cuda and (kernels := _kernels()):
+        return kernels[0](logits, lengths, targets, target_lengths, blank)
+    return _ctc(logits, lengths, targets, target_lengths, blank)
+
+
+def _ctc(
+    logits: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor, blank: int
+) -> Tensor:
     return F.ctc_loss(
         logits.float().log_softmax(-1).transpose(0, 1),
         targets,
@@ -60,7 +115,7 @@ def boundaries(logits: Tensor, ends: Tensor, lengths: Tensor, emphasis: float = 
     cost = F.binary_cross_entropy_with_logits(
         logits.float(),
         ends.float(),
-        pos_weight=torch.tensor(emphasis, device=logits.device),
+        pos_weight=torch.full((), emphasis, device=logits.device),
         reduction="none",
     )
     return cost.masked_fill(~valid(lengths, logits.shape[1]), 0).sum()

@@ -72,6 +72,7 @@ class Net(nn.Module, ABC):
     # Parts with a row for each unit: they mean nothing under another vocabulary.
     source_rows: tuple[str, ...] = ("ctc",)
     target_rows: tuple[str, ...] = ("decoder.embedding", "decoder.output")
+    host_decisions: str = ""  # what a step draws or counts on the host, in words
     decides: str = "no"  # its own reading and writing: "monotonic" (MMA) or "transducer" (CAAT)
 
     def __init__(self, config: object, vocabularies: Vocabularies):

@@ -110,6 +110,8 @@ class JoinerLayer(nn.Module):
 class Caat(Net):
     """Speech [B, T, F] -> states -> target units or blank."""
 
+    host_decisions = "gradients compute parts of the transducer's lattice again"
+
     memory_time = 3
     keeps_past = True
     decides = "transducer"

@@ -183,6 +183,8 @@ class IncrementalLayer(ConformerLayer):
 class Incremental(TransformerDecoded):
     """Speech [B, T, F] -> chunks of states, CTC, word ends -> target units."""
 
+    host_decisions = "every batch draws its context on the host"
+
     def __init__(self, config: IncrementalConfig, vocabularies: Vocabularies):
         super().__init__(config, vocabularies)
         encoder = config.encoder

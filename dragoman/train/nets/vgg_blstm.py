@@ -135,6 +135,8 @@ class LstmDecoder(nn.Module):
 class VggBlstm(Net):
     """Speech [B, T, F] -> a quarter of the frames as states -> target units."""
 
+    host_decisions = "gradients compute its attention again"
+
     keeps_past = True
 
     def __init__(self, config: VggBlstmConfig, vocabularies: Vocabularies):

@@ -7,6 +7,7 @@ update, over all processes and micro-batches. So two processes give the gradient
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from dragoman.train.data.front import FrontEnd
 from dragoman.train.data.loader import Batch
-from dragoman.train.losses.tokens import boundaries, cross_entropy, ctc
+from dragoman.train.losses.tokens import boundaries, ctc, scored
 from dragoman.train.nets.base import PAD, Encoded, FeatureNorm, Net
 from dragoman.train.nets.boundaries import BoundaryHead, boundary_targets
 
@@ -33,6 +34,12 @@ class Terms:
 
     losses: dict[str, Tensor]
     shown: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
+
+    def detached(self) -> Terms:
+        """The same numbers, without the way to their gradients."""
+        losses = {name: term.detach() for name, term in self.losses.items()}
+        shown = {name: (top.detach(), below) for name, (top, below) in self.shown.items()}
+        return Terms(losses, shown)
 
     @property
     def total(self) -> Tensor:
@@ -69,6 +76,39 @@ class Task(LightningModule, ABC):
     def needs_ends(self) -> Literal["no", "train", "all"]:
         """Which data must know where its words end: none, what it learns from, or dev, too."""
         return "no"
+
+    def host_decisions(self) -> str:
+        """What of a step is decided outside the device, so that no graph of it can be captured."""
+        front = self.front
+        if self.compresses:
+            return "CTC compression makes as many states as the data have runs of labels"
+        if front is not None and front.pitch is not None:
+            return "features of pitch are computed with numbers that the host reads"
+        return self.net.host_decisions
+
+    @property
+    def compresses(self) -> bool:
+        """Whether the net's encoder, or that of a net within it, merges states by their labels."""
+        configs = (getattr(part, "config", None) for part in self.net.modules())
+        return any(getattr(config, "ctc_compression", False) for config in configs)
+
+    @property
+    def counts_states(self) -> bool:
+        """Whether times become states, for which all of them must last equally long."""
+        return self.needs_ends != "no" or self.has_head_for_ends
+
+    def stage(self, step: int) -> Hashable:
+        """Which losses count at a step: those of different stages cannot be compared."""
+        return None
+
+    @property
+    def chance(self) -> torch.Generator | None:
+        """What draws the augmentation; everything else is drawn by torch's own generator."""
+        return None if self.front is None else self.front.random
+
+    def seed_chance(self, number: int) -> None:
+        if self.front is not None:
+            self.front.seed_chance(number, self.device)
 
     reads_text: bool = False  # learns from batches of text alone, too
 
@@ -132,10 +172,6 @@ def feature_norm_of(net: Net) -> FeatureNorm | None:
 
 def token_terms(logits: Tensor, labels: Tensor, smoothing: float) -> Terms:
     """Cross entropy as the term `ce`; accuracy and plain likelihood are shown."""
-    loss = cross_entropy(logits, labels, smoothing)
-    with torch.no_grad():
-        real = labels != PAD
-        units = real.sum()
-        right = ((logits.argmax(-1) == labels) & real).sum()
-        plain = cross_entropy(logits, labels) if smoothing else loss.detach()
+    loss, plain, right = scored(logits, labels, smoothing)
+    units = (labels != PAD).sum()
     return Terms({"ce": loss}, {"accuracy": (right, units), "nll": (plain, units)})

@@ -58,12 +58,19 @@ class WaitK(Task):
             )
         if settings.words == "ctc" and not getattr(config, "ctc_layer", 0):
             raise DragomanError("Words counted by CTC need a net with a CTC head (ctc_layer).")
-        if getattr(config, "ctc_compression", False):
-            raise DragomanError("Wait-k masks need evenly spaced states: set ctc_compression off.")
+
+    counts_states = True
 
     @property
     def needs_ends(self) -> Literal["no", "train", "all"]:
         return "all" if self.settings.words == "oracle" else "no"
+
+    def host_decisions(self) -> str:
+        if not self.settings.k:
+            return "every batch draws its own k on the host"
+        if self.settings.words == "ctc":
+            return "words that CTC hears are counted on the host"
+        return super().host_decisions()
 
     def forward(self, batch: Batch) -> Terms:
         encoded = self.encode(batch)

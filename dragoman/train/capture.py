@@ -1,0 +1,171 @@
+"""Updates captured as CUDA graphs: a GPU repeats them without waiting for Python's launches.
+
+Batches come in few shapes, so forward and backward are captured once for each of them, and the
+optimiser's step once for all. A graph reads and writes fixed memory: batches are copied into
+buffers, gradients stay where they are, the learning rate is a number on the device. Chance is
+seeded before every replay, as before every plain step, so both draw the same numbers.
+
+The first times that a shape comes it is computed plainly, and counts: kernels are planned and
+compiled then, and nothing has to be undone. Without a GPU that is all there is: the same function
+on the same buffers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+import torch
+from lightning.fabric import Fabric
+from torch import Tensor
+
+from dragoman.train.data.loader import Batch
+from dragoman.train.recipe import Recipe
+from dragoman.train.step import Step, seed_of
+from dragoman.train.tasks.base import Task, Terms
+
+PLAIN_RUNS = 2  # before a function is captured
+T = TypeVar("T")
+
+
+def why_not(fabric: Fabric, recipe: Recipe, task: Task) -> str:
+    """What keeps a run from being captured; nothing where it can be."""
+    if fabric.world_size > 1:
+        return "several processes add up their gradients"
+    if recipe.machine.precision == "16-mixed":
+        return "machine.precision 16-mixed looks at gradients on the host"
+    return task.host_decisions()
+
+
+def make_step(fabric: Fabric, recipe: Recipe, task: Task, tell: Callable[[str], None]) -> Step:
+    """Captured where settings ask for it or, left to themselves, where there is a GPU."""
+    wanted, reason = recipe.machine.capture, why_not(fabric, recipe, task)
+    if wanted is False or (wanted == "auto" and fabric.device.type != "cuda"):
+        return Step(fabric, recipe, task)
+    if reason:
+        tell(f"training is not captured: {reason}")
+        return Step(fabric, recipe, task)
+    return CapturedStep(fabric, recipe, task)
+
+
+class CapturedStep(Step):
+    """A step on buffers that stay; on a GPU, replayed."""
+
+    captured = True
+
+    def __init__(self, fabric: Fabric, recipe: Recipe, task: Task):
+        super().__init__(fabric, recipe, task)
+        device = fabric.device
+        self.rate = torch.zeros((), device=device)
+        self.scale = torch.zeros((), device=device)
+        self.shapes: dict[tuple, tuple[Batch, Repeated[Terms]]] = {}
+        self.memory = Memory(device)
+        self.stepped = Repeated(self.memory, self._step)
+        for parameter in self._trained():
+            parameter.grad = torch.zeros_like(parameter)
+        self.resumed()
+
+    def _trained(self) -> list[Tensor]:
+        return [p for group in self.optimiser.param_groups for p in group["params"]]
+
+    def resumed(self) -> None:
+        super().resumed()
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.rate if self.memory.graphs else 0.0
+
+    def learn(self, batch: Batch, scale: float, last: bool) -> Terms:
+        key = shape_of(batch)
+        if key not in self.shapes:
+            buffers = batch.each(lambda tensor: tensor.to(self.fabric.device, copy=True))
+            self.shapes[key] = buffers, Repeated(self.memory, self._learn)
+        buffers, learned = self.shapes[key]
+        fill(buffers, batch)
+        self.scale.fill_(scale)
+        torch.manual_seed(seed_of(self.recipe, batch))
+        self.plain_task.seed_chance(batch.number)
+        return learned(buffers, chance=self.plain_task.chance)
+
+    def _learn(self, batch: Batch) -> Terms:
+        terms = self.task(batch)
+        self.fabric.backward(terms.total * self.scale)
+        return terms.detached()
+
+    def update(self, rate: float) -> Tensor:
+        self.rate.fill_(rate)
+        if not self.memory.graphs:
+            self.set_rate(rate)
+        return self.stepped()
+
+    def _step(self) -> Tensor:
+        norm = self.clip()
+        self.optimiser.step()
+        self.optimiser.zero_grad(set_to_none=False)
+        return norm
+
+
+def shape_of(batch: Batch) -> tuple:
+    """Batches with the same one fit the same buffers, and the same code is run for them."""
+    tensors = ((n, v.shape, v.dtype) for n, v in vars(batch).items() if isinstance(v, Tensor))
+    return (batch.width, batch.perturbed, *tensors)
+
+
+def fill(buffers: Batch, batch: Batch) -> None:
+    """Copy a batch into the buffers of its shape."""
+    for name, value in vars(batch).items():
+        if isinstance(value, Tensor):
+            getattr(buffers, name).copy_(value, non_blocking=True)
+        else:
+            setattr(buffers, name, value)
+
+
+class Memory:
+    """What all graphs of a run share: one stream and one pool, since they run one at a time."""
+
+    def __init__(self, device: torch.device):
+        self.graphs = device.type == "cuda"
+        self.stream = torch.cuda.Stream(device) if self.graphs else None
+        self.pool = torch.cuda.graph_pool_handle() if self.graphs else None
+
+
+class Repeated(Generic[T]):
+    """A function of fixed memory that is captured when it has run a few times."""
+
+    def __init__(self, memory: Memory, function: Callable[..., T]):
+        self.memory, self.function = memory, function
+        self.runs = 0
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.result: T | None = None
+
+    def __call__(self, *arguments: Batch, chance: torch.Generator | None = None) -> T:
+        if not self.memory.graphs:
+            return self.function(*arguments)
+        if self.runs < PLAIN_RUNS:
+            self.runs += 1
+            return self._aside(*arguments)
+        if self.graph is None:
+            self._capture(*arguments, chance=chance)
+        self.graph.replay()
+        return self.result
+
+    def _aside(self, *arguments: Batch) -> T:
+        """On the stream of the capture, where autograd then expects its work."""
+        stream = self.memory.stream
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            result = self.function(*arguments)
+        torch.cuda.current_stream().wait_stream(stream)
+        return result
+
+    def _capture(self, *arguments: Batch, chance: torch.Generator | None) -> None:
+        graph = torch.cuda.CUDAGraph()
+        if chance is not None:
+            graph.register_generator_state(chance)
+        # Threads that prepare batches may use the device meanwhile.
+        with torch.cuda.graph(
+            graph,
+            pool=self.memory.pool,
+            stream=self.memory.stream,
+            capture_error_mode="thread_local",
+        ):
+            self.result = self.function(*arguments)
+        self.graph = graph

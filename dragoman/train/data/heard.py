@@ -1,0 +1,90 @@
+"""Text as a recogniser in mid-sentence hands it on: without case or marks, with slips, cut off.
+
+A translator that stands behind a recogniser reads such text; trained on clean sentences alone it
+takes a missing full stop for another sentence, and finishes sentences that nobody has finished.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from dragoman.text.plain import plain
+
+FILLERS = ("uh", "um", "er", "well", "so", "you know")
+SLIPS = 0.3  # share of heard texts in which somebody stumbles or the recogniser does
+FEWEST = 4  # words that a text must have to be cut off
+BEHIND = 1  # words that the translation of a cut-off text stays behind its share
+
+
+@dataclass(frozen=True)
+class Hearing:
+    """Which shares of some texts are changed; all chance comes from the seed and the row."""
+
+    source: str = "en"  # the language that is heard
+    heard: float = 0.0
+    cut: float = 0.0
+    seed: int = 1
+
+    def change(self, number: int, texts: dict[str, str]) -> dict[str, str]:
+        """The texts of a row as they are learned from."""
+        if not (self.heard or self.cut):
+            return texts
+        chance = random.Random(f"{self.seed} {number}")
+        heard, cut = chance.random() < self.heard, chance.random() < self.cut
+        if cut:
+            texts = cut_off(texts, self.source, chance)
+        if heard:
+            texts = texts | {self.source: as_heard(texts[self.source], chance)}
+        return texts
+
+
+def as_heard(text: str, chance: random.Random) -> str:
+    """As a recogniser writes it: lower case, no marks, or both; sometimes with a slip."""
+    way = chance.choice(("plain", "plain", "lower", "unmarked", "unended"))
+    words = (plain(text) if way == "plain" else text).split()
+    if way == "lower":
+        words = [word.lower() for word in words]
+    elif way == "unmarked":
+        words = [kept for word in words if (kept := word.strip('.,;:!?"()'))]
+    elif way == "unended" and words:
+        words[-1] = words[-1].rstrip(".!?")
+    if chance.random() < SLIPS:
+        words = slip(words, chance)
+    return " ".join(word for word in words if word) or text
+
+
+def slip(words: list[str], chance: random.Random) -> list[str]:
+    """A filler, a word said twice, or a short word that was not heard."""
+    if not words:
+        return words
+    place = chance.randrange(len(words))
+    kind = chance.choice(("filler", "twice", "missed"))
+    if kind == "filler":
+        return [*words[:place], chance.choice(FILLERS), *words[place:]]
+    if kind == "twice":
+        return [*words[: place + 1], *words[place:]]
+    if len(words[place]) <= 3 and len(words) > 2:
+        return [*words[:place], *words[place + 1 :]]
+    return words
+
+
+def cut_off(texts: dict[str, str], source: str, chance: random.Random) -> dict[str, str]:
+    """A sentence in which the speaker has come so far, and what can be said of it by then.
+
+    Where exactly the translation stands is not known without an alignment: it has the same share
+    of its words, less one, so that it rather waits than guesses.
+    """
+    words = {code: text.split() for code, text in texts.items()}
+    if min(map(len, words.values())) < FEWEST:
+        return texts
+    share = chance.uniform(0.15, 0.95)
+    heard = max(1, round(share * len(words[source])))
+    share = heard / len(words[source])
+    if share == 1:
+        return texts
+
+    def kept(code: str) -> int:
+        return heard if code == source else max(1, int(share * len(words[code])) - BEHIND)
+
+    return {code: " ".join(one[: kept(code)]).rstrip(",;:") for code, one in words.items()}

@@ -1,0 +1,72 @@
+"""One net for several targets: a unit before the source says which."""
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.errors import DragomanError
+from dragoman.train.data.corpus import open_set
+from dragoman.train.data.faults import Faults
+from dragoman.train.data.texts import pack_text
+from dragoman.train.data.vocabulary import UNK, Pieces, tag_of, train_pieces
+from dragoman.train.recipe import Data, Units
+
+ROWS = {
+    "de": [("one house", "ein Haus"), ("two houses", "zwei Häuser")],
+    "es": [("one house", "una casa")],
+}
+
+
+@pytest.fixture
+def packs(tmp_path: Path) -> list[Path]:
+    made = []
+    for code, rows in ROWS.items():
+        text = tmp_path / f"{code}.tsv"
+        text.write_text("".join(f"{a}\t{b}\n" for a, b in rows), encoding="utf-8")
+        pack_text(text, tmp_path / f"pack-{code}", columns=f"en,{code}")
+        made.append(tmp_path / f"pack-{code}")
+    return made
+
+
+def data_of(target: str) -> Data:
+    return Data(train=("unused",), source="en", target=target)
+
+
+def pieces(tmp_path: Path, texts: list[str], tagged: tuple[str, ...]) -> Pieces:
+    units = Units("char", 60)
+    train_pieces(texts, units, tmp_path / "units.model", tagged)
+    return Pieces(tmp_path / "units.model", units)
+
+
+def test_each_item_is_translated_into_the_language_that_it_has(packs, tmp_path):
+    several = open_set(packs, data_of("de,es"), Faults())
+    assert several.targets() == ["de", "de", "es"]
+    assert several.target_texts() == ["ein Haus", "zwei Häuser", "una casa"]
+    vocabulary = pieces(tmp_path, [*several.texts("en"), *several.target_texts()], ("de", "es"))
+    units = several.with_units(vocabulary, vocabulary, Faults())
+    plain = vocabulary.encode(["one house"])[0]
+    assert list(units.source[0]) == [vocabulary.tag("de"), *plain]
+    assert list(units.source[2]) == [vocabulary.tag("es"), *plain]
+    assert vocabulary.decode(list(units.target[2])) == "una casa"
+    assert len({vocabulary.tag("de"), vocabulary.tag("es"), UNK}) == 3
+    assert units.samples[0] == (1 + len(plain)) * 1600  # the tag counts
+
+
+def test_one_target_has_no_tag(packs, tmp_path):
+    one = open_set(packs[:1], data_of("de"), Faults())
+    vocabulary = pieces(tmp_path, [*one.texts("en"), *one.target_texts()], ())
+    units = one.with_units(vocabulary, vocabulary, Faults())
+    assert list(units.source[0]) == vocabulary.encode(["one house"])[0]
+    with pytest.raises(DragomanError, match="<2de>"):
+        vocabulary.tag("de")
+
+
+def test_a_tag_is_one_unit_and_never_part_of_a_text(tmp_path):
+    vocabulary = pieces(tmp_path, ["ein Haus", "una casa", "<2de>"], ("de", "es"))
+    assert vocabulary.model.id_to_piece(vocabulary.tag("es")) == tag_of("es")
+    assert vocabulary.tag("es") not in vocabulary.encode(["una casa"])[0]
+
+
+def test_a_pack_without_any_wanted_language_is_refused(packs):
+    with pytest.raises(DragomanError, match="no 'fr' or 'pt' text; it has en, de"):
+        open_set(packs, data_of("fr,pt"), Faults())

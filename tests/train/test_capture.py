@@ -1,0 +1,141 @@
+"""Steps on fixed buffers, and as CUDA graphs, learn what plain steps learn."""
+
+import json
+
+import pytest
+import torch
+
+from dragoman.train.capture import CapturedStep, Repeated, shape_of
+from dragoman.train.checkpoints import load_weights
+from dragoman.train.data.loader import Loader
+from dragoman.train.data.plan import Place, Plan
+from dragoman.train.recipe import Recipe
+from dragoman.train.settings import convert, merge
+from dragoman.train.train import train
+
+AUGMENT = {"spec": "LD", "speeds": [0.9, 1.0, 1.1], "rooms": 0.5, "noise": 0.5}
+STEPS = {"total": 12, "validate": 4, "save": 3, "log": 1, "average": 2}
+
+
+def run(settings, folder, notes=None, **changes):
+    lines = []
+    train(convert(Recipe, merge(settings, changes)), folder, lines.append)
+    if notes is not None:
+        notes += [line["text"] for line in lines if line["kind"] == "note"]
+    return load_weights(folder)
+
+
+def losses(folder):
+    lines = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
+    return [line["loss"] for line in lines if line["kind"] == "train"]
+
+
+@pytest.fixture
+def text(tiny, tmp_path):
+    """Text translation from a TSV file."""
+    rows = [f"{a} {b}\t{b} {a}" for a in ("red", "green", "blue") for b in ("small", "large")]
+    (tmp_path / "text.tsv").write_text("en\tde\n" + "\n".join(rows * 5) + "\n")
+    name = f"text:{tmp_path / 'text.tsv'}"
+    return tiny | {
+        **{"net": "text-transformer", "task": "mt"},
+        "net_settings": {
+            **{"size": 32, "encoder_layers": 1, "decoder_layers": 1, "encoder_heads": 2},
+            **{"decoder_heads": 2, "encoder_ffn": 64, "decoder_ffn": 64},
+        },
+        "data": {"train": [name], "dev": [name], "packs": str(tmp_path)},
+        "batch": {"seconds": 10, "buckets": 3},
+    }
+
+
+@pytest.mark.parametrize("kind", ["speech", "text"])
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_steps_on_buffers_are_plain_steps(kind, accumulate, tiny, text, tmp_path, monkeypatch):
+    used = set()
+    fill = CapturedStep.learn
+    monkeypatch.setattr(
+        CapturedStep,
+        "learn",
+        lambda self, batch, *a: (used.add(shape_of(batch)), fill(self, batch, *a))[1],
+    )
+    settings = {"speech": tiny, "text": text}[kind]
+    changes = {
+        "augment": AUGMENT,
+        "steps": STEPS,
+        "batch": {"accumulate": accumulate, "buckets": 3},
+    }
+    plain = run(settings, tmp_path / "plain", **changes, machine={"capture": False})
+    assert not used
+    fixed = run(settings, tmp_path / "fixed", **changes, machine={"capture": True})
+    assert 1 < len(used) <= 3  # one for each bucket, whatever the speeds
+    assert losses(tmp_path / "fixed") == losses(tmp_path / "plain")
+    for key, value in plain.items():
+        assert torch.equal(value, fixed[key]), key
+
+
+def test_buffers_go_on_where_plain_steps_stopped(tiny, tmp_path):
+    """And the other way round: `machine` may change within a run."""
+    run(tiny, tmp_path / "whole", machine={"capture": False})
+    for total, capture in ((3, False), (6, True), (9, False), (12, True)):
+        run(tiny, tmp_path / "twice", machine={"capture": capture}, steps={"total": total})
+    last = "weights-00000012.pt"
+    whole, twice = (load_weights(tmp_path / name / last) for name in ("whole", "twice"))
+    assert all(torch.equal(whole[key], twice[key]) for key in whole)
+
+
+def test_who_cannot_be_captured_is_told_why(tiny, tmp_path):
+    notes = []
+    compressed = {"ctc_compression": True}
+    run(tiny, tmp_path / "run", notes, net_settings=compressed, machine={"capture": True})
+    assert any("not captured: CTC compression makes" in note for note in notes)
+    notes.clear()
+    run(tiny, tmp_path / "cpu", notes)  # left to itself, without a GPU: nothing to say
+    assert not any("not captured" in note for note in notes)
+
+
+def test_a_plan_has_one_shape_for_each_bucket(corpus):
+    data, _ = corpus
+    from dragoman.train.recipe import Batch
+
+    plan = Plan(data, Batch(seconds=2, buckets=2), 3, (0.9, 1.0, 1.1))
+    shapes = {}
+    for _, planned in zip(range(40), plan.stream(Place(0, 0)), strict=False):
+        batch = Loader(data).make(0, planned)
+        shapes.setdefault(planned.shape, set()).add(shape_of(batch))
+    assert len(shapes) == 2
+    assert all(len(found) == 1 for found in shapes.values())
+
+
+on_device = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+
+@on_device
+@pytest.mark.parametrize("kind", ["speech", "text"])
+@pytest.mark.parametrize("compiled", ["", "default"])
+def test_captured_steps_learn_what_plain_ones_do(kind, compiled, tiny, text, tmp_path, monkeypatch):
+    captured = []
+    capture = Repeated._capture
+    monkeypatch.setattr(
+        Repeated, "_capture", lambda self, *a, **k: (captured.append(1), capture(self, *a, **k))[1]
+    )
+    settings = {"speech": tiny, "text": text}[kind]
+    steps = {"total": 50, "validate": 25, "save": 10, "log": 1, "average": 1}
+    machine = {"accelerator": "cuda", "precision": "bf16-mixed", "compile": compiled}
+    changes = {"augment": AUGMENT, "steps": steps, "optimiser": {"rate": 0.001}}
+    run(settings, tmp_path / "plain", **changes, machine={**machine, "capture": False})
+    assert not captured
+    run(settings, tmp_path / "graphs", **changes, machine=machine)
+    assert len(captured) > 1  # the optimiser's, and one for every shape that came three times
+    plain, graphs = (torch.tensor(losses(tmp_path / name)) for name in ("plain", "graphs"))
+    assert plain[-5:].mean() < 0.9 * plain[:5].mean()
+    torch.testing.assert_close(graphs, plain, rtol=0.02, atol=0.02)
+
+
+@on_device
+def test_a_captured_run_goes_on_as_if_never_stopped(tiny, tmp_path):
+    machine = {"accelerator": "cuda"}
+    steps = {"total": 24, "validate": 8, "save": 8, "log": 1, "average": 1}
+    run(tiny, tmp_path / "whole", machine=machine, steps=steps)
+    for total in (8, 16, 24):
+        run(tiny, tmp_path / "twice", machine=machine, steps={**steps, "total": total})
+    whole, twice = (torch.tensor(losses(tmp_path / name)) for name in ("whole", "twice"))
+    torch.testing.assert_close(twice, whole, rtol=2e-3, atol=2e-3)
