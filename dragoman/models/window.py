@@ -112,7 +112,8 @@ class Window:
             tokens = self._old_words(now_ms - self.bounds.kept)
         if not tokens:
             return None
-        return tokens, boundary(self.looks[:tokens], self.looks[tokens:])
+        left = self.rest.looks(0, len(self.rest.tokens))  # sound of which something is to be said
+        return tokens, boundary(self.looks[:tokens], [*self.looks[tokens:], *left])
 
     def _last_sentence(self) -> int:
         """How many of the tokens said make whole sentences."""
