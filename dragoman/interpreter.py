@@ -30,6 +30,7 @@ class Update:
     lag_ms: float | None = None  # mean age of the sound that the words look at, if the model tells
     transcript: tuple[str, ...] = ()  # source words that became final, where the model tells
     language: str | None = None  # that is spoken, as far as it is known
+    silence_ms: float = 0.0  # for which the speaker has said nothing
     error: Exception | None = None  # the stream could not go on; only `step` returns such updates
 
 
@@ -187,8 +188,9 @@ class Interpreter:
             self._utterance = (self.stream.heard_ms, self._words)
         else:
             self._said = Said(self._said.words + len(words), self._said.tokens + count)
-            whole = draft.ended and count == len(draft.tokens)
-            self._silenced = whole and not self._policy.go_on
+            # Silence, of which nothing is to be said, ends nothing.
+            over = draft.ended and count == len(draft.tokens) and self._said.tokens > 0
+            self._silenced = over and not self._policy.go_on
             self._remember(draft, count)
         return words, _lag(draft, count) if words else None
 
@@ -253,6 +255,7 @@ class _Turn:
             self._lag_ms,
             one.stream.transcript,
             one.stream.language,
+            self.sounds[-1].voice.silence_ms if self.sounds else 0.0,
             self.error,
         )
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter
-from dragoman.models.cascade.owners import owners as owners_by_letters
+from dragoman.models.cascade.owners import owners as owners_of_pieces
 from dragoman.models.cascade.text_net import TextNet
 from dragoman.models.load import exported_net, load_model
 from dragoman.models.options import Options
@@ -59,8 +59,9 @@ def test_pieces_belong_to_the_words_that_they_are_of(words, data):
         bounds = [0, *sorted(cuts), size]
         pieces += [b - a for a, b in pairwise(bounds)]
         owners += [number] * (len(bounds) - 1)
-    assert owners_by_letters(pieces, words) == owners
-    assert owners_by_letters([2 * size for size in pieces], words) == owners
+    spelled = [f" {'x' * size}" for size in words]
+    assert owners_of_pieces(["x" * size for size in pieces], spelled) == owners
+    assert owners_of_pieces(["▁" + "xx" * size for size in pieces], spelled) == owners
 
 
 def test_a_cascade_hears_and_translates(folder):

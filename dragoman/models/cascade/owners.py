@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
@@ -23,26 +24,31 @@ def room_for(pieces: int, said: int) -> int:
     return SPARE + int(LONGER * pieces) - said
 
 
-def owners_of(pieces: Sequence[str], words: Sequence[str]) -> list[int]:
-    """For each piece of a text, the word that it belongs to."""
-    return owners([_letters(piece) for piece in pieces], [_letters(word) for word in words])
-
-
-def owners(pieces: Sequence[int], words: Sequence[int]) -> list[int]:
-    """For pieces of so many letters, the word in whose letters the middle of each lies.
+def owners(pieces: Sequence[str], words: Sequence[str]) -> list[int]:
+    """For each piece of a text, the word in whose letters its middle lies.
 
     A vocabulary may write some letters differently, so places are shares of the whole text.
     """
-    ends, total = list(accumulate(words)), max(1, sum(pieces))
-    middles = (end - size / 2 for end, size in zip(accumulate(pieces), pieces, strict=True))
+    sizes, ends = list(map(_letters, pieces)), list(accumulate(map(_letters, words)))
+    total = max(1, sum(sizes))
+    middles = (end - size / 2 for end, size in zip(accumulate(sizes), sizes, strict=True))
     places = (middle * ends[-1] / total for middle in middles)
     return [min(bisect_right(ends, place), len(words) - 1) for place in places]
 
 
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """What a translator read: the word of each piece, behind tokens that belong to none."""
+
+    word_of: Sequence[int]
+    words: int
+    begin: int  # of the pieces
+
+
 def over_words(
-    found: Found, said: Sequence[int], owner: Sequence[int], words: int, units: Units, closed: bool
+    found: Found, said: Sequence[int], owned: Owned, units: Units, *, closed: bool
 ) -> Translation:
-    """A continuation as far as it can be trusted, its looks at pieces as looks at their owners.
+    """A continuation as far as it can be trusted, its looks at pieces as looks at their words.
 
     A sentence that is not `closed` gets no full stop.
     """
@@ -50,10 +56,10 @@ def over_words(
     ended = found.ended and keep == len(found.tokens)
     if ended and not closed:
         keep = without_stop(units, found.tokens)
-    attention = np.zeros((keep, words), np.float32)
+    attention = np.zeros((keep, owned.words), np.float32)
     if keep:
-        looks = np.stack(found.looks[:keep])
-        np.add.at(attention.T, list(owner), looks[:, : len(owner)].T)
+        looks = np.stack(found.looks[:keep])[:, owned.begin : owned.begin + len(owned.word_of)]
+        np.add.at(attention.T, list(owned.word_of), looks.T)
     return Translation(found.tokens[:keep], found.log_probs[:keep], attention, ended)
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dragoman.errors import DragomanError
-from dragoman.models.cascade.owners import nothing, over_words, owners_of, room_for
+from dragoman.models.cascade.owners import Owned, nothing, over_words, owners, room_for
 from dragoman.models.cascade.tags import Tags
 from dragoman.models.cascade.translator import Pair, Translation
 from dragoman.models.options import Options, on_cpu
@@ -101,10 +101,8 @@ class TextModel:
         prefix = [*before_target, *(self._names[token] for token in said)]
         found = self._search(source, prefix, room, beams=self._beams if closed else 1)
         # A language belongs to no word.
-        looks = tuple(look[len(before_source) :] for look in found.looks)
-        found = replace(found, looks=looks)
-        word_of = owners_of(pieces, words)
-        return over_words(found, said, word_of, len(words), self._units(pair), closed)
+        owned = Owned(owners(pieces, words), len(words), begin=len(before_source))
+        return over_words(found, said, owned, self._units(pair), closed=closed)
 
     def _units(self, pair: Pair) -> TextUnits:
         return TextUnits(self._written, not written_without_spaces(pair[1]))

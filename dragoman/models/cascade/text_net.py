@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dragoman.errors import DragomanError
-from dragoman.models.cascade.owners import nothing, over_words, owners_of, room_for
+from dragoman.models.cascade.owners import Owned, nothing, over_words, owners, room_for
 from dragoman.models.cascade.translator import Pair, Translation
 from dragoman.models.exported.decoder import Texts
 from dragoman.models.exported.net import BOS, OnnxNet
@@ -56,21 +56,30 @@ class TextNet:
         self, words: Sequence[str], said: Sequence[int], *, closed: bool, pair: Pair
     ) -> Translation:
         """A sentence that is not `closed` is searched greedily, since it will be drafted again."""
-        ids, word_of = self._read(words)
-        room = room_for(len(ids), len(said))
-        if not ids or room < 1:
+        ids, word_of = self._read(words, pair[1])
+        room = room_for(len(word_of), len(said))
+        if not word_of or room < 1:
             return nothing(said, len(words))
         source = self._net.encode(np.array([ids], np.int64), np.array([len(ids)], np.int64))
         prompts = [Prompt((BOS,), room, tuple(said))]
         texts = Texts(self._net, [source.memory], [len(ids)], prompts)
         found = search(texts, prompts, self._beams if closed else 1)[0]
-        return over_words(found, said, word_of, len(words), self._target, closed)
+        owned = Owned(word_of, len(words), begin=len(ids) - len(word_of))  # the tag is nobody's
+        return over_words(found, said, owned, self._target, closed=closed)
 
-    def _read(self, words: Sequence[str]) -> tuple[list[int], list[int]]:
-        """Source units of some words, and the word that each belongs to."""
+    def _read(self, words: Sequence[str], target: str) -> tuple[list[int], list[int]]:
+        """Source units of some words, and the word that each belongs to.
+
+        A net with several targets reads a tag first, which belongs to no word.
+        """
         text = "".join(words).strip()
         if self._net.config.source_plain:
             text = plain(text)
         ids = [int(number) for number in self._source.encode(text)]
-        pieces = [self._source.id_to_piece(number) for number in ids]
-        return ids, owners_of(pieces, words)
+        word_of = owners([self._source.id_to_piece(number) for number in ids], words)
+        return [*self._tag(target), *ids], word_of
+
+    def _tag(self, target: str) -> list[int]:
+        if len(self._net.config.languages.targets) < 2:
+            return []
+        return [int(self._source.piece_to_id(f"<2{target}>"))]
