@@ -24,11 +24,11 @@ class TextNet:
     """Loaded once, immutable."""
 
     def __init__(
-        self, name: str, net: OnnxNet, source: Any, target: Pieces, beams: int = 5
+        self, name: str, net: OnnxNet, source: Any, targets: dict[str, Pieces], beams: int = 5
     ) -> None:
-        """`source` is a SentencePiece model."""
+        """`source` is a SentencePiece model, `targets` the units by language ("": of any)."""
         self._name, self._net, self._beams = name, net, beams
-        self._source, self._target = source, target
+        self._source, self._targets = source, targets
 
     @classmethod
     def load(cls, folder: Path, name: str = "", options: Options | None = None) -> TextNet:
@@ -38,8 +38,10 @@ class TextNet:
         config = net.config
         if config.input != "text":
             raise DragomanError(f"{folder} holds a net that hears speech; it cannot read text.")
-        source, target = open_units(folder / "source.model"), Pieces.of_target(folder, config)
-        return cls(name or folder.name, net, source, target, options.beams)
+        codes = config.languages.targets or ("",)
+        targets = {code: Pieces.of_target(folder, config, code) for code in codes}
+        source = open_units(folder / "source.model")
+        return cls(name or folder.name, net, source, targets, options.beams)
 
     def between(self, source: str | None, target: str) -> Pair:
         known = self._net.config.languages
@@ -50,7 +52,10 @@ class TextNet:
         return source, target
 
     def words(self, tokens: Sequence[int], *, ended: bool, pair: Pair) -> Words:
-        return self._target.words(tokens, ended=ended)
+        return self._units(pair).words(tokens, ended=ended)
+
+    def _units(self, pair: Pair) -> Pieces:
+        return self._targets.get(pair[1]) or self._targets[""]
 
     def translate(
         self, words: Sequence[str], said: Sequence[int], *, closed: bool, pair: Pair
@@ -65,7 +70,7 @@ class TextNet:
         texts = Texts(self._net, [source.memory], [len(ids)], prompts)
         found = search(texts, prompts, self._beams if closed else 1)[0]
         owned = Owned(word_of, len(words), begin=len(ids) - len(word_of))  # the tag is nobody's
-        return over_words(found, said, owned, self._target, closed=closed)
+        return over_words(found, said, owned, self._units(pair), closed=closed)
 
     def _read(self, words: Sequence[str], target: str) -> tuple[list[int], list[int]]:
         """Source units of some words, and the word that each belongs to.
