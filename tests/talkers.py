@@ -28,8 +28,8 @@ class _Working(ScriptedModel):
         super().__init__([(word, 400.0 * (i + 1)) for i, word in enumerate(TEXT.split())])
         self._work = work
 
-    def hear(self, streams, chunks, last) -> None:
-        super().hear(streams, chunks, last)
+    def hear(self, streams, sounds) -> None:
+        super().hear(streams, sounds)
         self._work(streams[0].heard_ms)
 
 
