@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from difflib import get_close_matches
 from functools import cached_property
@@ -150,6 +151,13 @@ class System:
         own = self._given is not None or is_function(self.setup.model)
         return None if own else Vad.load()
 
+    def _new_ear(self) -> Ear | None:
+        """For one speaker; a model of the user's own may bring it, by a method `ear`."""
+        bring: Callable[[], Ear] | None = getattr(self.model, "ear", None)
+        if bring is not None:
+            return bring()
+        return Ear(self.vad.stream()) if self.vad else None
+
     def interpreter(
         self,
         record: Recorder | None = None,
@@ -172,7 +180,7 @@ class System:
             detector=make_detector(
                 setup.detector, setup.word_ms, recording=recording, start_ms=start_ms
             ),
-            ear=Ear(self.vad.stream()) if self.vad else None,
+            ear=self._new_ear(),
             transcript=transcript,
             clock=clock,
             record=record,
