@@ -91,20 +91,30 @@ def _alive(pid: int) -> bool:
 
 @contextmanager
 def whole_file(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
-    """Open a file for writing that appears under its name only once it is complete.
-
-    The data is on the disk before the name is: a power cut leaves the old file or the new one.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    """Open a file for writing that appears under its name only once it is complete."""
+    temporary = temporary_for(path)
     encoding = None if "b" in mode else "utf-8"
     try:
         with sentences_for(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             with open(temporary, mode, encoding=encoding) as stream:
                 yield stream
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(temporary, path)
+            put_in_place(temporary, path)
     finally:
         with suppress(OSError):
             temporary.unlink()
+
+
+def temporary_for(path: Path) -> Path:
+    """Where a file lies until it is complete: beside its name, and known to `sweep`."""
+    return path.with_name(f".{path.name}.{os.getpid()}.tmp")
+
+
+def put_in_place(temporary: Path, path: Path) -> None:
+    """Let a complete file have its name.
+
+    The data is on the disk before the name is: a power cut leaves the old file or the new one.
+    """
+    with open(temporary, "rb+") as stream:
+        os.fsync(stream.fileno())
+    os.replace(temporary, path)

@@ -15,7 +15,7 @@ MAY_IMPORT = {
     "files": set(),
     "text": set(),
     "audio": {"text", "store"},
-    "store": set(),
+    "store": {"text"},
     "metrics": {"text"},
     "corpora": {"audio", "text"},
     "trace": {"metrics", "text"},
@@ -27,6 +27,9 @@ MAY_IMPORT = {
     "setup": {"trace", "models", "detectors", "policies", "interpreter", "clock"},
     "voices": {"audio", "text", "store"},
     "listeners": {"audio", "text", "trace", "interpreter", "voices"},
+    "events": {"interpreter", "listeners"},
+    "api": {"audio", "policies", "setup", "clock", "events"},
+    "trial": {"audio", "clock", "setup"},
     "evaluate": {
         *("audio", "text", "store", "trace", "metrics", "models", "detectors", "policies"),
         *("interpreter", "voices", "setup", "clock", "corpora"),

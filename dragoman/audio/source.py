@@ -7,6 +7,7 @@ Whatever the length of a recording, only a few blocks of it are in memory.
 
 from __future__ import annotations
 
+import io
 import itertools
 import os
 import stat
@@ -20,10 +21,17 @@ import numpy as np
 from dragoman.audio.chunk import Chunk, Chunker, Samples
 from dragoman.audio.decoded import Decoded, Span, mono, skip
 from dragoman.audio.ffmpeg import ffmpeg_seconds, open_ffmpeg, open_ffmpeg_stream
-from dragoman.audio.pcm import ByteStream, RawFormat, Reread, pcm_frames, read_exactly
+from dragoman.audio.pcm import (
+    ByteStream,
+    RawFormat,
+    Reread,
+    is_wav,
+    pcm_frames,
+    read_exactly,
+    read_wav_header,
+)
 from dragoman.audio.resample import resampled
 from dragoman.audio.sndfile import UnknownFormatError, open_pcm, open_sndfile, sndfile_seconds
-from dragoman.audio.wav import is_wav, read_wav_header
 from dragoman.errors import DragomanError
 
 STDIN = "-"
@@ -93,11 +101,26 @@ def _chunks_of_pipe(
     path: str | Path, span: Span, chunker: Chunker, raw: RawFormat | None
 ) -> Iterator[Chunk]:
     if str(path) == STDIN:
-        standard = cast(ByteStream, sys.stdin.buffer)
+        standard = _standard_input()
         yield from _chunks(_open_stream(standard, "Standard input", span, raw), span, chunker)
     else:
         with Path(path).open("rb") as stream:
             yield from _chunks(_open_stream(stream, str(path), span, raw), span, chunker)
+
+
+class _Unbuffered:
+    """A pipe without the lock of a buffer, which Python would wait for at its end."""
+
+    def __init__(self, raw: io.RawIOBase) -> None:
+        self._raw = raw
+
+    def read1(self, size: int = -1, /) -> bytes:
+        return self._raw.read(size) or b""
+
+
+def _standard_input() -> ByteStream:
+    raw = getattr(sys.stdin.buffer, "raw", None)
+    return cast(ByteStream, sys.stdin.buffer) if raw is None else _Unbuffered(raw)
 
 
 def _open_stream(stream: ByteStream, name: str, span: Span, raw: RawFormat | None) -> Decoded:

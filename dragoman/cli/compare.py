@@ -6,20 +6,17 @@ import sys
 from dataclasses import asdict, replace
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from dragoman.cli.app import GroupedCommand, GroupedOption
 from dragoman.cli.report import print_signatures
 from dragoman.cli.scoring import Scoring, at_work, scoring_options
+from dragoman.cli.tables import Column, open_console, print_rows
 from dragoman.errors import DragomanError
 from dragoman.metrics.lines import Log
 from dragoman.metrics.score import Report
 from dragoman.metrics.significance import Comparison, Measure, Sampling, compare
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 
 @click.command(
@@ -135,28 +132,25 @@ def _print_json(
 def _print_table(
     one: Log, other: Log, report: Report, comparisons: list[Comparison], sampling: Sampling
 ) -> None:
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    console.print(f"first   [bold]{one.path}[/]\nsecond  [bold]{other.path}[/]")
-    console.print(_table(report, comparisons, sampling.level))
+    console = open_console()
+    for title, log in (("first", one), ("second", other)):
+        console.print(f"{title:7} [bold]{log.path}[/]", soft_wrap=True)
+    print_rows(console, _columns(sampling.level), _rows(report, comparisons))
     console.print(
         f"[dim]{len(report.instances)} sentences, {sampling.resamples} resamples, seed "
-        f"{sampling.seed}. p-values: paired\nbootstrap, random swaps, paired t-test; "
+        f"{sampling.seed}. p-values: paired bootstrap, random swaps, paired t-test; "
         "* all three are below 0.05.[/]"
     )
     print_signatures(console, report)
 
 
-def _table(report: Report, comparisons: list[Comparison], level: float) -> Table:
-    from rich.table import Table
+def _columns(level: float) -> list[Column]:
+    plain = ("metric", "first", "second", "change", f"{100 * level:g} % interval")
+    return [*map(Column, plain), *(Column(p, dim=True) for p in ("boot", "swap", "t"))]
 
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("metric", style="bold", no_wrap=True)
-    for title in ("first", "second", "difference", f"{100 * level:g} % interval"):
-        table.add_column(title, justify="right", no_wrap=True)
-    for title in ("boot", "swap", "t-test"):
-        table.add_column(title, justify="right", style="dim", no_wrap=True)
+
+def _rows(report: Report, comparisons: list[Comparison]) -> list[list[str]]:
+    rows = []
     for each in comparisons:
         if isnan(each.first) and isnan(each.second):
             continue
@@ -164,15 +158,17 @@ def _table(report: Report, comparisons: list[Comparison], level: float) -> Table
         low, high = each.interval.low, each.interval.high
         chances = (each.p_bootstrap, each.p_randomisation, each.p_t_test)
         star = "*" if all(p < 0.05 for p in chances) else " "
-        table.add_row(
-            each.name,
-            _number(each.first, digits),
-            _number(each.second, digits),
-            _number(each.difference, digits, sign="+") + star,
-            "" if isnan(low) else f"{low:,.{digits}f} … {high:,.{digits}f}",
-            *("" if isnan(p) else f"{p:.3f}" for p in chances),
+        rows.append(
+            [
+                each.name,
+                _number(each.first, digits),
+                _number(each.second, digits),
+                _number(each.difference, digits, sign="+") + star,
+                "" if isnan(low) else f"{low:,.{digits}f} … {high:,.{digits}f}",
+                *("" if isnan(p) else f"{p:.3f}".lstrip("0") for p in chances),
+            ]
         )
-    return table
+    return rows
 
 
 def _number(value: float, digits: int, sign: str = "") -> str:

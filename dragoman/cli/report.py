@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dragoman.cli.tables import Column, open_console, print_rows
 from dragoman.metrics.lines import Log
 from dragoman.metrics.score import AWARE, Report, Score
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 
 def show(log: Log, report: Report, as_json: bool) -> None:
@@ -42,13 +42,11 @@ def _print_json(log: Log, report: Report) -> None:
 
 def _print_table(log: Log, report: Report) -> None:
     """A table, and under it how every score was computed."""
-    from rich.console import Console
-
-    console = Console(highlight=False)
+    console = open_console()
     size, sentences = len(log.instances), len(report.instances)
     talks = "" if size == sentences else f"talks: {size}, "
-    console.print(f"[bold]{log.path}[/]  {log.kind}, {talks}sentences: {sentences}")
-    console.print(_table(report))
+    console.print(f"[bold]{log.path}[/]  {log.kind}, {talks}sentences: {sentences}", soft_wrap=True)
+    print_rows(console, _COLUMNS, _rows(report))
     print_signatures(console, report)
 
 
@@ -61,19 +59,20 @@ def print_signatures(console: Console, report: Report) -> None:
         console.print(f"[dim]{' '.join(sharing)}|{signature}[/]", soft_wrap=True)
 
 
-def _table(report: Report) -> Table:
-    """Each metric on a line of its own, with its computation-aware twin beside it."""
-    from rich import box
-    from rich.table import Table
+_COLUMNS = (
+    Column("metric"),
+    Column("score"),
+    Column("± 95 %", dim=True),
+    Column("with computation"),
+    Column("± 95 % with it", dim=True),
+    Column("unit"),
+    Column("sentences", dim=True),
+)
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("metric", style="bold")
-    table.add_column("score", justify="right")
-    table.add_column("± 95 %", justify="right", style="dim")
-    table.add_column("with computation", justify="right")
-    table.add_column("± 95 %", justify="right", style="dim")
-    table.add_column("")
-    table.add_column("sentences", justify="right", style="dim")
+
+def _rows(report: Report) -> list[list[str]]:
+    """Each metric on a line of its own, with its computation-aware twin beside it."""
+    rows = []
     names = dict.fromkeys(name.removesuffix(AWARE) for name in report.scores)
     for name in names:
         plain, aware = report.scores.get(name), report.scores.get(name + AWARE)
@@ -81,8 +80,8 @@ def _table(report: Report) -> Table:
         if name == "Erasure" and not shown[0].scored:
             continue  # only logs of what was shown and taken back have it
         sizes = dict.fromkeys(str(score.scored) for score in shown)
-        table.add_row(name, *_cells(plain), *_cells(aware), shown[0].unit, " / ".join(sizes))
-    return table
+        rows.append([name, *_cells(plain), *_cells(aware), shown[0].unit, " / ".join(sizes)])
+    return rows
 
 
 def _cells(score: Score | None) -> tuple[str, str]:

@@ -9,9 +9,10 @@ from typing import Any
 import click
 
 from dragoman.cli.app import GroupedOption
+from dragoman.cli.ranges import BEAMS, STEP, THREADS, milliseconds
 from dragoman.errors import DragomanError
 from dragoman.models.load import exported_net
-from dragoman.setup import Setup
+from dragoman.setup import Setup, System
 
 _Function = Callable[..., Any]
 
@@ -27,6 +28,14 @@ def grouped(group: str) -> Callable[..., Callable[[_Function], _Function]]:
 
 _language = grouped("Languages")
 _system = grouped("System")
+
+show_option = grouped("Output")(
+    "--show",
+    type=click.Choice(["translation", "both"]),
+    default="translation",
+    show_default=True,
+    help="both: what the speaker says, too, where the model writes it down.",
+)
 
 _OPTIONS = (
     _language(
@@ -53,16 +62,18 @@ _OPTIONS = (
         help="When to speak, such as local-agreement:n=2; follow, where the model decides.",
     ),
     _system(
-        "--max-latency", metavar="TIME", help="Tuned policy for a lag of 2s (default), 1300ms…"
+        "--max-latency",
+        metavar="TIME|auto",
+        help="Tuned policy for a lag of 2s (default), 1300ms…; auto: what this machine can do.",
     ),
     _system(
         "--detector", metavar="NAME", help="How words are counted: fixed, ctc, learned, transcript."
     ),
-    _system("--step", metavar="TIME", help="Audio per chunk, such as 500ms or 1s."),
+    _system("--step", type=STEP, metavar="TIME", help="Audio per chunk, such as 500ms or 1s."),
     _system(
-        "--beams", type=int, metavar="N", help="Width of the search (default 5; 1 is fastest)."
+        "--beams", type=BEAMS, metavar="N", help="Width of the search (default 5; 1 is fastest)."
     ),
-    _system("--threads", type=int, metavar="N", help="Threads of the model (default: all)."),
+    _system("--threads", type=THREADS, metavar="N", help="Threads of the model (default: all)."),
 )
 
 
@@ -73,6 +84,28 @@ def setup_options(command: _Function) -> _Function:
     return command
 
 
+AUTO = "auto"
+
+
+def read_system(
+    tell: Callable[[str], None], pause_ms: float | None = None, **options: Any
+) -> System:
+    """The system that the options describe, its model not loaded unless it had to be tried.
+
+    `pause_ms` is a pause that ends an utterance, where the setup does not say.
+    """
+    setup = read_setup(**options)
+    if setup.utterance_pause_ms is None:
+        setup = setup.with_changes(utterance_pause_ms=pause_ms)
+    if options.get("max_latency") != AUTO:
+        return System(setup)
+    from dragoman.trial import suited
+
+    trial = suited(setup, step=options.get("step"), beams=options.get("beams"))
+    tell(trial.sentence())
+    return trial.system
+
+
 def read_setup(
     setup: str | None = None,
     source: str | None = None,
@@ -81,7 +114,7 @@ def read_setup(
     policy: str | None = None,
     max_latency: str | None = None,
     detector: str | None = None,
-    step: str | None = None,
+    step: float | None = None,
     beams: int | None = None,
     threads: int | None = None,
 ) -> Setup:
@@ -98,31 +131,16 @@ def read_setup(
             policy = policy or "follow"  # its own decisions
     base = base.with_changes(source=source, target=target)
     if setup is None or max_latency is not None:
-        base = base.tuned(milliseconds(max_latency or "2s"))
+        budget = "2s" if max_latency in (None, AUTO) else max_latency
+        base = base.tuned(milliseconds(str(budget)))
     return base.with_changes(
         model=model,
         policy=policy,
         detector=detector,
-        step_ms=None if step is None else milliseconds(step),
+        step_ms=step,
         beams=beams,
         threads=threads,
     )
-
-
-def milliseconds(text: str) -> float:
-    """`2s`, `1.5s`, `800ms` or `800`, in milliseconds."""
-    number, scale = text.strip().lower(), 1.0
-    if number.endswith("ms"):
-        number = number[:-2]
-    elif number.endswith("s"):
-        number, scale = number[:-1], 1000.0
-    try:
-        value = float(number) * scale
-    except ValueError:
-        value = -1.0
-    if not 0 < value < float("inf"):
-        raise DragomanError(f"'{text}' is not a time; write 2s, 1.5s or 800ms.")
-    return value
 
 
 def _code(language: str) -> str:

@@ -8,9 +8,11 @@ from typing import Any
 import click
 
 from dragoman.cli.app import GroupedCommand
-from dragoman.cli.setup_options import grouped, milliseconds, read_setup, setup_options
+from dragoman.cli.corpus_options import corpus_options, read_first, tell_failures
+from dragoman.cli.outputs import check_folder
+from dragoman.cli.ranges import STEPS
+from dragoman.cli.setup_options import grouped, read_setup, setup_options
 
-_corpus = grouped("Corpus")
 _sweep = grouped("Sweep")
 
 
@@ -19,15 +21,22 @@ _sweep = grouped("Sweep")
 @click.argument("output", type=click.Path(path_type=Path))
 @setup_options
 @_sweep("--policies", multiple=True, metavar="SPEC", help="Such as wait-k:k=1|3|5; repeatable.")
-@_sweep("--steps", default="1s", show_default=True, metavar="TIMES", help="Such as 500ms,1s,2s.")
-@_corpus("--references", type=Path, metavar="FILE", help="CORPUS lists audio; texts are here.")
-@_corpus("--limit", type=int, metavar="N", help="Only the first N clips.")
-@_corpus("--jobs", type=int, default=1, show_default=True, help="Processes, a model in each.")
+@_sweep("--steps", type=STEPS, default="1s", show_default=True, help="Such as 500ms,1s,2s.")
+@_sweep(
+    "--sound",
+    type=click.FloatRange(min=0),
+    default=20.0,
+    show_default=True,
+    metavar="MB",
+    help="Recordings in the report, at most; 0 leaves them out.",
+)
+@corpus_options
 def command(
     corpus: Path,
     output: Path,
     policies: tuple[str, ...],
-    steps: str,
+    steps: list[float],
+    sound: float,
     references: Path | None,
     limit: int | None,
     jobs: int,
@@ -39,19 +48,22 @@ def command(
     goes on where it stopped.
     """
     from dragoman.cli.progress import clip_progress
-    from dragoman.corpora import read_corpus
     from dragoman.evaluate.grid import STANDARD, grid, slug
     from dragoman.evaluate.report import write_report, write_scores
     from dragoman.evaluate.result import Scorer, system_result
-    from dragoman.evaluate.run import run_corpus
+    from dragoman.evaluate.run import Failure, run_corpus
+    from dragoman.evaluate.sounds import spoken_clips
     from dragoman.setup import System
-    from dragoman.text.languages import find_language
 
     base = read_setup(**options)
-    setups = grid(base, policies or STANDARD, [milliseconds(step) for step in steps.split(",")])
-    clips = read_corpus(corpus, base.source or "", base.target, references)[:limit]
-    system, scorer = System(base), Scorer(find_language(base.target).unit)
+    setups = grid(base, policies or STANDARD, steps)
+    scorer = Scorer.of(base.target)
+    clips = read_first(corpus, base, references, limit)
+    check_folder(output)
+    system = System(base)
+    spoken = spoken_clips(clips, base.source, sound)
     results = []
+    told: set[Failure] = set()
     title = f"{base.source or 'any language'} to {base.target}: {corpus.name}"
     for number, setup in enumerate(setups, start=1):
         name = f"{number}/{len(setups)} {setup.policy}"
@@ -59,10 +71,12 @@ def command(
             own = System(setup, system.model) if jobs <= 1 else None
             folder = output / slug(setup)
             run = run_corpus(clips, setup, folder, jobs=jobs, system=own, on_clip=on_clip)
-        results.append(system_result(setup, run, scorer))
+        tell_failures(failure for failure in run.failures if failure not in told)
+        told.update(run.failures)
+        results.append(system_result(setup, run.checked(), scorer))
         _say(results[-1].name, results[-1].scores)
         lead = f"{base.model}, {len(clips)} clips, {len(results)} of {len(setups)} systems"
-        write_report(output / "report.html", title, lead, results)
+        write_report(output / "report.html", title, lead, results, spoken)
         write_scores(output / "scores.tsv", results)
     click.echo(f"report: {output / 'report.html'}", err=True)
 

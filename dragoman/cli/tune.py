@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
 
 from dragoman.cli.app import GroupedCommand
-from dragoman.cli.setup_options import grouped, milliseconds, read_setup, setup_options
+from dragoman.cli.corpus_options import corpus_options, read_first, tell_failures
+from dragoman.cli.outputs import check_folder, check_outputs
+from dragoman.cli.ranges import STEPS, milliseconds
+from dragoman.cli.setup_options import grouped, read_setup, setup_options
 
-_corpus = grouped("Corpus")
 _tune = grouped("Tuning")
 
 # What may win: policies that look before they speak. Greedy and wait-k lose everywhere.
@@ -30,17 +33,15 @@ CANDIDATES = (
 @setup_options
 @_tune("--aware", is_flag=True, help="The budget includes computation on this machine.")
 @_tune("--policies", multiple=True, metavar="SPEC", help="Candidates, such as alignatt:f=4|8.")
-@_tune("--steps", default="500ms,1s", show_default=True, metavar="TIMES", help="Steps to try.")
+@_tune("--steps", type=STEPS, default="500ms,1s", show_default=True, help="Steps to try.")
 @_tune("--runs", type=Path, metavar="DIR", help="Keep the runs, to go on after an interruption.")
-@_corpus("--references", type=Path, metavar="FILE", help="CORPUS lists audio; texts are here.")
-@_corpus("--limit", type=int, metavar="N", help="Only the first N clips.")
-@_corpus("--jobs", type=int, default=1, show_default=True, help="Processes, a model in each.")
+@corpus_options
 def command(
     corpus: Path,
     output: Path,
     aware: bool,
     policies: tuple[str, ...],
-    steps: str,
+    steps: list[float],
     runs: Path | None,
     references: Path | None,
     limit: int | None,
@@ -53,31 +54,32 @@ def command(
     OUTPUT (dragoman.yaml by default) is a setup for --setup of the other commands. Candidates that
     do badly on a few clips are dropped early.
     """
-    import tempfile
-
-    from dragoman.corpora import read_corpus
     from dragoman.evaluate.grid import grid
     from dragoman.evaluate.result import Scorer
     from dragoman.evaluate.tune import Trial, tune
     from dragoman.setup import System
-    from dragoman.text.languages import find_language
 
     base = read_setup(**options)
     budget_ms = milliseconds(max_latency or "2s")
-    clips = read_corpus(corpus, base.source or "", base.target, references)[:limit]
-    candidates = grid(base, policies or CANDIDATES, [milliseconds(s) for s in steps.split(",")])
+    scorer = Scorer.of(base.target)
+    candidates = grid(base, policies or CANDIDATES, steps)
+    clips = read_first(corpus, base, references, limit)
+    used = options["setup"] and Path(options["setup"])
+    check_outputs([corpus, references, used], [output])
 
     def on_trial(trial: Trial, done: int, total: int) -> None:
         click.echo(f"{trial.clips:4} clips  {done:3}/{total}  {_line(trial)}", err=True)
 
-    with tempfile.TemporaryDirectory(prefix="dragoman-") as scratch:
+    with TemporaryDirectory(prefix="dragoman-") as scratch:
+        folder = runs or Path(scratch)
+        check_folder(folder)
         tuned = tune(
-            *(clips, candidates, budget_ms, runs or Path(scratch)),
-            Scorer(find_language(base.target).unit).values,
+            *(clips, candidates, budget_ms, folder, scorer.values),
             latency="LAAL_CA" if aware else "LAAL",
             jobs=jobs,
             system=System(base) if jobs <= 1 else None,
             on_trial=on_trial,
+            on_failure=lambda failure: tell_failures([failure]),
         )
     tuned.best.setup.write(output)
     click.echo(f"best: {_line(tuned.best)}")

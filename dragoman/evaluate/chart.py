@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from html import escape
 from math import ceil, floor, log10
 
-WIDTH, HEIGHT = 520, 340
-LEFT, RIGHT, TOP, BOTTOM = 44, 14, 16, 78
+WIDTH, HEIGHT = 520, 310
+LEFT, RIGHT, TOP, BOTTOM = 48, 26, 24, 48
 # Told apart by people who see colours differently, on light and on dark paper.
 COLOURS = ("#0b6bcb", "#c4501b", "#2a8f5b", "#a04fb5", "#b58a00", "#5b6b7b", "#d43d6a", "#1aa0a8")
 
@@ -24,16 +24,16 @@ class Point:
 
 
 def curves(points: Sequence[Point], quality: str, latency: str) -> str:
-    """An SVG of quality against latency, one line per curve."""
+    """A drawing of quality against latency, one line per curve, and the curves' names under it."""
     if not points:
         return "<p class='soft'>No system has both values.</p>"
     x, x_ticks = _scale([p.latency for p in points], LEFT, WIDTH - RIGHT)
     y, y_ticks = _scale([p.quality for p in points], HEIGHT - BOTTOM, TOP)
-    parts = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">']
+    parts = [f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">']
     for tick in x_ticks:
         parts.append(
             f'<line class="axis" x1="{x(tick):.1f}" x2="{x(tick):.1f}" y1="{TOP}" '
-            f'y2="{HEIGHT - BOTTOM}"/><text x="{x(tick):.1f}" y="{HEIGHT - BOTTOM + 16}" '
+            f'y2="{HEIGHT - BOTTOM}"/><text x="{x(tick):.1f}" y="{HEIGHT - BOTTOM + 18}" '
             f'text-anchor="middle">{tick:g}</text>'
         )
     for tick in y_ticks:
@@ -44,31 +44,42 @@ def curves(points: Sequence[Point], quality: str, latency: str) -> str:
         )
     middle = (LEFT + WIDTH - RIGHT) / 2
     parts.append(
-        f'<text x="{middle}" y="{HEIGHT - BOTTOM + 32}" text-anchor="middle">'
-        f"{escape(latency)} (seconds)</text><text x='{LEFT}' y='{TOP - 5}'>{escape(quality)}</text>"
+        f'<text x="{middle}" y="{HEIGHT - BOTTOM + 40}" text-anchor="middle">'
+        f"{escape(latency)} (seconds)</text><text x='{LEFT}' y='{TOP - 9}'>{escape(quality)}</text>"
     )
     names = list(dict.fromkeys(point.curve for point in points))
     for number, name in enumerate(names):
         colour = COLOURS[number % len(COLOURS)]
         own = sorted((p for p in points if p.curve == name), key=lambda p: p.latency)
         line = " ".join(f"{x(p.latency):.1f},{y(p.quality):.1f}" for p in own)
-        parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        hollow = _hollow(number)
+        dashes = ' stroke-dasharray="5 4"' if hollow else ""
+        fill = "var(--wash)" if hollow else colour
+        parts.append(
+            f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"{dashes}/>'
+        )
         parts += [
-            f'<circle cx="{x(p.latency):.1f}" cy="{y(p.quality):.1f}" r="4" fill="{colour}">'
+            f'<circle cx="{x(p.latency):.1f}" cy="{y(p.quality):.1f}" r="4" fill="{fill}" '
+            f'stroke="{colour}" stroke-width="2">'
             f"<title>{escape(p.label)}: {p.quality:.1f} at {p.latency:.2f} s</title></circle>"
             for p in own
         ]
-        parts.append(_legend(number, name, colour))
-    return "".join(parts) + "</svg>"
+    return "".join(parts) + "</svg>" + _legend(names)
 
 
-def _legend(number: int, name: str, colour: str) -> str:
-    column, row = number % 4, number // 4
-    left, top = LEFT + column * (WIDTH - LEFT) / 4, HEIGHT - 26 + row * 16
-    return (
-        f'<rect x="{left:.0f}" y="{top - 9:.0f}" width="10" height="10" fill="{colour}"/>'
-        f'<text class="name" x="{left + 14:.0f}" y="{top:.0f}">{escape(name)}</text>'
+def _legend(names: Sequence[str]) -> str:
+    """The names in a list of their own: text beside text finds room on any screen."""
+    rows = (
+        f"<li><i{' class=hollow' if _hollow(number) else ''} "
+        f'style="--own:{COLOURS[number % len(COLOURS)]}"></i>{escape(name)}</li>'
+        for number, name in enumerate(names)
     )
+    return f'<ul class="legend">{"".join(rows)}</ul>'
+
+
+def _hollow(number: int) -> bool:
+    """Whether a curve is told from the one that had its colour before by hollow points."""
+    return number // len(COLOURS) % 2 == 1
 
 
 def _scale(

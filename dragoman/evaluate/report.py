@@ -1,21 +1,23 @@
 """The report: one HTML file that works with no network.
 
 It shows latency-quality curves, plain and computation-aware, a table of systems with intervals and
-signatures, and a page per sentence: what was said when.
+signatures, and a page per sentence: what was spoken, to read and to hear, and what was said when.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from dragoman.errors import DragomanError
 from dragoman.evaluate.chart import Point, curves
+from dragoman.evaluate.sounds import Spoken
+from dragoman.files import whole_file
+from dragoman.metrics.instance import Unit
 from dragoman.trace import Trace
 
 COLUMNS = ("BLEU", "chrF", "WER", "AL", "LAAL", "LAAL_CA", "DAL", "AP", "RTF")
@@ -32,12 +34,19 @@ class SystemResult:
     signature: Mapping[str, str]
     sentences: Sequence[Mapping[str, Any]]  # `index` and the scores of each sentence
     traces: Sequence[Trace]
+    unit: Unit = "word"  # what a delay belongs to
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     notes: str = ""  # the setup, the failures
 
 
-def write_report(path: Path, title: str, lead: str, systems: Sequence[SystemResult]) -> None:
-    """Write the report, whole or not at all."""
+def write_report(
+    path: Path,
+    title: str,
+    lead: str,
+    systems: Sequence[SystemResult],
+    spoken: Mapping[int, Spoken] | None = None,
+) -> None:
+    """Write the report, whole or not at all; `spoken` is what was heard, by the clips' numbers."""
     page = files("dragoman.evaluate") / "page"
     html = _HTML.format(
         title=escape(title),
@@ -47,14 +56,10 @@ def write_report(path: Path, title: str, lead: str, systems: Sequence[SystemResu
         charts=_charts(systems),
         table=_table(systems),
         signatures=_signatures(systems),
-        data=json.dumps(_data(systems), ensure_ascii=False).replace("</", "<\\/"),
+        data=json.dumps(_data(systems, spoken or {}), ensure_ascii=False).replace("</", "<\\/"),
     )
-    temporary = path.with_name(path.name + ".part")
-    try:
-        temporary.write_text(html, encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        raise DragomanError(f"Cannot write the report to {path}: {error.strerror}.") from error
+    with whole_file(path) as file:
+        file.write(html)
 
 
 def write_scores(path: Path, systems: Sequence[SystemResult]) -> None:
@@ -64,10 +69,8 @@ def write_scores(path: Path, systems: Sequence[SystemResult]) -> None:
     for system in systems:
         values = [system.scores.get(column) for column in columns]
         rows.append("\t".join([system.name, *("" if v is None else f"{v:.6g}" for v in values)]))
-    try:
-        path.write_text("\n".join(rows) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise DragomanError(f"Cannot write the scores to {path}: {error.strerror}.") from error
+    with whole_file(path) as file:
+        file.write("\n".join(rows) + "\n")
 
 
 _HTML = """<!doctype html>
@@ -77,7 +80,7 @@ _HTML = """<!doctype html>
 <main id="overview">
 <h1>{title}</h1><p class="lead">{lead}</p>
 <h2>Quality against latency</h2><div class="charts">{charts}</div>
-<h2>Systems</h2><div class="scroll">{table}</div>
+<h2>Systems</h2>{table}
 <h2>Signatures</h2>{signatures}
 </main>
 <main id="page" hidden></main>
@@ -111,52 +114,57 @@ def _table(systems: Sequence[SystemResult]) -> str:
     rows = []
     for number, system in enumerate(systems):
         cells = "".join(_cell(system, column) for column in columns)
-        name = f'<a href="#/{number}">{escape(system.name)}</a>'
+        named = escape(system.name).replace(",", ",<wbr>")  # a narrow screen breaks it there
+        name = f'<a href="#/{number}">{named}</a>'
         if system.notes:
             name += f'<span class="range">{escape(system.notes)}</span>'
         rows.append(f"<tr><td>{name}</td>{cells}</tr>")
     return (
-        f"<table><thead><tr><th>System</th>{head}</tr></thead>"
+        f"<table class='systems'><thead><tr><th>System</th>{head}</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table>"
     )
 
 
 def _cell(system: SystemResult, column: str) -> str:
     value = system.scores.get(column)
+    label = f'data-label="{column}{" (s)" if column in IN_SECONDS else ""}"'  # for narrow screens
     if value is None:
-        return '<td data-value="">–</td>'
+        return f'<td {label} data-value="">–</td>'
     scale, digits = (1000.0, 2) if column in IN_SECONDS else (1.0, 2 if column in _RATIOS else 1)
     text = f"{value / scale:.{digits}f}"
     if column in system.intervals:
         low, high = system.intervals[column]
         text += f'<span class="range">{low / scale:.{digits}f}–{high / scale:.{digits}f}</span>'
-    return f'<td data-value="{value}">{text}</td>'
+    return f'<td {label} data-value="{value}">{text}</td>'
 
 
 _RATIOS = {"AP", "RTF"}
 
 
 def _signatures(systems: Sequence[SystemResult]) -> str:
-    """Each signature once; systems of one report usually share them."""
-    known: dict[str, str] = {}
-    for system in systems:
-        known |= system.signature
-    rows = "".join(
-        f"<dt>{escape(k)}</dt><dd><code>{escape(v)}</code></dd>" for k, v in known.items()
+    """Each way of computing once, with the metrics that share it."""
+    sharing: dict[str, list[str]] = {}
+    known = {name: text for system in systems for name, text in system.signature.items()}
+    for name, signature in known.items():
+        sharing.setdefault(signature.partition("|")[2], []).append(name)
+    rows = (
+        f"<dt>{escape(' '.join(names))}</dt><dd><code>{escape(signature)}</code></dd>"
+        for signature, names in sharing.items()
     )
-    return f"<dl>{rows}</dl>"
+    return f"<dl class='signatures'>{''.join(rows)}</dl>"
 
 
-def _data(systems: Sequence[SystemResult]) -> dict[str, Any]:
-    return {"systems": [{"name": s.name, "sentences": _sentences(s)} for s in systems]}
+def _data(systems: Sequence[SystemResult], spoken: Mapping[int, Spoken]) -> dict[str, Any]:
+    return {
+        "spoken": {index: asdict(clip) for index, clip in spoken.items()},
+        "systems": [{"name": s.name, "unit": s.unit, "sentences": _sentences(s)} for s in systems],
+    }
 
 
 def _sentences(system: SystemResult) -> list[dict[str, Any]]:
     scores = {row["index"]: row for row in system.sentences}
     rows = []
     for trace in system.traces:
-        instance = trace.instance()
-        times = zip(trace.prediction.split(), instance.delays, instance.ends or (), strict=False)
         own = scores.get(trace.index, {})
         rows.append(
             {
@@ -165,8 +173,24 @@ def _sentences(system: SystemResult) -> list[dict[str, Any]]:
                 "source_length": round(trace.source_length),
                 "reference": trace.reference,
                 "prediction": trace.prediction,
-                "words": [[word, round(delay), round(end)] for word, delay, end in times],
+                "words": _words(trace, system.unit),
             }
             | {name: own.get(name) for name in ("AL", "LAAL", "LAAL_CA", "DAL")}
         )
     return rows
+
+
+def _words(trace: Trace, unit: Unit) -> list[list[Any]]:
+    """[text, delay, when it was shown, units]: a word each, or the characters said at once."""
+    instance = trace.instance(unit)
+    texts = trace.prediction.split() if unit == "word" else list(trace.prediction)
+    times = zip(texts, instance.delays, instance.ends or (), strict=True)
+    words: list[list[Any]] = []
+    for text, delay, end in times:
+        moment = [round(delay), round(end)]
+        if unit == "char" and words and words[-1][1:3] == moment:
+            words[-1][0] += text
+            words[-1][3] += 1
+        else:
+            words.append([text, *moment, 1])
+    return words

@@ -11,16 +11,23 @@ from dragoman.evaluate.run import Run
 from dragoman.metrics.instance import Unit
 from dragoman.metrics.score import Report, score_corpus
 from dragoman.metrics.timings import Rules
+from dragoman.metrics.tokenize import tokenizer_for
 from dragoman.setup import Setup
+from dragoman.text.languages import find_language
 from dragoman.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)
 class Scorer:
-    """Scores traces; what is undefined is None."""
+    """Scores traces as their language wants it; what is undefined is None."""
 
     unit: Unit = "word"
     tokenizer: str = "13a"
+
+    @classmethod
+    def of(cls, target: str, unit: Unit | None = None) -> Scorer:
+        """The scorer for a target language: its unit of latency and BLEU's tokenizer."""
+        return cls(unit or find_language(target).unit, tokenizer_for(target))
 
     def report(self, traces: Sequence[Trace]) -> Report:
         instances = [trace.instance(self.unit) for trace in traces]
@@ -40,7 +47,10 @@ def system_result(setup: Setup, run: Run, scorer: Scorer) -> SystemResult:
         {"index": trace.index} | _defined(dict(zip(report.scores, row, strict=True)))
         for trace, row in zip(run.traces, rows, strict=True)
     ]
-    failures = f"{len(run.failures)} clips failed" if run.failures else ""
+    failed = len(run.failures)
+    failures = (
+        f"{failed} clip{'s' if failed > 1 else ''} could not be interpreted" if failed else ""
+    )
     return SystemResult(
         name=f"{setup.policy}, {step} steps",
         curve=f"{setup.policy.partition(':')[0]} {step}",
@@ -48,6 +58,7 @@ def system_result(setup: Setup, run: Run, scorer: Scorer) -> SystemResult:
         signature={name: score.signature for name, score in report.scores.items()},
         sentences=sentences,
         traces=run.traces,
+        unit=scorer.unit,
         intervals={
             name: (interval.low, interval.high)
             for name, score in report.scores.items()

@@ -18,10 +18,12 @@ from typing import Any
 from dragoman.audio.source import open_audio
 from dragoman.corpora import Clip
 from dragoman.errors import DragomanError
+from dragoman.files import sentences_for, whole_file
 from dragoman.setup import Setup, System
 from dragoman.trace import Trace, TraceWriter, read_traces
 
 TRACES = "traces.jsonl"
+_END = b'{"end":true}\n'  # the last line of a whole trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,11 @@ class Failure:
     """A clip that could not be interpreted, and why."""
 
     index: int
+    audio: str
     reason: str
+
+    def __str__(self) -> str:
+        return f"clip {self.index} ({self.audio}): {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,19 @@ class Run:
 
     traces: list[Trace]
     failures: list[Failure]
+
+    def checked(self) -> Run:
+        """The same run, if anything came out at all."""
+        if not self.traces:
+            raise nothing_heard(self.failures)
+        return self
+
+
+def nothing_heard(failures: Sequence[Failure]) -> DragomanError:
+    """What to say where no clip could be interpreted."""
+    return DragomanError(
+        f"None of the {len(failures)} clips could be interpreted. The first is {failures[0]}"
+    )
 
 
 def interpret_clip(system: System, clip: Clip) -> Trace:
@@ -62,7 +81,7 @@ def run_corpus(
     only: Collection[int] | None = None,
     on_clip: Callable[[int, int], None] = lambda done, total: None,
 ) -> Run:
-    """Interpret every clip that the folder has no trace of yet; give all traces, in order.
+    """Interpret every clip that the folder has no trace of yet; return all traces, in order.
 
     `jobs` above 1 interprets in that many processes, each with a model and one thread of its own.
     `only` limits the run to some clips of the corpus; the others may follow in a later call.
@@ -73,6 +92,7 @@ def run_corpus(
         clips = [clip for clip in clips if clip.index in only]
     wanted = {clip.index for clip in clips}
     path = folder / TRACES
+    _drop_torn_end(path)
     known = read_traces(path, unfinished=False)
     done = {trace.index: trace for trace in known if trace.index in wanted}
     todo = [clip for clip in clips if clip.index not in done]
@@ -83,7 +103,8 @@ def run_corpus(
             if isinstance(outcome, Failure):
                 failures.append(outcome)
             else:
-                writer.write(outcome)
+                with sentences_for(path):
+                    writer.write(outcome)
                 done[outcome.index] = outcome
             on_clip(len(clips) - len(todo) + count, len(clips))
     return Run([done[index] for index in sorted(done)], failures)
@@ -91,22 +112,42 @@ def run_corpus(
 
 def _claim(folder: Path, setup: Setup, clips: Sequence[Clip]) -> None:
     """Take the folder for this run, or go on with the same run; refuse to mix two."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DragomanError(f"Cannot use the folder {folder}: {error.strerror}.") from error
     mark = {"setup": asdict(setup), "corpus": fingerprint(clips)}
     path = folder / "run.json"
     if path.exists():
-        if json.loads(path.read_text(encoding="utf-8")) != mark:
+        if _read_mark(path) != mark:
             raise DragomanError(
                 f"The folder {folder} holds another run (its setup or its corpus differs); "
-                f"choose another folder with --output."
+                f"choose another folder."
             )
     else:
-        path.write_text(json.dumps(mark, indent=1, ensure_ascii=False), encoding="utf-8")
+        with whole_file(path) as file:
+            json.dump(mark, file, indent=1, ensure_ascii=False)
     setup.write(folder / "setup.yaml")
-    (folder / TRACES).touch()
+    with sentences_for(folder / TRACES):
+        (folder / TRACES).touch()
+
+
+def _read_mark(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DragomanError(f"Cannot read {path}: {error.strerror}.") from error
+    except ValueError as error:  # not JSON, or not UTF-8
+        raise DragomanError(
+            f"{path} is damaged, so nobody can tell which run the folder holds; "
+            f"remove the folder or choose another."
+        ) from error
+
+
+def _drop_torn_end(path: Path) -> None:
+    """Cut off what follows the last whole trace: a run that was killed may end inside a line."""
+    content = path.read_bytes()
+    end = content.rfind(_END)
+    whole = 0 if end < 0 else end + len(_END)
+    if whole < len(content):
+        with sentences_for(path), path.open("r+b") as file:
+            file.truncate(whole)
 
 
 def fingerprint(clips: Sequence[Clip]) -> str:
@@ -158,4 +199,4 @@ def _attempt(system: System, clip: Clip) -> Outcome:
     try:
         return interpret_clip(system, clip)
     except DragomanError as error:
-        return Failure(clip.index, str(error))
+        return Failure(clip.index, clip.audio.name, str(error))

@@ -2,20 +2,22 @@
 
 Paper 002 ends by asking practitioners to tune their systems for each language. This does it by
 successive halving: every candidate interprets a few clips, the better half goes on with more, the
-last ones see the whole corpus. A candidate far over the budget drops out at once.
+last ones see the whole corpus. A candidate far over the budget drops out at once. A clip that
+cannot be interpreted is named and left out, for every candidate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 
 from dragoman.corpora import Clip
 from dragoman.errors import DragomanError
 from dragoman.evaluate.grid import slug
-from dragoman.evaluate.run import run_corpus
+from dragoman.evaluate.run import Failure, Run, nothing_heard, run_corpus
 from dragoman.setup import Setup, System
 from dragoman.trace import Trace
 
@@ -32,6 +34,7 @@ class Trial:
     clips: int
     quality: float
     latency_ms: float
+    whole: bool = False  # it was given the whole corpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,45 +59,72 @@ def tune(
     jobs: int = 1,
     system: System | None = None,
     on_trial: Callable[[Trial, int, int], None] = lambda trial, done, total: None,
+    on_failure: Callable[[Failure], None] = lambda failure: None,
 ) -> Tuned:
     """Find the candidate with the best quality whose latency keeps to the budget.
 
-    `system` lends its loaded model to every candidate. `on_trial` hears of each finished trial.
+    `system` lends its loaded model to every candidate. `on_trial` hears of each finished trial,
+    `on_failure` of each clip that is left out.
     """
     order = [clip.index for clip in clips]
     Random(seed).shuffle(order)
     size, remaining, trials = min(first, len(order)), list(candidates), {}
+    broken: dict[int, Failure] = {}
+    judge = partial(_trial, score=score, latency=latency, quality=quality)
     while True:
+        runs: dict[Setup, Run] = {}
         for done, setup in enumerate(remaining, start=1):
             lent = None if system is None else System(setup, system.model)
-            run = run_corpus(
-                clips, setup, folder / slug(setup), jobs=jobs, system=lent, only=order[:size]
+            only = [index for index in order[:size] if index not in broken]
+            runs[setup] = run_corpus(
+                clips, setup, folder / slug(setup), jobs=jobs, system=lent, only=only
             )
-            trial = _trial(setup, run.traces, score, latency, quality)
-            trials[setup] = trial
-            on_trial(trial, done, len(remaining))
-        if size == len(order):
+            for failure in runs[setup].failures:
+                broken[failure.index] = failure
+                on_failure(failure)
+            if len(broken) == len(order):
+                raise nothing_heard(list(broken.values()))
+            on_trial(judge(setup, runs[setup].traces), done, len(remaining))
+        whole = size == len(order)
+        for setup, run in runs.items():  # on the clips that every candidate could hear
+            heard = [trace for trace in run.traces if trace.index not in broken]
+            trials[setup] = judge(setup, heard, whole=whole)
+        if whole:
             break
-        remaining = _better_half([trials[s] for s in remaining], budget_ms)
+        if any(trials[s].clips for s in remaining):
+            remaining = _better_half([trials[s] for s in remaining], budget_ms)
         size = len(order) if len(remaining) <= 2 else min(size * 2, len(order))
-    ranked = sorted(trials.values(), key=lambda t: _rank(t, budget_ms, len(order)))
-    if ranked[0].latency_ms > budget_ms or ranked[0].clips < len(order):
-        nearest = min(trials.values(), key=lambda t: t.latency_ms)
-        raise DragomanError(
-            f"No policy kept to {budget_ms:g} ms; the fastest, {nearest.setup.policy}, needs "
-            f"{nearest.latency_ms:.0f} ms. Allow more with --max-latency."
-        )
+    ranked = sorted(trials.values(), key=lambda t: _rank(t, budget_ms))
+    if ranked[0].latency_ms > budget_ms:
+        raise _none_kept(budget_ms, min(trials.values(), key=lambda t: t.latency_ms))
     return Tuned(ranked[0], ranked)
 
 
 def _trial(
-    setup: Setup, traces: Sequence[Trace], score: Scorer, latency: str, quality: str
+    setup: Setup,
+    traces: Sequence[Trace],
+    score: Scorer,
+    latency: str,
+    quality: str,
+    whole: bool = False,
 ) -> Trial:
-    scores = score(traces)
+    scores = score(traces) if traces else {}
     latency_ms, value = scores.get(latency), scores.get(quality)
-    if latency_ms is None:  # nothing was said, or only after the end
+    if latency_ms is None:  # nothing was said
         latency_ms = float("inf")
-    return Trial(setup, len(traces), value or 0.0, latency_ms)
+    return Trial(setup, len(traces), value or 0.0, latency_ms, whole)
+
+
+def _none_kept(budget_ms: float, nearest: Trial) -> DragomanError:
+    if nearest.latency_ms == float("inf"):
+        return DragomanError(
+            "No policy said anything on this corpus; is it in the language of --from, and does "
+            "'dragoman translate' say something for one of its recordings?"
+        )
+    return DragomanError(
+        f"No policy kept to {budget_ms:g} ms; the fastest, {nearest.setup.policy}, needs "
+        f"{nearest.latency_ms:.0f} ms. Allow more with --max-latency."
+    )
 
 
 def _better_half(trials: Sequence[Trial], budget_ms: float) -> list[Setup]:
@@ -110,6 +140,6 @@ def _better_half(trials: Sequence[Trial], budget_ms: float) -> list[Setup]:
     return [trial.setup for trial in kept]
 
 
-def _rank(trial: Trial, budget_ms: float, clips: int) -> tuple[bool, bool, float]:
+def _rank(trial: Trial, budget_ms: float) -> tuple[bool, bool, float]:
     """Those that saw the whole corpus first, of these the fitting ones, of these the best."""
-    return trial.clips < clips, trial.latency_ms > budget_ms, -trial.quality
+    return not trial.whole, trial.latency_ms > budget_ms, -trial.quality

@@ -17,11 +17,13 @@ from typing import Protocol
 
 import numpy as np
 
+from dragoman.metrics.instance import Unit
 from dragoman.metrics.ngrams import ngram_totals, shared_ngrams
 from dragoman.metrics.ragged import Floats, Ints
 from dragoman.metrics.tokenize import tokenizer_signature, words_of
 
 MANY_WORDS = 4000
+_CUT: dict[Unit, str] = {"word": "split", "char": "char"}  # as signatures call it
 Numbers = Floats | Ints  # counts, or sums of counts that were weighted
 
 
@@ -37,6 +39,12 @@ class Pairs:
         """Both texts of each pair, cut at white space."""
         pairs = zip(self.hypotheses, self.references, strict=True)
         return [(hypothesis.split(), reference.split()) for hypothesis, reference in pairs]
+
+    def units(self, unit: Unit) -> Sequence[tuple[Sequence[str], Sequence[str]]]:
+        """Both texts of each pair as words, or as characters without the white space."""
+        if unit == "word":
+            return self.words
+        return [("".join(spoken), "".join(wanted)) for spoken, wanted in self.words]
 
 
 class QualityMetric(Protocol):
@@ -136,13 +144,18 @@ class Chrf:
 
 @dataclass(frozen=True, slots=True)
 class Wer:
-    """Word error rate: edits per 100 words of the reference, on the words as they stand."""
+    """Word error rate: edits per 100 words of the reference, on the words as they stand.
+
+    Of characters where the language has no spaces between words.
+    """
+
+    unit: Unit = "word"
 
     def statistics(self, pairs: Pairs) -> Ints:
         """Edits and words of the reference."""
         from rapidfuzz.distance.Levenshtein import distance
 
-        rows = [(distance(spoken, wanted), len(wanted)) for spoken, wanted in pairs.words]
+        rows = [(distance(a, b), len(b)) for a, b in pairs.units(self.unit)]
         return np.array(rows, dtype=np.int64).reshape(-1, 2)
 
     def scores(self, statistics: Numbers) -> Floats:
@@ -152,16 +165,21 @@ class Wer:
         return rates
 
     def signature(self) -> str:
-        return "tok:split|case:mixed|punct:kept"
+        return f"tok:{_CUT[self.unit]}|case:mixed|punct:kept"
 
 
 @dataclass(frozen=True, slots=True)
 class LengthDifference:
-    """How many words more than the reference were said, on average; negative: fewer."""
+    """How many words more than the reference were said, on average; negative: fewer.
+
+    Characters where the language has no spaces between words.
+    """
+
+    unit: Unit = "word"
 
     def statistics(self, pairs: Pairs) -> Ints:
         """Words said, words of the reference, and one sentence."""
-        rows = [(len(spoken), len(wanted), 1) for spoken, wanted in pairs.words]
+        rows = [(len(a), len(b), 1) for a, b in pairs.units(self.unit)]
         return np.array(rows, dtype=np.int64).reshape(-1, 3)
 
     def scores(self, statistics: Numbers) -> Floats:
@@ -170,15 +188,16 @@ class LengthDifference:
         return differences
 
     def signature(self) -> str:
-        return "tok:split"
+        return f"tok:{_CUT[self.unit]}"
 
 
-QUALITY: dict[str, Callable[[str], QualityMetric]] = {
-    "BLEU": Bleu,
-    "chrF": lambda tokenizer: Chrf(),
-    "WER": lambda tokenizer: Wer(),
-    "LengthDiff": lambda tokenizer: LengthDifference(),
+QUALITY: dict[str, Callable[[str, Unit], QualityMetric]] = {
+    "BLEU": lambda tokenizer, unit: Bleu(tokenizer),
+    "chrF": lambda tokenizer, unit: Chrf(),
+    "WER": lambda tokenizer, unit: Wer(unit),
+    "LengthDiff": lambda tokenizer, unit: LengthDifference(unit),
 }
+"""Each quality metric, given BLEU's tokenizer and the unit that is counted."""
 
 
 def _number_words(pairs: Sequence[tuple[list[str], list[str]]]) -> Ints:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dragoman import __version__
 from dragoman.errors import DragomanError
-from dragoman.metrics.instance import Instance
+from dragoman.metrics.instance import Instance, Unit
 from dragoman.metrics.latency import LATENCY
 from dragoman.metrics.quality import QUALITY, Pairs
 from dragoman.metrics.ragged import Bools, Floats
@@ -92,7 +92,11 @@ def score_corpus(
     metrics: Iterable[str] = METRICS,
     tokenizer: str = "13a",
 ) -> Report:
-    """Score a corpus by the metrics named."""
+    """Score a corpus by the metrics named.
+
+    `tokenizer_for(target)` is the tokenizer that BLEU wants for a language, and
+    `find_language(target).unit` the unit of `rules` and `instances`.
+    """
     rules = rules or Rules()
     names = list(dict.fromkeys(metrics))
     for name in names:
@@ -166,9 +170,10 @@ def _quality_scores(
     rows = [row for row, i in enumerate(instances) if i.reference is not None and not i.says_speech]
     references = [instances[row].reference or "" for row in rows]
     pairs = Pairs([instances[row].prediction for row in rows], references)
+    unit: Unit = "word" if rules.compat == "simuleval" else rules.unit
     scores: dict[str, Score] = {}
     for name in names:
-        metric = QUALITY[name](tokenizer)
+        metric = QUALITY[name](tokenizer, unit)
         counted = metric.statistics(pairs)
         statistics = np.zeros((len(instances), counted.shape[1]))
         statistics[rows] = counted

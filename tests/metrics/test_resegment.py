@@ -1,8 +1,6 @@
 """Cutting a talk's output by the reference: golden cases, brute force, what always holds."""
 
 import itertools
-import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,8 +11,8 @@ from dragoman.errors import DragomanError
 from dragoman.metrics import alignment, edits
 from dragoman.metrics.resegment import ALIGNERS, Cutting, cut, cut_all
 from dragoman.metrics.similarity import Similarities, similarity
+from tests.golden import golden_json
 
-GOLDEN = Path(__file__).parents[2].parent / "shared" / "golden"
 words = st.sampled_from(["a", "b", "ab", "abc", "Haus", "häuser", "-", ".", "x1", "…", "Ä"])
 sentences = st.lists(words, max_size=5).map(" ".join)
 talks = st.tuples(st.lists(words, max_size=14), st.lists(sentences, min_size=1, max_size=5))
@@ -25,15 +23,10 @@ def pieces(units, references, **options):
     return [units[begin:end] for begin, end in itertools.pairwise(cuts)]
 
 
-def golden(name):
-    path = GOLDEN / name
-    if not path.is_file():
-        pytest.skip(f"the golden file {name} is not beside the repository")
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
 def test_soft_cuts_equal_the_golden_ones():
-    for case in golden("softsegmenter_segments.json"):
+    cases = golden_json("softsegmenter_segments.json")
+    assert len(cases) == 17
+    for case in cases:
         text, unit = case["hypothesis"], case["unit"]
         units, joint = (text.split(), " ") if unit == "word" else (list(text), "")
         parts = pieces(units, case["references"], unit=unit, aligner="soft")
@@ -41,7 +34,9 @@ def test_soft_cuts_equal_the_golden_ones():
 
 
 def test_fewest_errors_cuts_equal_the_golden_ones():
-    for case in golden("mweralign_segments.json"):
+    cases = golden_json("mweralign_segments.json")
+    assert len(cases) == 17
+    for case in cases:
         text, unit = case["hypothesis"], case["unit"]
         units = text.split() if unit == "word" else list(text)
         parts = pieces(units, case["references"], unit=unit, aligner="mwer")

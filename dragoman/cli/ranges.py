@@ -1,0 +1,77 @@
+"""The numbers and times that commands take; what is out of range is told before any work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from dragoman.errors import DragomanError
+from dragoman.setup import MOST_BEAMS, MOST_THREADS, STEP_MS
+
+SECONDS = click.FloatRange(min=0)
+COUNT = click.IntRange(min=1)  # clips, resamples: one or more
+JOBS = click.IntRange(1, 256)
+BEAMS = click.IntRange(1, MOST_BEAMS)
+THREADS = click.IntRange(0, MOST_THREADS)
+
+
+class Time(click.ParamType):
+    """`2s`, `1.5s`, `800ms` or `800`, within a range; the command gets milliseconds."""
+
+    name = "time"
+
+    def __init__(self, low_ms: float = 0.0, high_ms: float = float("inf")) -> None:
+        self.low_ms, self.high_ms = low_ms, high_ms
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, float):  # a default, or converted before
+            return value
+        try:
+            return self.within(milliseconds(value))
+        except DragomanError as error:
+            self.fail(str(error), param, ctx)
+
+    def within(self, value: float) -> float:
+        if not self.low_ms <= value <= self.high_ms:
+            low, high = _shown(self.low_ms), _shown(self.high_ms)
+            raise DragomanError(
+                f"{_shown(value)} is out of range; from {low} to {high} is possible."
+            )
+        return value
+
+
+class Times(Time):
+    """Several times, with commas between them; the command gets a list of milliseconds."""
+
+    name = "times"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        convert = super().convert
+        times = [convert(each, param, ctx) for each in value.split(",")]
+        return list(dict.fromkeys(times))
+
+
+STEP, STEPS = Time(*STEP_MS), Times(*STEP_MS)
+
+
+def milliseconds(text: str) -> float:
+    """`2s`, `1.5s`, `800ms` or `800`, in milliseconds."""
+    number, scale = text.strip().lower(), 1.0
+    if number.endswith("ms"):
+        number = number[:-2]
+    elif number.endswith("s"):
+        number, scale = number[:-1], 1000.0
+    try:
+        value = float(number) * scale
+    except ValueError:
+        value = -1.0
+    if not 0 < value < float("inf"):
+        raise DragomanError(f"'{text}' is not a time; write 2s, 1.5s or 800ms.")
+    return value
+
+
+def _shown(ms: float) -> str:
+    return f"{ms / 1000:g} s" if ms >= 1000 else f"{ms:g} ms"

@@ -1,0 +1,48 @@
+"""Numbers and times that cannot be are told before any work."""
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from dragoman.cli.app import dragoman
+from dragoman.cli.ranges import STEP, STEPS, Time
+
+
+def test_times_are_read_and_kept_within_their_range():
+    assert STEP.convert("40ms", None, None) == 40
+    assert STEP.convert("60s", None, None) == 60_000
+    assert STEP.convert("0.5 s", None, None) == 500
+    assert Time().convert("800", None, None) == 800
+    assert STEPS.convert("500ms,1s,1000", None, None) == [500, 1000]
+    for text in ("39ms", "60.1s"):
+        with pytest.raises(click.UsageError, match="from 40 ms to 60 s is possible"):
+            STEP.convert(text, None, None)
+    for text in ("", "soon", "-1s", "0", "inf", "nan", "1h"):
+        with pytest.raises(click.UsageError, match="is not a time"):
+            STEP.convert(text, None, None)
+    with pytest.raises(click.UsageError, match="5 ms is out of range"):
+        STEPS.convert("1s,5ms", None, None)
+
+
+@pytest.mark.parametrize("command", ["evaluate", "tune", "sweep"])
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--limit", "0"),
+        ("--limit", "-1"),
+        ("--jobs", "0"),
+        ("--jobs", "100000"),
+        ("--step", "5ms"),
+        ("--threads", "-3"),
+        ("--threads", "100000"),
+        ("--beams", "0"),
+    ],
+    ids=" ".join,
+)
+def test_out_of_range(tmp_path, command, option):
+    out = [str(tmp_path / "out")] if command != "evaluate" else []
+    result = CliRunner().invoke(dragoman, [command, str(tmp_path / "corpus.tsv"), *out, *option])
+    assert result.exit_code == 2
+    assert f"Invalid value for '{option[0]}'" in result.stderr
+    assert "range" in result.stderr
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,93 @@
+"""No number is cut, whatever the width of the terminal, in a pipe, or in a file."""
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+
+import pytest
+
+from dragoman.metrics.score import METRICS
+from tests.golden import GOLDEN
+
+RUNS = GOLDEN / "live_runs"
+COMMANDS = {
+    "score": [RUNS / "speech_wait3_per1_seg320.log"],
+    "compare": [RUNS / "speech_wait1_per1_seg280.log", RUNS / "speech_wait3_per1_seg320.log"],
+}
+
+
+def command(name):
+    return [sys.executable, "-m", "dragoman", name, *COMMANDS[name]]
+
+
+def on_a_terminal(name, columns):
+    """What a person sees in a window of this width, without the colours."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")}
+    process = subprocess.Popen(
+        command(name),
+        stdout=theirs,
+        stderr=subprocess.DEVNULL,
+        stdin=theirs,
+        env=environment | {"TERM": "xterm"},
+    )
+    os.close(theirs)
+    seen = b""
+    while True:
+        try:
+            read = os.read(ours, 65536)
+        except OSError:  # Linux tells the end of a terminal so
+            break
+        if not read:
+            break
+        seen += read
+    os.close(ours)
+    assert process.wait() == 0
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.decode()).replace("\r\n", "\n")
+
+
+def numbers_of(text):
+    """Every row's numbers, by its metric: of a table, or of a list of cards."""
+    found, name = {}, ""
+    for line in text.splitlines():
+        title = line.split(" ")[0]
+        if title in METRICS:
+            name, line = title, line[len(title) :]
+        elif line.startswith("  "):
+            line = line[2:].partition("  ")[2]
+        else:
+            name = ""
+        found.setdefault(name, []).extend(re.findall(r"[-+]?[\d,]*\.?\d+\*?", line))
+    return {name: sorted(numbers) for name, numbers in found.items() if name}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("columns", [20, 40, 79, 80, 120])
+def test_no_number_is_cut(name, columns):
+    piped = subprocess.run(command(name), capture_output=True, text=True, check=True).stdout
+    wanted = numbers_of(piped)
+    assert len(wanted) >= 14
+    assert numbers_of(on_a_terminal(name, columns)) == wanted
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_usual_terminal_shows_a_table(name):
+    seen = on_a_terminal(name, 80)
+    (line,) = [line for line in seen.splitlines() if line.startswith("BLEU ")]
+    assert "37.32" in line
+    table = seen[: seen.index("BLEU|")]
+    assert max(map(len, table.splitlines()[2:])) <= 80
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_pipe_is_as_wide_as_it_needs(name):
+    environment = os.environ | {"COLUMNS": "20"}
+    done = subprocess.run(command(name), capture_output=True, text=True, env=environment)
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("BLEU ")]
+    assert "37.32" in line

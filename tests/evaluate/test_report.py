@@ -1,0 +1,219 @@
+"""The report: its numbers, what was spoken, and how it looks on a phone."""
+
+import base64
+import html
+import io
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import soundfile
+
+from dragoman.corpora import Clip
+from dragoman.evaluate.chart import Point, curves
+from dragoman.evaluate.report import SystemResult, write_report, write_scores
+from dragoman.evaluate.result import Scorer, system_result
+from dragoman.evaluate.run import run_corpus
+from dragoman.evaluate.sounds import spoken_clips
+from dragoman.setup import Setup
+from dragoman.trace import Hearing, Saying, Trace
+
+SETUP = Setup(model="tests.scripted:steady", policy="greedy", source="de", step_ms=500)
+NAMES = [
+    "local-agreement 0.5 s",
+    "avoid-eos-while-reading 1 s",
+    *(f"wait-k {i} s" for i in range(9)),
+]
+
+
+@pytest.fixture
+def clips(tmp_path):
+    made = []
+    for index, seconds in enumerate([4, 2, 3]):
+        tone = 0.3 * np.sin(2 * np.pi * 200 * (index + 1) * np.arange(16000 * seconds) / 16000)
+        soundfile.write(tmp_path / f"{index}.wav", tone.astype(np.float32), 16000)
+        texts = {"en": "word0 word1", "de": f"</script> „Wort“ & {index}"}
+        made.append(Clip(index, tmp_path / f"{index}.wav", texts, start=0.5))
+    return made
+
+
+def report(path, systems, spoken=None):
+    write_report(path, "A title", "3 clips", systems, spoken)
+    page = path.read_text(encoding="utf-8")
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1]
+    return page, json.loads(data)
+
+
+def test_a_report_holds_what_was_spoken_as_text_and_as_sound(tmp_path, clips):
+    run = run_corpus(clips, SETUP, tmp_path / "run")
+    system = system_result(SETUP, run, Scorer.of("en"))
+    _, data = report(tmp_path / "report.html", [system], spoken_clips(clips, "de", 20))
+    for clip in clips:
+        spoken = data["spoken"][str(clip.index)]
+        assert spoken["text"] == f"</script> „Wort“ & {clip.index}"
+        kind, _, encoded = spoken["sound"].partition(",")
+        assert kind == "data:audio/ogg;base64"
+        sound, rate = soundfile.read(io.BytesIO(base64.b64decode(encoded)))
+        assert soundfile.info(io.BytesIO(base64.b64decode(encoded))).subtype == "OPUS"
+        original, _ = soundfile.read(clip.audio)
+        assert len(sound) / rate == pytest.approx(len(original) / 16000 - 0.5, abs=0.05)
+        spectrum = np.abs(np.fft.rfft(sound))  # the right clip: its own tone is the loudest
+        loudest = np.argmax(spectrum) * rate / len(sound)
+        assert loudest == pytest.approx(200 * (clip.index + 1), abs=2)
+
+
+def test_sounds_keep_to_their_room(clips):
+    whole = spoken_clips(clips, "de", 20)
+    sizes = [len(whole[clip.index].sound) for clip in clips]
+    assert sizes[1] < sizes[2] < sizes[0]
+    # Room for the second alone: the first is too long for it, the third comes too late.
+    some = spoken_clips(clips, "de", (sizes[1] + 100) / 1_000_000)
+    assert [bool(some[clip.index].sound) for clip in clips] == [False, True, False]
+    none = spoken_clips(clips, "fr", 0)
+    assert not any(each.sound or each.text for each in none.values())
+
+
+def test_a_clip_without_sound_is_no_fault_of_the_report(clips):
+    clips[1].audio.write_bytes(b"not sound")
+    assert [bool(s.sound) for s in spoken_clips(clips, "de", 20).values()] == [True, False, True]
+
+
+def trace_of(sayings, reference="", source_ms=4000):
+    hearings = [Hearing(t, t, t, t + 10) for t in range(1000, source_ms + 1, 1000)]
+    return Trace(0, "a.wav", reference, hearings, [Saying(*each) for each in sayings])
+
+
+def test_characters_that_were_said_at_once_are_one_piece(tmp_path):
+    trace = trace_of([("今天", 0), ("我们", 1), ("讨论", 1)], "今天我们讨论")
+    system = SystemResult("s", "c", {}, {}, [], [trace], unit="char")
+    _, data = report(tmp_path / "r.html", [system])
+    (sentence,) = data["systems"][0]["sentences"]
+    assert sentence["words"] == [["今天", 1000, 1010, 2], ["我们讨论", 2000, 2010, 4]]
+    words = SystemResult("s", "c", {}, {}, [], [trace_of([(" Good day", 0), (" all.", 2)])])
+    _, data = report(tmp_path / "r.html", [words])
+    assert data["systems"][0]["sentences"][0]["words"] == [
+        *(["Good", 1000, 1010, 1], ["day", 1000, 1010, 1], ["all.", 3000, 3010, 1])
+    ]
+
+
+@pytest.mark.parametrize(
+    ("target", "reference", "tokenizer", "unit"),
+    [("zh", "今天我们讨论。", "zh", "char"), ("en", "We talk about it today .", "13a", "word")],
+)
+def test_the_target_chooses_tokenizer_and_unit(tmp_path, target, reference, tokenizer, unit):
+    from dragoman.evaluate.run import Run
+
+    run = Run([trace_of([(reference, 1)], reference)], [])
+    system = system_result(SETUP.with_changes(target=target), run, Scorer.of(target))
+    assert system.scores["BLEU"] == pytest.approx(100)
+    assert f"tok:{tokenizer}|" in system.signature["BLEU"]
+    assert f"unit:{unit}|" in system.signature["LAAL"]
+    page, _ = report(tmp_path / "r.html", [system])
+    assert f"tok:{tokenizer}|" in page
+    assert f"unit:{unit}|" in page
+
+
+def test_names_of_curves_are_a_list_and_no_two_curves_look_alike():
+    drawing = curves([Point(name, name, i, i) for i, name in enumerate(NAMES)], "BLEU", "LAAL")
+    svg, legend = drawing.split("</svg>")
+    assert re.findall(r"</i>(.*?)</li>", legend) == NAMES
+    assert NAMES[0] not in re.sub(r"<title>.*?</title>", "", svg)
+    looks = re.findall(r"<polyline [^>]*?(stroke=.*?)/>", svg)
+    assert len(set(looks)) == len(NAMES)
+    swatches = re.findall(r"<i(.*?)></i>", legend)
+    assert len(set(swatches)) == len(NAMES)
+
+
+def test_a_table_for_scripts_has_every_digit(tmp_path):
+    write_scores(
+        tmp_path / "s.tsv", [SystemResult("a", "c", {"BLEU": 12.345678, "AL": None}, {}, [], [])]
+    )
+    assert (tmp_path / "s.tsv").read_text() == "system\tBLEU\na\t12.3457\n"
+
+
+# --- as it looks ----------------------------------------------------------------------------------
+
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
+# Written into the page: what lies outside of the window, or of its drawing, and which letters are
+# too small to read.
+MEASURE = """
+window.addEventListener("load", () => {
+  const outside = (text) => {
+    const [own, box] = [text.getBoundingClientRect(), text.closest("svg").getBoundingClientRect()];
+    return own.width && (own.right > box.right + 1 || own.left < box.left - 1);
+  };
+  const letters = [...document.querySelectorAll("svg text")];
+  const shown = letters.filter((t) => t.getBoundingClientRect().width);
+  parent.postMessage({
+    room: document.documentElement.clientWidth,
+    needed: document.documentElement.scrollWidth,
+    clipped: shown.filter(outside).map((t) => t.textContent),
+    letters: Math.min(...shown.map((t) => t.getBoundingClientRect().height)),
+    sound: document.querySelectorAll("audio").length,
+    text: document.body.innerText,
+  }, "*");
+});
+"""
+# A window is never narrower than 500, so the page is looked at in a frame.
+FRAME = """<!doctype html><script>
+addEventListener("message", (event) => {
+  const seen = document.createElement("pre");
+  seen.textContent = JSON.stringify(event.data);
+  document.body.append(seen);
+});
+</script><iframe width="WIDTH" height="844" style="border:0" src="PAGE"></iframe>
+"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium to look at the page with")
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("page", ["", "#/0", "#/0/0", "#/0/1"])
+def test_nothing_is_cut_off(tmp_path, clips, width, page):
+    words = [(" Donaudampfschifffahrtsgesellschaft", 3), (" said", 3), (" internationally.", 3)]
+    slow = [Hearing(t, t, t, t + 90_000) for t in range(1000, 4001, 1000)]  # a busy machine
+    traces = [trace_of([(" A", 0), (" word", 1), *words])]
+    traces.append(replace(traces[0], index=1, hearings=slow))
+    scores = {"BLEU": 12.3, "chrF": 45.6, "WER": 100.1, "AL": 1234.5, "LAAL": 1234.5}
+    scores |= {"LAAL_CA": 2345.6, "DAL": 1234.5, "AP": 0.5, "RTF": 0.12}
+    systems = [
+        SystemResult(f"{n}: steps", n, scores, {"AL": "AL|unit:word"}, [], traces) for n in NAMES
+    ]
+    late = scores | {"LAAL": 1434.5, "LAAL_CA": 10_345.6}  # the last tick is a wide one
+    systems.append(SystemResult("late", "late", late, {}, [], traces))
+    path = tmp_path / "report.html"
+    report(path, systems, spoken_clips(clips, "de", 20))
+    content = path.read_text(encoding="utf-8")
+    path.write_text(content.replace("<script>", f"<script>{MEASURE}</script><script>", 1))
+    dom = look(path, page, width, tmp_path)
+    seen = json.loads(html.unescape(re.search(r"<pre>(.*?)</pre>", dom, re.S)[1]))
+    assert seen["needed"] <= seen["room"] <= width
+    assert seen["clipped"] == []
+    if page != "#/0":
+        assert seen["letters"] >= 11
+    if page.count("/") == 2:
+        assert seen["sound"] == 1
+        assert f"„Wort“ & {page[-1]}" in seen["text"]
+
+
+def look(path, page, width, folder):
+    """What Chromium measured of the page."""
+    frame = folder / "frame.html"
+    frame.write_text(FRAME.replace("WIDTH", str(width)).replace("PAGE", f"{path.name}{page}"))
+    return subprocess.run(
+        [
+            *(CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic"),
+            *("--no-first-run", "--disable-background-networking", "--disable-component-update"),
+            *("--disable-sync", f"--user-data-dir={folder / 'profile'}"),
+            *("--window-size=1400,900", "--virtual-time-budget=2000", "--dump-dom"),
+            f"file://{frame}",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
