@@ -9,13 +9,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from dragoman.audio.ear import Ear
+from dragoman.audio.vad import Vad
 from dragoman.clock import Clock
 from dragoman.detectors import make_detector
 from dragoman.errors import DragomanError
 from dragoman.files import whole_file
 from dragoman.interpreter import Interpreter
 from dragoman.models import Model
-from dragoman.models.load import load_model
+from dragoman.models.load import is_function, load_model
+from dragoman.models.options import Compute, Device, Options
 from dragoman.policies import make_policy
 from dragoman.trace import Recorder
 
@@ -24,6 +27,11 @@ TUNED: tuple[tuple[float, str, float], ...] = (
     (1300.0, "agreeatt:old=600,alone=1350,sure=0.8", 500.0),
     (2000.0, "agreeatt:old=1500,alone=2200,sure=0.8", 500.0),
 )
+
+# Below 40 ms a chunk holds less than one state of any encoder; above a minute nothing is live.
+STEP_MS = (40.0, 60_000.0)
+MOST_BEAMS = 64
+MOST_THREADS = 256  # beyond, thread pools fail in ways nobody can read
 
 
 @dataclass(frozen=True)
@@ -40,18 +48,30 @@ class Setup:
     utterance_pause_ms: float | None = None
     beams: int = 5  # texts that the search for a draft follows; 1 is the cheapest
     threads: int = 0
+    device: Device = "auto"
+    compute: Compute = "int8"
 
     def __post_init__(self) -> None:
         """A policy or a detector that does not exist is told before any model is loaded."""
         make_policy(self.policy)
         make_detector(self.detector, self.word_ms)
-        if not self.step_ms > 0:
-            raise DragomanError(f"A step must be longer than 0 ms, not {self.step_ms:g}.")
-        if self.beams < 1:
-            raise DragomanError(f"A search follows 1 beam or more, not {self.beams}.")
+        if not STEP_MS[0] <= self.step_ms <= STEP_MS[1]:
+            raise DragomanError(
+                f"A step is {STEP_MS[0]:g} to {STEP_MS[1]:g} ms long, not {self.step_ms:g}."
+            )
+        if not 1 <= self.beams <= MOST_BEAMS:
+            raise DragomanError(f"A search follows 1 to {MOST_BEAMS} beams, not {self.beams}.")
+        if not 0 <= self.threads <= MOST_THREADS:
+            raise DragomanError(
+                f"A model has 0 (all) to {MOST_THREADS} threads, not {self.threads}."
+            )
+        if self.utterance_pause_ms is not None and not self.utterance_pause_ms > 0:
+            raise DragomanError(f"A pause is longer than 0 ms, not {self.utterance_pause_ms:g}.")
+        Options(self.threads, self.beams, self.device, self.compute)
 
     def with_changes(self, **changes: Any) -> Setup:
         """The same setup with every value that is not None exchanged."""
+        _check_keys(changes, "There is no setting")
         return replace(self, **{key: value for key, value in changes.items() if value is not None})
 
     def tuned(self, budget_ms: float) -> Setup:
@@ -84,12 +104,7 @@ class Setup:
     def _checked(cls, values: dict[str, Any], path: Path) -> Setup:
         import msgspec
 
-        known = [field.name for field in fields(cls)]
-        for key in values:
-            if key not in known:
-                near = get_close_matches(str(key), known, n=1)
-                hint = f"Did you mean '{near[0]}'?" if near else f"Keys are: {', '.join(known)}."
-                raise DragomanError(f"{path} has an unknown key '{key}'. {hint}")
+        _check_keys(values, f"{path} has an unknown key")
         try:
             return msgspec.convert(values, cls, strict=True)
         except msgspec.ValidationError as error:
@@ -103,6 +118,15 @@ class Setup:
             yaml.safe_dump(asdict(self), file, sort_keys=False)
 
 
+def _check_keys(values: dict[str, Any], problem: str) -> None:
+    known = [field.name for field in fields(Setup)]
+    for key in values:
+        if key not in known:
+            near = get_close_matches(str(key), known, n=1)
+            hint = f"Did you mean '{near[0]}'?" if near else f"Keys are: {', '.join(known)}."
+            raise DragomanError(f"{problem} '{key}'. {hint}")
+
+
 class System:
     """A setup with its model loaded, ready to open interpreters."""
 
@@ -113,13 +137,27 @@ class System:
     @cached_property
     def model(self) -> Model:
         return self._given or load_model(
-            self.setup.model, threads=self.setup.threads, beams=self.setup.beams
+            self.setup.model,
+            threads=self.setup.threads,
+            beams=self.setup.beams,
+            device=self.setup.device,
+            compute=self.setup.compute,
         )
 
+    @cached_property
+    def vad(self) -> Vad | None:
+        """What tells speech from silence. A model of the user's own gets all sound as it is."""
+        own = self._given is not None or is_function(self.setup.model)
+        return None if own else Vad.load()
+
     def interpreter(
-        self, record: Recorder | None = None, clock: Clock | None = None
+        self,
+        record: Recorder | None = None,
+        clock: Clock | None = None,
+        *,
+        transcript: bool = False,
     ) -> Interpreter:
-        """An interpreter for one speaker."""
+        """An interpreter for one speaker; `transcript`: what was spoken is wanted too."""
         setup = self.setup
         return Interpreter(
             self.model,
@@ -127,6 +165,8 @@ class System:
             source=setup.source,
             target=setup.target,
             detector=make_detector(setup.detector, setup.word_ms),
+            ear=Ear(self.vad.stream()) if self.vad else None,
+            transcript=transcript,
             clock=clock,
             record=record,
             utterance_pause_ms=setup.utterance_pause_ms,

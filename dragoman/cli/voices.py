@@ -76,12 +76,12 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
 @click.option("--speed", cls=GroupedOption, type=click.FloatRange(0.5, 2.0), default=1.0,
               show_default=True, help="How fast to speak.")  # fmt: skip
 def say(text: str, out: Path, language: str, voice: str | None, speed: float) -> None:
-    """Speak TEXT (- reads standard input) into the wav file OUT."""
-    from dragoman.audio.write import write_wav
+    """Speak TEXT (- reads standard input) into the file OUT (.wav, .flac, .mp3, .ogg or .opus)."""
+    from dragoman.audio.write import write_sound
 
     if text == "-":
         text = sys.stdin.read()
     opened = open_voice(voice, find_language(language).code)
     sound = opened.speak(text, speed)
-    write_wav(out, sound, opened.rate)
+    write_sound(out, sound, opened.rate)
     print(f"{out}: {len(sound) / opened.rate:.1f} s, spoken by {opened.name}")

@@ -71,6 +71,21 @@ def cache_of(repository: str) -> Path:
     return cache / ("models--" + repository.replace("/", "--"))
 
 
+def listing(hub: Hub, bar: Bar) -> Listing:
+    """What a repository holds: at the commit that the hub's own client has, if it has one.
+
+    Other programs may have fetched only what they need, so the hub is asked what else there is;
+    without it, what is there must do.
+    """
+    here = cached(hub)
+    if here is None:
+        return look_up(hub, bar)
+    try:
+        return look_up(Hub(hub.repository, here.commit), bar)
+    except SourceError:
+        return here
+
+
 def look_up(hub: Hub, bar: Bar) -> Listing:
     """What the hub's records say of a repository at a revision."""
     if is_offline():

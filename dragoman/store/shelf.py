@@ -175,8 +175,11 @@ def remove(name: str) -> None:
     added = entry.parent == home.added_entries() and entry.exists()
     if not is_here(name) and not added:
         raise DragomanError(f"the model '{name}' is not in the store {home.home()}.")
+    from dragoman.store import prepared
+
     with working_on(name):
         home.forget(name)
+        prepared.forget(home.folder_of(name))
         for folder in (home.folder_of(name), home.partial(name)):
             if folder.exists():
                 shutil.rmtree(folder)

@@ -41,7 +41,7 @@ def completed(model: Model, bar: Bar) -> Model:
     if not model.rest_from_hub or model.hub is None:
         return model
     try:
-        listing = hub.cached(model.hub) or hub.look_up(model.hub, bar)
+        listing = hub.listing(model.hub, bar)
     except SourceError as error:
         raise DragomanError(f"cannot get the model '{model.name}': {error}.") from error
     for name, file in model.files.items():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from types import TracebackType
@@ -11,36 +13,63 @@ from typing import Self
 from dragoman.errors import DragomanError
 from dragoman.text.captions import CaptionMaker, CaptionSettings, Cue, TimedWord
 
+_BLOCK = re.compile(r"(\d+)\n(?:[\d:.,]+) --> (\d+):(\d\d):(\d\d)[.,](\d{3})\n(?:.+\n)+\n")
+
+MOST_CUT_OFF = 500
+"""A crash leaves no more characters of a last cue than this; more is somebody's text."""
+
 
 class CaptionFile:
-    """Words go in as they are said; each cue is written in one piece when it is complete."""
+    """Words go in as they are said; each cue is written in one piece when it is complete.
+
+    With `source_language` the speaker's own words stand below the translation (`say_source`).
+    With `resume` an existing file is gone on with: what a crash left of a last cue is cut off,
+    numbers go on, and times count from the end of the last cue, or from `offset` seconds.
+    """
 
     def __init__(
-        self, path: str | Path, language: str = "en", settings: CaptionSettings | None = None
+        self,
+        path: str | Path,
+        language: str = "en",
+        settings: CaptionSettings | None = None,
+        *,
+        source_language: str | None = None,
+        resume: bool = False,
+        offset: float | None = None,
     ) -> None:
         self.path = Path(path)
-        self._maker = CaptionMaker(language, settings)
-        self._header, self._block = _format_of(self.path)
-        self._count = 0
+        self._maker = CaptionMaker(language, settings, source_language)
+        header, self._block = _format_of(self.path)
+        kept, self._count, end = _kept(self.path, header) if resume else ("", 0, 0.0)
+        self._offset = end if offset is None else max(offset, end)
         try:
-            self._file = self.path.open("wb", buffering=0)
+            self._file = self.path.open("r+b" if kept else "wb", buffering=0)
+            self._file.truncate(self._file.seek(len(kept.encode())))
         except OSError as error:
             raise DragomanError(f"{path} cannot be written: {error.strerror}.") from None
-        self._write(self._header)
+        if not kept:
+            self._write(header)
 
     def say(self, word: TimedWord) -> None:
         self._write_cues(self._maker.say(word))
 
+    def say_source(self, word: TimedWord) -> None:
+        """A word of the speaker, where both languages are shown."""
+        self._write_cues(self._maker.say_source(word))
+
     def close(self) -> None:
         """Write the last cue. May be called twice."""
         if not self._file.closed:
-            self._write_cues(self._maker.finish())
-            self._file.close()
+            try:
+                self._write_cues(self._maker.finish())
+            finally:
+                self._file.close()
 
     def _write_cues(self, cues: Iterable[Cue]) -> None:
         for cue in cues:
             self._count += 1
-            self._write(self._block(self._count, cue))
+            later = replace(cue, start=cue.start + self._offset, end=cue.end + self._offset)
+            self._write(self._block(self._count, later))
 
     def _write(self, text: str) -> None:
         try:
@@ -58,6 +87,27 @@ class CaptionFile:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _kept(path: Path, header: str) -> tuple[str, int, float]:
+    """The whole cues of a file, if it is there, the last one's number and its end."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="ignore")
+    except FileNotFoundError:
+        return "", 0, 0.0
+    except OSError as error:
+        raise DragomanError(f"{path} cannot be read: {error.strerror}.") from None
+    place, count, end = len(header) if text.startswith(header) else 0, 0, 0.0
+    while (block := _BLOCK.match(text, place)) is not None:
+        number, hours, minutes, seconds, milliseconds = map(int, block.groups())
+        place, count = block.end(), number
+        end = hours * 3600 + minutes * 60 + seconds + milliseconds / 1000
+    if len(text) - place > MOST_CUT_OFF:
+        raise DragomanError(
+            f"{path} cannot be gone on with: what follows cue {count} is not written as Dragoman "
+            "writes captions; name another file."
+        )
+    return text[:place], count, end
 
 
 def srt_block(number: int, cue: Cue) -> str:

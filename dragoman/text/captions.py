@@ -1,33 +1,45 @@
-"""Captions: timed words become cues that can be read.
+"""Captions: timed words become cues that keep the rules of broadcasters.
 
-A cue has at most two lines of 42 columns, stays long enough to be read and never overlaps the next.
-An interpreter says words in bursts; cues then follow each other as fast as `min_seconds` allows and
-catch up in the next pause.
+Two lines of 42 characters at most; shown 0.84 to 7 seconds and long enough to be read at 20
+characters a second; no cue overlaps the next or begins with a punctuation mark; cues and lines end
+where a phrase ends. Cues never break these rules: a speaker who is too fast for them is followed at
+the speed at which people read, and caught up with in the next pause.
 """
 
 from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dragoman.errors import DragomanError
+from dragoman.text.caption_layout import (
+    CaptionSettings,
+    Passage,
+    Place,
+    TimedWord,
+    cut,
+    line_columns,
+    width,
+)
 from dragoman.text.languages import find_language
-from dragoman.text.words import join_words, split_words
+from dragoman.text.sentences import ends_sentence
+from dragoman.text.words import split_words
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-_SENTENCE_END = tuple(".!?…。！？؟।")
+__all__ = ["CaptionMaker", "CaptionSettings", "Cue", "TimedWord", "make_cues", "width"]
 
-
-@dataclass(frozen=True, slots=True)
-class TimedWord:
-    """A word and when it was said, in seconds. What was written at once has start = end."""
-
-    text: str
-    start: float
-    end: float
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_MARKS = ".,;:!?…)]}”’»。、，；：！？・）」』؟،؛।॥"
+_LEADING = re.compile(f"[{re.escape(_MARKS)}]+")
+_ENDLESS = re.compile(f"([{re.escape(_MARKS)}]{{3}})[{re.escape(_MARKS)}]+")
+_NUMBER = re.compile(r"[.,]\d")
+LINGER = 0.5
+"""Seconds: a gap between two cues that is shorter than this is closed, or the screen flickers."""
+SOON = 1.5
+"""Seconds that a speaker's sentence may end after its translation, and still be shown with it."""
+MOST_CUES = 4
+"""So many full cues wait for the end of a sentence, no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,108 +51,149 @@ class Cue:
     lines: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CaptionSettings:
-    """What makes a cue readable."""
-
-    columns: int = 42
-    """The width of a line; a Chinese character takes two."""
-    lines: int = 2
-    min_seconds: float = 0.8
-    max_seconds: float = 7.0
-    columns_per_second: float = 20.0
-    """How fast people read: a cue stays this long if nothing follows it."""
-    pause_seconds: float = 1.5
-    """A pause of this length ends a cue."""
-
-    def __post_init__(self) -> None:
-        if self.columns < 2 or self.lines < 1:
-            raise DragomanError("Captions need at least one line of two columns.")
-        if not 0 < self.min_seconds <= self.max_seconds:
-            raise DragomanError("Captions need 0 < min_seconds <= max_seconds.")
-
-
 class CaptionMaker:
-    """Gathers words and gives each cue as soon as nothing about it can change."""
+    """Gathers words and returns cues as soon as nothing about them can change.
 
-    def __init__(self, language: str = "en", settings: CaptionSettings | None = None) -> None:
-        self._language = find_language(language).code
+    With a second language, that of the speaker, both are shown together: a line of the translation
+    and below it a line of what was spoken at that time. Who reads follows one of them, so the
+    reading speed is that of the longer line.
+    """
+
+    def __init__(
+        self,
+        language: str = "en",
+        settings: CaptionSettings | None = None,
+        source_language: str | None = None,
+    ) -> None:
         self._settings = settings or CaptionSettings()
-        self._words: list[TimedWord] = []
-        self._latest = 0.0
+        languages = [language] if source_language is None else [language, source_language]
+        self._tracks = [_Track(find_language(name).code, self._settings) for name in languages]
+        self._lines = max(1, self._settings.lines // len(self._tracks))
         self._free_from = 0.0
 
     def say(self, word: TimedWord) -> list[Cue]:
-        """Take the next word; gives the cue that it ended, if it begins a new one."""
-        if not (math.isfinite(word.start) and math.isfinite(word.end)):
-            raise DragomanError(f"The word '{word.text}' has no time that captions could show.")
-        self._latest = max(self._latest, word.start)  # words come in order, whatever their times
-        end = max(self._latest, word.end)
-        cues = []
-        for text in self._pieces(word.text):
-            piece = TimedWord(text, self._latest, end)
-            if self._words and self._begins_cue(piece):
-                cues.append(self._cue(until=piece.start))
-            self._words.append(piece)
+        """Take the next word; returns the cues that are complete with it."""
+        said = self._tracks[0]
+        cues: list[Cue] = []
+        for piece in said.pieces(word):
+            if said.ended_before(piece):
+                cues += self._cues(before=piece.start)
+            elif self._is_full():
+                cues += self._cues(before=math.inf, keep=2)
+            said.words.append(piece)
         return cues
 
+    def say_source(self, word: TimedWord) -> list[Cue]:
+        """The same for the speaker's own words, where they are shown too."""
+        if len(self._tracks) == 1:
+            return []
+        self._tracks[1].words.extend(self._tracks[1].pieces(word))
+        return self._cues(before=math.inf, keep=2) if self._is_full() else []
+
     def finish(self) -> list[Cue]:
-        """The last cue."""
-        return [self._cue(until=math.inf)] if self._words else []
+        """The last cues."""
+        return self._cues(before=math.inf)
 
-    def _pieces(self, text: str) -> Iterator[str]:
-        """The words in a text, those that are wider than a line in parts."""
-        for word in split_words(_CONTROL.sub(" ", text), self._language):
-            yield from _cut(word, self._settings.columns)
+    def _is_full(self) -> bool:
+        room = MOST_CUES * self._lines * self._settings.columns
+        return any(track.columns > room for track in self._tracks)
 
-    def _begins_cue(self, word: TimedWord) -> bool:
-        settings, last = self._settings, self._words[-1]
-        text = self._text(self._words)
-        return (
-            word.start - last.end >= settings.pause_seconds
-            or word.end - self._start() > settings.max_seconds
-            or (text.endswith(_SENTENCE_END) and width(text) > settings.columns / 2)
-            or len(self._lines([*self._words, word], settings.columns)) > settings.lines
-        )
+    def _cues(self, before: float, keep: int = 0) -> list[Cue]:
+        """The cues of what waits and began before a moment, all but the last few."""
+        waiting = [track.before(before) for track in self._tracks[1:]]
+        taken = [self._tracks[0].words, *waiting]
+        passages = [
+            Passage(words, track.language, self._settings)
+            for words, track in zip(taken, self._tracks, strict=True)
+        ]
+        spans = cut(passages, _places(taken), self._lines)
+        done = spans[: len(spans) - keep]
+        starts = [_first(taken, span).start for span in spans]
+        cues = [
+            self._cue(passages, span, until)
+            for span, until in zip(done, [*starts[1:], before], strict=False)
+        ]
+        for track, count in zip(self._tracks, done[-1][1] if done else (), strict=False):
+            del track.words[:count]
+        return cues
 
-    def _start(self) -> float:
-        return max(self._words[0].start, self._free_from)
+    def _cue(self, passages: Sequence[Passage], span: tuple[Place, Place], until: float) -> Cue:
+        """The cue of some words, which the next should follow at a moment."""
+        settings = self._settings
+        parts = [part for part in zip(passages, *span, strict=True) if part[1] < part[2]]
+        start = max(self._free_from, min(p.words[first].start for p, first, _ in parts))
+        texts = [p.lines(first, last, self._lines) or [] for p, first, last in parts]
+        columns = max(width(" ".join(lines)) for lines in texts)
+        soonest = start + max(columns / settings.columns_per_second, settings.min_seconds)
+        latest = start + settings.max_seconds
+        end = min(latest, max(soonest, *(p.words[last - 1].end for p, _, last in parts)))
+        if until < end + LINGER:
+            end = min(latest, max(until, soonest))
+        self._free_from = end
+        return Cue(start, end, tuple(line for lines in texts for line in lines))
 
-    def _cue(self, until: float) -> Cue:
-        """The cue of the words so far, which the next may follow at a moment."""
-        settings, start = self._settings, self._start()
-        reading = width(self._text(self._words)) / settings.columns_per_second
-        shown = max(self._words[-1].end - start, reading, settings.min_seconds)
-        soonest = start + settings.min_seconds
-        end = min(start + min(shown, settings.max_seconds), max(until, soonest))
-        cue = Cue(start, end, tuple(self._balanced_lines()))
-        self._words, self._free_from = [], end
-        return cue
 
-    def _text(self, words: Sequence[TimedWord]) -> str:
-        return join_words((word.text for word in words), self._language)
+class _Track:
+    """The words of one language that wait for their cue."""
 
-    def _lines(self, words: Sequence[TimedWord], columns: int) -> list[str]:
-        """Fill line after line."""
-        lines: list[str] = []
-        row: list[TimedWord] = []
-        for word in words:
-            if row and width(self._text([*row, word])) > columns:
-                lines.append(self._text(row))
-                row = []
-            row.append(word)
-        return [*lines, self._text(row)]
+    def __init__(self, language: str, settings: CaptionSettings) -> None:
+        self.language = language
+        self.words: list[TimedWord] = []
+        self._settings = settings
+        self._columns = line_columns(language, settings)
+        self._latest = 0.0
 
-    def _balanced_lines(self) -> list[str]:
-        """As few lines as it takes, none much longer than the others."""
-        columns = self._settings.columns
-        best = self._lines(self._words, columns)
-        for narrower in range(columns - 1, 0, -1):
-            lines = self._lines(self._words, narrower)
-            if len(lines) > len(best):
-                break
-            best = lines
-        return best
+    def pieces(self, word: TimedWord) -> Iterator[TimedWord]:
+        """What a word adds: none where it goes on with the one before, parts if it is very wide."""
+        if not (math.isfinite(word.start) and math.isfinite(word.end)):
+            raise DragomanError(f"The word '{word.text}' has no time that captions could show.")
+        text = _ENDLESS.sub(r"\1", _CONTROL.sub(" ", word.text))
+        texts = split_words(text, self.language)
+        for number, part in enumerate(texts):
+            if word.joined and number == 0 and self.words:
+                self._extend(part)
+            elif part := self._without_marks(part):
+                self._latest = max(self._latest, word.start)  # in order, whatever their times
+                end = max(self._latest, word.end)
+                for piece in _cut(part, self._columns):
+                    yield TimedWord(piece, self._latest, end)
+
+    def ended_before(self, word: TimedWord) -> bool:
+        """Whether what waits ends before a word: with its sentence, if that fills half a line."""
+        if not self.words:
+            return False
+        if word.start - self.words[-1].end >= self._settings.pause_seconds:
+            return True
+        enough = self.columns > self._settings.columns / 2
+        return enough and ends_sentence(self.words[-1].text, word.text)
+
+    @property
+    def columns(self) -> int:
+        """Of all that waits, in one line."""
+        return sum(width(word.text) + 1 for word in self.words) - 1
+
+    def before(self, moment: float) -> list[TimedWord]:
+        """The words up to a moment, or to the end of a sentence that comes soon after it."""
+        count = sum(word.start < moment for word in self.words)
+        for number, word in enumerate(self.words[count:], count + 1):
+            if word.start < moment + SOON and ends_sentence(word.text):
+                return self.words[:number]
+        return self.words[:count]
+
+    def _without_marks(self, text: str) -> str:
+        """A text without the marks at its head, which belong to the word before it."""
+        if _NUMBER.match(text):
+            return f"0{text}"
+        marks = _LEADING.match(text)
+        if marks is None:
+            return text
+        if self.words:
+            self._extend(marks[0])
+        return text[marks.end() :]
+
+    def _extend(self, text: str) -> None:
+        last = self.words.pop()
+        self.words += [replace(last, text=part) for part in _cut(last.text + text, self._columns)]
 
 
 def make_cues(
@@ -153,23 +206,31 @@ def make_cues(
     yield from maker.finish()
 
 
-def width(text: str) -> int:
-    """The columns that a text takes: two for wide characters, none for what has no width."""
-    return sum(map(_char_width, text))
+def _places(tracks: Sequence[Sequence[TimedWord]]) -> list[Place]:
+    """Where several languages may be cut together: after each word, in the order of their times."""
+    order = sorted((word.start, number) for number, words in enumerate(tracks) for word in words)
+    place = [0] * len(tracks)
+    places: list[Place] = [tuple(place)]
+    for _, number in order:
+        place[number] += 1
+        places.append(tuple(place))
+    return places
 
 
-def _char_width(char: str) -> int:
-    if unicodedata.category(char) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+def _first(tracks: Sequence[Sequence[TimedWord]], span: tuple[Place, Place]) -> TimedWord:
+    """The word of a cue that came first."""
+    heads = [t[i] for t, i, j in zip(tracks, *span, strict=True) if i < j]
+    return min(heads, key=lambda word: word.start)
 
 
 def _cut(word: str, columns: int) -> Iterator[str]:
+    """A word in parts that fit into a line; its marks stay with its last letter."""
     part = ""
     for char in word:
         if part and width(part + char) > columns:
-            yield part
-            part = ""
+            letters = len(part.rstrip(_MARKS)) - 1 if _LEADING.match(char) else len(part)
+            yield part[:letters]
+            part = part[letters:]
         part += char
     if part:
         yield part

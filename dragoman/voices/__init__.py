@@ -8,8 +8,8 @@ with Narration(voice, speak="speech.wav") as narration:
 
 from dragoman.voices.base import Voice
 from dragoman.voices.narration import Narration
+from dragoman.voices.phrases import Pace
 from dragoman.voices.registry import VOICES, open_voice
-from dragoman.voices.schedule import Pace
 from dragoman.voices.speaker import Speaker
 
 __all__ = ["VOICES", "Narration", "Pace", "Speaker", "Voice", "open_voice"]

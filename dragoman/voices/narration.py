@@ -1,4 +1,9 @@
-"""The interpreter's speech as files, on a timeline that is the same in every run."""
+"""The interpreter's speech as files that line up with the talk, the same in every run.
+
+Where all is known beforehand, no phrase has to wait for its text: each begins just after the
+speaker began it, whatever the machine needed. Speech that takes longer than the speaker had is
+spoken faster, within limits; what is late all the same is caught up with in the next pause.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +15,40 @@ from typing import Self
 import numpy as np
 
 from dragoman.audio.chunk import RATE, Samples
+from dragoman.audio.mix import DUCK_DB, StereoMix, pad_until
 from dragoman.audio.resample import resample
-from dragoman.audio.write import StereoMix, WavWriter
+from dragoman.audio.write import SoundWriter
 from dragoman.errors import DragomanError
 from dragoman.voices.base import Voice, sound_of
-from dragoman.voices.schedule import Pace, Phrase, Schedule
+from dragoman.voices.phrases import Pace, Phrase, Word, Words, best_stop, text_of
+
+SILENCE = 0.8
+"""Seconds without speech that end a phrase."""
+LONG_SILENCE = 2.5
+"""…and even one of few words."""
+CLAUSE = 60
+"""Characters from which on a phrase may end with a comma."""
+LONGEST = 200
+"""Characters of a phrase: the speed may change only between phrases."""
+BEHIND = 0.5
+"""Seconds after the speaker that a phrase begins: one hears who speaks, and then what it means."""
+SLACK = 0.5
+"""Seconds that a phrase may be later than that before the one before it has to hurry."""
+SMOOTH = 0.15
+"""How much the speed may change from one phrase to the next."""
 
 
 class Narration:
-    """Speaks into wav files what a `Speaker` would say aloud, as if synthesis took no time.
+    """Speaks into sound files.
 
-        with Narration(voice, speak="speech.wav", mix="mix.wav") as narration:
-            narration.hear(samples)            # 16 kHz; moves time on
+        with Narration(voice, speak="speech.mp3", mix="mix.wav") as narration:
+            narration.hear(samples)            # 16 kHz; the speaker
             narration.say("Good morning,", at_ms=1200)
 
     `speak` gets the interpreter alone, at the voice's own rate; `mix` the speaker left and the
-    interpreter right, at 16 kHz. Both are streamed: memory does not grow with the talk. What was
-    said so far is kept when the user or an error ends the talk early.
+    interpreter right, at 16 kHz, the speaker `duck_db` softer while the interpreter speaks. Memory
+    does not grow with the sound. What was said so far is kept when the user or an error ends the
+    talk early.
     """
 
     def __init__(
@@ -35,41 +57,51 @@ class Narration:
         speak: str | Path | None = None,
         mix: str | Path | None = None,
         pace: Pace | None = None,
+        duck_db: float = DUCK_DB,
     ) -> None:
         if speak is not None and mix is not None and Path(speak) == Path(mix):
             raise DragomanError(f"The speech and the mix cannot both be written to {speak}.")
-        self._voice = voice
-        self._schedule = Schedule(pace)
+        self._voice, self._pace = voice, pace or Pace()
+        self.phrases: list[Phrase] = []  # those spoken so far
+        self._words = Words()
         self._heard = 0  # samples
-        self._now = 0.0
         self._free = 0.0
         self._fault: DragomanError | None = None
-        self._speech: WavWriter | None = None
-        self._mix = StereoMix(mix) if mix is not None else None
+        self._speech: SoundWriter | None = None
+        self._mix = StereoMix(mix, duck_db) if mix is not None else None
         try:
-            self._speech = WavWriter(speak, voice.rate) if speak is not None else None
+            self._speech = SoundWriter(speak, voice.rate) if speak is not None else None
         except DragomanError:
             self._discard()
             raise
 
+    @property
+    def end(self) -> float:
+        """When the phrase spoken last is over, in seconds."""
+        return self._free
+
     def hear(self, samples: Samples) -> None:
-        """The next of the speaker. What is said afterwards is said after it was heard."""
+        """The next of the speaker."""
         self._heard += len(samples)
-        self._speak_before(self._heard / RATE)
         if self._mix is not None:
             self._mix.hear(samples)
 
-    def say(self, text: str, at_ms: float) -> None:
-        """The interpreter's next words, at a moment of the talk."""
-        self._speak_before(at_ms / 1000)
-        self._schedule.add(text, self._now)
+    def say(self, text: str, at_ms: float, end_ms: float | None = None) -> None:
+        """The interpreter's next words, and when in the talk the speaker said them."""
+        end = None if end_ms is None else end_ms / 1000
+        for word in self._words.add(text, at_ms / 1000, end):
+            if self._ended_before(word):
+                self._speak(len(self._words.waiting), word.at)
+            elif len(text_of([*self._words.waiting, word])) > LONGEST:
+                self._speak_some()
+            self._words.append([word])
 
     def close(self) -> None:
         """Speak what is left and keep the files; a voice that failed on the way is told now."""
         try:
-            self._schedule.end()
-            self._speak_before(float("inf"))
-            self._pad_speech(self._heard / RATE)
+            self._speak(len(self._words.waiting), self._heard / RATE)
+            if self._speech is not None:
+                pad_until(self._speech, self._heard / RATE)
         finally:
             for file in (self._speech, self._mix):
                 if file is not None:
@@ -77,38 +109,63 @@ class Narration:
         if self._fault is not None:
             raise self._fault
 
-    def _speak_before(self, moment: float) -> None:
-        """Speak every phrase that begins before a moment: nothing can join it any more."""
-        while (due := self._schedule.due(self._free)) is not None and due < moment:
-            self._place(self._schedule.take(due, due))
-        self._now = max(self._now, moment)
+    def _ended_before(self, word: Word) -> bool:
+        """Whether the words that wait are a phrase, now that the next word is known."""
+        waiting = self._words.waiting
+        if not waiting:
+            return False
+        silence = word.at - waiting[-1].end
+        if len(waiting) < self._pace.few:
+            return silence >= LONG_SILENCE
+        if silence >= SILENCE or waiting[-1].ends_sentence:
+            return True
+        return waiting[-1].ends_phrase and len(text_of(waiting)) >= CLAUSE
 
-    def _place(self, phrase: Phrase) -> None:
-        sound = self._sound_of(phrase)
-        self._free = phrase.start + len(sound) / self._voice.rate
+    def _speak_some(self) -> None:
+        """Speak a part of what waits and is too long, so that the rest is a phrase as well."""
+        waiting, few = self._words.waiting, self._pace.few
+        most = 2 * len(waiting) // 3
+        ends = [n for n in range(few, most + 1) if waiting[n - 1].ends_phrase]
+        count = ends[-1] if ends else best_stop(waiting[:most], few, waiting[most].text)
+        self._speak(count, waiting[count].at)
+
+    def _speak(self, count: int, room_until: float) -> None:
+        """Speak the first words that wait; what follows them begins at a moment."""
+        if not count:
+            return
+        words = self._words.take(count)
+        text, at = text_of(words), words[0].at
+        start = max(self._free, at + BEHIND)
+        sound = self._sound_of(text, 1.0, start)
+        room = max(room_until, words[-1].end) + BEHIND + SLACK - start
+        speed = self._speed(len(sound) / self._voice.rate, room)
+        if speed > 1.0:
+            sound = self._sound_of(text, speed, start)
+        self.phrases.append(Phrase(text, at, start, speed))
+        self._free = start + len(sound) / self._voice.rate
         if self._mix is not None:
-            self._mix.say(phrase.start, resample(sound, self._voice.rate))
+            self._mix.say(start, resample(sound, self._voice.rate))
         if self._speech is not None:
-            self._pad_speech(phrase.start)
+            pad_until(self._speech, start)
             self._speech.write(sound)
 
-    def _sound_of(self, phrase: Phrase) -> Samples:
+    def _speed(self, seconds: float, room: float) -> float:
+        """How fast to speak so that it ends in time, not much faster than the phrase before."""
+        before = self.phrases[-1].speed if self.phrases else 1.0
+        wanted = seconds / max(room, 0.1)
+        return min(self._pace.fastest, max(1.0, before - SMOOTH, min(wanted, before + SMOOTH)))
+
+    def _sound_of(self, text: str, speed: float, start: float) -> Samples:
         """A voice that fails at once ends the talk; one that fails later only its own sound."""
         if self._fault is None:
             try:
-                return sound_of(self._voice, phrase.text, phrase.speed)
+                return sound_of(self._voice, text, speed)
             except DragomanError as error:
-                if self._free == 0.0:
+                if not self.phrases:
                     raise
-                since = f"{int(phrase.start) // 60}:{int(phrase.start) % 60:02d}"
+                since = f"{int(start) // 60}:{int(start) % 60:02d}"
                 self._fault = DragomanError(f"From {since} on nothing is spoken: {error}")
         return np.zeros(0, np.float32)
-
-    def _pad_speech(self, until: float) -> None:
-        """Silence up to a moment, a second at a time."""
-        if self._speech is not None:
-            while (left := round(until * self._voice.rate) - self._speech.frames) > 0:
-                self._speech.write(np.zeros(min(left, self._voice.rate), np.float32))
 
     def _discard(self) -> None:
         for file in (self._speech, self._mix):
@@ -124,7 +181,7 @@ class Narration:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        spoken = isinstance(error, DragomanError) and self._free > 0
+        spoken = isinstance(error, DragomanError) and bool(self.phrases)
         if error is None:
             self.close()
         elif spoken or isinstance(error, KeyboardInterrupt):

@@ -6,12 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.audio.chunk import Samples
+from dragoman.audio.level import FRAME_SECONDS, LEVEL, PEAK, frames, of_loud
 
-LEVEL = 0.1
-"""RMS of all speech where it is loud: -20 dB, as recordings have it."""
-PEAK = 0.95
 FADE_SECONDS = 0.005
-FRAME_SECONDS = 0.02
 QUIET = 0.03
 """A frame this much softer than the loud ones (-30 dB) is silence."""
 SILENCE_BEFORE, SILENCE_AFTER = 0.02, 0.12
@@ -23,11 +20,11 @@ MOST_GAIN = 20.0
 def polish(sound: NDArray[np.floating], rate: int) -> Samples:
     """Cut the silence around a phrase, bring it to the common level, fade its ends."""
     samples = np.nan_to_num(np.asarray(sound, np.float32).ravel())
-    frames = _frames(samples, rate)
-    if not frames.any():
+    levels = frames(samples, rate)
+    if not levels.any():
         return np.zeros(0, np.float32)
-    loud = _of_loud(frames)
-    samples = _cut_silence(samples, frames > QUIET * loud, rate)
+    loud = of_loud(levels)
+    samples = _cut_silence(samples, levels > QUIET * loud, rate)
     gain = min(LEVEL / loud, MOST_GAIN, PEAK / float(np.abs(samples).max()))
     return _fade_ends(samples * np.float32(gain), rate)
 
@@ -37,24 +34,6 @@ def join(sounds: list[Samples], rate: int) -> Samples:
     pause = np.zeros(round(PAUSE_SECONDS * rate), np.float32)
     parts = [part for sound in sounds for part in (pause, sound)]
     return np.concatenate([np.zeros(0, np.float32), *parts[1:]])
-
-
-def loudness(samples: Samples, rate: int) -> float:
-    """The RMS of a sound where it is loud, whatever the pauses in it."""
-    return _of_loud(_frames(samples, rate))
-
-
-def _frames(samples: Samples, rate: int) -> NDArray[np.float64]:
-    """RMS of each frame of 20 ms; the last frame may be shorter."""
-    frame = round(FRAME_SECONDS * rate)
-    padded = np.pad(samples, (0, -len(samples) % frame)).astype(np.float64)
-    return np.asarray(np.sqrt(np.mean(padded.reshape(-1, frame) ** 2, axis=1)))
-
-
-def _of_loud(frames: NDArray[np.float64]) -> float:
-    """The RMS over the frames that carry the speech."""
-    carrying = frames[frames > 0.25 * np.percentile(frames, 95)]
-    return float(np.sqrt(np.mean((carrying if len(carrying) else frames) ** 2)))
 
 
 def _cut_silence(samples: Samples, heard: NDArray[np.bool_], rate: int) -> Samples:

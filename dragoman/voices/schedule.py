@@ -1,4 +1,4 @@
-"""When which words are spoken, and how fast: shared by live speech and by files.
+"""When which words are spoken aloud, and how fast.
 
 Nothing here knows a clock or a sound. Words come with the moment at which they were said; the
 schedule gathers them into phrases and tells when the next one may begin. Words that wait for the
@@ -8,86 +8,23 @@ nobody speaks, a phrase waits for its end, but not for long.
 
 from __future__ import annotations
 
-import re
-from collections import deque
-from dataclasses import dataclass
-from itertools import takewhile
-
-from dragoman.text.languages import UNSPACED
-
-MOST_WORDS = 1000
-"""Words that wait one by one; beyond, new text joins the last of them. Nothing is lost."""
-
-_WORD = re.compile(r"(\s*)(\S+?[。！？、，；：]+|\S+)")
-_BREAK = re.compile(r"[.,;:!?…—–。！？、，；：؟،؛।॥][\"'”’»)\]」』]*$")
-_NO_BREAK = re.compile(r"^\W*(Mr|Mrs|Ms|Dr|Prof|St|Hr|Fr|[^\W\d_])\.$")
-_TIGHT_BEFORE = re.compile(r"^[.,;:!?…)\]”’»。！？、，；：」』]")
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How speech follows the text; times in seconds."""
-
-    patience: float = 0.7
-    """How long a phrase that could be spoken waits for more words, unless they end in a comma."""
-    on_time: float = 1.5
-    """Speech that is no later than this is spoken at its normal speed…"""
-    late: float = 5.0
-    """…and faster the later it is, up to the fastest."""
-    fastest: float = 1.4
-    longest: int = 200
-    """Characters of a phrase: the speed may change only between phrases."""
-
-    def speed(self, lag: float) -> float:
-        """How fast to speak words that begin this late."""
-        share = (lag - self.on_time) / (self.late - self.on_time)
-        return 1.0 + (self.fastest - 1.0) * min(1.0, max(0.0, share))
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """A word that waits, with the space before it and the moment it was said."""
-
-    space: str
-    text: str
-    at: float
-
-    @property
-    def ends_phrase(self) -> bool:
-        return bool(_BREAK.search(self.text)) and not _NO_BREAK.match(self.text)
-
-
-@dataclass(frozen=True, slots=True)
-class Phrase:
-    """What is spoken in one breath, from `start`, at a speed."""
-
-    text: str
-    start: float
-    speed: float
+from dragoman.voices.phrases import Pace, Phrase, Word, Words, best_stop, text_of
 
 
 class Schedule:
-    """The words that wait to be spoken."""
+    """The words that wait to be spoken aloud."""
 
     def __init__(self, pace: Pace | None = None) -> None:
         self._pace = pace or Pace()
-        self._words: deque[Word] = deque()
-        self._last_character = ""
+        self._words = Words()
         self._ended = False
 
     def add(self, text: str, at: float) -> None:
         """More text, said at a moment that is not before that of the text before it."""
-        at = max(at, self._words[-1].at) if self._words else at
-        words = [Word(space, word, at) for space, word in _WORD.findall(text)]
-        if not words:
-            return
-        self._ended = False
-        words[0] = Word(self._space_before(words[0]), words[0].text, at)
-        self._last_character = words[-1].text[-1]
-        if len(self._words) + len(words) > MOST_WORDS:
-            last = self._words.pop() if self._words else Word("", "", at)
-            words = [Word(last.space, _join([Word("", last.text, at), *words]), at)]
-        self._words.extend(words)
+        words = self._words.add(text, at)
+        if words:
+            self._ended = False
+            self._words.append(words)
 
     def end(self) -> None:
         """No more text comes for now: what waits need not wait for more."""
@@ -95,55 +32,57 @@ class Schedule:
 
     def clear(self) -> None:
         """Forget what waits."""
-        self._words.clear()
+        self._words.waiting.clear()
 
     @property
     def is_empty(self) -> bool:
-        return not self._words
+        return not self._words.waiting
 
     def due(self, free: float) -> float | None:
         """When the next phrase may begin, if nothing is said until then; None without words.
 
         `free` is the end of the phrase before it.
         """
-        if not self._words:
+        words, pace = self._words.waiting, self._pace
+        if not words:
             return None
-        ready = self._words[0].at + self._pace.patience
-        ends = (word.at for word in self._words if word.ends_phrase)
-        if self._ended:
-            ready = min(ready, self._words[-1].at)
-        return max(free, min(ready, next(ends, ready)))
+        ready = [words[-1].at + (0.0 if self._ended else pace.pause)]
+        if len(words) >= pace.few:
+            ready.append(max(words[0].at + pace.wait, words[pace.few - 1].at))
+        ready += [words[count - 1].at for count in self._ends(words)[:1]]
+        return max(free, min(ready))
 
     def take(self, now: float, start: float) -> Phrase:
-        """The next phrase, of what was said by now: to its last comma if it has one, else all.
+        """The next phrase, of what was said by now: to its last comma if it has one.
 
         It will begin at `start`, which is now or, when something still plays, soon.
         """
         words = self._fitting(now)
-        ends = [count for count, word in enumerate(words, 1) if word.ends_phrase]
-        words = words[: ends[-1]] if ends else words
-        for _ in words:
-            self._words.popleft()
-        return Phrase(_join(words), start, self._pace.speed(start - words[0].at))
+        taken = self._words.take(self._count(words, now))
+        at = taken[0].at
+        return Phrase(text_of(taken), at, start, self._pace.speed(start - at))
+
+    def _count(self, words: list[Word], now: float) -> int:
+        """How many of some words make a phrase."""
+        ends = self._ends(words)
+        if ends:
+            return ends[-1]
+        beyond = self._words.waiting[len(words) :]
+        if not beyond and (self._ended or words[-1].at + self._pace.pause <= now):
+            return len(words)
+        return best_stop(words, self._pace.few, beyond[0].text if beyond else "")
+
+    def _ends(self, words: list[Word]) -> list[int]:
+        """After how many words a phrase ends."""
+        few = self._pace.few
+        return [n for n, word in enumerate(words, 1) if n >= few and word.ends_phrase]
 
     def _fitting(self, now: float) -> list[Word]:
         """The words said by now, as many as a phrase may have; at least one."""
-        fitting: list[Word] = []
-        length = 0
-        for word in takewhile(lambda word: word.at <= now, self._words):
-            length += len(word.space) + len(word.text)
-            if fitting and length > self._pace.longest:
+        waiting = self._words.waiting
+        count = 1
+        while count < len(waiting) and waiting[count].at <= now:
+            if len(text_of(waiting[: count + 1])) > self._pace.longest:
                 break
-            fitting.append(word)
-        return fitting
-
-    def _space_before(self, word: Word) -> str:
-        """Between two texts: a space, unless the script has none or a comma comes on its own."""
-        if _TIGHT_BEFORE.match(word.text):
-            return ""
-        spaceless = UNSPACED.match(self._last_character) and UNSPACED.match(word.text)
-        return "" if spaceless else " "
-
-
-def _join(words: list[Word]) -> str:
-    return "".join(word.space + word.text for word in words).strip()
+            count += 1
+        return waiting[:count]

@@ -12,7 +12,8 @@ from typing import Protocol, Self
 from dragoman.audio.chunk import Samples
 from dragoman.errors import DragomanError
 from dragoman.voices.base import Voice, sound_of
-from dragoman.voices.schedule import Pace, Phrase, Schedule
+from dragoman.voices.phrases import Pace, Phrase
+from dragoman.voices.schedule import Schedule
 
 PATIENCE = 1.0
 """Seconds to wait for the thread's end: a voice that is busy far away must not hold up ours."""
@@ -144,8 +145,7 @@ class Speaker:
         with self._change:
             while not self._closed:
                 now = self._time.now()
-                # What still plays leaves just the time to prepare what follows it.
-                due = self._schedule.due(self._free - self._effort.ahead)
+                due = self._schedule.due(now)  # what still plays leaves just the time to prepare it
                 if due is not None and due <= now:
                     self._busy = True
                     return self._schedule.take(now, max(now, self._free)), self._stops

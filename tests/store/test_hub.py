@@ -352,6 +352,24 @@ def test_what_the_hubs_client_has_fetched_is_used(fake, tmp_path, monkeypatch, r
     assert catalogue.model(TOY + revision).hub.revision == "c" * 40
 
 
+def test_what_another_program_left_out_is_fetched(fake, tmp_path):
+    """And at its commit, though main has moved on."""
+    fake.add("team/toy", MODEL)
+    repository = fake.repositories["team/toy"]
+    repository.commits["d" * 40] = MODEL | {"config.json": b"{}"}
+    repository.refs["main"] = "d" * 40
+    client_cache(tmp_path, {name: MODEL[name] for name in ("model.bin", "vocabulary.txt")})
+    assert contents(get(TOY)) == MODEL
+    fetched = [path.rsplit("/", 1)[1] for path in fake.paths() if "/resolve/" in path]
+    assert sorted(fetched) == ["config.json", "tokenizer.json"]
+    assert fake.paths("cdn") == []
+
+
+def test_a_cache_serves_where_the_hub_refuses(fake, tmp_path):
+    client_cache(tmp_path, MODEL)  # the hub knows nothing of it (any more)
+    assert contents(get(TOY)) == MODEL
+
+
 def test_damage_in_the_clients_cache_is_noticed_and_mended(fake, tmp_path):
     fake.add("team/toy", MODEL)
     snapshot = client_cache(tmp_path, MODEL)

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from html import unescape
 from pathlib import Path
@@ -122,3 +123,86 @@ def test_ffmpeg_reads_the_same(tmp_path, suffix, other):
 def test_places_where_nothing_can_be_written(tmp_path, name):
     with pytest.raises(DragomanError, match=r"a \.srt or a \.vtt file|cannot be written"):
         CaptionFile(tmp_path / name)
+
+
+# Going on after a crash.
+
+
+def write(path, text, **how):
+    with CaptionFile(path, **how) as file:
+        for word in words(text):
+            file.say(word)
+
+
+@pytest.mark.parametrize("suffix", [".srt", ".vtt"])
+def test_a_file_cut_off_anywhere_is_gone_on_with(tmp_path, suffix):
+    """Killed after any byte: the whole cues stay as they were, numbers and times go on."""
+    path = tmp_path / f"a{suffix}"
+    write(path, TALK)
+    whole = path.read_bytes()
+    before = parse(whole.decode())
+    assert len(before) >= 2
+    for size in range(len(whole) + 1):
+        path.write_bytes(whole[:size])
+        write(path, "Here I am again.", resume=True)
+        cues = parse(path.read_text(encoding="utf-8"))  # checks the numbers
+        kept = len(cues) - 1
+        assert cues[:kept] == before[:kept]
+        end = before[kept - 1].end if kept else 0.0
+        assert cues[-1].start == pytest.approx(end)
+        assert cues[-1].lines == ("Here I am again.",)
+    assert kept == len(before)
+
+
+def test_the_time_to_go_on_at_may_be_told(tmp_path):
+    write(tmp_path / "a.srt", TALK)
+    write(tmp_path / "a.srt", "Here I am again.", resume=True, offset=100.0)
+    assert parse((tmp_path / "a.srt").read_text())[-1].start == 100.0
+
+
+def test_going_on_never_overlaps_what_is_there(tmp_path):
+    write(tmp_path / "a.srt", TALK)
+    end = parse((tmp_path / "a.srt").read_text())[-1].end
+    write(tmp_path / "a.srt", "Here I am again.", resume=True, offset=0.5)
+    assert parse((tmp_path / "a.srt").read_text())[-1].start == end
+
+
+def test_a_file_that_is_not_there_is_begun(tmp_path):
+    write(tmp_path / "a.vtt", "Here I am.", resume=True)
+    assert parse((tmp_path / "a.vtt").read_text())[0].lines == ("Here I am.",)
+
+
+def test_somebody_elses_text_is_not_cut_off(tmp_path):
+    path = tmp_path / "a.srt"
+    path.write_text("A novel. " * 100, encoding="utf-8")
+    with pytest.raises(DragomanError, match="cannot be gone on with: what follows cue 0"):
+        CaptionFile(path, resume=True)
+    assert path.read_text() == "A novel. " * 100
+
+
+def test_without_being_asked_a_file_is_begun_anew(tmp_path):
+    write(tmp_path / "a.srt", TALK)
+    write(tmp_path / "a.srt", "New.")
+    assert [cue.lines for cue in parse((tmp_path / "a.srt").read_text())] == [("New.",)]
+
+
+def test_both_languages_in_a_file(tmp_path):
+    with CaptionFile(tmp_path / "a.srt", "en", source_language="de") as file:
+        file.say_source(TimedWord("Guten Tag.", 0.0, 1.0))
+        file.say(TimedWord("Hello.", 0.5, 1.0))
+    assert parse((tmp_path / "a.srt").read_text())[0].lines == ("Hello.", "Guten Tag.")
+
+
+def test_a_killed_process_leaves_whole_cues(tmp_path):
+    """SIGKILL in the middle of the talk: no buffer of ours holds cues back."""
+    script = f"""
+import os, signal
+from dragoman.text.caption_files import CaptionFile
+from dragoman.text.captions import TimedWord
+file = CaptionFile({str(tmp_path / "a.srt")!r})
+for number in range(200):
+    file.say(TimedWord("word" if number % 5 else "end.", number / 3, number / 3))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    subprocess.run([sys.executable, "-c", script], check=False)
+    assert len(parse((tmp_path / "a.srt").read_text())) > 10

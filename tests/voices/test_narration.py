@@ -1,12 +1,18 @@
 """Speech into files: where it is placed, what is kept, what is said when it cannot be written."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import soundfile
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dragoman.audio.chunk import RATE
 from dragoman.errors import DragomanError
-from dragoman.voices import Narration
+from dragoman.voices import Narration, Pace
+from dragoman.voices import narration as narration_module
+from dragoman.voices.narration import BEHIND, LONG_SILENCE, SILENCE, SMOOTH
 from tests.voices.fakes import ToneVoice
 
 
@@ -23,60 +29,185 @@ def loud_spans(samples, rate):
     return [(start / rate, end / rate) for start, end in zip(starts, ends, strict=True)]
 
 
+def narrate(talk, seconds=0.0, voice=None, pace=None):
+    """Phrases spoken for words that come as (moment, end, text), in a talk of some seconds."""
+    narration = Narration(voice or ToneVoice(seconds_per_character=0.05), pace=pace)
+    narration.hear(np.zeros(round(seconds * RATE), np.float32))
+    for at, end, text in talk:
+        narration.say(text, 1000 * at, 1000 * end)
+    narration.close()
+    return narration.phrases
+
+
+def told(talk, seconds=0.0, **how):
+    return [phrase.text for phrase in narrate(talk, seconds, **how)]
+
+
+def in_turn(text, start=0.0, pace=0.3):
+    return [
+        (start + pace * n, start + pace * (n + 1), f" {word}")
+        for n, word in enumerate(text.split())
+    ]
+
+
 def test_phrases_lie_at_their_moments_in_both_files(tmp_path):
     voice = ToneVoice(seconds_per_character=0.1)
     with Narration(voice, tmp_path / "speech.wav", tmp_path / "mix.wav") as narration:
-        hear_silence(narration, 1)
-        narration.say("abcdefghi.", at_ms=1000)  # one second
-        hear_silence(narration, 1)
-        narration.say("abcdefghi.", at_ms=2500)
-        hear_silence(narration, 3)
+        hear_silence(narration, 5)
+        narration.say("a b fghi.", at_ms=1000)  # 0.9 seconds
+        narration.say("a b fghi.", at_ms=2500)
     speech, rate = soundfile.read(tmp_path / "speech.wav")
     mix, mix_rate = soundfile.read(tmp_path / "mix.wav")
     assert (rate, mix_rate) == (voice.rate, RATE)
     assert len(speech) / rate == len(mix) / mix_rate == 5.0
     for spans in (loud_spans(speech, rate), loud_spans(mix[:, 1], mix_rate)):
-        assert np.allclose(spans, [(1.0, 2.0), (2.5, 3.5)], atol=0.01)
+        assert np.allclose(spans, [(1.5, 2.4), (3.0, 3.9)], atol=0.01)
     assert not mix[:, 0].any()
 
 
-def test_the_speaker_is_on_the_left_bit_for_bit(tmp_path):
-    source = (np.arange(2 * RATE) % 100 / 200).astype(np.float32)
-    with Narration(ToneVoice(), mix=tmp_path / "mix.wav") as narration:
-        for start in range(0, len(source), 3000):
-            narration.hear(source[start : start + 3000])
-            narration.say("so", at_ms=1000 * (start + 3000) / RATE)
-    mix, _ = soundfile.read(tmp_path / "mix.wav", dtype="float32")
-    assert np.allclose(mix[: len(source), 0], source, atol=1 / 32000)
-    assert not mix[len(source) :, 0].any()
+def test_the_speaker_is_on_the_left_and_lowered_only_if_wanted(tmp_path):
+    source = (0.1 * np.sin(np.arange(4 * RATE) / 10)).astype(np.float32)
+    for name, how in (("as-is.wav", {"duck_db": 0}), ("lowered.wav", {})):
+        with Narration(ToneVoice(), mix=tmp_path / name, **how) as narration:
+            narration.hear(source)
+            narration.say("These words take about one second.", at_ms=500)
+    as_is, _ = soundfile.read(tmp_path / "as-is.wav", dtype="float32")
+    lowered, _ = soundfile.read(tmp_path / "lowered.wav", dtype="float32")
+    assert np.allclose(as_is[:, 0], source, atol=1 / 32000)
+    during, after = slice(RATE, 2 * RATE), slice(3 * RATE, 4 * RATE)
+    assert lowered[during, 0].std() == pytest.approx(lowered[after, 0].std() / 4, rel=0.02)
 
 
-def test_late_speech_is_faster_and_never_overlaps(tmp_path):
-    voice = ToneVoice(seconds_per_character=0.2)
-    with Narration(voice, tmp_path / "speech.wav") as narration:
-        for second in range(20):
-            narration.say("abcdefghi.", at_ms=1000 * second)
-    speeds = [speed for _, speed in voice.spoken]
-    assert speeds[0] == 1.0
-    assert max(speeds) == pytest.approx(1.4)
-    spoken = sum(len(text) * 0.2 / speed for text, speed in voice.spoken)
-    speech, rate = soundfile.read(tmp_path / "speech.wav")
-    assert len(speech) / rate == pytest.approx(spoken, abs=0.01)
-    assert "".join(text for text, _ in voice.spoken).count("i.") == 20
+def test_the_machine_and_the_steps_change_nothing(tmp_path):
+    """The same talk in any steps is the same bytes: nothing depends on when work was done."""
 
-
-def test_the_same_talk_gives_the_same_bytes_however_it_is_cut(tmp_path):
     def perform(name, step):
         with Narration(ToneVoice(), tmp_path / name, tmp_path / f"mix-{name}") as narration:
-            heard = 0
-            while heard < 3 * RATE:
+            for _ in range(3 * RATE // step):
                 narration.hear(np.zeros(step, np.float32))
-                heard += step
-                if heard in (RATE, 2 * RATE, 3 * RATE):
-                    narration.say("some words", at_ms=1000 * heard / RATE)
-        return (tmp_path / name).read_bytes() + (tmp_path / f"mix-{name}").read_bytes()
+            for number in range(9):
+                narration.say(" some words", at_ms=300 * number)
+        return [(tmp_path / n).read_bytes() for n in (name, f"mix-{name}")]
 
-    assert perform("a.wav", 1600) == perform("b.wav", 16000)
+    assert perform("a.wav", 1000) == perform("b.wav", 16000)
+
+
+def test_sentences_are_spoken_not_words():
+    talk = in_turn("There was absolutely no reason to tell. They are in the water.")
+    assert told(talk) == ["There was absolutely no reason to tell.", "They are in the water."]
+
+
+def test_a_phrase_begins_just_after_the_speaker_began_it():
+    talk = [*in_turn("There was no reason to tell.", 2.0), *in_turn("They are here.", 8.0)]
+    assert [phrase.start for phrase in narrate(talk, 12.0)] == [2.5, 8.5]
+
+
+def test_a_stop_that_comes_late_ends_its_sentence_and_is_no_phrase():
+    talk = [*in_turn("They were all found"), (1.2, 5.0, "."), *in_turn("They are here.", 5.0)]
+    assert told(talk) == ["They were all found.", "They are here."]
+
+
+def test_a_very_short_sentence_is_spoken_with_the_next_unless_it_is_far():
+    assert told(in_turn("Yes. I think it is so.")) == ["Yes. I think it is so."]
+    far = [(0.0, 0.3, "Yes."), *in_turn("I think it is so.", 0.3 + LONG_SILENCE)]
+    assert told(far) == ["Yes.", "I think it is so."]
+
+
+def test_a_silence_ends_a_phrase_and_is_measured_from_the_end_of_a_word():
+    paused = [*in_turn("one two three"), *in_turn("four five six", 0.9 + SILENCE)]
+    assert told(paused) == ["one two three", "four five six"]
+    drawn_out = [
+        (0.0, 0.3, "one"),
+        (0.3, 0.6, " two"),
+        (0.6, 3.0, " threeeee"),
+        (3.1, 3.4, " four"),
+    ]
+    assert told(drawn_out) == ["one two threeeee four"]
+
+
+def test_a_long_clause_ends_a_phrase():
+    clause = "When all of the members had finally taken their seats again,"
+    assert told(in_turn(f"{clause} the session began.")) == [clause, "the session began."]
+    assert told(in_turn("When they sat, the session began.")) == [
+        "When they sat, the session began."
+    ]
+
+
+def test_a_sentence_without_end_is_cut_at_a_late_comma_or_the_best_place(monkeypatch):
+    monkeypatch.setattr(narration_module, "LONGEST", 50)
+    talk = in_turn("one two three, four five six, seven eight nine ten eleven twelve")
+    assert told(talk) == ["one two three, four five six,", "seven eight nine ten eleven twelve"]
+    talk = in_turn("one two three four of the five six seven eight nine ten")
+    assert told(talk) == ["one two three four", "of the five six seven eight nine ten"]
+
+
+def test_the_longest_phrase_is_not_cut(monkeypatch):
+    text = "one two three four of the five six seven eight"
+    monkeypatch.setattr(narration_module, "LONGEST", len(text))
+    assert told(in_turn(text)) == [text]
+    monkeypatch.setattr(narration_module, "LONGEST", len(text) - 1)
+    assert len(told(in_turn(text))) == 2
+
+
+def test_speech_longer_than_the_speakers_is_faster_but_never_overlaps_nor_gets_lost():
+    voice = ToneVoice(seconds_per_character=0.12)
+    talk = [w for n in range(20) for w in in_turn("These are just so many.", 1.5 * n)]
+    phrases = narrate(talk, 30.0, voice)
+    ends = [p.start + len(p.text) * 0.12 / p.speed for p in phrases]
+    for end, after in zip(ends, phrases[1:], strict=False):
+        assert after.start >= end - 1e-3
+    assert max(p.speed for p in phrases) == Pace().fastest
+    assert " ".join(p.text for p in phrases).count("many.") == 20
+
+
+def test_speech_that_has_room_is_not_hurried():
+    talk = [w for n in range(5) for w in in_turn("These are just so many.", 4.0 * n)]
+    assert {phrase.speed for phrase in narrate(talk, 20.0)} == {1.0}
+
+
+def test_the_speed_changes_smoothly_and_comes_back():
+    voice = ToneVoice(seconds_per_character=0.12)
+    dense = [w for n in range(6) for w in in_turn("These are just so many.", 1.5 * n)]
+    sparse = [w for n in range(6) for w in in_turn("These are just so many.", 20 + 9.0 * n)]
+    speeds = [phrase.speed for phrase in narrate(dense + sparse, 80.0, voice)]
+    assert all(abs(a - b) <= SMOOTH + 1e-9 for a, b in pairwise(speeds))
+    assert speeds[0] > 1.0
+    assert speeds[-1] == 1.0
+
+
+@pytest.mark.parametrize("length", [0.05, 0.065])
+def test_the_dub_ends_with_the_talk_where_the_language_allows(length):
+    """Sixty sentences of a speaker who never pauses, in a language that is somewhat longer."""
+    sentence = "We have to decide today whether it is built."
+    talk = [w for n in range(60) for w in in_turn(sentence, 2.7 * n)]
+    phrases = narrate(talk, 60 * 2.7, ToneVoice(seconds_per_character=length))
+    end = phrases[-1].start + len(phrases[-1].text) * length / phrases[-1].speed
+    assert end - 60 * 2.7 < 1.05
+    assert max(phrase.start - phrase.at for phrase in phrases) < 1.5
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 2), st.floats(0, 1), st.text("abc .,?", min_size=1, max_size=12)),
+        max_size=30,
+    )
+)
+def test_nothing_is_lost_overlaps_or_comes_before_its_time(steps):
+    now, talk = 0.0, []
+    for wait, length, text in steps:
+        now += wait
+        talk.append((now, now + length, text))
+    phrases = narrate(talk, now)
+    said = [(at, letter) for at, _, text in talk for letter in text if letter.isalnum()]
+    spoken = [(p.start, letter) for p in phrases for letter in p.text if letter.isalnum()]
+    assert [letter for _, letter in spoken] == [letter for _, letter in said]
+    for (at, _), phrase in zip(said[:1], phrases[:1], strict=False):
+        assert phrase.start == at + BEHIND
+    free = 0.0
+    for phrase in phrases:
+        assert phrase.start >= max(free, phrase.at + BEHIND) - 1e-3
+        assert 1.0 <= phrase.speed <= Pace().fastest
+        free = phrase.start + len(phrase.text) * 0.05 / phrase.speed
 
 
 def test_ten_minutes_are_written_in_flat_memory(tmp_path):
@@ -98,8 +229,8 @@ def test_ten_minutes_are_written_in_flat_memory(tmp_path):
 
 def talk_that_ends_with(error, narration):
     with narration:
-        narration.say("said.", at_ms=0)
-        narration.say("and said.", at_ms=3000)
+        narration.say("It was said.", at_ms=0)
+        narration.say("and it was said.", at_ms=3000)
         raise error
 
 
@@ -138,7 +269,7 @@ def test_a_voice_that_fails_later_spoils_neither_text_nor_file(tmp_path):
     voice = ToneVoice(fails_from=1)
     narration = Narration(voice, tmp_path / "speech.wav")
     for second in range(100):
-        narration.say("word.", at_ms=1000 * second)
+        narration.say("one more word.", at_ms=1000 * second)
     with pytest.raises(DragomanError, match=r"From 0:01 on nothing is spoken: .*no breath"):
         narration.close()
     samples, rate = soundfile.read(tmp_path / "speech.wav")

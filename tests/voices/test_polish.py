@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dragoman.voices.polish import LEVEL, PEAK, join, polish
+from dragoman.audio.level import LEVEL, PEAK
+from dragoman.voices.polish import join, polish
 
 RATE = 16000
 

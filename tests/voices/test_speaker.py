@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.audio.playback import Player
-from dragoman.voices import Speaker
+from dragoman.voices import Pace, Speaker
 from dragoman.voices.speaker import Effort
 from tests.audio.fake_sounddevice import FakeSounddevice
 from tests.voices.fakes import ToneVoice
@@ -42,17 +42,20 @@ class SimulatedTime:
 
 
 class SimulatedPlayer:
-    """Plays in simulated time; notes when each sound began and ended."""
+    """Plays in simulated time. Sound that comes before the end of the last is heard over it, unless
+    it comes in the time before that end that its speaker asked for to prepare it."""
 
     def __init__(self, time, rate):
         self.time, self.rate = time, rate
-        self.free = 0.0
+        self.free, self.ahead = 0.0, 0.0
         self.played = []
 
     def play(self, samples, ahead):
-        start = max(self.free, self.time.now())
-        self.free = start + len(samples) / self.rate
-        self.played.append((start, self.free))
+        now = self.time.now()
+        start = self.free if now >= self.free - self.ahead - 1e-6 else now
+        start = max(start, now)
+        self.played.append((start, start + len(samples) / self.rate))
+        self.free, self.ahead = self.played[-1][1], ahead
         self.time.pass_until(self.free - ahead)
         return True
 
@@ -67,7 +70,7 @@ def perform(talk, voice=None):
     """Say texts at their moments; the voice, the player and what was reported."""
     voice = voice or ToneVoice(rate=1000)
     texts = iter(talk)
-    time = SimulatedTime([])
+    time = voice.time = SimulatedTime([])
     time.script = [(at, lambda text=text: speaker.say(text)) for at, text in texts]
     player, reports, started = SimulatedPlayer(time, voice.rate), [], threading.Event()
     time.script.insert(0, (0.0, started.wait))  # the thread runs before `speaker` has its name
@@ -101,8 +104,8 @@ def test_nothing_is_lost_whatever_comes_when(steps):
         at += wait
         talk.append((at, text))
     voice, player, _ = perform(talk)
-    said = "".join("".join(text.split()) for _, text in talk)
-    assert "".join("".join(text.split()) for text, _ in voice.spoken) == said
+    said = "".join(c for _, text in talk for c in text if c.isalnum())
+    assert "".join(c for text, _ in voice.spoken for c in text if c.isalnum()) == said
     assert all(a[1] <= b[0] + 1e-9 for a, b in zip(player.played, player.played[1:], strict=False))
 
 
@@ -112,8 +115,46 @@ def test_it_hurries_when_late_and_slows_down_again():
     voice, _, _ = perform(burst + slow)
     speeds = [speed for _, speed in voice.spoken]
     assert speeds[0] == 1.0
-    assert max(speeds) == pytest.approx(1.4)
+    assert max(speeds) == pytest.approx(Pace().fastest)
     assert speeds[-5:] == [1.0] * 5
+
+
+def test_the_speed_is_that_of_the_moment_at_which_a_phrase_is_heard():
+    """Each phrase waits for the one before it: it is late by as much as that takes."""
+    talk = [
+        (0.0, "One sentence that takes three seconds to say, in all this is."),
+        (0.1, "It is late, and so is what comes after it, as you can hear now."),
+        (3.0, "And this one too."),
+    ]
+    voice, player, _ = perform(talk)
+    starts, ends = zip(*player.played, strict=True)
+    assert starts[1:] == pytest.approx(ends[:2])
+    wanted = [Pace().speed(start - at) for start, (at, _) in zip(starts, talk, strict=True)]
+    assert [speed for _, speed in voice.spoken] == pytest.approx(wanted, abs=1e-6)
+    assert voice.spoken[1][1] > 1.0
+
+
+class Working(ToneVoice):
+    """A voice that takes its time, too."""
+
+    def __init__(self, seconds):
+        super().__init__(rate=1000)
+        self.seconds, self.time = seconds, None
+
+    def speak(self, text, speed=1.0):
+        self.time.pass_until(self.time.now() + self.seconds)
+        return super().speak(text, speed)
+
+
+@pytest.mark.parametrize("work", [0.0, 0.3, 1.0])
+def test_phrases_follow_each_other_without_a_gap_and_without_overlap(work):
+    talk = [(0.0, f"This is one sentence, of many, number {n}.") for n in range(12)]
+    voice = Working(work)
+    _, player, _ = perform(talk, voice)
+    gaps = [b[0] - a[1] for a, b in zip(player.played, player.played[1:], strict=False)]
+    assert len(gaps) >= 3
+    assert min(gaps) >= -1e-6
+    assert max(gaps[1:]) <= 1e-6  # after the first phrase it knows how long the work takes
 
 
 def test_an_error_is_told_once_and_the_next_phrase_is_spoken():
@@ -123,7 +164,7 @@ def test_an_error_is_told_once_and_the_next_phrase_is_spoken():
                 raise ValueError("cannot say that")
             return super().speak(text, speed)
 
-    talk = [(0, "hoarse."), (1, "fine."), (5, "hoarse."), (10, "fine again.")]
+    talk = [(0, "hoarse."), (2, "fine."), (5, "hoarse."), (10, "fine again.")]
     voice, _, reports = perform(talk, Hoarse(rate=1000))
     assert reports == ["The voice 'tone' failed: cannot say that."]
     assert [text for text, _ in voice.spoken] == ["fine.", "fine again."]

@@ -1,0 +1,139 @@
+"""Speaker and interpreter in one file: who is where, how loud, and how softly it changes."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.audio import mix as module
+from dragoman.audio.chunk import RATE
+from dragoman.audio.level import LEVEL, loudness
+from dragoman.audio.mix import StereoMix, duck_curve
+from dragoman.errors import DragomanError
+
+STEP = 1 / 2**15
+
+
+def tone(seconds, level, frequency=300.0):
+    time = np.arange(round(seconds * RATE)) / RATE
+    return (level * np.sqrt(2) * np.sin(2 * np.pi * frequency * time)).astype(np.float32)
+
+
+def mixed(path, source, pieces, **how):
+    with StereoMix(path, **how) as mix:
+        for block in np.array_split(source, 7):
+            mix.hear(block)
+        for at, speech in pieces:
+            mix.say(at, speech)
+    samples, rate = soundfile.read(path, dtype="float32")
+    assert rate == RATE
+    return samples
+
+
+@settings(max_examples=30)
+@given(
+    st.integers(1, 20000),
+    st.lists(st.tuples(st.integers(0, 8000), st.integers(1, 5000)), max_size=5),
+)
+def test_as_they_are_the_speaker_is_left_and_each_piece_at_its_moment_right(length, pieces):
+    """The whole is computed at once: pieces lie at their moments, or after the one before."""
+    source = np.random.default_rng(0).uniform(-0.5, 0.5, length).astype(np.float32)
+    right, said, end = np.zeros(length + 100_000, np.float32), [], 0
+    for at, size in pieces:
+        said.append((at / RATE, np.full(size, 0.1, np.float32)))
+        begin = max(at, end)
+        right[begin : begin + size] = 0.1
+        end = begin + size
+    with tempfile.TemporaryDirectory() as folder:
+        samples = mixed(Path(folder) / "a.wav", source, said, duck_db=0)
+    assert len(samples) == max(length, end)
+    assert np.allclose(samples[:length, 0], source, atol=2 * STEP)
+    assert not samples[length:, 0].any()
+    assert np.allclose(samples[:, 1], right[: len(samples)], atol=2 * STEP)
+
+
+def test_a_moment_that_has_passed_is_still_there(tmp_path):
+    samples = mixed(tmp_path / "a.wav", np.zeros(RATE, np.float32), [(0.25, tone(0.1, 0.1))])
+    assert np.flatnonzero(samples[:, 1])[0] == pytest.approx(RATE / 4, abs=2)
+
+
+def test_the_speaker_is_lowered_while_the_interpreter_speaks(tmp_path):
+    samples = mixed(tmp_path / "a.wav", tone(10, LEVEL), [(3.0, tone(2, LEVEL))], duck_db=12.0)
+    level = [loudness(samples[int(a * RATE) : int(b * RATE), 0], RATE) for a, b in
+             ((0.5, 2.5), (3.0, 5.0), (5.5, 9.5))]  # fmt: skip
+    assert level == pytest.approx([LEVEL, LEVEL * 10 ** (-12 / 20), LEVEL], rel=0.02)
+
+
+def test_levels_change_softly_and_do_not_pump():
+    moments, gains = duck_curve([(2.0, 3.0), (3.9, 5.0), (8.0, 9.0)], 20.0)
+    curve = np.interp(np.arange(0, 12, 0.01), moments, gains)
+    assert np.abs(np.diff(curve)).max() <= 0.9 / (module.RAMP / 0.01) + 1e-9
+    assert np.allclose(curve[200:501], 0.1)  # a short pause of the interpreter changes nothing
+    assert np.allclose(curve[540:760], 1.0)
+    assert curve[0] == curve[-1] == 1.0
+
+
+def test_an_interpreter_who_begins_at_once():
+    moments, gains = duck_curve([(0.0, 1.0)], 20.0)
+    assert np.interp(0.0, moments, gains) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(("level", "wanted"), [(0.04, LEVEL), (0.3, LEVEL), (0.001, 0.004)])
+def test_the_speaker_is_as_loud_as_the_interpreter_but_noise_is_not(tmp_path, level, wanted):
+    samples = mixed(tmp_path / "a.wav", tone(3, level), [])
+    assert loudness(samples[:, 0], RATE) == pytest.approx(wanted, rel=0.05)
+
+
+def test_nothing_is_clipped(tmp_path):
+    source = tone(3, 0.02)
+    source[RATE] = 0.9  # a knock at the microphone
+    assert np.abs(mixed(tmp_path / "a.wav", source, [])).max() <= 0.951
+
+
+def test_ten_minutes_are_mixed_in_flat_memory(tmp_path):
+    import tracemalloc
+
+    tracemalloc.start()
+    with StereoMix(tmp_path / "a.wav") as mix:
+        for second in range(0, 600, 5):
+            mix.hear(np.zeros(5 * RATE, np.float32))
+            mix.say(second, tone(2, 0.1))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2e7  # the mix alone is 77 MB as floats
+    assert soundfile.info(tmp_path / "a.wav").duration == 600
+
+
+def test_only_the_mix_is_left(tmp_path):
+    mixed(tmp_path / "a.mp3", tone(1, 0.1), [(0.0, tone(1, 0.1))])
+    assert os.listdir(tmp_path) == ["a.mp3"]
+    assert soundfile.info(tmp_path / "a.mp3").format == "MP3"
+
+
+def test_an_error_leaves_nothing(tmp_path):
+    def fail():
+        with StereoMix(tmp_path / "a.wav") as mix:
+            mix.hear(tone(1, 0.1))
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_format_that_nobody_knows_is_told_at_once(tmp_path):
+    with pytest.raises(DragomanError, match="Sound is written to"):
+        StereoMix(tmp_path / "a.txt")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("place", ["gone/a.wav", "file/a.wav"])
+def test_a_place_where_nothing_can_be_written_is_told_at_once(tmp_path, place):
+    (tmp_path / "file").touch()
+    with pytest.raises(DragomanError, match=r"/a\.wav cannot be written"):
+        StereoMix(tmp_path / place)
