@@ -1,4 +1,4 @@
-"""A dub of whole talks: `python -m benchmarks.dubbing de-en:talk.wav …` (see `talks.py`).
+"""Dubs of whole talks, those in DRAGOMAN_BENCH_TALKS (`talks.py`).
 
 `end` is how long after the talk its dub ends, `lag` how long after the speaker the phrases begin on
 average, `fast` the mean speed, `few` the share of phrases below three words, `words` the mean
@@ -6,15 +6,13 @@ length of a phrase. `WER` is what Whisper base hears in the dub against the text
 A text of the project's own is dubbed by the German voice as well, if that is here.
 """
 
-import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
-from benchmarks.talks import Talk, talks
+from benchmarks.talks import Talk, talks, wanted
 from benchmarks.voices import SENTENCES, normal, recognise
 from dragoman.audio.chunk import RATE
 from dragoman.audio.source import read_audio
@@ -27,13 +25,13 @@ LONGEST = 20.0
 """Seconds of the dub that are recognised at a time."""
 
 
-def run(names: Sequence[str] = ()) -> dict[str, float]:
+def run() -> dict[str, float]:
     """Print a row for each talk; the word error rates."""
     recogniser = WhisperModel.load(get("whisper-base"), beams=5)
     print(
         f"{'talk':26}{'talk s':>8}{'end':>7}{'lag':>6}{'fast':>6}{'few':>6}{'words':>7}{'WER':>7}"
     )
-    chosen = talks(list(names))
+    chosen = talks(wanted())
     if find("dittli-de"):
         chosen.append(read_out("de"))
     return {talk.name: measure(talk, recogniser) for talk in chosen}
@@ -85,7 +83,3 @@ def word_errors(
             errors += Levenshtein.distance(wanted, heard)
             count, first = count + len(wanted), last
     return errors / max(1, count)
-
-
-if __name__ == "__main__":
-    run(sys.argv[1:])
