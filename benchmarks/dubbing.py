@@ -16,8 +16,9 @@ from benchmarks.talks import Talk, talks, wanted
 from benchmarks.voices import SENTENCES, normal, recognise
 from dragoman.audio.chunk import RATE
 from dragoman.audio.source import read_audio
-from dragoman.models.whisper.model import WhisperModel
-from dragoman.store import find, get
+from dragoman.models import Model
+from dragoman.setup import Setup, System
+from dragoman.store import find
 from dragoman.text.captions import TimedWord
 from dragoman.voices import Narration, Voice, open_voice
 
@@ -27,7 +28,7 @@ LONGEST = 20.0
 
 def run() -> dict[str, float]:
     """Print a row for each talk; the word error rates."""
-    recogniser = WhisperModel.load(get("whisper-base"), beams=5)
+    recogniser = System(Setup()).model
     print(
         f"{'talk':26}{'talk s':>8}{'end':>7}{'lag':>6}{'fast':>6}{'few':>6}{'words':>7}{'WER':>7}"
     )
@@ -46,7 +47,7 @@ def read_out(language: str) -> Talk:
     return Talk(f"sentences {language}", language, words[-1].end, words, words)
 
 
-def measure(talk: Talk, recogniser: WhisperModel) -> float:
+def measure(talk: Talk, recogniser: Model) -> float:
     """Print one row; the word error rate of the dub."""
     voice = open_voice(None, talk.language)
     with tempfile.TemporaryDirectory() as folder:
@@ -70,7 +71,7 @@ def measure(talk: Talk, recogniser: WhisperModel) -> float:
 
 
 def word_errors(
-    phrases: list[tuple[float, str]], dub: np.ndarray, voice: Voice, recogniser: WhisperModel
+    phrases: list[tuple[float, str]], dub: np.ndarray, voice: Voice, recogniser: Model
 ) -> float:
     """What is heard in the dub, some phrases at a time, against what was to be said."""
     errors = count = first = 0
