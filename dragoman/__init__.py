@@ -1,37 +1,65 @@
 """Dragoman speaks the translation while the speaker is still talking.
 
 import dragoman
-for update in dragoman.translate("talk.mp3", source="de"):
-    print(*update.said, sep="", end="", flush=True)
+for event in dragoman.translate("talk.mp3", source="de"):
+    if isinstance(event, dragoman.Said):
+        print(event.text, end="", flush=True)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dragoman.errors import DragomanError
+
 if TYPE_CHECKING:
-    from dragoman.interpreter import Update
+    from dragoman.api import Sound, Talk, Translator
+    from dragoman.events import End, Event, Interim, Pause, Said, Transcript
+    from dragoman.setup import Setup
 
 __version__ = "0.1.0"
 
+# Imported when they are first used: `dragoman --help` needs none of them.
+_LAZY = {
+    **dict.fromkeys(("Talk", "Translator", "Sound"), "dragoman.api"),
+    **dict.fromkeys(("End", "Event", "Interim", "Pause", "Said", "Transcript"), "dragoman.events"),
+    "Setup": "dragoman.setup",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'dragoman' has no attribute '{name}'")
+    return getattr(import_module(_LAZY[name]), name)
+
 
 def translate(
-    audio: str | Path,
-    source: str | None = None,
-    target: str = "en",
-    max_latency_ms: float = 2000.0,
-    **setup: Any,
-) -> Iterator[Update]:
-    """Interpret a recording ('-': standard input) as if it were spoken now, chunk by chunk.
+    sound: str | Path | Sound | Iterable[Sound], rate: int = 16000, **settings: Any
+) -> Iterator[Event]:
+    """Translate a file ('-': standard input), an array or pieces of sound, as if spoken now.
 
-    `source` None detects the language. `setup` changes anything else that a `dragoman.setup.Setup`
-    holds: model, policy, step_ms, threads and so on.
+    `settings` are those of `dragoman.Translator`: source, target, max_latency, model and so on.
+    Without `source` the language is detected.
     """
-    from dragoman.audio.source import open_audio
-    from dragoman.setup import Setup, System
+    from dragoman.api import Translator
 
-    chosen = Setup(source=source, target=target).tuned(max_latency_ms).with_changes(**setup)
-    chunks = open_audio(audio, step_ms=chosen.step_ms)
-    return System(chosen).interpreter().run(chunks)
+    return Translator(**settings).translate(sound, rate)
+
+
+__all__ = [
+    "DragomanError",
+    "End",
+    "Event",
+    "Interim",
+    "Pause",
+    "Said",
+    "Setup",
+    "Sound",
+    "Talk",
+    "Transcript",
+    "Translator",
+    "translate",
+]

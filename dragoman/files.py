@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -53,7 +54,29 @@ def sweep(folder: Path) -> None:
     for path in folder.glob(".*.tmp"):
         pid = path.name.split(".")[-2]
         if not (pid.isdigit() and _alive(int(pid))):
-            path.unlink(missing_ok=True)
+            _remove(path)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """A folder to write to that gets its name only once it is complete."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with sentences_for(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            sweep(path.parent)
+            temporary.mkdir()
+            yield temporary
+            temporary.rename(path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _alive(pid: int) -> bool:

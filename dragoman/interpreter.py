@@ -30,6 +30,7 @@ class Update:
     lag_ms: float | None = None  # mean age of the sound that the words look at, if the model tells
     transcript: tuple[str, ...] = ()  # source words that became final, where the model tells
     language: str | None = None  # that is spoken, as far as it is known
+    silence_ms: float = 0.0  # for which the speaker has said nothing
     error: Exception | None = None  # the stream could not go on; only `step` returns such updates
 
 
@@ -253,6 +254,7 @@ class _Turn:
             self._lag_ms,
             one.stream.transcript,
             one.stream.language,
+            self.sounds[-1].voice.silence_ms if self.sounds else 0.0,
             self.error,
         )
 

@@ -1,9 +1,8 @@
-"""Who listens to an interpreter on the command line: text, JSON, captions, sound, a trace."""
+"""Who listens to an interpreter: captions, sound, a trace; and the talk that they listen to."""
 
 from __future__ import annotations
 
 import signal
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,68 +10,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from dragoman.audio.chunk import Chunk
+from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter, Update
-from dragoman.trace import Recorder, TraceWriter
+from dragoman.trace import Hearing, Recorder, Saying, Showing, TraceWriter
 
 if TYPE_CHECKING:
     from dragoman.text.caption_files import CaptionFile
     from dragoman.voices import Narration, Speaker
 
 
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
+
+Report = Callable[[str], None]
+"""Tells the user a sentence, while the talk goes on."""
+
+
 class Listener(Protocol):
     """Hears of every chunk and what it led to."""
 
     def take(self, chunk: Chunk, update: Update) -> None: ...
-
-
-@contextmanager
-def plain_text() -> Iterator[Listener]:
-    """Words on standard output as they become final, a line break after each sentence."""
-    printer = _PlainText()
-    try:
-        yield printer
-    finally:
-        printer.end()
-
-
-class _PlainText:
-    def __init__(self) -> None:
-        self._fresh = True  # at the start of a line
-
-    def take(self, chunk: Chunk, update: Update) -> None:
-        for word in update.said:
-            sys.stdout.write(word.lstrip() if self._fresh else word)
-            self._fresh = word.rstrip().endswith((".", "?", "!", "。", "？", "！"))
-            if self._fresh:
-                sys.stdout.write("\n")
-        sys.stdout.flush()
-
-    def end(self) -> None:
-        if not self._fresh:
-            sys.stdout.write("\n")
-        sys.stdout.flush()
-
-
-@contextmanager
-def json_lines() -> Iterator[Listener]:
-    """One JSON object per update that said something: what, how much was heard, when it showed."""
-    yield _JsonLines()
-
-
-class _JsonLines:
-    def take(self, chunk: Chunk, update: Update) -> None:
-        import json
-
-        if not update.said and not update.interim:
-            return
-        row = {
-            "said": "".join(update.said),
-            "interim": update.interim,
-            "heard_ms": round(update.hearing.audio_ms),
-            "shown_ms": round(update.hearing.end_ms),
-        }
-        sys.stdout.write(json.dumps(row, ensure_ascii=False) + "\n")
-        sys.stdout.flush()
 
 
 @contextmanager
@@ -124,17 +80,15 @@ class _Narrated:
 
 
 @contextmanager
-def spoken(voice: str | None, language: str) -> Iterator[Listener]:
+def spoken(voice: str | None, language: str, report: Report) -> Iterator[Listener]:
     """The translation spoken aloud, on a thread of its own."""
-    import click
-
     from dragoman.audio.playback import Player
     from dragoman.voices import Speaker, open_voice
 
     chosen = open_voice(voice, language)
     with (
         Player(chosen.rate) as player,
-        Speaker(chosen, player, report=lambda text: click.echo(text, err=True)) as speaker,
+        Speaker(chosen, player, report=report) as speaker,
     ):
         yield _Spoken(speaker)
         speaker.finish()
@@ -149,39 +103,10 @@ class _Spoken:
             self._speaker.say("".join(update.said))
 
 
-@contextmanager
-def summary() -> Iterator[Listener]:
-    """At the end, on standard error: how far behind the speaker the words were."""
-    counter = _Summary()
-    yield counter
-    counter.end()
-
-
-class _Summary:
-    def __init__(self) -> None:
-        self.lag = Lag()
-
-    def take(self, chunk: Chunk, update: Update) -> None:
-        self.lag.take(update)
-
-    def end(self) -> None:
-        import click
-
-        lag = self.lag
-        if not lag.words:
-            click.echo("Nothing was said.", err=True)
-            return
-        behind = ""
-        if lag.plain_ms is not None and lag.aware_ms is not None:
-            behind = (
-                f", on average {lag.plain_ms / 1000:.1f} s behind the speaker "
-                f"({lag.aware_ms / 1000:.1f} s with computation)"
-            )
-        click.echo(
-            f"{lag.words} words from {lag.audio_ms / 1000:.1f} s of speech{behind}; "
-            f"{lag.load:.2f} s of work per second.",
-            err=True,
-        )
+def lived_ms(update: Update) -> float | None:
+    """How far behind the speaker its words were when they were shown, if the model tells."""
+    hearing = update.hearing
+    return None if update.lag_ms is None else update.lag_ms + hearing.end_ms - hearing.arrival_ms
 
 
 class Lag:
@@ -191,7 +116,8 @@ class Lag:
         self.words = 0
         self.audio_ms = 0.0
         self._compute_ms = 0.0
-        self._lags_ms = self._waits_ms = 0.0  # sums over all words with a lag
+        self._waits_ms = 0.0  # sum over all words
+        self._lags_ms = self._lived_ms = 0.0  # sums over all words with a lag
         self._timed = 0  # how many these are
 
     def take(self, update: Update) -> None:
@@ -201,10 +127,12 @@ class Lag:
         continued = bool(self.words and text and not text[0].isspace())  # as a late stop does
         count = len(text.split()) - continued
         self.words += count
+        waited_ms = hearing.end_ms - hearing.arrival_ms
+        self._waits_ms += count * waited_ms
         if update.lag_ms is not None:
             self._timed += count
             self._lags_ms += count * update.lag_ms
-            self._waits_ms += count * (hearing.end_ms - hearing.arrival_ms)
+            self._lived_ms += count * (lived_ms(update) or 0.0)
 
     @property
     def plain_ms(self) -> float | None:
@@ -213,8 +141,13 @@ class Lag:
 
     @property
     def aware_ms(self) -> float | None:
-        """The same with the work on the words' chunks."""
-        return (self._lags_ms + self._waits_ms) / self._timed if self._timed else None
+        """The same with the time for which the words' chunks waited and were worked on."""
+        return self._lived_ms / self._timed if self._timed else None
+
+    @property
+    def wait_ms(self) -> float:
+        """From a chunk's arrival to its words, on average."""
+        return self._waits_ms / max(self.words, 1)
 
     @property
     def load(self) -> float:
@@ -223,53 +156,115 @@ class Lag:
 
 
 @contextmanager
-def traced(path: Path | None, source: str) -> Iterator[Recorder | None]:
+def traced(path: Path | None, source: str, report: Report) -> Iterator[Recorder | None]:
     """A trace file, if one is wanted."""
     if path is None:
         yield None
         return
-    path.unlink(missing_ok=True)
-    with TraceWriter.open(path) as writer:
+    with TraceWriter.begun(path) as writer:
         writer.begin(0, source)
-        yield writer
-        writer.end()
+        record = _Traced(writer, report)
+        yield record
+        record.end()
+
+
+class _Traced:
+    """A trace that cannot be written any more is told of at once, and does not end the talk."""
+
+    def __init__(self, writer: TraceWriter, report: Report) -> None:
+        self._writer, self._report = writer, report
+        self._fault: DragomanError | None = None
+
+    def heard(self, event: Hearing) -> None:
+        self._try(lambda: self._writer.heard(event))
+
+    def said(self, event: Saying) -> None:
+        self._try(lambda: self._writer.said(event))
+
+    def shown(self, event: Showing) -> None:
+        self._try(lambda: self._writer.shown(event))
+
+    def end(self) -> None:
+        self._try(self._writer.end)
+        if self._fault is not None:
+            raise self._fault
+
+    def _try(self, write: Callable[[], None]) -> None:
+        if self._fault is None:
+            try:
+                write()
+            except DragomanError as error:
+                self._fault = error
+                self._report(str(error))
 
 
 def interpret(
     interpreter: Interpreter,
     chunks: Iterator[Chunk],
     audience: Sequence[Listener],
+    report: Report,
     stop: Callable[[], None] | None = None,
 ) -> None:
-    """Take a source through the loop before an audience, to its end or until Ctrl-C."""
-    for chunk in until_interrupted(chunks, stop):
-        update = interpreter.hear(chunk)
-        for listener in audience:
-            listener.take(chunk, update)
+    """Take a source through the loop before an audience, to its end or until Ctrl-C.
+
+    A listener whose file cannot be written is reported and left out at once, so that the others
+    lose nothing; what was wrong is raised at the end. A reader of our output who went away ends
+    the talk as Ctrl-C does.
+    """
+    present, faults = list(audience), []
+    talk = Talk(chunks, stop)
+    with talk.ended_by_interrupt():
+        for chunk in talk:
+            update = interpreter.hear(chunk)
+            for listener in tuple(present):
+                try:
+                    listener.take(chunk, update)
+                except BrokenPipeError:
+                    present.remove(listener)
+                    talk.end()
+                except DragomanError as error:
+                    present.remove(listener)
+                    faults.append(error)
+                    report(str(error))
+    if faults:
+        raise faults[0]
 
 
-def until_interrupted(chunks: Iterator[Chunk], stop: Callable[[], None] | None) -> Iterator[Chunk]:
-    """The chunks; Ctrl-C ends them so that the rest is still said and every file is whole.
+class Talk:
+    """Chunks that can be ended early so that the rest is still said and every file is whole.
 
     `stop` ends a source that knows how, such as a microphone. Another source is left where it is:
-    the next chunk is taken for its last. A second Ctrl-C gives up.
+    its next chunk is taken for its last.
     """
-    interrupted = False
 
-    def on_interrupt(*_: object) -> None:
-        nonlocal interrupted
-        if interrupted:
-            raise KeyboardInterrupt
-        interrupted = True
-        if stop is not None:
-            stop()
+    def __init__(self, chunks: Iterator[Chunk], stop: Callable[[], None] | None = None) -> None:
+        self._chunks, self._stop = chunks, stop
+        self._ended = False
 
-    before = signal.signal(signal.SIGINT, on_interrupt)
-    try:
-        for chunk in chunks:
-            if interrupted and stop is None and not chunk.last:
+    def end(self) -> None:
+        self._ended = True
+        if self._stop is not None:
+            self._stop()
+
+    def __iter__(self) -> Iterator[Chunk]:
+        for chunk in self._chunks:
+            if self._ended and self._stop is None and not chunk.last:
                 yield replace(chunk, last=True)
                 return
             yield chunk
-    finally:
-        signal.signal(signal.SIGINT, before)
+
+    @contextmanager
+    def ended_by_interrupt(self) -> Iterator[None]:
+        """Ctrl-C ends the talk, as does a request to terminate; a second one gives up."""
+
+        def on_interrupt(*_: object) -> None:
+            if self._ended:
+                raise KeyboardInterrupt
+            self.end()
+
+        before = {kind: signal.signal(kind, on_interrupt) for kind in _INTERRUPTS}
+        try:
+            yield
+        finally:
+            for kind, handler in before.items():
+                signal.signal(kind, handler)

@@ -28,6 +28,11 @@ TUNED: tuple[tuple[float, str, float], ...] = (
     (2000.0, "agreeatt:old=1500,alone=2200,sure=0.8", 500.0),
 )
 
+# Below 40 ms a chunk holds less than one state of any encoder; above a minute nothing is live.
+STEP_MS = (40.0, 60_000.0)
+MOST_BEAMS = 64
+MOST_THREADS = 256  # beyond, thread pools fail in ways nobody can read
+
 
 @dataclass(frozen=True)
 class Setup:
@@ -50,12 +55,23 @@ class Setup:
         """A policy or a detector that does not exist is told before any model is loaded."""
         make_policy(self.policy)
         make_detector(self.detector, self.word_ms)
-        if not self.step_ms > 0:
-            raise DragomanError(f"A step must be longer than 0 ms, not {self.step_ms:g}.")
+        if not STEP_MS[0] <= self.step_ms <= STEP_MS[1]:
+            raise DragomanError(
+                f"A step is {STEP_MS[0]:g} to {STEP_MS[1]:g} ms long, not {self.step_ms:g}."
+            )
+        if not 1 <= self.beams <= MOST_BEAMS:
+            raise DragomanError(f"A search follows 1 to {MOST_BEAMS} beams, not {self.beams}.")
+        if not 0 <= self.threads <= MOST_THREADS:
+            raise DragomanError(
+                f"A model has 0 (all) to {MOST_THREADS} threads, not {self.threads}."
+            )
+        if self.utterance_pause_ms is not None and not self.utterance_pause_ms > 0:
+            raise DragomanError(f"A pause is longer than 0 ms, not {self.utterance_pause_ms:g}.")
         Options(self.threads, self.beams, self.device, self.compute)
 
     def with_changes(self, **changes: Any) -> Setup:
         """The same setup with every value that is not None exchanged."""
+        _check_keys(changes, "There is no setting")
         return replace(self, **{key: value for key, value in changes.items() if value is not None})
 
     def tuned(self, budget_ms: float) -> Setup:
@@ -88,12 +104,7 @@ class Setup:
     def _checked(cls, values: dict[str, Any], path: Path) -> Setup:
         import msgspec
 
-        known = [field.name for field in fields(cls)]
-        for key in values:
-            if key not in known:
-                near = get_close_matches(str(key), known, n=1)
-                hint = f"Did you mean '{near[0]}'?" if near else f"Keys are: {', '.join(known)}."
-                raise DragomanError(f"{path} has an unknown key '{key}'. {hint}")
+        _check_keys(values, f"{path} has an unknown key")
         try:
             return msgspec.convert(values, cls, strict=True)
         except msgspec.ValidationError as error:
@@ -105,6 +116,15 @@ class Setup:
 
         with whole_file(path) as file:
             yaml.safe_dump(asdict(self), file, sort_keys=False)
+
+
+def _check_keys(values: dict[str, Any], problem: str) -> None:
+    known = [field.name for field in fields(Setup)]
+    for key in values:
+        if key not in known:
+            near = get_close_matches(str(key), known, n=1)
+            hint = f"Did you mean '{near[0]}'?" if near else f"Keys are: {', '.join(known)}."
+            raise DragomanError(f"{problem} '{key}'. {hint}")
 
 
 class System:

@@ -8,14 +8,16 @@ file is JSON lines that grow while the speaker talks, so a crash loses nothing t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, TextIO
+from typing import Any, Literal, Protocol, TextIO
 
 import msgspec
 
 from dragoman.errors import DragomanError
+from dragoman.files import sentences_for
 from dragoman.metrics.erasure import erased_units
 from dragoman.metrics.instance import Instance, Unit
 
@@ -153,15 +155,25 @@ def _unit_chunks(sayings: Iterable[Saying], unit: Unit) -> list[int]:
 class TraceWriter:
     """A recorder that writes as it goes; memory stays flat however long the talk."""
 
-    def __init__(self, file: TextIO) -> None:
-        self._file = file
+    def __init__(self, file: TextIO, path: Path | None = None) -> None:
+        self._file, self._path = file, path or Path("the trace")
         self._encode = msgspec.json.Encoder().encode
 
     @classmethod
     def open(cls, path: Path) -> TraceWriter:
         """Append to `path`, or begin it."""
+        return cls._opened(path, "a")
+
+    @classmethod
+    def begun(cls, path: Path) -> TraceWriter:
+        """Begin `path` anew."""
+        return cls._opened(path, "w")
+
+    @classmethod
+    def _opened(cls, path: Path, mode: Literal["a", "w"]) -> TraceWriter:
         try:
-            return cls(path.open("a", encoding="utf-8"))
+            # Line by line on the disk: a crash loses nothing, and a full disk is told at once.
+            return cls(path.open(mode, encoding="utf-8", buffering=1), path)
         except OSError as error:
             raise DragomanError(f"Cannot write the trace to {path}: {error.strerror}.") from error
 
@@ -173,11 +185,9 @@ class TraceWriter:
 
     def heard(self, event: Hearing) -> None:
         self._write({"heard": [event.audio_ms, event.arrival_ms, event.start_ms, event.end_ms]})
-        self._file.flush()
 
     def said(self, event: Saying) -> None:
         self._write({"said": event.text, "chunk": event.chunk})
-        self._file.flush()
 
     def shown(self, event: Showing) -> None:
         self._write({"shown": event.text, "chunk": event.chunk})
@@ -185,7 +195,6 @@ class TraceWriter:
     def end(self) -> None:
         """The record is complete; a file without this line was cut short."""
         self._write({"end": True})
-        self._file.flush()
 
     def write(self, trace: Trace) -> None:
         """Write a whole trace."""
@@ -199,7 +208,8 @@ class TraceWriter:
         self.end()
 
     def close(self) -> None:
-        self._file.close()
+        with suppress(OSError):  # what could not be written was told when it was tried
+            self._file.close()
 
     def __enter__(self) -> TraceWriter:
         return self
@@ -213,7 +223,8 @@ class TraceWriter:
         self.close()
 
     def _write(self, row: dict[str, Any]) -> None:
-        self._file.write(self._encode(row).decode() + "\n")
+        with sentences_for(self._path):
+            self._file.write(self._encode(row).decode() + "\n")
 
 
 def is_trace(path: Path) -> bool:

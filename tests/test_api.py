@@ -1,16 +1,256 @@
-"""The Python interface of the README."""
+"""The Python interface of the README and of docs/api.md."""
+
+import asyncio
+import subprocess
+import sys
+import threading
 
 import numpy as np
+import pytest
 import soundfile
 
 import dragoman
+from dragoman.api import mono
+
+WORDS = [f"word{i}" for i in range(12)]
+SETTINGS = {"source": "de", "model": "tests.scripted:steady", "policy": "greedy", "step_ms": 500.0}
+SECONDS = 5
 
 
-def test_three_lines_of_python(tmp_path):
-    soundfile.write(tmp_path / "talk.wav", np.zeros(80000, np.float32), 16000)
-    words = []
-    for update in dragoman.translate(
-        tmp_path / "talk.wav", source="de", model="tests.scripted:steady", policy="greedy"
+def text(events):
+    return "".join(event.text for event in events if isinstance(event, dragoman.Said)).split()
+
+
+@pytest.fixture
+def translator():
+    with dragoman.Translator(**SETTINGS) as translator:
+        yield translator
+
+
+def silence(rate=16000, seconds=SECONDS):
+    return np.zeros(round(rate * seconds), np.float32)
+
+
+def test_four_lines_of_python(tmp_path):
+    soundfile.write(tmp_path / "talk.wav", silence(), 16000)
+    assert text(dragoman.translate(tmp_path / "talk.wav", **SETTINGS)) == WORDS
+
+
+@pytest.mark.parametrize("rate", [8000, 16000, 44100])
+def test_an_array_of_any_rate(translator, rate):
+    events = list(translator.translate(silence(rate), rate))
+    assert text(events) == WORDS
+    assert events[-1].heard_ms == pytest.approx(1000 * SECONDS, abs=1)
+
+
+@pytest.mark.parametrize("size", [1000, 7777, 200_000])
+def test_pieces_of_any_size(translator, size):
+    sound = silence(48000)
+    pieces = (sound[at : at + size] for at in range(0, len(sound), size))
+    events = list(translator.translate(pieces, 48000))
+    assert text(events) == WORDS
+    assert events[-1].heard_ms == pytest.approx(1000 * SECONDS, abs=1)
+
+
+def test_words_come_while_the_pieces_do(translator):
+    given = 0
+
+    def pieces():
+        nonlocal given
+        for _ in range(10):
+            given += 1
+            yield silence(seconds=0.5)
+
+    first = next(e for e in translator.translate(pieces()) if isinstance(e, dragoman.Said))
+    assert first.text == " word0"
+    assert given == 1
+
+
+def test_pieces_that_come_asynchronously(translator):
+    async def pieces():
+        for _ in range(10):
+            await asyncio.sleep(0)
+            yield silence(seconds=0.5)
+
+    async def listen():
+        return [event async for event in translator.translate_async(pieces())]
+
+    events = asyncio.run(listen())
+    assert text(events) == WORDS
+    assert isinstance(events[-1], dragoman.End)
+
+
+def test_the_loop_goes_on_while_the_model_works():
+    ticks = 0
+
+    async def tick():
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0.01)
+            ticks += 1
+
+    async def listen():
+        async def pieces():
+            yield silence(seconds=0.5)
+
+        beside = asyncio.create_task(tick())
+        with dragoman.Translator(**SETTINGS | {"model": "tests.talkers:slow"}) as slow:
+            async for _ in slow.translate_async(pieces()):
+                pass
+        beside.cancel()
+
+    asyncio.run(listen())
+    assert ticks > 20  # in two steps of 1.2 s
+
+
+def test_callbacks_get_the_events_of_their_kind_when_they_happen(translator):
+    said, everything = [], []
+    with translator.talk() as talk:
+        talk.on(dragoman.Said, lambda event: said.append(event.text))
+        talk.on(dragoman.Event, everything.append)
+        talk.hear(silence(seconds=1))
+        assert said == [" word0", " word1"]
+        talk.hear(silence(seconds=4))
+    assert "".join(said).split() == WORDS
+    assert isinstance(everything[-1], dragoman.End)
+
+
+def test_events_are_typed_frozen_and_of_one_family(translator):
+    events = list(translator.translate(silence()))
+    assert {type(event) for event in events} <= {
+        dragoman.Said, dragoman.Interim, dragoman.Transcript, dragoman.Pause, dragoman.End
+    }  # fmt: skip
+    assert all(isinstance(event, dragoman.Event) for event in events)
+    assert [type(event) for event in events].count(dragoman.End) == 1
+    with pytest.raises(AttributeError):
+        events[0].text = "other"
+    times = [event.heard_ms for event in events]
+    assert times == sorted(times)
+    assert all(event.lag_ms >= 0 for event in events if isinstance(event, dragoman.Said))
+
+
+def test_interim_text_is_told_when_it_changes_and_when_it_is_gone():
+    settings = SETTINGS | {"model": "tests.scripted:sentence", "policy": "local-agreement:n=2"}
+    events = list(dragoman.translate(silence(), **settings))
+    interim = [event.text for event in events if isinstance(event, dragoman.Interim)]
+    assert interim[0] == " word0"
+    assert interim[-1] == ""
+    assert all(one != other for one, other in zip(interim, interim[1:], strict=False))
+
+
+def test_a_pause_is_told_once():
+    """The last of seven words ends at 2.8 s; then nothing is said."""
+    events = dragoman.translate(silence(), **SETTINGS | {"model": "tests.scripted:sentence"})
+    pauses = [event for event in events if isinstance(event, dragoman.Pause)]
+    assert [event.heard_ms for event in pauses] == [4000]
+    assert pauses[0].silence_ms == pytest.approx(1200)
+
+
+def test_one_model_is_loaded_for_all_talks(monkeypatch):
+    loaded = []
+    from tests import scripted
+
+    steady = scripted.steady
+    monkeypatch.setattr(scripted, "steady", lambda: loaded.append(1) or steady())
+    translator = dragoman.Translator(**SETTINGS)
+    heard = []
+
+    def listen():
+        heard.append(text(translator.translate(silence())))
+
+    talks = [threading.Thread(target=listen) for _ in range(4)]
+    for talk in talks:
+        talk.start()
+    for talk in talks:
+        talk.join()
+    assert loaded == [1]
+    assert heard == [WORDS] * 4
+
+
+def test_the_policy_may_change_while_a_talk_runs(translator):
+    talk = translator.talk()
+    talk.policy = "offline"
+    assert text(talk.hear(silence(seconds=2))) == []
+    talk.policy = "greedy"
+    assert len(text(talk.hear(silence(seconds=1)))) == 7
+    assert talk.policy == "greedy"
+    with pytest.raises(dragoman.DragomanError, match="no policy 'gredy'"):
+        talk.policy = "gredy"
+
+
+def test_the_latency_may_change_while_a_talk_runs():
+    with dragoman.Translator(**SETTINGS | {"step_ms": 2000.0}) as translator:
+        talk = translator.talk()
+        assert talk.hear(silence(seconds=1.5)) == []
+        talk.set_max_latency(1.3)
+        assert talk.policy.startswith("agreeatt:old=600")
+        heard = [event.heard_ms for event in talk.hear(silence(seconds=3.5))]
+        assert heard[0] <= 2000  # the new step is half a second
+        assert text(talk.finish())[-1:] == WORDS[-1:]
+
+
+def test_the_rate_may_change_while_a_talk_runs(translator):
+    talk = translator.talk()
+    events = talk.hear(silence(8000, 2), 8000) + talk.hear(silence(48000, 3), 48000)
+    events += talk.finish()
+    assert text(events) == WORDS
+    assert events[-1].heard_ms == pytest.approx(5000, abs=1)
+
+
+def test_what_is_closed_says_so(translator):
+    talk = translator.talk()
+    talk.finish()
+    assert talk.finish() == []
+    with pytest.raises(dragoman.DragomanError, match="This talk is over"):
+        talk.hear(silence())
+    translator.close()
+    translator.close()
+    with pytest.raises(dragoman.DragomanError, match="This translator is closed"):
+        translator.talk()
+
+
+def test_an_error_leaves_the_rest_unsaid(translator):
+    with pytest.raises(KeyError), translator.talk() as talk:
+        talk.on(dragoman.End, lambda event: pytest.fail("it was finished"))
+        raise KeyError
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"modle": "whisper-base"}, "There is no setting 'modle'. Did you mean 'model'?"),
+        ({"policy": "greedy", "max_latency": 1.0}, "give it or policy, not both"),
+        ({"max_latency": 0.1}, "No policy is tuned for less"),
+        ({"step_ms": 1.0}, "A step is 40 to 60000 ms long, not 1"),
+        ({"threads": -3}, "A model has 0 (all) to 256 threads, not -3"),
+        ({"beams": 0}, "A search follows 1 to 64 beams, not 0"),
+    ],
+)
+def test_mistakes_are_sentences(settings, sentence):
+    import re
+
+    with pytest.raises(dragoman.DragomanError, match=re.escape(sentence)):
+        dragoman.Translator(**{"model": "tests.scripted:steady"} | settings)
+
+
+def test_what_sound_may_be():
+    ramp = np.array([-32768, 0, 16384], np.int16)
+    assert mono(ramp).tolist() == [-1.0, 0.0, 0.5]
+    assert mono(np.array([0, 128, 255], np.uint8)).tolist() == [-1.0, 0.0, 127 / 128]
+    assert mono(np.stack([ramp, -ramp], axis=1)).tolist()[1:] == [0.0, 0.0]
+    assert mono(np.array([0.25], np.float64)).dtype == np.float32
+    for sound, sentence in (
+        (np.zeros((2, 2, 2)), "the shape"),
+        (np.array([0.0, np.nan]), "no numbers"),
+        (np.array(["a"]), "floats or integers"),
     ):
-        words += update.said
-    assert words == [f" word{i}" for i in range(12)]
+        with pytest.raises(dragoman.DragomanError, match=sentence):
+            mono(sound)
+    with pytest.raises(dragoman.DragomanError, match="samples a second"):
+        next(dragoman.translate(silence(), rate=3, **SETTINGS))
+
+
+def test_importing_it_is_light():
+    code = "import dragoman, sys; print('numpy' in sys.modules, dragoman.Said.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "Said"]

@@ -27,6 +27,9 @@ MAY_IMPORT = {
     "setup": {"trace", "models", "detectors", "policies", "interpreter", "clock"},
     "voices": {"audio", "text", "store"},
     "listeners": {"audio", "text", "trace", "interpreter", "voices"},
+    "events": {"interpreter", "listeners"},
+    "api": {"audio", "policies", "setup", "clock", "events"},
+    "trial": {"audio", "clock", "setup"},
     "evaluate": {
         *("audio", "text", "store", "trace", "metrics", "models", "detectors", "policies"),
         *("interpreter", "voices", "setup", "clock", "corpora"),

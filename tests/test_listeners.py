@@ -1,8 +1,13 @@
-"""What the summary counts."""
+"""What the summary counts, and how a talk ends before its listeners."""
 
-from dragoman.interpreter import Update
-from dragoman.listeners import Lag
+import pytest
+
+from dragoman.errors import DragomanError
+from dragoman.interpreter import Interpreter, Update
+from dragoman.listeners import Lag, Talk, interpret, lived_ms
+from dragoman.policies import make_policy
 from dragoman.trace import Hearing
+from tests.scripted import chunks_of, steady
 
 
 def taken(*updates: tuple[tuple[str, ...], float | None]) -> Lag:
@@ -26,3 +31,68 @@ def test_the_lag_is_the_mean_over_words():
 
 def test_a_model_that_does_not_tell_where_it_looks_has_no_lag():
     assert taken(((" one",), None)).plain_ms is None
+
+
+def test_the_lag_is_what_a_listener_lived_through():
+    """Sound 600 ms old when the chunk came, which waited 2 s and was worked on for 0.4 s."""
+    update = Update((" one",), "", Hearing(5000, 5000, 7000, 7400), 600.0)
+    assert lived_ms(update) == 3000
+    lag = Lag()
+    lag.take(update)
+    assert lag.aware_ms == 3000
+    assert lag.wait_ms == 2400
+    assert lag.load == 400 / 5000
+
+
+class Listening:
+    """Keeps the words; `fault` is raised at the third chunk."""
+
+    def __init__(self, fault=None):
+        self.fault, self.chunks, self.words = fault, 0, []
+
+    def take(self, chunk, update):
+        self.chunks += 1
+        if self.fault is not None and self.chunks == 3:
+            raise self.fault
+        self.words += update.said
+        self.last = chunk.last
+
+
+def interpreted(*audience, stop=None):
+    told = []
+    interpreter = Interpreter(steady(), make_policy("greedy"))
+    interpret(interpreter, iter(chunks_of(5000, 500)), audience, told.append, stop)
+    return told
+
+
+def test_a_listener_that_fails_is_left_out_and_told_at_once_and_at_the_end():
+    broken, whole = Listening(DragomanError("the disk is full")), Listening()
+    with pytest.raises(DragomanError, match="the disk is full"):
+        interpreted(broken, whole)
+    assert broken.chunks == 3
+    assert len(whole.words) == 12
+    told = []
+    interpreter = Interpreter(steady(), make_policy("greedy"))
+    with pytest.raises(DragomanError):
+        audience = [Listening(DragomanError("full")), whole]
+        interpret(interpreter, iter(chunks_of(5000, 500)), audience, told.append)
+    assert told == ["full"]
+
+
+def test_a_reader_who_went_away_ends_the_talk_with_every_file_whole():
+    gone, other = Listening(BrokenPipeError()), Listening()
+    assert interpreted(gone, other) == []
+    assert gone.chunks == 3
+    assert other.chunks == 4  # the next chunk is the last
+    assert other.last
+    assert len(other.words) == 12  # and the rest is said
+
+
+def test_a_talk_is_ended_by_its_source_where_that_knows_how():
+    stopped = []
+    talk = Talk(iter(chunks_of(2000, 500)), lambda: stopped.append(True))
+    taken = iter(talk)
+    next(taken)
+    talk.end()
+    assert stopped == [True]
+    assert [chunk.last for chunk in taken] == [False, False, True]  # all that it still gives

@@ -7,6 +7,7 @@ Whatever the length of a recording, only a few blocks of it are in memory.
 
 from __future__ import annotations
 
+import io
 import itertools
 import os
 import stat
@@ -100,11 +101,26 @@ def _chunks_of_pipe(
     path: str | Path, span: Span, chunker: Chunker, raw: RawFormat | None
 ) -> Iterator[Chunk]:
     if str(path) == STDIN:
-        standard = cast(ByteStream, sys.stdin.buffer)
+        standard = _standard_input()
         yield from _chunks(_open_stream(standard, "Standard input", span, raw), span, chunker)
     else:
         with Path(path).open("rb") as stream:
             yield from _chunks(_open_stream(stream, str(path), span, raw), span, chunker)
+
+
+class _Unbuffered:
+    """A pipe without the lock of a buffer, which Python would wait for at its end."""
+
+    def __init__(self, raw: io.RawIOBase) -> None:
+        self._raw = raw
+
+    def read1(self, size: int = -1, /) -> bytes:
+        return self._raw.read(size) or b""
+
+
+def _standard_input() -> ByteStream:
+    raw = getattr(sys.stdin.buffer, "raw", None)
+    return cast(ByteStream, sys.stdin.buffer) if raw is None else _Unbuffered(raw)
 
 
 def _open_stream(stream: ByteStream, name: str, span: Span, raw: RawFormat | None) -> Decoded:

@@ -1,46 +1,91 @@
-"""`dragoman demo`: a real recording, interpreted while it plays."""
+"""`dragoman demo`: a recording, interpreted while it plays: source, translation and lag."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import click
 
+from dragoman.audio.chunk import Chunk
 from dragoman.cli.app import GroupedCommand
+from dragoman.cli.ranges import THREADS
 from dragoman.cli.setup_options import grouped
+from dragoman.interpreter import Update
+from dragoman.listeners import Listener
+from dragoman.setup import Setup
 
 _demo = grouped("Demo")
-RECORDING = "demo-de"
+TALKS = Path(__file__).parents[1] / "talks"
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """A recording of `talks/`: NAME.ogg, and in NAME.tsv what is said in it until which second."""
+
+    talk: str
+    setup: Setup
+    title: str
+
+
+DEMOS = {
+    "de-en": Demo("weather.de", Setup(source="de").tuned(2000.0), "German → English"),
+}
 
 
 @click.command(cls=GroupedCommand)
+@click.argument("pair", default="de-en", type=click.Choice(list(DEMOS)))
 @_demo("--fast", is_flag=True, help="Do not wait for the speaker.")
 @_demo("--speak", is_flag=True, help="Speak the translation aloud.")
-@_demo("--threads", type=int, default=0, help="Threads of the model (default: all).")
-def command(fast: bool, speak: bool, threads: int) -> None:
-    """Interpret a bundled German recording into English while it plays.
+@_demo("--threads", type=THREADS, default=0, help="Threads of the model (default: all).")
+def command(pair: str, fast: bool, speak: bool, threads: int) -> None:
+    """Interpret a recording into another language while it plays.
 
-    The first run fetches Whisper base (148 MB) and the recording.
+    Above, what is spoken; below, its translation, and how far behind the speaker it is. The first
+    run fetches the model (Whisper base: 148 MB).
     """
     from dragoman import listeners
-    from dragoman.audio.pace import paced
-    from dragoman.audio.source import open_audio
-    from dragoman.cli.screen import captions_screen
-    from dragoman.clock import RealClock, SimulatedClock
-    from dragoman.setup import Setup, System
-    from dragoman.store import get
+    from dragoman.cli import printed
+    from dragoman.cli.live import shown
+    from dragoman.cli.notes import open_notes
+    from dragoman.cli.sound import open_file
+    from dragoman.setup import System
 
-    setup = Setup(source="de", threads=threads).tuned(2000.0)
+    demo = DEMOS[pair]
+    setup = demo.setup.with_changes(threads=threads)
     system = System(setup)
-    recording = get(RECORDING) / "proverb.wav"
     system.model  # noqa: B018  loaded before the speaker begins
-    click.echo("A German speaker, interpreted into English as the recording plays:\n", err=True)
-    chunks = open_audio(recording, step_ms=setup.step_ms)
+    sound = open_file(TALKS / f"{demo.talk}.ogg", setup.step_ms, realtime=not fast)
     with ExitStack() as stack:
-        audience = [stack.enter_context(captions_screen(setup))]
+        notes = stack.enter_context(open_notes())
+        audience = [stack.enter_context(printed.summary(setup, notes))]
         if speak:
-            audience.append(stack.enter_context(listeners.spoken(None, setup.target)))
-        audience.append(stack.enter_context(listeners.summary()))
-        interpreter = system.interpreter(clock=SimulatedClock() if fast else RealClock())
-        listeners.interpret(interpreter, chunks if fast else paced(chunks), audience)
-    click.echo("\nYour own:  dragoman translate talk.mp3 --from de    dragoman live", err=True)
+            voice = listeners.spoken(None, setup.target, notes.tell)
+            audience.append(stack.enter_context(voice))
+        title = f"{demo.title} · {setup.model} · a recording, interpreted while it plays"
+        views = shown(stack, setup, notes, both=True, title=title)
+        audience.append(_Known(demo.talk, views))
+        listeners.interpret(
+            system.interpreter(clock=sound.clock()), sound.chunks, audience, notes.tell, sound.stop
+        )
+    click.echo(
+        "\nYour own:  dragoman translate talk.mp3    dragoman live    dragoman check", err=True
+    )
+
+
+class _Known:
+    """Shows what is spoken when it is: in a recording of ours that is known."""
+
+    def __init__(self, talk: str, views: list[Listener]) -> None:
+        rows = (TALKS / f"{talk}.tsv").read_text(encoding="utf-8").splitlines()
+        self._rows = [(float(end), text) for end, _, text in (row.partition("\t") for row in rows)]
+        self._views = views
+
+    def take(self, chunk: Chunk, update: Update) -> None:
+        until = float("inf") if chunk.last else update.hearing.audio_ms / 1000
+        due = [text for end, text in self._rows if end <= until]
+        self._rows = self._rows[len(due) :]
+        update = replace(update, transcript=tuple(f" {text}" for text in due))
+        for view in self._views:
+            view.take(chunk, update)

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dragoman.cli.app import GroupedCommand
-from dragoman.cli.setup_options import grouped, read_setup, setup_options
+from dragoman.cli.outputs import check_outputs, check_suffix
+from dragoman.cli.setup_options import grouped, read_system, setup_options, show_option
 from dragoman.errors import DragomanError
+
+if TYPE_CHECKING:
+    from dragoman.cli.notes import Notes
+    from dragoman.cli.sound import Sound
+    from dragoman.listeners import Listener
+    from dragoman.setup import Setup
 
 _input = grouped("Input")
 _output = grouped("Output")
+_FILE = click.Path(path_type=Path)
 # A silence this long ends an utterance: all of it is said, whatever the policy.
 PAUSE_MS = 800.0
 
@@ -22,11 +33,14 @@ PAUSE_MS = 800.0
 @setup_options
 @_input("--microphone", metavar="NAME|N", help="Which microphone (default: the system's).")
 @_input("--list", "list_only", is_flag=True, help="List the microphones and stop.")
-@_input("--file", "file", type=Path, metavar="FILE", help="Play this file as if it were spoken.")
+@_input("--file", type=_FILE, metavar="FILE", help="Play this file as if it were spoken.")
 @_output("--speak", is_flag=True, help="Speak the translation aloud.")
 @_output("--voice", metavar="NAME", help="Voice to speak with ('dragoman voices' lists them).")
-@_output("--captions", type=Path, multiple=True, metavar="FILE", help="Write a .srt or .vtt file.")
-@_output("--trace", type=Path, metavar="FILE", help="Write what was heard and said, when.")
+@_output("--captions", type=_FILE, multiple=True, metavar="FILE", help="Write a .srt or .vtt file.")
+@_output("--resume", is_flag=True, help="Go on with captions that a crash cut off.")
+@_output("--record", type=_FILE, metavar="FILE", help="Keep what the microphone hears: a .flac.")
+@_output("--trace", type=_FILE, metavar="FILE", help="Write what was heard and said, when.")
+@show_option
 @_output("--json", "as_json", is_flag=True, help="JSON lines instead of the caption screen.")
 def command(
     microphone: str | None,
@@ -35,56 +49,101 @@ def command(
     speak: bool,
     voice: str | None,
     captions: tuple[Path, ...],
+    resume: bool,
+    record: Path | None,
     trace: Path | None,
+    show: str,
     as_json: bool,
     **options: Any,
 ) -> None:
     """Interpret the microphone until Ctrl-C.
 
     Final words are shown plainly, words that may still change dimly. Ctrl-C ends the talk: the
-    rest is said and every file is complete.
+    rest is said, every file is complete, and the whole text stays in the terminal.
     """
     from dragoman import listeners
-    from dragoman.cli.screen import captions_screen
-    from dragoman.clock import RealClock
-    from dragoman.setup import System
+    from dragoman.audio.record import SUFFIXES
+    from dragoman.cli import printed
+    from dragoman.cli.notes import open_notes
+    from dragoman.cli.sound import open_interpreter
 
     if list_only:
         _list_microphones()
         return
-    setup = read_setup(**options)
-    if setup.utterance_pause_ms is None:
-        setup = setup.with_changes(utterance_pause_ms=PAUSE_MS)
-    system = System(setup)
-    click.echo(f"Loading {setup.model} …", err=True)
-    system.model  # noqa: B018  loaded before the microphone opens, or its first words would wait
+    if voice is not None and not speak:
+        raise DragomanError("--voice chooses who speaks; ask for speech with --speak.")
+    if file is not None and (microphone is not None or record is not None):
+        raise DragomanError("--file and --microphone (or --record) exclude each other.")
+    check_suffix("--record", record, SUFFIXES)
+    check_outputs([file, options["setup"]], [*captions, trace, record])
+    if file is None:
+        _check_microphone(microphone)
     with ExitStack() as stack:
         enter = stack.enter_context
-        audience = [enter(listeners.json_lines() if as_json else captions_screen(setup))]
+        notes = enter(open_notes())
+        system = read_system(notes.tell, pause_ms=PAUSE_MS, **options)
+        setup, both = system.setup, show == "both"
+        sound = _open_file(file, setup) if file is not None else None
+        click.echo(f"Loading {setup.model} …", err=True)
+        system.model  # noqa: B018  before the microphone opens, or its first words would wait
+        audience = [enter(printed.summary(setup, notes))]
         for path in captions:
-            audience.append(enter(listeners.captions(path, setup.target)))
+            audience.append(enter(listeners.captions(path, setup.target, resume=resume)))
         if speak:
-            audience.append(enter(listeners.spoken(voice, setup.target)))
-        audience.append(enter(listeners.summary()))
-        record = enter(listeners.traced(trace, str(file or "microphone")))
-        source, stop = _source(file, microphone, setup.step_ms)
-        interpreter = system.interpreter(record, RealClock())
-        listeners.interpret(interpreter, source, audience, stop)
+            audience.append(enter(listeners.spoken(voice, setup.target, notes.tell)))
+        trace_record = enter(listeners.traced(trace, str(file or "microphone"), notes.tell))
+        sound = sound or enter(_open_microphone(microphone, setup, record, notes))
+        audience.append(enter(printed.detected(setup, notes)))
+        audience.append(enter(printed.pressed(setup, notes)))
+        if as_json:
+            audience.append(enter(printed.json_lines(both)))
+        else:
+            audience += shown(stack, setup, notes, both)
+        interpreter = open_interpreter(system, trace_record, sound.clock(), both)
+        listeners.interpret(interpreter, sound.chunks, audience, notes.tell, sound.stop)
 
 
-def _source(file: Path | None, microphone: str | None, step_ms: float) -> Any:
-    """The chunks, and how to end them."""
-    from dragoman.audio.microphone import Microphone
-    from dragoman.audio.pace import paced
-    from dragoman.audio.source import open_audio
+def shown(
+    stack: ExitStack, setup: Setup, notes: Notes, both: bool, title: str = ""
+) -> list[Listener]:
+    """The caption screen where there is a terminal, the text on standard output in any case."""
+    from dragoman.cli.printed import plain_text, text_afterwards
+    from dragoman.cli.screen import caption_screen, has_screen
 
-    if file is not None:
-        if microphone is not None:
-            raise DragomanError("--file and --microphone exclude each other.")
-        return paced(open_audio(file, step_ms=step_ms)), None
-    wanted = int(microphone) if microphone and microphone.isdigit() else microphone
-    source = Microphone(wanted, step_ms)
-    return source.chunks(), source.stop
+    if not has_screen():
+        return [stack.enter_context(plain_text(setup, notes, both))]
+    hidden = sys.stdout.isatty()  # behind the screen, until that is gone
+    printer = text_afterwards(setup, both) if hidden else plain_text(setup, notes, both)
+    text = stack.enter_context(printer)
+    return [text, stack.enter_context(caption_screen(setup, notes, title))]
+
+
+def _open_file(file: Path, setup: Setup) -> Sound:
+    from dragoman.cli.sound import open_file
+
+    return open_file(file, setup.step_ms, realtime=True)
+
+
+@contextmanager
+def _open_microphone(
+    wanted: str | None, setup: Setup, record: Path | None, notes: Notes
+) -> Iterator[Sound]:
+    from dragoman.audio.record import recorded
+    from dragoman.cli.sound import open_microphone
+
+    sound = open_microphone(wanted, setup.step_ms)
+    if record is None or sound.stop is None:
+        yield sound
+        return
+    with recorded(record, sound.chunks, sound.stop, notes.tell) as chunks:
+        yield replace(sound, chunks=chunks)
+
+
+def _check_microphone(wanted: str | None) -> None:
+    """What is wrong with it is told before a model is loaded."""
+    from dragoman.audio.devices import choose_device
+
+    choose_device("input", wanted)
 
 
 def _list_microphones() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -26,10 +27,13 @@ def clip_progress(title: str) -> Iterator[Callable[[int, int], None]]:
 def audio_progress(
     file: str, start: float, end: float | None, *, hidden: bool
 ) -> Iterator[Listener]:
-    """A bar over the seconds of a recording, moved on by every chunk."""
+    """A bar over the seconds of a recording, moved on by every chunk.
+
+    On a terminal that shows the text itself there is none: the text is progress enough.
+    """
     from dragoman.audio.source import duration
 
-    if hidden:
+    if hidden or sys.stdout.isatty():
         yield _Heard(lambda seconds: None)
         return
     try:
@@ -62,4 +66,5 @@ def _bar(*columns: Any) -> Any:
         console=console,
         disable=not console.is_terminal,
         transient=True,
+        redirect_stdout=False,  # that is the result's alone
     )

@@ -7,14 +7,16 @@ from typing import Any
 import click
 
 from dragoman.errors import DragomanError
+from dragoman.setup import MOST_BEAMS, MOST_THREADS, STEP_MS
 
+SECONDS = click.FloatRange(min=0)
 COUNT = click.IntRange(min=1)  # clips, resamples: one or more
 JOBS = click.IntRange(1, 256)
-BEAMS = click.IntRange(1, 64)
-THREADS = click.IntRange(0, 256)  # 0: all; beyond, thread pools fail in ways nobody can read
+BEAMS = click.IntRange(1, MOST_BEAMS)
+THREADS = click.IntRange(0, MOST_THREADS)
 
 
-class Time(click.ParamType):  # type: ignore[type-arg]
+class Time(click.ParamType):
     """`2s`, `1.5s`, `800ms` or `800`, within a range; the command gets milliseconds."""
 
     name = "time"
@@ -52,9 +54,7 @@ class Times(Time):
         return list(dict.fromkeys(times))
 
 
-# Below 40 ms a chunk holds less than one state of any encoder; above a minute nothing is live.
-STEP = Time(40.0, 60_000.0)
-STEPS = Times(40.0, 60_000.0)
+STEP, STEPS = Time(*STEP_MS), Times(*STEP_MS)
 
 
 def milliseconds(text: str) -> float:

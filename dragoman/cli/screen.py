@@ -1,4 +1,7 @@
-"""Captions in the terminal: final words plain, interim words dim, the lag beside them."""
+"""A caption screen of its own: the last lines, what may still change dimly, the lag below.
+
+It fills the terminal while the talk runs, whatever its size becomes, and leaves nothing behind.
+"""
 
 from __future__ import annotations
 
@@ -7,56 +10,125 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from dragoman.audio.chunk import Chunk
+from dragoman.cli.notes import Notes
 from dragoman.interpreter import Update
-from dragoman.listeners import Lag, Listener, plain_text
+from dragoman.listeners import Lag, Listener, lived_ms
 from dragoman.setup import Setup
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.text import Text
 
-KEPT = 2000  # characters of final text that stay on the screen
+KEPT = 20_000
+"""Characters that stay: more than any terminal shows at once."""
+LIVELY_MS = 15_000.0
+"""The lag that is shown is that of the last words, not of the whole talk."""
+
+
+def has_screen() -> bool:
+    """Whether standard error is a terminal that can do more than print lines."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    return console.is_terminal and not console.is_dumb_terminal
 
 
 @contextmanager
-def captions_screen(setup: Setup) -> Iterator[Listener]:
-    """A caption panel on a terminal; plain text where the output is a file or a pipe."""
+def caption_screen(setup: Setup, notes: Notes, title: str = "") -> Iterator[Listener]:
+    """The screen, on standard error: standard output is the result's alone."""
     from rich.console import Console
     from rich.live import Live
 
-    console = Console()
-    if not console.is_terminal:
-        with plain_text() as printer:
-            yield printer
-        return
-    with Live(console=console, auto_refresh=False) as live:
-        yield _Screen(setup, lambda panel: live.update(panel, refresh=True))
+    screen = CaptionScreen(setup, notes, title)
+    notes.hold(True)
+    live = Live(
+        console=Console(stderr=True, highlight=False),
+        get_renderable=lambda: screen,
+        screen=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+        refresh_per_second=8,  # so that a window that was resized is filled at once
+    )
+    screen.refresh = live.refresh
+    try:
+        with live:
+            yield screen
+    finally:
+        notes.hold(False)
 
 
-class _Screen:
-    def __init__(self, setup: Setup, show: Callable[[RenderableType], None]) -> None:
-        self._show = show
-        self._title = f"{setup.source or '?'} → {setup.target} · {setup.policy}"
-        self._final = ""
-        self._interim = ""
+class CaptionScreen:
+    """What was said, on as many lines as there are; drawn again whenever it is looked at."""
+
+    def __init__(self, setup: Setup, notes: Notes, title: str = "") -> None:
+        self._setup, self._notes, self._title = setup, notes, title
+        self._language = setup.source
+        self._source = self._final = self._interim = ""
+        self._heard_ms = 0.0
         self._lag = Lag()
-        self._behind_ms = 0.0
-        show(self._panel())
+        self._recent: list[tuple[float, float]] = []  # (heard, lag) of the last words
+        self.refresh: Callable[[], None] = lambda: None
+        """Draws at once what has come, instead of soon."""
 
     def take(self, chunk: Chunk, update: Update) -> None:
         self._lag.take(update)
+        self._language = update.language or self._language
+        self._source = (self._source + "".join(update.transcript))[-KEPT:]
         self._final = (self._final + "".join(update.said))[-KEPT:]
         self._interim = update.interim
-        self._behind_ms = update.hearing.end_ms - update.hearing.arrival_ms
-        self._show(self._panel())
+        self._heard_ms = update.hearing.audio_ms
+        if update.said and (lag_ms := lived_ms(update)) is not None:
+            self._recent.append((self._heard_ms, lag_ms))
+        self._recent = [row for row in self._recent if row[0] > self._heard_ms - LIVELY_MS]
+        self.refresh()
 
-    def _panel(self) -> RenderableType:
-        from rich.panel import Panel
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.text import Text
 
-        text = Text(self._final.lstrip())
-        text.append(self._interim, style="dim italic")
-        lag = "listening" if not self._lag.words else f"{self._lag.words} words"
-        if self._lag.aware_ms is not None:
-            lag = f"{self._lag.aware_ms / 1000:.1f} s behind"
-        work = f"work {self._behind_ms / 1000:.2f} s a chunk, load {self._lag.load:.0%}"
-        return Panel(text, title=self._title, subtitle=f"{lag} · {work}", title_align="left")
+        width, height = console.size
+        gap = [Text("")] if height > 8 else []
+        notes = self._wrapped(console, self._notes.latest, "yellow")[:3] if height > 6 else []
+        room = max(1, height - 2 - len(notes) - 2 * len(gap))
+        yield Text(self._head(), style="bold", no_wrap=True, overflow="ellipsis")
+        yield from gap
+        for line in self._body(console, room):
+            yield line
+        yield from gap
+        yield from notes
+        yield Text(self._foot(), style="dim", no_wrap=True, overflow="ellipsis", end="")
+
+    def _body(self, console: Console, room: int) -> list[Text]:
+        """The last lines that find room: the speaker's words above, if there are any, and below
+        them the translation with what may still change."""
+        from rich.text import Text
+
+        above = self._wrapped(console, self._source.lstrip(), "cyan") if room > 2 else []
+        above = above[-(room // 3) :] + [Text("")] if above else []
+        lines = self._wrapped(console, self._final.lstrip(), "", self._interim)
+        lines = [*above, *lines[-(room - len(above)) :]]
+        return lines + [Text("")] * (room - len(lines))
+
+    def _wrapped(self, console: Console, text: str, style: str, interim: str = "") -> list[Text]:
+        from rich.text import Text
+
+        if not text and not interim.strip():
+            return []
+        shown = Text(text, style=style)
+        shown.append(interim if text else interim.lstrip(), style="dim italic")
+        return list(shown.wrap(console, console.width, overflow="fold"))
+
+    def _head(self) -> str:
+        spoken = self._language or "?"
+        return self._title or f"{spoken} → {self._setup.target}   Ctrl-C ends the talk"
+
+    def _foot(self) -> str:
+        minutes, seconds = divmod(int(self._heard_ms / 1000), 60)
+        if not self._lag.words:
+            behind = "listening"
+        elif self._recent:
+            behind = (
+                f"{sum(lag for _, lag in self._recent) / len(self._recent) / 1000:.1f} s behind"
+            )
+        else:
+            behind = f"{self._lag.words} words"
+        return f"{behind} · load {self._lag.load:.0%} · {minutes}:{seconds:02} heard"

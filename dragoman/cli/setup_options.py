@@ -12,7 +12,7 @@ from dragoman.cli.app import GroupedOption
 from dragoman.cli.ranges import BEAMS, STEP, THREADS, milliseconds
 from dragoman.errors import DragomanError
 from dragoman.models.load import exported_net
-from dragoman.setup import Setup
+from dragoman.setup import Setup, System
 
 _Function = Callable[..., Any]
 
@@ -28,6 +28,14 @@ def grouped(group: str) -> Callable[..., Callable[[_Function], _Function]]:
 
 _language = grouped("Languages")
 _system = grouped("System")
+
+show_option = grouped("Output")(
+    "--show",
+    type=click.Choice(["translation", "both"]),
+    default="translation",
+    show_default=True,
+    help="both: what the speaker says, too, where the model writes it down.",
+)
 
 _OPTIONS = (
     _language(
@@ -54,7 +62,9 @@ _OPTIONS = (
         help="When to speak, such as local-agreement:n=2; follow, where the model decides.",
     ),
     _system(
-        "--max-latency", metavar="TIME", help="Tuned policy for a lag of 2s (default), 1300ms…"
+        "--max-latency",
+        metavar="TIME|auto",
+        help="Tuned policy for a lag of 2s (default), 1300ms…; auto: what this machine can do.",
     ),
     _system(
         "--detector", metavar="NAME", help="How words are counted: fixed, ctc, learned, transcript."
@@ -72,6 +82,28 @@ def setup_options(command: _Function) -> _Function:
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
+
+
+AUTO = "auto"
+
+
+def read_system(
+    tell: Callable[[str], None], pause_ms: float | None = None, **options: Any
+) -> System:
+    """The system that the options describe, its model not loaded unless it had to be tried.
+
+    `pause_ms` is a pause that ends an utterance, where the setup does not say.
+    """
+    setup = read_setup(**options)
+    if setup.utterance_pause_ms is None:
+        setup = setup.with_changes(utterance_pause_ms=pause_ms)
+    if options.get("max_latency") != AUTO:
+        return System(setup)
+    from dragoman.trial import suited
+
+    trial = suited(setup, step=options.get("step"), beams=options.get("beams"))
+    tell(trial.sentence())
+    return trial.system
 
 
 def read_setup(
@@ -99,7 +131,8 @@ def read_setup(
             policy = policy or "follow"  # its own decisions
     base = base.with_changes(source=source, target=target)
     if setup is None or max_latency is not None:
-        base = base.tuned(milliseconds(max_latency or "2s"))
+        budget = "2s" if max_latency in (None, AUTO) else max_latency
+        base = base.tuned(milliseconds(str(budget)))
     return base.with_changes(
         model=model,
         policy=policy,

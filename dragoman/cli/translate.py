@@ -9,24 +9,32 @@ from typing import Any
 import click
 
 from dragoman.cli.app import GroupedCommand
-from dragoman.cli.setup_options import grouped, read_setup, setup_options
+from dragoman.cli.outputs import check_outputs, check_suffix
+from dragoman.cli.ranges import SECONDS
+from dragoman.cli.setup_options import grouped, read_system, setup_options, show_option
+from dragoman.errors import DragomanError
 
 _input = grouped("Input")
 _output = grouped("Output")
+_FILE = click.Path(path_type=Path)
 
 
 @click.command(cls=GroupedCommand)
 @click.argument("file", metavar="FILE|-")
 @setup_options
-@_input("--start", type=float, default=0.0, metavar="SEC", help="Begin here.")
-@_input("--end", type=float, metavar="SEC", help="Stop here.")
+@_input("--start", type=SECONDS, default=0.0, metavar="SEC", help="Begin here.")
+@_input("--end", type=SECONDS, metavar="SEC", help="Stop here.")
 @_input("--raw", metavar="FORMAT", help="FILE is plain samples, such as s16le:16000:1.")
 @_input("--realtime", is_flag=True, help="Hear the file at the speed it was spoken.")
+@show_option
 @_output("--json", "as_json", is_flag=True, help="JSON lines instead of text.")
-@_output("--captions", type=Path, multiple=True, metavar="FILE", help="Write a .srt or .vtt file.")
-@_output("--trace", type=Path, metavar="FILE", help="Write what was heard and said, when.")
-@_output("--speak", type=Path, metavar="WAV", help="Speak the translation into a file.")
-@_output("--mix", type=Path, metavar="WAV", help="The speaker left, the interpreter right.")
+@_output("--captions", type=_FILE, multiple=True, metavar="FILE", help="Write a .srt or .vtt file.")
+@_output("--trace", type=_FILE, metavar="FILE", help="Write what was heard and said, when.")
+@_output("--resume", is_flag=True, help="Go on with captions that a crash cut off.")
+@_output("--speak", type=_FILE, metavar="FILE", help="Speak the translation into a sound file.")
+@_output("--mix", type=_FILE, metavar="FILE", help="The speaker left, the interpreter right.")
+@_output("--duck", type=click.FloatRange(0, 60), default=12.0, show_default=True, metavar="DB",
+         help="How much softer the speaker is under the interpreter in --mix.")  # fmt: skip
 @_output("--voice", metavar="NAME", help="Voice to speak with ('dragoman voices' lists them).")
 @_output("--quiet", is_flag=True, help="No progress, no summary.")
 def command(
@@ -35,11 +43,14 @@ def command(
     end: float | None,
     raw: str | None,
     realtime: bool,
+    show: str,
     as_json: bool,
     captions: tuple[Path, ...],
     trace: Path | None,
+    resume: bool,
     speak: Path | None,
     mix: Path | None,
+    duck: float,
     voice: str | None,
     quiet: bool,
     **options: Any,
@@ -47,32 +58,44 @@ def command(
     """Translate speech from FILE, or from standard input (-), while it is being heard.
 
     Words appear as they become final. By default a file is heard as fast as the machine allows;
-    latencies are those of a live speaker all the same.
+    latencies are those of a live speaker all the same. A pipe is live: it is heard as it comes.
     """
     from dragoman import listeners
-    from dragoman.audio.pace import paced
     from dragoman.audio.pcm import RawFormat
-    from dragoman.audio.source import is_pipe, open_audio
+    from dragoman.audio.write import FORMATS
+    from dragoman.cli import printed
+    from dragoman.cli.notes import open_notes
     from dragoman.cli.progress import audio_progress
-    from dragoman.clock import RealClock, SimulatedClock
-    from dragoman.setup import System
+    from dragoman.cli.sound import Part, open_file, open_interpreter
 
-    setup = read_setup(**options)
-    format = RawFormat.parse(raw) if raw else None
-    chunks = open_audio(file, start=start, end=end, step_ms=setup.step_ms, raw=format)
-    live = realtime or is_pipe(file)
+    if voice is not None and speak is None and mix is None:
+        raise DragomanError("--voice needs something to speak into: --speak FILE or --mix FILE.")
+    for option, path in (("--speak", speak), ("--mix", mix)):
+        check_suffix(option, path, tuple(FORMATS))
+    check_outputs([file, options["setup"]], [*captions, trace, speak, mix])
+    part = Part(start, end, RawFormat.parse(raw) if raw else None)
     with ExitStack() as stack:
         enter = stack.enter_context
+        notes = enter(open_notes())
+        system = read_system(notes.tell, **options)
+        setup = system.setup
+        sound = open_file(file, setup.step_ms, realtime, part)
         # The summary comes first in, last out: after the last line of text has been ended.
-        audience = [] if quiet else [enter(listeners.summary())]
-        audience.append(enter(listeners.json_lines() if as_json else listeners.plain_text()))
+        audience = [] if quiet else [enter(printed.summary(setup, notes))]
+        both = show == "both"
+        text = printed.json_lines(both) if as_json else printed.plain_text(setup, notes, both)
+        audience.append(enter(text))
+        if not quiet:
+            audience.append(enter(printed.detected(setup, notes)))
+        if sound.live and not quiet:
+            audience.append(enter(printed.pressed(setup, notes)))
         for path in captions:
-            audience.append(enter(listeners.captions(path, setup.target)))
+            audience.append(enter(listeners.captions(path, setup.target, resume=resume)))
         if speak is not None or mix is not None:
-            audience.append(enter(listeners.narration(speak, mix, voice, setup.target)))
-        record = enter(listeners.traced(trace, file))
-        system = System(setup)
-        system.model  # noqa: B018  loaded before the clock starts, or it would count as lag
-        interpreter = system.interpreter(record, RealClock() if live else SimulatedClock())
-        audience.append(enter(audio_progress(file, start, end, hidden=quiet or live)))
-        listeners.interpret(interpreter, paced(chunks) if realtime else chunks, audience)
+            audience.append(enter(listeners.narration(speak, mix, voice, setup.target, duck)))
+        record = enter(listeners.traced(trace, file, notes.tell))
+        system.model  # noqa: B018  loaded before the clock of a file starts
+        interpreter = open_interpreter(system, record, sound.clock(), both)
+        hidden = quiet or sound.live
+        audience.append(enter(audio_progress(file, start, end, hidden=hidden)))
+        listeners.interpret(interpreter, sound.chunks, audience, notes.tell, sound.stop)

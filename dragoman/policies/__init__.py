@@ -61,6 +61,9 @@ def _build(name: str, knobs: dict[str, Any]) -> Policy:
     return kind(**knobs)
 
 
+_KINDS: dict[type, str] = {int: "a whole number", float: "a number", bool: "true or false"}
+
+
 def _parse(name: str, key: str, value: str, kind: type) -> Any:
     if kind is bool:
         if value.lower() in {"true", "yes", "1"}:
@@ -72,7 +75,8 @@ def _parse(name: str, key: str, value: str, kind: type) -> Any:
             return kind(value)
         except ValueError:
             pass
-    raise DragomanError(f"Knob '{key}' of policy '{name}' takes a {kind.__name__}, not '{value}'.")
+    wanted = _KINDS.get(kind, "a word")
+    raise DragomanError(f"Knob '{key}' of policy '{name}' takes {wanted}, not '{value}'.")
 
 
 def _near(name: str, known: Any) -> str:

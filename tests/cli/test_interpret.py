@@ -80,7 +80,6 @@ def test_translate_writes_captions_a_trace_and_speech(wav, tmp_path):
     assert speech.duration >= 5
     assert mix.channels == 2
     right = soundfile.read(files["mix.wav"])[0][:, 1]
-    assert np.abs(right[: 16000 // 2]).max() == 0  # nothing is spoken before it was heard
     assert np.abs(right).max() > 0.05
 
 

@@ -24,8 +24,11 @@ def test_spec_round_trip(name):
         ("wait-q", "There is no policy 'wait-q'. Did you mean 'wait-k'?"),
         ("consensus:alfa=1", "Policy 'consensus' has no knob 'alfa'. Did you mean 'alpha'?"),
         ("wait-k:k", "'k' in policy 'wait-k:k' should read key=value."),
-        ("wait-k:k=three", "Knob 'k' of policy 'wait-k' takes a int, not 'three'."),
-        ("wait-k:strict=maybe", "Knob 'strict' of policy 'wait-k' takes a bool, not 'maybe'."),
+        ("wait-k:k=three", "Knob 'k' of policy 'wait-k' takes a whole number, not 'three'."),
+        (
+            "wait-k:strict=maybe",
+            "Knob 'strict' of policy 'wait-k' takes true or false, not 'maybe'.",
+        ),
         ("wait-k:k=0", "wait-k needs k of 1 or more, not 0."),
         ("ksn:s=0", "(k, s, N) are each 1 or more, not (200, 0, 2)."),
         ("consensus:alpha=2", "The consensus threshold alpha must lie between 0 and 1, not 2.0."),

@@ -1,4 +1,4 @@
-"""Reading in expectation in plain PyTorch: `read` of `monotonic.py`, made of `walk.py`'s walks.
+"""Reading in expectation in plain PyTorch: `read` of `expectation.py`, made of `alignment.py`.
 
 For every device and precision; the kernels are held against it.
 """
@@ -11,41 +11,41 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from dragoman.train.nets import walk
 from dragoman.train.nets.layers import join_heads, split_heads
+from dragoman.train.nets.monotonic import alignment as walk
 
 if TYPE_CHECKING:
-    from dragoman.train.nets.monotonic import Manner
+    from dragoman.train.nets.monotonic.expectation import HeadSettings
 
 
 def read(
-    manner: Manner,
+    settings: HeadSettings,
     memory: Tensor,
     queries: Tensor | None,
     stop_key: Tensor | None,
     bias: Tensor | None,
     energy: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    heads, decisions = manner.heads, manner.decisions
+    heads, decisions = settings.heads, settings.decisions
     if energy is None:
         clean = stop_energies(queries[..., -stop_key.shape[-1] :], stop_key, bias, heads)
-        energy = clean + manner.noise * torch.randn_like(clean) if manner.noise else clean
+        energy = clean + settings.noise * torch.randn_like(clean) if settings.noise else clean
     else:
         clean = energy
     batch = (len(memory), heads)
     energy = energy.expand(*batch, -1, -1)
     tensors = [energy, split_heads(memory, heads), None, None]
-    if manner.soft:
+    if settings.soft:
         size = memory.shape[-1] // 2
         key, value = (split_heads(part, heads) for part in memory.chunk(2, dim=-1))
         query = split_heads(queries[..., :size], heads) * (size // heads) ** -0.5
         tensors = [energy, value, query, key]
     tensors = [None if x is None else x.flatten(0, 1) for x in tensors]
     ends, counts = (x.repeat_interleave(heads, 0) for x in (decisions.ends, decisions.counts))
-    settings = _Settings(decisions.every, manner.dropout)
-    context, delays = _Read.apply(*tensors, counts, ends, settings)
+    kept = _Settings(decisions.every, settings.dropout)
+    context, delays = _Read.apply(*tensors, counts, ends, kept)
     context, delays = (x.unflatten(0, batch) for x in (context, delays))
-    return join_heads(context), delays, clean if manner.energies else None
+    return join_heads(context), delays, clean if settings.energies else None
 
 
 def stop_energies(query: Tensor, key: Tensor, bias: Tensor | None, heads: int) -> Tensor:

@@ -1,4 +1,6 @@
-"""Two walks along the source, in plain PyTorch; `walk_triton.py` and `look_triton.py` have kernels.
+"""Where heads stop in expectation, and what they look back on, in plain PyTorch.
+
+`alignment_triton.py` and `lookback_triton.py` have kernels for both.
 
 Everything in monotonic attention is a walker on a line of source states:
 

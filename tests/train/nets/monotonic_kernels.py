@@ -7,13 +7,16 @@ from unittest.mock import patch
 
 import torch
 
-from dragoman.train.nets import monotonic, read_plain, read_triton, walk
 from dragoman.train.nets.layers import LayerConfig, join_heads, split_heads
 from dragoman.train.nets.mma import MonotonicDecoder
-from dragoman.train.nets.monotonic import Manner, decide_at, decide_every, waitk_energy
-from dragoman.train.nets.monotonic_attention import MonotonicConfig
-from dragoman.train.nets.product_triton import multiply, one_by_one, side_by_side
-from dragoman.train.nets.read_plain import stop_energies
+from dragoman.train.nets.monotonic import alignment as walk
+from dragoman.train.nets.monotonic import expectation as monotonic
+from dragoman.train.nets.monotonic import expectation_plain, expectation_triton
+from dragoman.train.nets.monotonic.attention import MonotonicConfig
+from dragoman.train.nets.monotonic.decisions import decide_at, decide_every, waitk_energy
+from dragoman.train.nets.monotonic.expectation import HeadSettings
+from dragoman.train.nets.monotonic.expectation_plain import stop_energies
+from dragoman.train.nets.monotonic.products_triton import multiply, one_by_one, side_by_side
 
 SEED = 5
 
@@ -39,8 +42,8 @@ def problem(device, kind, soft, ratio, units=5, states=37, head=16, heads=2, sha
     inputs = [torch.randn(shape, device=device).to(kind) for shape in shapes]
     inputs[1] *= sharp
     bias = torch.tensor(-0.5, device=device)
-    manner = Manner(heads, soft, decisions, **rates, energies=True)
-    return manner, [x.requires_grad_() for x in (*inputs, bias)]
+    settings = HeadSettings(heads, soft, decisions, **rates, energies=True)
+    return settings, [x.requires_grad_() for x in (*inputs, bias)]
 
 
 def drawn(device, what, seed, amount, like):
@@ -54,23 +57,23 @@ def drawn(device, what, seed, amount, like):
     return out
 
 
-def explicit(kind, manner, memory, queries, stop_key, bias, energy):
+def explicit(kind, settings, memory, queries, stop_key, bias, energy):
     """The same by autograd, in double precision, with energies of stopping rounded to a kind."""
     torch.manual_seed(SEED)
     noise_seed, drop_seed = torch.randint(2**31 - 1, (2,)).tolist()
-    heads, decisions = manner.heads, manner.decisions
+    heads, decisions = settings.heads, settings.decisions
     clean = energy
     if energy is None:
         clean = stop_energies(queries[..., -stop_key.shape[-1] :], stop_key, bias, heads)
     shape = (len(memory), heads, *clean.shape[2:])
     energy = clean.expand(shape)
-    if manner.noise:
-        energy = energy + drawn(memory.device, "noise", noise_seed, manner.noise, shape)
+    if settings.noise:
+        energy = energy + drawn(memory.device, "noise", noise_seed, settings.noise, shape)
     energy = energy + (energy.to(kind) - energy).detach()
     ends, counts = (x.repeat_interleave(heads, 0) for x in (decisions.ends, decisions.counts))
     alignment = walk.align(energy.flatten(0, 1), counts)
     weights = alignment
-    if manner.soft:
+    if settings.soft:
         key, memory = memory.chunk(2, -1)
         query = split_heads(queries[..., : key.shape[-1]], heads)
         key = split_heads(key, heads)
@@ -79,22 +82,22 @@ def explicit(kind, manner, memory, queries, stop_key, bias, energy):
         weights = torch.zeros_like(soft).scatter_add(-1, place, alignment)
         weights = walk.look_back(weights, soft, ends[:, -1], 1)
     weights = weights.unflatten(0, shape[:2])
-    if manner.dropout:
+    if settings.dropout:
         weights = weights * drawn(
-            memory.device, "drop out", drop_seed, manner.dropout, weights.shape
+            memory.device, "drop out", drop_seed, settings.dropout, weights.shape
         )
     delays = (alignment * ends.unsqueeze(1)).sum(-1).unflatten(0, shape[:2])
     return join_heads(weights @ split_heads(memory, heads)), delays, clean
 
 
-def results(read, manner, inputs, energy=None):
+def results(read, settings, inputs, energy=None):
     """Outputs and gradients of all that was given."""
     torch.manual_seed(SEED)
-    outputs = read(manner, *inputs, energy)
+    outputs = read(settings, *inputs, energy)
     generator = torch.Generator().manual_seed(1)
     loss = sum(
         (x.double() * torch.randn(x.shape, generator=generator).to(x.device)).sum() / size
-        for x, size in zip(outputs, (1, manner.decisions.states, 1), strict=True)
+        for x, size in zip(outputs, (1, settings.decisions.states, 1), strict=True)
         if x is not energy
     )
     given = [x for x in (*inputs, energy) if x is not None and x.requires_grad]
@@ -103,15 +106,15 @@ def results(read, manner, inputs, energy=None):
 
 def check(device, kind, close, **settings):
     """Every number, or in half precision most of what is there."""
-    manner, inputs = problem(device, kind, **settings)
-    compare(results(read_triton.read, manner, inputs), manner, inputs, None, close)
+    settings, inputs = problem(device, kind, **settings)
+    compare(results(expectation_triton.read, settings, inputs), settings, inputs, None, close)
 
 
-def compare(found, manner, inputs, energy, close):
+def compare(found, settings, inputs, energy, close):
     doubles = [None if x is None else x.detach().double().requires_grad_() for x in inputs]
     if energy is not None:
         energy = energy.detach().double().requires_grad_(energy.requires_grad)
-    expected = results(partial(explicit, inputs[0].dtype), manner, doubles, energy)
+    expected = results(partial(explicit, inputs[0].dtype), settings, doubles, energy)
     for x, y in zip(found, expected, strict=True):
         if x.dtype == torch.float32 and close < 1e-3:
             torch.testing.assert_close(x.double(), y, atol=close, rtol=close)
@@ -122,26 +125,26 @@ def compare(found, manner, inputs, energy, close):
 
 def check_given_energies(device, kind, close, soft):
     """Wait-k, the same for all heads, and any others."""
-    manner, (memory, queries, _, _) = problem(device, kind, soft, ratio=3)
-    query = queries.detach()[..., : manner.heads * 16].clone().requires_grad_()
+    settings, (memory, queries, _, _) = problem(device, kind, soft, ratio=3)
+    query = queries.detach()[..., : settings.heads * 16].clone().requires_grad_()
     inputs = [memory, query if soft else None, None, None]
-    groups = manner.decisions.ends.shape[1]
+    groups = settings.decisions.ends.shape[1]
     fixed = waitk_energy(2, queries.shape[1], groups, device)[None, None]
-    free = torch.randn(2, manner.heads, queries.shape[1], groups, device=device).to(kind)
+    free = torch.randn(2, settings.heads, queries.shape[1], groups, device=device).to(kind)
     for energy in (fixed, free.requires_grad_()):
-        found = results(read_triton.read, manner, inputs, energy)
-        compare(found, manner, inputs, energy, close)
+        found = results(expectation_triton.read, settings, inputs, energy)
+        compare(found, settings, inputs, energy, close)
 
 
 def check_large_energies(device, kind):
     """Nothing overflows; what is read is a mean."""
-    manner, inputs = problem(device, kind, soft=True, ratio=3, sharp=20.0)
+    settings, inputs = problem(device, kind, soft=True, ratio=3, sharp=20.0)
     memory, size = inputs[0], inputs[2].shape[-1]
-    found = results(read_triton.read, manner, inputs)
+    found = results(expectation_triton.read, settings, inputs)
     assert all(torch.isfinite(x).all() for x in found)
     with torch.no_grad():
         memory[..., size:] = 1.0
-        context, _, _ = read_triton.read(manner, *inputs, None)
+        context, _, _ = expectation_triton.read(settings, *inputs, None)
     assert (context - 1).abs().max() < 1e-2
 
 
@@ -166,11 +169,13 @@ def check_random(device):
 
 def check_seeds(device):
     """The same state of torch's generator, the same noise and dropout."""
-    manner, inputs = problem(device, torch.float32, True, 3, noise=1.0, dropout=0.3)
-    first, second = (results(read_triton.read, manner, inputs) for _ in range(2))
+    settings, inputs = problem(device, torch.float32, True, 3, noise=1.0, dropout=0.3)
+    first, second = (results(expectation_triton.read, settings, inputs) for _ in range(2))
     assert all(torch.equal(x, y) for x, y in zip(first, second, strict=True))
-    calm = replace(manner, noise=0.0, dropout=0.0)
-    assert not torch.allclose(first[0], results(read_triton.read, calm, inputs)[0], atol=1e-2)
+    calm = replace(settings, noise=0.0, dropout=0.0)
+    assert not torch.allclose(
+        first[0], results(expectation_triton.read, calm, inputs)[0], atol=1e-2
+    )
 
 
 def check_decoder(device, **settings):
@@ -181,7 +186,7 @@ def check_decoder(device, **settings):
     tokens, lengths = torch.tensor([[1, 4, 5], [1, 7, 8]]), torch.tensor([13, 8])
     states = torch.randn(2, 13, 32, device=device)
     found = []
-    for implementation in (read_triton, read_plain):
+    for implementation in (expectation_triton, expectation_plain):
         with patch.object(monotonic, "_implementation", return_value=implementation):
             decisions = decide_every(settings["ratio"], lengths.to(device), 13)
             aligned = decoder.align(tokens.to(device), states, decisions, energies=True)
@@ -199,13 +204,15 @@ def check_decoder(device, **settings):
 def check_trial(device):
     """What kernels must show before they are used, also if validation comes before training."""
     for soft in (True, False):
-        found, expected = (monotonic._try(x, soft, device) for x in (read_triton, read_plain))
+        found, expected = (
+            monotonic._try(x, soft, device) for x in (expectation_triton, expectation_plain)
+        )
         torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
 
 
 def check_little_is_kept(device):
     """Nothing of the size of the energies, where a decision is taken at every state."""
-    manner, inputs = problem(device, torch.float32, True, 1, noise=1.0, dropout=0.3)
+    settings, inputs = problem(device, torch.float32, True, 1, noise=1.0, dropout=0.3)
     kept = {}
 
     def note(tensor):
@@ -213,7 +220,7 @@ def check_little_is_kept(device):
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-        read_triton.read(replace(manner, energies=False), *inputs, None)
+        expectation_triton.read(replace(settings, energies=False), *inputs, None)
     assert kept.keys() == {x.untyped_storage().data_ptr() for x in inputs}
 
 

@@ -29,7 +29,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from dragoman.train.nets.product_triton import (
+from dragoman.train.nets.monotonic.products_triton import (
     keep,
     multiply,
     one_by_one,

@@ -1,4 +1,4 @@
-"""The reader's walk of `walk.py` as one Triton kernel, and its gradient as another.
+"""The reader's walk of `alignment.py` as one Triton kernel, and its gradient as another.
 
 A program holds one row of source states in registers and walks through the target steps in order,
 so a whole alignment costs one launch and touches memory once; it fetches the next row while it
@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from dragoman.train.nets.product_triton import power
+from dragoman.train.nets.monotonic.products_triton import power
 
 MAX_DECISIONS = 8192  # one row must fit the registers of a program
 

@@ -1,4 +1,4 @@
-"""Reading in expectation on CUDA: `read` of `monotonic.py` in a few Triton kernels.
+"""Reading in expectation on CUDA: `read` of `expectation.py` in a few Triton kernels.
 
 Tensors stay as the linear maps give and take them, [B, T, D] with the heads side by side: nothing
 is copied apart or together. Noise and dropout come from seeds, drawn from torch's generator on the
@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from dragoman.train.nets.look_triton import Look
-from dragoman.train.nets.product_triton import multiply, one_by_one, side_by_side
-from dragoman.train.nets.walk_triton import MAX_DECISIONS, align, align_backward
+from dragoman.train.nets.monotonic.alignment_triton import MAX_DECISIONS, align, align_backward
+from dragoman.train.nets.monotonic.lookback_triton import Look
+from dragoman.train.nets.monotonic.products_triton import multiply, one_by_one, side_by_side
 
 if TYPE_CHECKING:
-    from dragoman.train.nets.monotonic import Manner
+    from dragoman.train.nets.monotonic.expectation import HeadSettings
 
 MAX_HEAD = 128  # tiles of such vectors must fit the memory of a program
 
 
-def can_read(manner: Manner, memory: Tensor) -> bool:
-    head = memory.shape[2] // manner.heads // (2 if manner.soft else 1)
-    return manner.decisions.ends.shape[1] <= MAX_DECISIONS and head <= MAX_HEAD
+def can_read(settings: HeadSettings, memory: Tensor) -> bool:
+    head = memory.shape[2] // settings.heads // (2 if settings.soft else 1)
+    return settings.decisions.ends.shape[1] <= MAX_DECISIONS and head <= MAX_HEAD
 
 
 def read(
-    manner: Manner,
+    settings: HeadSettings,
     memory: Tensor,
     queries: Tensor | None,
     stop_key: Tensor | None,
@@ -37,34 +37,36 @@ def read(
     energy: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     memory, queries, stop_key = (_whole(x) for x in (memory, queries, stop_key))
-    each = None if energy is None else energy.expand(len(memory), manner.heads, -1, -1)
-    seeds = torch.randint(2**31 - 1, (2,)).tolist() if manner.noise or manner.dropout else (0, 0)
-    context, delays, clean = _Read.apply(memory, queries, stop_key, bias, each, manner, seeds)
-    return context, delays, energy if manner.energies and energy is not None else clean
+    each = None if energy is None else energy.expand(len(memory), settings.heads, -1, -1)
+    seeds = (
+        torch.randint(2**31 - 1, (2,)).tolist() if settings.noise or settings.dropout else (0, 0)
+    )
+    context, delays, clean = _Read.apply(memory, queries, stop_key, bias, each, settings, seeds)
+    return context, delays, energy if settings.energies and energy is not None else clean
 
 
 class _Read(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, memory, queries, stop_key, bias, energy, manner, seeds):  # noqa: ANN001
+    def forward(ctx, memory, queries, stop_key, bias, energy, settings, seeds):  # noqa: ANN001
         ctx.set_materialize_grads(False)
-        way = _Way(manner, seeds, memory, queries, stop_key, bias, energy)
+        way = _Way(settings, seeds, memory, queries, stop_key, bias, energy)
         energy = way.energy()
         alignment, delays = align(energy, *way.decided)
-        large = manner.decisions.every == 1
+        large = settings.decisions.every == 1
         kept = (None if large and stop_key is not None else energy, None if large else alignment)
         ctx.save_for_backward(memory, queries, stop_key, bias, *kept)
-        ctx.manner, ctx.seeds = manner, seeds
+        ctx.settings, ctx.seeds = settings, seeds
         clean = None
-        if manner.energies and stop_key is not None:
-            clean = way.energy(noise=0.0) if manner.noise else energy
+        if settings.energies and stop_key is not None:
+            clean = way.energy(noise=0.0) if settings.noise else energy
         return way.context(alignment), delays, clean
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, to_context, to_delays, to_clean):  # noqa: ANN001
         memory, queries, stop_key, bias, energy, alignment = ctx.saved_tensors
-        manner = ctx.manner
-        way = _Way(manner, ctx.seeds, memory, queries, stop_key, bias, energy)
+        settings = ctx.settings
+        way = _Way(settings, ctx.seeds, memory, queries, stop_key, bias, energy)
         if energy is None:
             energy = way.energy()
         if alignment is None:
@@ -91,7 +93,7 @@ class _Way:
 
     def __init__(
         self,
-        manner: Manner,
+        settings: HeadSettings,
         seeds: list[int],
         memory: Tensor,
         queries: Tensor | None,
@@ -99,16 +101,16 @@ class _Way:
         bias: Tensor | None,
         energy: Tensor | None,
     ):
-        self.manner, self.heads, self.memory = manner, manner.heads, memory
+        self.settings, self.heads, self.memory = settings, settings.heads, memory
         self.stop_key, self.bias, self.given = stop_key, bias, energy
-        self.size = memory.shape[2] // 2 if manner.soft else memory.shape[2]
+        self.size = memory.shape[2] // 2 if settings.soft else memory.shape[2]
         self.noise_seed, seed = seeds
         if stop_key is not None:
             self.stop_query = queries[..., -self.size :]
-        ends, self.dropout = manner.decisions.ends.contiguous(), (seed, manner.dropout)
-        self.decided = manner.decisions.counts.contiguous(), ends
-        if manner.soft:
-            places = manner.decisions.places
+        ends, self.dropout = settings.decisions.ends.contiguous(), (seed, settings.dropout)
+        self.decided = settings.decisions.counts.contiguous(), ends
+        if settings.soft:
+            places = settings.decisions.places
             self.look = Look(queries, memory, places, ends, self.heads, *self.dropout)
 
     def energy(self, noise: float | None = None) -> Tensor:
@@ -117,7 +119,7 @@ class _Way:
             return self.given
         query, key = (side_by_side(x, self.heads) for x in (self.stop_query, self.stop_key))
         energy = self.memory.new_empty(len(self.memory), self.heads, query.rows, key.rows)
-        noise = self.manner.noise if noise is None else noise
+        noise = self.settings.noise if noise is None else noise
         random = ("noise", self.noise_seed, noise)
         scale = query.columns**-0.5
         multiply(query, key.transposed, one_by_one(energy), scale, self.bias, random)
@@ -134,7 +136,7 @@ class _Way:
 
     def context(self, alignment: Tensor) -> Tensor:
         """What is read [B, U, D]"""
-        if self.manner.soft:
+        if self.settings.soft:
             return self.look.back(alignment)
         context = self.memory.new_empty(len(self.memory), alignment.shape[2], self.size)
         value, out = side_by_side(self.memory, self.heads), side_by_side(context, self.heads)
@@ -145,7 +147,7 @@ class _Way:
         self, grad: Tensor, alignment: Tensor, to_queries: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         """On the alignment and the memory; that on the queries is written to to_queries."""
-        if self.manner.soft:
+        if self.settings.soft:
             return self.look.gradients(grad, alignment, to_queries[..., : self.size])
         to_memory, to_alignment = (
             self.memory.new_empty(self.memory.shape),

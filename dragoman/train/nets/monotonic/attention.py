@@ -24,8 +24,9 @@ from dragoman.train.nets.layers import (
     several,
     split_heads,
 )
-from dragoman.train.nets.monotonic import Decisions, Manner, first_stop, read, waitk_energy
-from dragoman.train.nets.read_plain import stop_energies
+from dragoman.train.nets.monotonic.decisions import Decisions, first_stop, waitk_energy
+from dragoman.train.nets.monotonic.expectation import HeadSettings, read
+from dragoman.train.nets.monotonic.expectation_plain import stop_energies
 
 CHOICES = {"attention": ("infinite", "hard"), "pooling": ("average", "last")}
 
@@ -144,13 +145,13 @@ class MonotonicAttention(nn.Module):
 
     def _expect(self, x: Tensor, states: Tensor, how: Expected) -> tuple[Tensor, Reading]:
         noise, dropout = (self.monotonic.noise, self.dropout) if self.training else (0.0, 0.0)
-        manner = Manner(self.heads, self.soft, how.decisions, noise, dropout, how.energies)
+        settings = HeadSettings(self.heads, self.soft, how.decisions, noise, dropout, how.energies)
         memory = self.key_value(states) if self.soft else self.value(states)
         maps = ([self.query] if self.soft else []) + ([self.stop_query] if self.learns else [])
         queries = several(x, maps) if maps else None
         energy = None if self.learns else self._waiting(x, how.decisions, before=0)
         context, delays, energies = read(
-            manner, memory, queries, how.stop_key, self.energy_bias, energy
+            settings, memory, queries, how.stop_key, self.energy_bias, energy
         )
         return context, Reading(delays, energies=energies)
 

@@ -1,0 +1,228 @@
+"""The Python interface: a translator that holds the model, and talks that share it.
+
+with dragoman.Translator(source="de") as translator:
+    for event in translator.translate("talk.mp3"): ...
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.audio.chunk import RATE, Chunk, Chunker, Samples
+from dragoman.audio.resample import Resampler, check_rate
+from dragoman.audio.source import open_audio
+from dragoman.clock import RealClock, SimulatedClock
+from dragoman.errors import DragomanError
+from dragoman.events import Event, Events
+from dragoman.policies import make_policy
+from dragoman.setup import Setup, System
+
+Sound = NDArray[Any]
+"""Samples: floats in [-1, 1] or integers of full scale; shape (frames,) or (frames, channels)."""
+
+_Kind = TypeVar("_Kind", bound=Event)
+
+
+class Translator:
+    """A model that is loaded once; any number of talks share it, on as many threads as you like."""
+
+    def __init__(
+        self, setup: Setup | None = None, *, max_latency: float | None = None, **changes: Any
+    ) -> None:
+        """Load the model. `changes` are fields of a `Setup`: source, target, model, policy, …
+
+        `max_latency` (seconds, 2 by default) takes the policy that was tuned for that lag; a
+        `policy` or a `setup` has its own.
+        """
+        if max_latency is not None and "policy" in changes:
+            raise DragomanError("max_latency chooses a policy; give it or policy, not both.")
+        chosen = setup or Setup()
+        if max_latency is not None or setup is None:
+            chosen = chosen.tuned(1000 * (max_latency or 2.0))
+        self._system = System(chosen.with_changes(**changes))
+        self._work = threading.Lock()  # one talk at a time works on the model
+        self._closed = False
+        self._system.model  # noqa: B018  what is wrong with it is told now
+
+    @property
+    def setup(self) -> Setup:
+        return self._system.setup
+
+    def talk(self, *, live: bool = False) -> Talk:
+        """Open a talk, to be given sound piece by piece.
+
+        `live`: the speaker talks now, and times are those of the clock on the wall; otherwise they
+        are those that a live speaker would have met.
+        """
+        if self._closed:
+            raise DragomanError("This translator is closed; open another.")
+        return Talk(self._system, self._work, live)
+
+    def translate(
+        self, sound: str | Path | Sound | Iterable[Sound], rate: int = RATE, *, live: bool = False
+    ) -> Iterator[Event]:
+        """The events of a file ('-': standard input), an array, or pieces of sound of any size.
+
+        `rate` is that of the array or of the pieces.
+        """
+        if isinstance(sound, str | Path):
+            chunks = open_audio(sound, step_ms=self.setup.step_ms)
+            sound, rate = (chunk.samples for chunk in chunks), RATE
+        pieces = [sound] if isinstance(sound, np.ndarray) else sound
+        return _events(self.talk(live=live), pieces, check_rate(rate, "This sound"))
+
+    async def translate_async(
+        self, sound: AsyncIterable[Sound], rate: int = RATE, *, live: bool = True
+    ) -> AsyncIterator[Event]:
+        """The same for pieces that come asynchronously; the work is done on a thread."""
+        talk = self.talk(live=live)
+        async for piece in sound:
+            for event in await asyncio.to_thread(talk.hear, piece, rate):
+                yield event
+        for event in await asyncio.to_thread(talk.finish):
+            yield event
+
+    def close(self) -> None:
+        """Let the model go, once the talks on it have ended. May be called twice."""
+        self._closed = True
+        self._system = System(self._system.setup)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _events(talk: Talk, pieces: Iterable[Sound], rate: int) -> Iterator[Event]:
+    for piece in pieces:
+        yield from talk.hear(piece, rate)
+    yield from talk.finish()
+
+
+class Talk:
+    """One speaker being translated: sound goes in, events come out.
+
+    As a context manager it is finished at the end: the rest is said, unless an error ended it.
+    """
+
+    def __init__(self, system: System, work: threading.Lock, live: bool) -> None:
+        self._setup, self._work = system.setup, work
+        self._interpreter = system.interpreter(clock=RealClock() if live else SimulatedClock())
+        self._chunker = Chunker(system.setup.step_ms)
+        self._due: list[Chunk] = []  # whole by a step that became shorter
+        self._resampler, self._rate = Resampler(RATE), RATE
+        self._events = Events()
+        self._calls: list[tuple[type[Event], Callable[[Any], object]]] = []
+        self.language = system.setup.source
+        """The language that is spoken, once it is known."""
+
+    def on(self, kind: type[_Kind], call: Callable[[_Kind], object]) -> Self:
+        """Call a function with every event of a kind (`Event`: of every kind), as it happens."""
+        self._calls.append((kind, call))
+        return self
+
+    def hear(self, sound: Sound, rate: int = RATE) -> list[Event]:
+        """The next piece of sound, of any size and rate, and what it led to."""
+        if self._interpreter.finished:
+            raise DragomanError("This talk is over; open another one.")
+        samples = self._resampled(mono(sound), rate)
+        due, self._due = self._due, []
+        return self._take(itertools.chain(due, self._chunker.feed(samples)))
+
+    def finish(self) -> list[Event]:
+        """The speaker has ended: the rest is said. May be called twice."""
+        if self._interpreter.finished:
+            return []
+        happened = self._take([*self._due, *self._chunker.feed(self._resampler.finish())])
+        return happened + self._take([self._chunker.finish()])
+
+    @property
+    def policy(self) -> str:
+        """When to speak; may be changed while the talk runs."""
+        return self._setup.policy
+
+    @policy.setter
+    def policy(self, spec: str) -> None:
+        self._interpreter.policy = make_policy(spec)
+        self._setup = self._setup.with_changes(policy=spec)
+
+    def set_max_latency(self, seconds: float) -> None:
+        """From now on the policy and the step that were tuned for a lag."""
+        tuned = self._setup.tuned(1000 * seconds)
+        self.policy = tuned.policy
+        self._setup = tuned
+        waiting, self._chunker = self._chunker.finish().samples, Chunker(tuned.step_ms)
+        self._due += self._chunker.feed(waiting)
+
+    def _resampled(self, samples: Samples, rate: int) -> Samples:
+        if rate == self._rate:
+            return self._resampler.feed(samples)
+        rest = self._resampler.finish()
+        self._resampler, self._rate = Resampler(check_rate(rate, "This sound")), rate
+        return np.concatenate([rest, self._resampler.feed(samples)])
+
+    def _take(self, chunks: Iterable[Chunk]) -> list[Event]:
+        happened: list[Event] = []
+        for chunk in chunks:
+            with self._work:
+                update = self._interpreter.hear(chunk)
+            self.language = update.language or self.language
+            for event in self._events.of(update, chunk.last):
+                happened.append(event)
+                for kind, call in self._calls:
+                    if isinstance(event, kind):
+                        call(event)
+        return happened
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.finish()
+
+
+def mono(sound: Sound) -> Samples:
+    """Samples as they are wanted: floats, channels averaged; what is no sound is told."""
+    array = np.asarray(sound)
+    if array.ndim == 2:
+        array = _floats(array).mean(axis=1)
+    if array.ndim != 1:
+        raise DragomanError(
+            f"Sound has the shape (frames,) or (frames, channels), not {np.shape(sound)}."
+        )
+    samples = np.ascontiguousarray(_floats(array), np.float32)
+    if len(samples) and not np.isfinite(samples).all():
+        raise DragomanError("This sound holds samples that are no numbers.")
+    return samples
+
+
+def _floats(array: NDArray[Any]) -> NDArray[Any]:
+    """Integers of full scale become numbers from -1 to 1."""
+    if array.dtype == np.uint8:
+        return (array.astype(np.float32) - 128) / 128
+    if np.issubdtype(array.dtype, np.signedinteger):
+        return array.astype(np.float32) / -float(np.iinfo(array.dtype).min)
+    if np.issubdtype(array.dtype, np.floating):
+        return array
+    raise DragomanError(f"Sound is floats or integers, not {array.dtype}.")

@@ -1,0 +1,56 @@
+"""What was heard, kept on disk as it is heard: whole when the talk ends, however it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dragoman.audio.chunk import RATE, Chunk
+from dragoman.errors import DragomanError
+
+SUFFIXES = (".flac", ".wav")
+
+
+@contextmanager
+def recorded(
+    path: Path,
+    chunks: Iterator[Chunk],
+    stop: Callable[[], None],
+    report: Callable[[str], None],
+) -> Iterator[Iterator[Chunk]]:
+    """The same chunks, each on the disk before anybody works on it.
+
+    At the end, be it by an error, the source is stopped and what it has captured is kept, too. A
+    process that is killed leaves a file that can be read up to its last quarter of a second. A
+    disk that is full is reported once and ends the recording, not the talk.
+    """
+    import soundfile
+
+    if path.exists():
+        raise DragomanError(f"{path} is there already; choose another name for the recording.")
+    try:
+        file = soundfile.SoundFile(path, "w", RATE, 1)
+    except Exception as error:  # libsndfile has a class of its own
+        raise DragomanError(f"The recording {path} cannot be written: {error}") from None
+
+    def kept() -> Iterator[Chunk]:
+        sound = True
+        for chunk in chunks:
+            if sound:
+                try:
+                    file.write(chunk.samples)
+                    file.flush()
+                except Exception as error:
+                    sound = False
+                    report(f"The recording {path} ends here, it cannot be written: {error}")
+            yield chunk
+
+    taken = kept()
+    try:
+        yield taken
+    finally:
+        stop()
+        for _ in taken:
+            pass
+        file.close()

@@ -1,0 +1,225 @@
+"""`dragoman check`: what is installed and there, how fast this machine is, what to run next."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from importlib.util import find_spec
+
+import click
+
+from dragoman import __version__
+from dragoman.cli import EXTRAS
+from dragoman.cli.app import GroupedCommand
+from dragoman.cli.setup_options import grouped
+from dragoman.errors import DragomanError
+
+_check = grouped("Check")
+WHAT_FOR = {
+    "train": "train, export, distill, voice",
+    "mic": "live, --speak aloud",
+    "espeak": "voices for many languages",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One thing that was looked for."""
+
+    name: str
+    there: bool
+    about: str = ""
+    to_do: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """A setting that was tried on this machine."""
+
+    model: str
+    step_ms: float
+    beams: int
+    work_per_second: float
+    keeps_up: bool
+    options: str
+
+
+@dataclass(slots=True)
+class Report:
+    """All that was found."""
+
+    version: str = __version__
+    python: str = platform.python_version()
+    machine: str = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    extras: list[Found] = field(default_factory=list)
+    programs: list[Found] = field(default_factory=list)
+    devices: list[Found] = field(default_factory=list)
+    models: list[Found] = field(default_factory=list)
+    voices: list[Found] = field(default_factory=list)
+    sound: list[Found] = field(default_factory=list)
+    speed: Speed | None = None
+    next: list[str] = field(default_factory=list)
+
+
+@click.command(cls=GroupedCommand)
+@_check("--model", metavar="NAME", default="whisper-base", show_default=True, help="Try this one.")
+@_check("--no-trial", is_flag=True, help="Do not measure the speed.")
+@_check("--json", "as_json", is_flag=True, help="As JSON.")
+def command(model: str, no_trial: bool, as_json: bool) -> None:
+    """Tell what is installed, what is there, how fast this machine is, and what to run next.
+
+    Nothing is fetched. The speed is measured with a model that is here, in a trial of two seconds
+    on real speech.
+    """
+    report = Report(
+        extras=_extras(),
+        programs=[_ffmpeg()],
+        devices=_devices(),
+        models=_models(),
+        voices=_voices(),
+        sound=[*_sound("input"), *_sound("output")],
+    )
+    if not no_trial and _is_here(model):
+        report.speed = _speed(model)
+    report.next = _next(report, model)
+    if as_json:
+        click.echo(json.dumps(asdict(report), indent=2, ensure_ascii=False))
+    else:
+        _print(report)
+
+
+def _extras() -> list[Found]:
+    found = []
+    for extra, packages in EXTRAS.items():
+        missing = [name for name in packages if find_spec(name) is None]
+        torch = "pip install torch, then " if "torch" in missing else ""
+        to_do = f'{torch}pip install ".[{extra}]"' if missing else ""
+        found.append(Found(extra, not missing, WHAT_FOR[extra], to_do))
+    return found
+
+
+def _ffmpeg() -> Found:
+    there = shutil.which("ffmpeg") is not None
+    return Found("ffmpeg", there, "reads m4a, mp4, webm, …", "" if there else "install ffmpeg")
+
+
+def _devices() -> list[Found]:
+    import ctranslate2
+
+    count = ctranslate2.get_cuda_device_count()
+    about = f"{count} of them" if count else "none; the CPU works alone"
+    return [Found("CPU", True, f"{os.cpu_count()} cores"), Found("CUDA GPU", count > 0, about)]
+
+
+def _models() -> list[Found]:
+    from dragoman.store import catalogue
+    from dragoman.store.shelf import megabytes
+
+    found = []
+    for name in catalogue.names():
+        entry = catalogue.model(name)
+        to_do = "" if _is_here(name) else f"dragoman models get {name} ({megabytes(entry.size)})"
+        found.append(Found(name, not to_do, f"{entry.task}: {entry.about}", to_do))
+    return found
+
+
+def _is_here(name: str) -> bool:
+    """Whether a model can be loaded without fetching anything."""
+    from dragoman.store import catalogue, find
+
+    return name not in catalogue.names() or find(name) is not None
+
+
+def _voices() -> list[Found]:
+    from dragoman.voices import VOICES
+
+    found = []
+    for name, offer in VOICES.items():
+        languages = offer.languages()
+        wish = offer.missing(languages[0] if languages else "")
+        shown = " ".join(languages) if len(languages) <= 8 else f"{len(languages)} languages"
+        found.append(Found(name, wish is None, f"{shown or '-'}: {offer.about}", wish or ""))
+    return found
+
+
+def _sound(kind: str) -> list[Found]:
+    from dragoman.audio.devices import list_devices
+
+    name = "microphone" if kind == "input" else "loudspeaker"
+    try:
+        devices = list_devices("input" if kind == "input" else "output")
+    except DragomanError as error:
+        return [Found(name, False, "", str(error))]
+    if not devices:
+        return [Found(name, False, "", f"connect a {name}")]
+    return [Found(name, True, d.name + " (default)" * d.default) for d in devices]
+
+
+def _speed(model: str) -> Speed | None:
+    from dragoman.setup import Setup
+    from dragoman.trial import suited
+
+    trial = suited(Setup(model=model, source="de").tuned(2000.0))
+    setup = trial.system.setup
+    options = f"--step {setup.step_ms / 1000:g}s --beams {setup.beams}"
+    return Speed(model, setup.step_ms, setup.beams, round(trial.load, 3), trial.keeps_up, options)
+
+
+def _next(report: Report, model: str) -> list[str]:
+    """Commands that work now, or what stands in their way."""
+    steps = []
+    if not _is_here(model):
+        steps.append(f"dragoman demo        # fetches {model} and interprets a recording")
+    else:
+        steps.append("dragoman demo        # interprets a recording while it plays")
+    slow = report.speed is not None and report.speed.options != "--step 0.5s --beams 5"
+    options = f" {report.speed.options}" if report.speed is not None and slow else ""
+    steps.append(f"dragoman translate talk.mp3{options}")
+    if any(found.name == "microphone" and found.there for found in report.sound):
+        steps.append(f"dragoman live{options}")
+    if report.speed is not None and not report.speed.keeps_up:
+        steps.append("dragoman models list # a smaller model would keep up with a live speaker")
+    return steps
+
+
+def _print(report: Report) -> None:
+    click.echo(f"Dragoman {report.version}, Python {report.python}, {report.machine}")
+    here = [found for found in report.models if found.there]
+    more = len(report.models) - len(here)
+    sections: list[tuple[str, list[Found]]] = [
+        ("Extras", report.extras),
+        ("Programs", report.programs),
+        ("Devices", report.devices),
+        ("Models", [*here, Found(f"{more} more", False, "", "dragoman models list")]),
+        ("Voices", report.voices),
+        ("Sound", report.sound),
+    ]
+    for title, rows in sections:
+        _print_section(title, rows)
+    click.echo(f"\n{'Speed':10}{_speed_sentence(report)}\n\nNext")
+    for step in report.next:
+        click.echo(f"  {step}")
+
+
+def _print_section(title: str, rows: list[Found]) -> None:
+    say: Callable[[str], None] = click.echo
+    say(f"\n{title}")
+    for row in rows:
+        mark = "yes" if row.there else " - "
+        rest = "; ".join(filter(None, (row.about, row.to_do)))
+        say(f"  {mark}  {row.name:16}  {rest}".rstrip())
+
+
+def _speed_sentence(report: Report) -> str:
+    speed = report.speed
+    if speed is None:
+        return "not measured: no model is here that could be tried"
+    verdict = "keeps up with a live speaker" if speed.keeps_up else "too slow for a live speaker"
+    return (
+        f"{speed.model}: {speed.work_per_second:.2f} s of work for a second of speech with "
+        f"{speed.options}: {verdict}"
+    )

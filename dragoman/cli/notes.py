@@ -1,0 +1,58 @@
+"""What is told beside the result: on standard error, and never inside a line of the result."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+
+class Notes(logging.Handler):
+    """Sentences for the user, the warnings of all rooms among them.
+
+    Where text and notes meet on one terminal, a note waits until the line is over, or until the
+    screen that shows it is gone.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._held = False
+        self._waiting: list[str] = []
+        self.latest = ""
+        """For whoever shows notes in a place of his own."""
+
+    def tell(self, text: str) -> None:
+        self.latest = text
+        if self._held:
+            self._waiting.append(text)
+        else:
+            click.echo(text, err=True)
+
+    def hold(self, held: bool) -> None:
+        """Whether somebody's line is open now; when it is not, what has waited is told."""
+        self._held = held
+        while self._waiting and not held:
+            click.echo(self._waiting.pop(0), err=True)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.tell(f"dragoman: {record.getMessage()}")
+
+
+@contextmanager
+def open_notes() -> Iterator[Notes]:
+    """Notes to which the warnings of Dragoman go while it works."""
+    notes, logger = Notes(), logging.getLogger("dragoman")
+    logger.addHandler(notes)
+    try:
+        yield notes
+    finally:
+        logger.removeHandler(notes)
+        notes.hold(False)
+
+
+def one_terminal() -> bool:
+    """Whether the result and the notes are read on the same terminal."""
+    return sys.stdout.isatty() and sys.stderr.isatty()

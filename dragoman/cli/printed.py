@@ -1,0 +1,249 @@
+"""What an interpreter prints: the result on standard output, the summary as a note."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dragoman.audio.chunk import Chunk
+from dragoman.cli import silence_stdout
+from dragoman.cli.notes import Notes, one_terminal
+from dragoman.errors import DragomanError
+from dragoman.files import sentences_for
+from dragoman.interpreter import Update
+from dragoman.listeners import Lag, Listener, lived_ms
+from dragoman.text.sentences import ends_sentence
+
+if TYPE_CHECKING:
+    from dragoman.setup import Setup
+
+LATE_CHUNKS = 4
+"""So many chunks in a row that came late mean that the machine is too slow."""
+
+
+@contextmanager
+def plain_text(setup: Setup, notes: Notes, both: bool = False) -> Iterator[Listener]:
+    """Words on standard output as they become final, a line break after each sentence.
+
+    With `both`, lines in the speaker's language and lines of the translation.
+    """
+    printer: PlainText | PairedText = PairedText(_print, setup.target)
+    if not both:
+        printer = PlainText(_print, notes.hold if one_terminal() else lambda opens: None)
+    try:
+        yield printer
+    finally:
+        printer.end()
+
+
+def _print(text: str) -> None:
+    try:
+        with sentences_for(Path("standard output")):
+            sys.stdout.write(text)
+            sys.stdout.flush()
+    except (BrokenPipeError, DragomanError):
+        silence_stdout()  # it is told once
+        raise
+
+
+class PlainText:
+    """Running text, a sentence a line."""
+
+    def __init__(self, write: Callable[[str], None], line_opens: Callable[[bool], None]) -> None:
+        self._write, self._line_opens = write, line_opens
+        self._word = ""  # the last one of an open line
+
+    def take(self, chunk: Chunk, update: Update) -> None:
+        text = ""
+        for word in update.said:
+            late = not word[:1].isspace()  # the stop of the word before, or a script without spaces
+            text += word if self._word else word.lstrip()
+            self._word = self._word + word if late else word
+            if ends_sentence(self._word):
+                text, self._word = text.rstrip() + "\n", ""
+        if text:
+            self._line_opens(True)
+            self._write(text)
+        self._line_opens(bool(self._word))
+
+    def end(self) -> None:
+        if self._word:
+            self._word = ""
+            self._write("\n")
+        self._line_opens(False)
+
+
+class PairedText:
+    """Both languages, a sentence a line, each line with its language before it."""
+
+    def __init__(self, write: Callable[[str], None], target: str) -> None:
+        self._write, self._target = write, target
+        self._language = "?"
+        self._open = {True: "", False: ""}  # the speaker's line, and ours
+
+    def take(self, chunk: Chunk, update: Update) -> None:
+        self._language = update.language or self._language
+        for speaker, words in ((True, update.transcript), (False, update.said)):
+            for word in words:
+                self._open[speaker] += word
+                if ends_sentence(self._open[speaker].split()[-1] if word.strip() else ""):
+                    self._end_line(speaker)
+
+    def end(self) -> None:
+        for speaker in (True, False):
+            self._end_line(speaker)
+
+    def _end_line(self, speaker: bool) -> None:
+        if text := self._open[speaker].strip():
+            self._write(f"{self._language if speaker else self._target}: {text}\n")
+        self._open[speaker] = ""
+
+
+@contextmanager
+def text_afterwards(setup: Setup, both: bool = False) -> Iterator[Listener]:
+    """The text on standard output when all is over, be it by an error: a screen hides it now."""
+    lines: list[str] = []
+    printer: PlainText | PairedText = PlainText(lines.append, lambda opens: None)
+    if both:
+        printer = PairedText(lines.append, setup.target)
+    try:
+        yield printer
+    finally:
+        printer.end()
+        _print("".join(lines))
+
+
+@contextmanager
+def json_lines(both: bool = False) -> Iterator[Listener]:
+    """One JSON object per update that said something, on a line of its own."""
+    yield JsonLines(_print, both)
+
+
+class JsonLines:
+    """What was said, what may follow, how much was heard, when it was shown, in which language."""
+
+    def __init__(self, write: Callable[[str], None], both: bool = False) -> None:
+        self._write, self._both = write, both
+
+    def take(self, chunk: Chunk, update: Update) -> None:
+        if not update.said and not update.interim and not update.transcript:
+            return
+        lag_ms = lived_ms(update)
+        row = {
+            "said": "".join(update.said),
+            "interim": update.interim,
+            "heard_ms": round(update.hearing.audio_ms),
+            "shown_ms": round(update.hearing.end_ms),
+            "lag_ms": None if lag_ms is None else round(lag_ms),
+            "language": update.language,
+        }
+        if self._both:
+            row["transcript"] = "".join(update.transcript)
+        self._write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+@contextmanager
+def detected(setup: Setup, notes: Notes) -> Iterator[Listener]:
+    """Tells which language is heard, once it is known, if nobody said which."""
+    yield _Detected(setup.source, notes)
+
+
+class _Detected:
+    def __init__(self, known: str | None, notes: Notes) -> None:
+        self._known, self._notes = known, notes
+
+    def take(self, chunk: Chunk, update: Update) -> None:
+        if self._known is None and update.language is not None and update.said:
+            self._known = update.language
+            name = language_name(update.language)
+            self._notes.tell(f"Heard: {name}. If that is wrong, name the language: --from CODE.")
+
+
+def language_name(code: str) -> str:
+    """English name and code: German (de)."""
+    from dragoman.text.languages import find_language
+
+    try:
+        return f"{find_language(code).name} ({code})"
+    except DragomanError:  # a model of somebody's own may hear others
+        return code
+
+
+@contextmanager
+def pressed(setup: Setup, notes: Notes) -> Iterator[Listener]:
+    """Tells once, while a live talk runs, that the machine is too slow for the setting."""
+    yield _Pressed(setup, notes)
+
+
+class _Pressed:
+    def __init__(self, setup: Setup, notes: Notes) -> None:
+        self._setup, self._notes = setup, notes
+        self._late = 0
+        self._told = False
+
+    def take(self, chunk: Chunk, update: Update) -> None:
+        hearing, step_ms = update.hearing, self._setup.step_ms
+        joined = chunk.seconds * 1000 > 1.5 * step_ms
+        waited = hearing.start_ms - hearing.arrival_ms > step_ms
+        self._late = self._late + 1 if joined or waited else 0
+        if self._late >= LATE_CHUNKS and not self._told:
+            self._told = True
+            work = hearing.compute_ms / 1000
+            self._notes.tell(
+                f"This machine is too slow for the setting: {work:.1f} s of work for "
+                f"{step_ms / 1000:g} s of speech. {advice(self._setup)}"
+            )
+
+
+def advice(setup: Setup) -> str:
+    """What to do when the machine is too slow."""
+    cheaper = f"--step {max(1.0, setup.step_ms / 500):g}s" + (" --beams 1" * (setup.beams > 1))
+    return (
+        f"Try '--max-latency auto', or {cheaper}, or a smaller model ('dragoman models list'); "
+        "'dragoman check' measures it."
+    )
+
+
+@contextmanager
+def summary(setup: Setup, notes: Notes) -> Iterator[Listener]:
+    """At the end: how far behind the speaker the words were."""
+    counter = _Summary(setup)
+    yield counter
+    notes.tell(counter.sentence())
+    if counter.lag.load > 1:
+        notes.tell(f"A live speaker is too fast for this machine. {advice(setup)}")
+
+
+class _Summary:
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._language: str | None = None
+        self.lag = Lag()
+
+    def take(self, chunk: Chunk, update: Update) -> None:
+        self.lag.take(update)
+        self._language = update.language
+
+    def sentence(self) -> str:
+        lag = self.lag
+        found = self._setup.source is None and self._language
+        heard = f"speech, heard as {language_name(str(self._language))}" if found else "speech"
+        if not lag.words:
+            return f"Nothing was said in {lag.audio_ms / 1000:.1f} s of {heard}."
+        return (
+            f"{lag.words} words from {lag.audio_ms / 1000:.1f} s of {heard}{_behind(lag)}; "
+            f"{lag.load:.2f} s of work per second."
+        )
+
+
+def _behind(lag: Lag) -> str:
+    if lag.plain_ms is None or lag.aware_ms is None:
+        return f", shown {lag.wait_ms / 1000:.1f} s after the sound that led to them"
+    return (
+        f", on average {lag.aware_ms / 1000:.1f} s behind the speaker "
+        f"({lag.plain_ms / 1000:.1f} s without computation)"
+    )

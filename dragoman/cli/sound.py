@@ -1,0 +1,85 @@
+"""Where the sound of `translate` and `live` comes from, and how it is ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dragoman.audio.chunk import Chunk
+from dragoman.audio.pcm import RawFormat
+from dragoman.clock import Clock, RealClock, SimulatedClock
+from dragoman.errors import DragomanError
+from dragoman.interpreter import Interpreter
+from dragoman.models import Feature
+from dragoman.setup import System
+from dragoman.trace import Recorder
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The part of a file that is wanted, in seconds, and how plain samples are to be read."""
+
+    start: float = 0.0
+    end: float | None = None
+    raw: RawFormat | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """Chunks, the clock for the work on them, which begins when it is asked for, and how to end."""
+
+    chunks: Iterator[Chunk]
+    clock: Callable[[], Clock]
+    live: bool
+    stop: Callable[[], None] | None = None
+
+
+def open_file(
+    file: str | Path, step_ms: float, realtime: bool = False, part: Part | None = None
+) -> Sound:
+    """A recording, or a pipe ('-': standard input), which is live by nature.
+
+    What is wrong with a file is told here. A pipe is read from now on, whatever else is done
+    before anybody listens to it: what it brings meanwhile counts as late, as it is.
+    """
+    from dragoman.audio.arrivals import BLOCK_MS, Arrivals
+    from dragoman.audio.pace import paced
+    from dragoman.audio.source import is_pipe, open_audio
+
+    part = part or Part()
+    piped = is_pipe(file)
+    chunks = open_audio(
+        file,
+        start=part.start,
+        end=part.end,
+        step_ms=BLOCK_MS if piped else step_ms,
+        raw=part.raw,
+    )
+    if piped:
+        clock = RealClock()
+        arrivals = Arrivals(chunks, step_ms, realtime=realtime, clock=lambda: clock.now() / 1000)
+        return Sound(arrivals.chunks(), lambda: clock, True, arrivals.stop)
+    if realtime:
+        return Sound(paced(chunks), RealClock, True)
+    return Sound(chunks, SimulatedClock, False)
+
+
+def open_microphone(wanted: str | None, step_ms: float) -> Sound:
+    """A microphone by its number or a part of its name, or the system's own."""
+    from dragoman.audio.microphone import Microphone
+
+    microphone = Microphone(wanted, step_ms)
+    return Sound(microphone.chunks(), RealClock, True, microphone.stop)
+
+
+def open_interpreter(
+    system: System, record: Recorder | None, clock: Clock, both: bool
+) -> Interpreter:
+    """An interpreter for one speaker; `both`: what he says is wanted, too."""
+    if both and Feature.TRANSCRIPT not in system.model.features:
+        raise DragomanError(
+            f"--show both needs {Feature.TRANSCRIPT}, which model '{system.model.name}' does not "
+            "have; choose another model."
+        )
+    return system.interpreter(record, clock)

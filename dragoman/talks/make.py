@@ -1,0 +1,44 @@
+"""How the recordings here were made: `python -m dragoman.talks.make`, with a voice of ours.
+
+Text and sound are ours, under the licence of the project; the voice is Dittli (Apache-2.0).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from dragoman.audio.chunk import RATE
+from dragoman.audio.resample import resample
+from dragoman.audio.write import write_sound
+from dragoman.voices import open_voice
+
+PAUSE = 0.4  # seconds between sentences
+TALKS = {
+    "weather.de": (
+        "Guten Tag und herzlich willkommen.",
+        "Heute sprechen wir über das Wetter in den Bergen.",
+        "Am Morgen ist es noch sonnig, aber am Abend kommt der Regen.",
+        "Deshalb bleiben wir heute Abend zu Hause.",
+        "Vielen Dank für Ihre Aufmerksamkeit.",
+    ),
+}
+
+
+def make(name: str, folder: Path) -> None:
+    """Speak a talk into NAME.ogg, and write into NAME.tsv when its sentences end."""
+    voice = open_voice("dittli-de", "de")
+    parts, rows = [np.zeros(RATE // 2, np.float32)], []
+    for sentence in TALKS[name]:
+        parts.append(resample(voice.speak(sentence), voice.rate))
+        rows.append(f"{sum(map(len, parts)) / RATE:.2f}\t{sentence}\n")
+        parts.append(np.zeros(round(PAUSE * RATE), np.float32))
+    write_sound(folder / f"{name}.opus", np.concatenate(parts))
+    (folder / f"{name}.opus").rename(folder / f"{name}.ogg")
+    (folder / f"{name}.tsv").write_text("".join(rows), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    for talk in TALKS:
+        make(talk, Path(__file__).parent)

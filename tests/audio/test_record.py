@@ -1,0 +1,114 @@
+"""What the microphone heard is on the disk: whole after Ctrl-C, an error, and a kill."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from dragoman.audio.chunk import RATE
+from dragoman.audio.microphone import Microphone
+from dragoman.audio.record import recorded
+from dragoman.audio.source import read_audio
+from dragoman.errors import DragomanError
+from tests.audio.conftest import chirp
+from tests.audio.fake_sounddevice import FakeSounddevice
+from tests.scripted import chunks_of
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    fake = FakeSounddevice([("Desk", 1, 0, (16000,))])
+    monkeypatch.setitem(sys.modules, "sounddevice", fake)
+    return fake
+
+
+@pytest.mark.parametrize("suffix", [".flac", ".wav"])
+def test_all_that_was_heard_is_kept(fake, tmp_path, suffix):
+    fake.script = [chirp(1.3), None]
+    microphone = Microphone(step_ms=250)
+    path, heard = tmp_path / f"talk{suffix}", 0.0
+    with recorded(path, microphone.chunks(), microphone.stop, pytest.fail) as chunks:
+        for chunk in chunks:
+            heard += chunk.seconds
+            if heard >= 1.0:
+                microphone.stop()
+    assert np.allclose(read_audio(path), chirp(1.3), atol=1e-4)
+
+
+def test_an_error_in_the_middle_costs_nothing_that_was_captured(fake, tmp_path):
+    fake.script = [chirp(1.3), None]
+    microphone = Microphone(step_ms=250)
+    with (
+        pytest.raises(KeyError),
+        recorded(
+            tmp_path / "talk.flac", microphone.chunks(), microphone.stop, pytest.fail
+        ) as chunks,
+    ):
+        next(chunks)
+        raise KeyError
+    assert len(read_audio(tmp_path / "talk.flac")) == pytest.approx(1.3 * RATE)
+
+
+def test_a_recording_is_never_overwritten(tmp_path):
+    path = tmp_path / "talk.flac"
+    path.write_bytes(b"the meeting of yesterday")
+    with (
+        pytest.raises(DragomanError, match="is there already"),
+        recorded(path, iter(chunks_of(1000, 500)), lambda: None, pytest.fail),
+    ):
+        pass
+    assert path.read_bytes() == b"the meeting of yesterday"
+
+
+def test_a_full_disk_is_told_once_and_the_talk_goes_on(tmp_path, monkeypatch):
+    told = []
+
+    def full(self, samples):
+        raise soundfile.LibsndfileError(2, "No space left")
+
+    monkeypatch.setattr(soundfile.SoundFile, "write", full)
+    with recorded(
+        tmp_path / "talk.flac", iter(chunks_of(2000, 500)), lambda: None, told.append
+    ) as chunks:
+        assert len(list(chunks)) == 4
+    assert len(told) == 1
+    assert "ends here" in told[0]
+
+
+LIVE = """
+import sys, threading, time
+import numpy as np
+from tests.audio.fake_sounddevice import FakeSounddevice
+fake = FakeSounddevice([("Desk", 1, 0, (16000,))])
+fake.script = [*[x for _ in range(1000) for x in (np.full(1600, 0.25, np.float32), 0.1)]]
+sys.modules["sounddevice"] = fake
+from dragoman.cli import main
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_live_leaves_a_whole_recording_however_it_is_ended(tmp_path, how):
+    path = tmp_path / "talk.flac"
+    process = subprocess.Popen(
+        [sys.executable, "-c", LIVE, "live", "--model", "tests.talkers:sentences", "--from", "de",
+         "--step", "200ms", "--policy", "greedy", "--record", str(path)],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+    said = ""
+    while "first" not in said:  # 1.6 s
+        said += process.stdout.read(1)
+    process.send_signal(how)
+    _, err = process.communicate()
+    assert process.returncode == (-9 if how == signal.SIGKILL else 0), err
+    sound = read_audio(path)
+    assert len(sound) >= 1.2 * RATE
+    assert np.allclose(sound, 0.25, atol=1e-3)

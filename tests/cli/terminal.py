@@ -1,0 +1,119 @@
+"""Commands under a pseudo-terminal, as a person meets them."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyte
+
+ROOT = Path(__file__).parents[2]
+
+
+class Terminal:
+    """A program on a terminal of so many columns and lines, and what is on its screen."""
+
+    def __init__(self, master: int, process: subprocess.Popen[bytes], columns: int, lines: int):
+        self.process, self._master = process, master
+        self.raw = b""
+        self._screen = pyte.HistoryScreen(columns, lines, history=10_000, ratio=1.0)
+        self._stream = pyte.ByteStream(self._screen)
+        self._alternate = pyte.Screen(columns, lines)
+        self._alternate_stream = pyte.ByteStream(self._alternate)
+        self.inside = False  # the alternate screen, which pyte does not know
+        self.last_inside: list[str] = []  # what that showed when it was left
+
+    def read(self, seconds: float = 0.1) -> bool:
+        """Take what was written; False at the end."""
+        if not select.select([self._master], [], [], seconds)[0]:
+            return True
+        try:
+            data = os.read(self._master, 1 << 16)
+        except OSError:  # Linux tells the end of a terminal so
+            return False
+        self.raw += data
+        self._feed(data)
+        return bool(data)
+
+    def _feed(self, data: bytes) -> None:
+        enter, leave = b"\x1b[?1049h", b"\x1b[?1049l"
+        while data:
+            mark = leave if self.inside else enter
+            part, found, data = data.partition(mark)
+            (self._alternate_stream if self.inside else self._stream).feed(part)
+            if found:
+                self.last_inside = self.lines if self.inside else []
+                self.inside = not self.inside
+                self._alternate.reset()
+
+    def until(self, text: str) -> None:
+        """Read until the screen shows a text."""
+        while text not in "\n".join(self.lines):
+            assert self.read(), f"{text!r} never came; the screen: {self.lines}"
+
+    def rest(self) -> int:
+        """Read to the end; the exit status."""
+        while self.read():
+            pass
+        return self.process.wait()
+
+    @property
+    def lines(self) -> list[str]:
+        """What the screen shows now, without what is empty below it."""
+        screen = self._alternate if self.inside else self._screen
+        shown = [line.rstrip() for line in screen.display]
+        while shown and not shown[-1]:
+            shown.pop()
+        return shown
+
+    @property
+    def everything(self) -> list[str]:
+        """The normal screen with all that has scrolled away above it."""
+        columns = range(self._screen.columns)
+        above = ["".join(row[x].data for x in columns) for row in self._screen.history.top]
+        return [line.rstrip() for line in [*above, *self._screen.display]]
+
+    def resize(self, columns: int, lines: int) -> None:
+        set_size(self._master, columns, lines)
+        self._alternate.resize(lines, columns)
+        self._screen.resize(lines, columns)
+        self.process.send_signal(signal.SIGWINCH)
+
+
+def set_size(descriptor: int, columns: int, lines: int) -> None:
+    fcntl.ioctl(descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+
+@contextmanager
+def terminal(
+    *args: object, columns: int = 80, lines: int = 24, stdin=None, stdout=None, stderr=None
+) -> Iterator[Terminal]:
+    """Run `dragoman args`; each of the three streams is the terminal unless it is given."""
+    master, slave = pty.openpty()
+    set_size(slave, columns, lines)
+    names = {"COLUMNS", "LINES", "NO_COLOR", "CI"}
+    env = {key: value for key, value in os.environ.items() if key not in names}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dragoman", *map(str, args)],
+        cwd=ROOT, env=env | {"TERM": "xterm-256color"}, start_new_session=True,
+        stdin=slave if stdin is None else stdin,
+        stdout=slave if stdout is None else stdout,
+        stderr=slave if stderr is None else stderr,
+    )  # fmt: skip
+    os.close(slave)
+    try:
+        yield Terminal(master, process, columns, lines)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(master)

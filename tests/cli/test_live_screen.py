@@ -1,0 +1,121 @@
+"""`live` on a terminal: the last lines are shown, and nothing but the text is left behind."""
+
+import signal
+
+import numpy as np
+import pytest
+import soundfile
+
+from tests.cli.terminal import terminal
+
+STEP = ("--step", "200ms", "--policy", "greedy", "--from", "de")
+
+
+@pytest.fixture
+def wav(tmp_path):
+    path = tmp_path / "talk.wav"
+    soundfile.write(path, np.zeros(16000 * 5, np.float32), 16000)
+    return path
+
+
+def newest(lines):
+    """The highest number on the screen."""
+    words = " ".join(lines).replace(".", " ").split()
+    return max((int(w[6:]) for w in words if w.startswith("number") and w[6:].isdigit()), default=0)
+
+
+@pytest.mark.parametrize(("columns", "lines"), [(80, 24), (30, 12), (200, 60), (12, 4)])
+def test_the_newest_words_are_always_shown_and_the_text_stays(wav, columns, lines):
+    live = terminal(
+        "live", "--file", wav, "--model", "tests.talkers:many", *STEP, columns=columns, lines=lines
+    )
+    with live as screen:
+        seen = []
+        while screen.read(0.05):
+            if screen.inside and (found := newest(screen.lines)) not in seen:
+                seen.append(found)
+                assert len(screen.lines) <= lines
+        assert screen.process.wait() == 0
+    assert seen == sorted(seen)
+    assert newest(screen.last_inside) == 999
+    assert len(seen) > 5  # it was shown while it came
+    left = "".join(line if len(line) == columns else line + " " for line in screen.everything)
+    words = left.split()
+    first = words.index("number0") if "number0" in words else 0
+    assert left.replace(" ", "").count("number500") == 1  # no old frames
+    assert words[first] == "number0"
+    if columns >= 30:
+        expected = [f"number{i}{'.' if i % 50 == 49 else ''}" for i in range(1000)]
+        text = "".join(screen.everything).replace(" ", "")
+        assert "".join(expected) in text
+    assert not screen.inside
+
+
+def test_a_window_that_is_resized_is_filled_again(wav):
+    with terminal("live", "--file", wav, "--model", "tests.talkers:many", *STEP) as screen:
+        screen.until("number200")
+        screen.resize(40, 10)
+        before = len(screen.raw)
+        while newest(screen.lines) < 700:
+            assert screen.read(0.05)
+        assert len(screen.lines) <= 10
+        assert "behind" in screen.lines[-1]
+        assert len(screen.raw) > before
+        screen.resize(100, 30)
+        assert screen.rest() == 0
+    assert newest(screen.last_inside) == 999
+
+
+def test_words_wider_than_the_window_and_wide_characters(wav):
+    live = terminal("live", "--file", wav, "--model", "tests.talkers:wide", *STEP, columns=30)
+    with live as screen:
+        assert screen.rest() == 0
+    assert "最後。" in "".join(screen.last_inside).replace(" ", "")
+    assert "x" * 200 in "".join(screen.everything)
+
+
+def test_interim_words_are_dim_and_are_not_left_behind(wav):
+    with terminal("live", "--file", wav, "--model", "tests.talkers:changing",
+                  "--step", "200ms", "--policy", "local-agreement:n=2", "--from", "de") as screen:  # fmt: skip
+        screen.until("perhaps later")
+        assert screen.rest() == 0
+    assert "word999" in "".join(screen.everything)
+    assert "perhaps" not in "".join(screen.everything)
+
+
+def test_ctrl_c_leaves_the_text_and_the_summary(wav):
+    with terminal("live", "--file", wav, "--model", "tests.talkers:many", *STEP) as screen:
+        screen.until("number100")
+        screen.process.send_signal(signal.SIGINT)
+        assert screen.rest() == 0
+    text = "\n".join(screen.everything)
+    assert "number0 number1" in text
+    assert "words from" in text
+    assert "Aborted" not in text
+    assert "Traceback" not in text
+
+
+def test_redirected_the_text_goes_to_the_file_and_the_screen_stays(wav, tmp_path):
+    out = tmp_path / "talk.txt"
+    with (
+        out.open("wb") as file,
+        terminal(
+            "live", "--file", wav, "--model", "tests.talkers:many", *STEP, stdout=file
+        ) as screen,
+    ):
+        screen.until("number100")
+        assert screen.inside
+        assert "number0" in out.read_text()  # while it comes
+        assert screen.rest() == 0
+    assert out.read_text().split()[-1] == "number999."
+    assert "\x1b" not in out.read_text()
+    assert "number0" not in "".join(screen.everything)
+
+
+def test_an_error_leaves_the_text(wav):
+    with terminal("live", "--file", wav, "--model", "tests.talkers:failing", *STEP) as screen:
+        assert screen.rest() == 2
+    text = " ".join(screen.everything)
+    assert "number0 number1" in text
+    assert "dragoman: It is over." in text
+    assert not screen.inside

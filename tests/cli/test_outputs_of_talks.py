@@ -1,0 +1,169 @@
+"""No output destroys an input or another output, however it is named; what fails is told at once."""
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+ROOT = Path(__file__).parents[2]
+SYSTEM = ("--model", "tests.talkers:sentences", "--from", "de", "--step", "500ms",
+          "--policy", "greedy")  # fmt: skip
+
+
+def dragoman(*args, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "dragoman", *map(str, args)],
+        cwd=ROOT, capture_output=True, text=True, check=False, **options,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def wav(tmp_path):
+    path = tmp_path / "talk.wav"
+    soundfile.write(path, np.ones(16000, np.float32) / 4, 16000)
+    return path
+
+
+def paths_to(wav: Path) -> list[Path]:
+    """The recording by other names."""
+    symlink, hard, folder = (wav.with_name(name) for name in ("sym.wav", "hard.wav", "folder"))
+    symlink.symlink_to(wav)
+    os.link(wav, hard)
+    folder.symlink_to(wav.parent)
+    return [wav, symlink, hard, folder / wav.name, wav.parent / "." / ".." / wav.parent.name / wav.name]
+
+
+@pytest.mark.parametrize("option", ["--mix", "--speak", "--trace", "--captions"])
+def test_the_recording_is_never_overwritten(wav, option):
+    before = wav.read_bytes()
+    for path in paths_to(wav):
+        done = dragoman("translate", wav, *SYSTEM, option, path)
+        assert done.returncode == 2, (path, done.stderr)
+        assert "is read by this command" in done.stderr
+        assert "Traceback" not in done.stderr
+    assert wav.read_bytes() == before
+
+
+def test_nor_is_what_standard_input_reads(wav):
+    before = wav.read_bytes()
+    for name in ("-", "/dev/stdin", "/proc/self/fd/0"):
+        with wav.open("rb") as stdin:
+            done = dragoman("translate", name, *SYSTEM, "--mix", wav, stdin=stdin)
+        assert done.returncode == 2, done.stderr
+        assert "is read by this command" in done.stderr
+    assert wav.read_bytes() == before
+
+
+def test_nor_is_the_setup(wav, tmp_path):
+    setup = tmp_path / "setup.yaml"
+    setup.write_text("target: en\n")
+    done = dragoman("translate", wav, "--setup", setup, "--trace", setup)
+    assert done.returncode == 2
+    assert setup.read_text() == "target: en\n"
+
+
+def test_live_does_not_overwrite_the_file_it_plays(wav):
+    before = wav.read_bytes()
+    done = dragoman("live", "--file", wav, *SYSTEM, "--trace", wav)
+    assert done.returncode == 2
+    assert wav.read_bytes() == before
+
+
+def test_two_outputs_are_two_files(wav, tmp_path):
+    (tmp_path / "link.wav").symlink_to(tmp_path / "new.wav")
+    for outputs in (
+        ("--speak", tmp_path / "new.wav", "--mix", tmp_path / "new.wav"),
+        ("--speak", tmp_path / "new.wav", "--mix", tmp_path / "link.wav"),
+        ("--captions", tmp_path / "a.srt", "--captions", tmp_path / "." / "a.srt"),
+    ):
+        done = dragoman("translate", wav, *SYSTEM, *outputs)
+        assert done.returncode == 2, outputs
+        assert "is written by another option" in done.stderr
+    assert not (tmp_path / "new.wav").exists()
+
+
+def test_nor_the_file_that_the_text_goes_to(wav, tmp_path):
+    out = tmp_path / "out.jsonl"
+    with out.open("wb") as stdout:
+        done = subprocess.run(
+            [sys.executable, "-m", "dragoman", "translate", wav, *SYSTEM, "--trace", out],
+            cwd=ROOT, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert "standard output goes there" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (("--captions", "{tmp}/d.srt"), "there is a folder of that name"),
+        (("--trace", "{tmp}"), "there is a folder of that name"),
+        (("--trace", "{tmp}/talk.wav/t.jsonl"), "there is a file where a folder should be"),
+        (("--captions", "{tmp}/a.txt"), ".srt or a .vtt"),
+        (("--speak", "{tmp}/a.xyz"), "--speak writes a .wav or"),
+        (("--voice", "espeak"), "--voice needs something to speak into"),
+        (("--end", "-1"), "Invalid value for '--end'"),
+        (("--threads", "-3"), "Invalid value for '--threads'"),
+        (("--threads", "100000"), "Invalid value for '--threads'"),
+        (("--step", "5ms"), "Invalid value for '--step'"),
+        (("--beams", "0"), "Invalid value for '--beams'"),
+        (("--policy", "wait-k:k=three"), "takes a whole number, not 'three'"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_told_before_any_work(wav, tmp_path, args, sentence):
+    """The model cannot be loaded at all: whoever tried would say something else."""
+    (tmp_path / "d.srt").mkdir()
+    args = [arg.format(tmp=tmp_path) for arg in args]
+    done = dragoman("translate", wav, "--model", "no.such:model", "--from", "de", *args)
+    assert done.returncode == 2, done.stderr
+    assert sentence in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("suffix", [".flac", ".mp3", ".ogg"])
+def test_speech_is_of_the_kind_that_its_name_says(wav, tmp_path, suffix):
+    out = tmp_path / f"speech{suffix}"
+    done = dragoman("translate", wav, *SYSTEM, "--speak", out)
+    assert done.returncode == 0, done.stderr
+    assert soundfile.info(out).format == suffix[1:].upper()
+
+
+def test_live_looks_for_its_file_before_it_loads_anything(tmp_path):
+    done = dragoman("live", "--file", tmp_path / "no.wav", "--model", "no.such:model")
+    assert done.returncode == 2
+    assert "There is no file" in done.stderr
+    assert "Loading" not in done.stderr
+
+
+def test_a_disk_that_is_full_from_the_start_is_told_before_any_work(wav):
+    if not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    done = dragoman("translate", wav, *SYSTEM, "--trace", "/dev/full")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "dragoman: Cannot write /dev/full: the disk is full; make room and run the same command "
+        "again.\n"
+    )
+    assert done.stdout == ""
+
+
+def test_a_trace_that_finds_no_more_room_costs_nothing_else(tmp_path):
+    """Files may not grow beyond what two minutes in short steps need."""
+    wav, trace, captions = (tmp_path / name for name in ("t.wav", "t.jsonl", "t.srt"))
+    soundfile.write(wav, np.zeros(8000 * 240, np.int16), 8000)
+    limit = 70_000
+    done = dragoman(
+        *("translate", wav, *SYSTEM, "--step", "100ms", "--trace", trace, "--captions", captions),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+    )
+    assert done.returncode == 2
+    assert f"Cannot write {trace}: files that large are not allowed here" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "words from 240.0 s" in done.stderr  # it was heard to its end
+    assert done.stdout.endswith("It ends.\n")
+    assert "It ends." in captions.read_text().replace("\n", " ")

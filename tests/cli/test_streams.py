@@ -1,0 +1,129 @@
+"""Standard output carries the result and nothing else, whatever is a terminal and what is not."""
+
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import soundfile
+
+from tests.cli.terminal import ROOT, terminal
+
+SYSTEM = ("--model", "tests.talkers:sentences", "--step", "500ms", "--policy", "greedy")
+TEXT = (
+    "This is the first sentence of a talk that goes on and on.\n"
+    "Here comes the second one, which is a little longer than a line of eighty columns is.\n"
+    "It ends.\n"
+)
+
+
+@pytest.fixture
+def wav(tmp_path):
+    path = tmp_path / "talk.wav"
+    soundfile.write(path, np.zeros(16000 * 16, np.float32), 16000)
+    return path
+
+
+def test_a_file_gets_the_text_and_the_terminal_the_rest(wav, tmp_path):
+    out = tmp_path / "out.txt"
+    with out.open("wb") as file, terminal("translate", wav, *SYSTEM, stdout=file) as screen:
+        assert screen.rest() == 0
+    assert out.read_text() == TEXT
+    assert b"sentence" not in screen.raw
+    assert b"listening" in screen.raw  # the progress bar
+    assert "words from 16.0 s of speech" in " ".join(screen.lines)
+
+
+def test_a_terminal_shows_running_text_and_the_summary_below_it(wav):
+    with terminal("translate", wav, *SYSTEM, columns=100) as screen:
+        assert screen.rest() == 0
+    assert screen.lines[:3] == TEXT.splitlines()
+    assert "words from 16.0 s" in screen.lines[3]
+    assert screen.raw.startswith(b"This")  # no bar, nothing that moves the cursor
+
+
+def test_text_on_the_terminal_and_notes_in_a_file(wav, tmp_path):
+    notes = tmp_path / "notes"
+    with notes.open("wb") as file, terminal("translate", wav, *SYSTEM, stderr=file) as screen:
+        assert screen.rest() == 0
+    assert screen.raw.replace(b"\r\n", b"\n").decode() == TEXT
+    assert notes.read_text().startswith("32 words from 16.0 s")
+
+
+def test_neither_is_a_terminal(wav):
+    done = subprocess.run(
+        [sys.executable, "-m", "dragoman", "translate", wav, *SYSTEM],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout == TEXT
+    assert done.stderr.startswith("32 words from 16.0 s")
+    assert "\x1b" not in done.stderr
+
+
+@pytest.mark.parametrize("narrow", [False, True], ids=["terminal", "file"])
+def test_json_is_never_wrapped(wav, tmp_path, narrow):
+    out = tmp_path / "out.json"
+    with out.open("wb") as file:
+        stdout = file if narrow else None
+        with terminal("translate", wav, *SYSTEM, "--json", columns=30, stdout=stdout) as screen:
+            assert screen.rest() == 0
+    data = out.read_bytes() if narrow else screen.raw
+    rows = [json.loads(line) for line in data.decode().splitlines() if line.startswith("{")]
+    assert "".join(row["said"] for row in rows).split() == TEXT.split()
+
+
+def test_a_reader_who_has_enough_ends_it_quietly(wav, tmp_path):
+    captions = tmp_path / "talk.srt"
+    command = (
+        f"{sys.executable} -m dragoman translate {wav} {' '.join(SYSTEM)} --captions {captions}"
+    )
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command} | head -n 1"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == TEXT.splitlines(keepends=True)[0]
+    assert "Broken" not in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "first sentence" in captions.read_text().replace("\n", " ")
+
+
+def test_a_full_disk_under_standard_output_is_a_sentence(wav):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "dragoman", "translate", wav, *SYSTEM],
+            cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert "the disk is full" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
+def test_a_warning_waits_for_the_end_of_the_line(wav):
+    """It is given in the middle of the first sentence."""
+    system = ("--model", "tests.talkers:warning", *SYSTEM[2:])
+    with terminal("translate", wav, *system, columns=100) as screen:
+        assert screen.rest() == 0
+    assert screen.lines[0] == TEXT.splitlines()[0]
+    assert screen.lines[1] == "dragoman: Something is odd."
+    assert screen.lines[2:4] == TEXT.splitlines()[1:]
+
+
+def test_ctrl_c_twice_says_no_aborted(wav):
+    with terminal("translate", wav, "--realtime", *SYSTEM) as screen:
+        screen.until("This")
+        screen.process.send_signal(2)
+        status = screen.rest()
+    assert status == 0
+    assert b"Aborted" not in screen.raw
+    with terminal("translate", wav, "--model", "tests.talkers:stuck", *SYSTEM[2:]) as screen:
+        screen.until("stuck")
+        screen.process.send_signal(2)
+        time.sleep(1)  # signals that come together count as one
+        screen.process.send_signal(2)
+        assert screen.rest() == 130
+    assert b"Aborted" not in screen.raw
+    assert b"Traceback" not in screen.raw

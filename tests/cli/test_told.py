@@ -1,0 +1,129 @@
+"""What the user is told beside the text: the language, a machine too slow, what is missing."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+ROOT = Path(__file__).parents[2]
+SYSTEM = ("--step", "500ms", "--policy", "greedy")
+
+
+def dragoman(*args, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "dragoman", *map(str, args)],
+        cwd=ROOT, capture_output=True, text=True, check=False, **options,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def wav(tmp_path):
+    path = tmp_path / "talk.wav"
+    soundfile.write(path, np.zeros(16000 * 3, np.float32), 16000)
+    return path
+
+
+@pytest.mark.parametrize("command", [("translate",), ("live", "--file")], ids=["translate", "live"])
+def test_the_language_that_was_detected_is_told(wav, command):
+    done = dragoman(*command, wav, "--model", "tests.talkers:detecting", *SYSTEM)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("Heard: Welsh (cy).") == 1
+    assert "3.0 s of speech, heard as Welsh (cy)" in done.stderr
+    assert "Welsh" not in done.stdout
+
+
+def test_json_tells_the_language_once_it_is_known(wav):
+    done = dragoman("translate", wav, "--model", "tests.talkers:detecting", *SYSTEM, "--json")
+    languages = [json.loads(line)["language"] for line in done.stdout.splitlines()]
+    assert languages[0] is None
+    assert languages[-1] == "cy"
+
+
+def test_nobody_is_told_what_he_said_himself(wav):
+    done = dragoman(
+        "translate", wav, "--model", "tests.talkers:detecting", *SYSTEM, "--from", "cy"
+    )
+    assert "Welsh" not in done.stderr
+
+
+def test_quiet_is_quiet(wav):
+    done = dragoman("translate", wav, "--model", "tests.talkers:detecting", *SYSTEM, "--quiet")
+    assert done.stderr == ""
+
+
+def test_a_live_speaker_who_is_too_fast_is_told_of_while_he_talks(tmp_path):
+    path = tmp_path / "talk.wav"
+    soundfile.write(path, np.zeros(16000 * 7, np.float32), 16000)
+    done = dragoman("live", "--file", path, "--model", "tests.talkers:slow", *SYSTEM, "--json")
+    assert done.stderr.count("This machine is too slow for the setting") == 1
+    assert "--step 1s --beams 1" in done.stderr
+
+
+def test_auto_tries_the_machine_and_says_what_it_chose(wav):
+    done = dragoman("translate", wav, "--model", "tests.talkers:sentences", "--max-latency", "auto")
+    assert done.returncode == 0, done.stderr
+    assert "Tried on this machine: steps of 0.5 s, 5 beams, 0.0" in done.stderr
+    assert done.stdout.endswith("It ends.\n")
+
+
+WITHOUT_TORCH = """
+import sys
+
+from dragoman.cli import EXTRAS, main
+
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in EXTRAS["train"]:
+            raise ModuleNotFoundError(f"No module named '{name}'", name=name)
+
+sys.meta_path.insert(0, Hidden())
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("train", "recipes/tiny.yaml"),
+        ("export", "runs/x", "out"),
+        ("distill", "runs/x", "pack", "out"),
+    ],
+    ids=lambda args: args[0],
+)
+def test_without_torch_the_two_lines_that_install_it_are_told(args, tmp_path):
+    args = [str(tmp_path / arg) if arg in {"out", "pack"} else arg for arg in args]
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TORCH, *args],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    first, second = done.stderr.splitlines()[-2:]
+    assert first.strip().startswith("pip install torch")
+    assert second.strip() == 'pip install ".[train]"'
+
+
+def test_voicing_needs_no_torch(tmp_path):
+    pytest.importorskip("espeakng_loader", reason="the espeak extra is not installed")
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TORCH, "voice", "recipes/tiny.tsv", tmp_path / "out",
+         "--limit", "2"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_packages_of_the_extras_are_those_of_the_project():
+    import tomllib
+
+    from dragoman.cli import EXTRAS
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for extra, packages in EXTRAS.items():
+        wanted = project["optional-dependencies"][extra]
+        names = {line.split("=")[0].split(">")[0].replace("-", "_") for line in wanted}
+        assert names == set(packages)

@@ -1,0 +1,104 @@
+"""Scripted models that commands load by name: they say sentences, warn, are slow, or get stuck."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+
+from dragoman.errors import DragomanError
+from tests.scripted import ScriptedModel
+
+TEXT = (
+    "This is the first sentence of a talk that goes on and on. "
+    "Here comes the second one, which is a little longer than a line of eighty columns is. "
+    "It ends."
+)
+
+
+def sentences() -> ScriptedModel:
+    """Three sentences, a word every 400 ms; their stops come with the words."""
+    return ScriptedModel([(word, 400.0 * (i + 1)) for i, word in enumerate(TEXT.split())])
+
+
+class _Working(ScriptedModel):
+    """Does something whenever it hears."""
+
+    def __init__(self, work) -> None:
+        super().__init__([(word, 400.0 * (i + 1)) for i, word in enumerate(TEXT.split())])
+        self._work = work
+
+    def hear(self, streams, chunks, last) -> None:
+        super().hear(streams, chunks, last)
+        self._work(streams[0].heard_ms)
+
+
+def warning() -> ScriptedModel:
+    """Warns after two seconds."""
+    log = logging.getLogger("dragoman.audio")
+    return _Working(lambda ms: log.warning("Something is odd.") if ms == 2000 else None)
+
+
+def slow() -> ScriptedModel:
+    """Needs 1.2 s for a chunk, however long that is."""
+    return _Working(lambda ms: time.sleep(1.2))
+
+
+def stuck() -> ScriptedModel:
+    """Says so, and never comes back."""
+
+    def work(ms: float) -> None:
+        sys.stdout.write("stuck\n")
+        sys.stdout.flush()
+        time.sleep(1000)
+
+    return _Working(work)
+
+
+def crowd(words) -> ScriptedModel:
+    """Words that come so fast that they fill a screen in seconds."""
+    return ScriptedModel([(word, 5.0 * (i + 1)) for i, word in enumerate(words)])
+
+
+def many() -> ScriptedModel:
+    """A thousand numbers in five seconds, a sentence of each fifty."""
+    return crowd(f"number{i}{'.' if i % 50 == 49 else ''}" for i in range(1000))
+
+
+def wide() -> ScriptedModel:
+    """Words that are wider than a terminal, and characters that take two columns."""
+    return crowd(["x" * 200, *("漢字仮名" * 10 + f"{i}" for i in range(300)), "最後。"])
+
+
+def changing() -> ScriptedModel:
+    """The first words of the crowd, and an interim text that is never final."""
+    script = [(f"word{i}", 5.0 * (i + 1)) for i in range(1000)]
+    return ScriptedModel(script, flicker=lambda ms: ["perhaps", "later"])
+
+
+def failing() -> ScriptedModel:
+    """Says what it can for two seconds."""
+    model = many()
+    hear = model.hear
+
+    def fail_at_last(streams, chunks, last) -> None:
+        hear(streams, chunks, last)
+        if streams[0].heard_ms > 2000:
+            raise DragomanError("It is over.")
+
+    model.hear = fail_at_last
+    return model
+
+
+def detecting() -> ScriptedModel:
+    """Finds out after a second that the speaker talks Welsh."""
+    model = sentences()
+    hear = model.hear
+
+    def hear_welsh(streams, chunks, last) -> None:
+        hear(streams, chunks, last)
+        for stream in streams:
+            stream.language = "cy" if stream.heard_ms >= 1000 else None
+
+    model.hear = hear_welsh
+    return model
