@@ -35,7 +35,13 @@ def paths_to(wav: Path) -> list[Path]:
     symlink.symlink_to(wav)
     os.link(wav, hard)
     folder.symlink_to(wav.parent)
-    return [wav, symlink, hard, folder / wav.name, wav.parent / "." / ".." / wav.parent.name / wav.name]
+    return [
+        wav,
+        symlink,
+        hard,
+        folder / wav.name,
+        wav.parent / "." / ".." / wav.parent.name / wav.name,
+    ]
 
 
 @pytest.mark.parametrize("option", ["--mix", "--speak", "--trace", "--captions"])

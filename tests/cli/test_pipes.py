@@ -48,7 +48,9 @@ def test_a_slow_machine_catches_up_and_tells_the_lag_that_was_lived_through(tmp_
     speak(process, SECONDS)
     out, err = ended(process)
     rows = [json.loads(line) for line in out.splitlines()]
-    heard = [json.loads(line)["heard"] for line in trace.read_text().splitlines() if "heard" in line]
+    heard = [
+        json.loads(line)["heard"] for line in trace.read_text().splitlines() if "heard" in line
+    ]
     lengths = np.diff([0, *(audio for audio, *_ in heard)])
     assert max(lengths) >= 1000  # what waited was heard as one
     behind = [end - arrival for _, arrival, _, end in heard]
@@ -70,7 +72,9 @@ def test_a_machine_that_keeps_up_hears_equal_steps(tmp_path):
     process = piped("--trace", trace, model="tests.talkers:sentences")
     speak(process, 3)
     _, err = ended(process)
-    heard = [json.loads(line)["heard"] for line in trace.read_text().splitlines() if "heard" in line]
+    heard = [
+        json.loads(line)["heard"] for line in trace.read_text().splitlines() if "heard" in line
+    ]
     assert "too slow" not in err
     assert [audio for audio, *_ in heard][-1] == 3000
     assert float(re.search(r"on average ([\d.]+) s behind", err)[1]) < 1.5
@@ -81,7 +85,9 @@ def test_sound_that_came_while_the_model_was_loading_is_late(tmp_path):
     process = piped("--trace", trace, model="tests.scripted:slow_to_load")
     speak(process, 1)
     ended(process)
-    heard = [json.loads(line)["heard"] for line in trace.read_text().splitlines() if "heard" in line]
+    heard = [
+        json.loads(line)["heard"] for line in trace.read_text().splitlines() if "heard" in line
+    ]
     assert heard[0][2] - heard[0][1] > 1000
 
 
