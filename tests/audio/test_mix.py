@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from dragoman.audio import mix as module
 from dragoman.audio.chunk import RATE
 from dragoman.audio.level import LEVEL, loudness
-from dragoman.audio.mix import StereoMix, duck_curve
+from dragoman.audio.mix import StereoMix, duck_curve, pad_until
+from dragoman.audio.write import SoundWriter
 from dragoman.errors import DragomanError
 
 STEP = 1 / 2**15
@@ -107,6 +108,18 @@ def test_ten_minutes_are_mixed_in_flat_memory(tmp_path):
     tracemalloc.stop()
     assert peak < 2e7  # the mix alone is 77 MB as floats
     assert soundfile.info(tmp_path / "a.wav").duration == 600
+
+
+def test_a_long_silence_is_written_in_flat_memory(tmp_path):
+    import tracemalloc
+
+    with SoundWriter(tmp_path / "a.wav") as writer:
+        tracemalloc.start()
+        pad_until(writer, 300.0)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert peak < 2e6  # all of it is 19 MB
+    assert writer.frames == 300 * RATE
 
 
 def test_only_the_mix_is_left(tmp_path):
