@@ -79,6 +79,11 @@ def test_levels_change_softly_and_do_not_pump():
     assert curve[0] == curve[-1] == 1.0
 
 
+def test_a_pause_is_counted_from_the_phrase_before_it():
+    moments, gains = duck_curve([(2.0, 3.0), (6.0, 7.0), (7.9, 9.0), (10.0, 11.0)], 20.0)
+    assert np.interp([4.5, 7.4, 9.5], moments, gains) == pytest.approx([1.0, 0.1, 1.0])
+
+
 def test_an_interpreter_who_begins_at_once():
     moments, gains = duck_curve([(0.0, 1.0)], 20.0)
     assert np.interp(0.0, moments, gains) == pytest.approx(0.1)

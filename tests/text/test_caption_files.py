@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError
-from dragoman.text.caption_files import CaptionFile, srt_block, vtt_block
+from dragoman.text.caption_files import MOST_CUT_OFF, CaptionFile, srt_block, vtt_block
 from dragoman.text.captions import Cue, TimedWord, make_cues
 
 TIME = re.compile(r"(?:(\d\d+):)?([0-5]\d):([0-5]\d)[,.](\d{3})")
@@ -178,6 +178,27 @@ def test_somebody_elses_text_is_not_cut_off(tmp_path):
     with pytest.raises(DragomanError, match="cannot be gone on with: what follows cue 0"):
         CaptionFile(path, resume=True)
     assert path.read_text() == "A novel. " * 100
+
+
+def test_no_more_than_what_a_crash_may_leave_is_cut_off(tmp_path):
+    path = tmp_path / "a.srt"
+    path.write_text("x" * MOST_CUT_OFF)
+    CaptionFile(path, resume=True).close()
+    assert path.read_text() == ""
+    path.write_text("x" * (MOST_CUT_OFF + 1))
+    with pytest.raises(DragomanError, match="cannot be gone on with"):
+        CaptionFile(path, resume=True)
+
+
+def test_the_longest_cue_is_shorter_than_what_may_be_cut_off():
+    cue = Cue(360_000.0, 360_007.0, ("<" * 42, "<" * 42))  # each becomes four characters
+    assert 360 < len(vtt_block(100_000, cue)) < MOST_CUT_OFF == 500
+
+
+def test_closing_gives_the_file_back(tmp_path):
+    file = CaptionFile(tmp_path / "a.srt")
+    file.close()
+    assert file._file.closed
 
 
 def test_without_being_asked_a_file_is_begun_anew(tmp_path):
