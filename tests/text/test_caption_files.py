@@ -154,6 +154,13 @@ def test_a_file_cut_off_anywhere_is_gone_on_with(tmp_path, suffix):
     assert kept == len(before)
 
 
+def test_hours_are_gone_on_with(tmp_path):
+    path = tmp_path / "a.srt"
+    path.write_text("1\n01:02:03,000 --> 01:02:04,567\nHello.\n\n")
+    write(path, "Here I am again.", resume=True)
+    assert parse(path.read_text())[-1].start == pytest.approx(3724.567)
+
+
 def test_the_time_to_go_on_at_may_be_told(tmp_path):
     write(tmp_path / "a.srt", TALK)
     write(tmp_path / "a.srt", "Here I am again.", resume=True, offset=100.0)
