@@ -15,7 +15,7 @@ from dragoman.interpreter import Interpreter, Update
 from dragoman.trace import Hearing, Recorder, Saying, Showing, TraceWriter
 
 if TYPE_CHECKING:
-    from dragoman.text.caption_files import CaptionFile
+    from dragoman.text.captions import TimedWord
     from dragoman.voices import Narration, Speaker
 
 
@@ -32,23 +32,46 @@ class Listener(Protocol):
 
 
 @contextmanager
-def captions(path: Path, language: str, *, resume: bool = False) -> Iterator[Listener]:
-    """A .srt or .vtt file, each word where in the recording it was spoken."""
+def captions(
+    path: Path, language: str, *, source: str | None = None, resume: bool = False
+) -> Iterator[Listener]:
+    """A .srt or .vtt file, each word where in the recording it was spoken.
+
+    With `source`, the speaker's language, the speaker's words stand below the translation.
+    """
+    from dragoman.text.caption_files import CaptionFile
+
+    with CaptionFile(path, language, source_language=source, resume=resume) as file:
+        yield _Captions(file.say, file.say_source)
+
+
+@contextmanager
+def source_captions(path: Path, language: str, *, resume: bool = False) -> Iterator[Listener]:
+    """The same of what the speaker says, where the model writes it down."""
     from dragoman.text.caption_files import CaptionFile
 
     with CaptionFile(path, language, resume=resume) as file:
-        yield _Captions(file)
+        yield _Captions(lambda word: None, file.say)
 
 
 class _Captions:
-    def __init__(self, file: CaptionFile) -> None:
+    def __init__(
+        self, say: Callable[[TimedWord], None], say_source: Callable[[TimedWord], None]
+    ) -> None:
         from dragoman.text.word_times import WordTimes
 
-        self._file, self._times = file, WordTimes()
+        self._say, self._say_source = say, say_source
+        self._times, self._source_times = WordTimes(), WordTimes()
+        self._source_ms = 0.0  # of the sound that was written down so far
 
     def take(self, chunk: Chunk, update: Update) -> None:
-        for word in self._times.place(update.said, update.hearing.audio_ms, update.lag_ms):
-            self._file.say(word)
+        now = update.hearing.audio_ms
+        for word in self._source_times.place(update.transcript, now, (now - self._source_ms) / 2):
+            self._say_source(word)
+        if update.transcript:
+            self._source_ms = now
+        for word in self._times.place(update.said, now, update.lag_ms):
+            self._say(word)
 
 
 @contextmanager

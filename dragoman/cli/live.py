@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dragoman.cli.app import GroupedCommand
+from dragoman.cli.captions import caption_files, caption_options
 from dragoman.cli.outputs import check_outputs, check_suffix
 from dragoman.cli.setup_options import grouped, read_system, setup_options, show_option
 from dragoman.errors import DragomanError
@@ -36,8 +37,7 @@ PAUSE_MS = 800.0
 @_input("--file", type=_FILE, metavar="FILE", help="Play this file as if it were spoken.")
 @_output("--speak", is_flag=True, help="Speak the translation aloud.")
 @_output("--voice", metavar="NAME", help="Voice to speak with ('dragoman voices' lists them).")
-@_output("--captions", type=_FILE, multiple=True, metavar="FILE", help="Write a .srt or .vtt file.")
-@_output("--resume", is_flag=True, help="Go on with captions that a crash cut off.")
+@caption_options
 @_output("--record", type=_FILE, metavar="FILE", help="Keep what the microphone hears: a .flac.")
 @_output("--trace", type=_FILE, metavar="FILE", help="Write what was heard and said, when.")
 @show_option
@@ -49,6 +49,8 @@ def command(
     speak: bool,
     voice: str | None,
     captions: tuple[Path, ...],
+    captions_source: Path | None,
+    captions_both: Path | None,
     resume: bool,
     record: Path | None,
     trace: Path | None,
@@ -75,7 +77,8 @@ def command(
     if file is not None and (microphone is not None or record is not None):
         raise DragomanError("--file and --microphone (or --record) exclude each other.")
     check_suffix("--record", record, SUFFIXES)
-    check_outputs([file, options["setup"]], [*captions, trace, record])
+    texts = [*captions, captions_source, captions_both]
+    check_outputs([file, options["setup"]], [*texts, trace, record])
     if file is None:
         _check_microphone(microphone)
     with ExitStack() as stack:
@@ -83,12 +86,13 @@ def command(
         notes = enter(open_notes())
         system = read_system(notes.tell, pause_ms=PAUSE_MS, **options)
         setup, both = system.setup, show == "both"
+        in_source = bool(captions_source or captions_both)
         sound = _open_file(file, setup) if file is not None else None
         click.echo(f"Loading {setup.model} …", err=True)
         system.model  # noqa: B018  before the microphone opens, or its first words would wait
         audience = [enter(printed.summary(setup, notes))]
-        for path in captions:
-            audience.append(enter(listeners.captions(path, setup.target, resume=resume)))
+        for listener in caption_files(setup, captions, captions_source, captions_both, resume):
+            audience.append(enter(listener))
         if speak:
             audience.append(enter(listeners.spoken(voice, setup.target, notes.tell)))
         trace_record = enter(listeners.traced(trace, str(file or "microphone"), notes.tell))
@@ -99,7 +103,7 @@ def command(
             audience.append(enter(printed.json_lines(both)))
         else:
             audience += shown(stack, setup, notes, both)
-        interpreter = open_interpreter(system, trace_record, sound.clock(), both)
+        interpreter = open_interpreter(system, trace_record, sound.clock(), both or in_source)
         listeners.interpret(interpreter, sound.chunks, audience, notes.tell, sound.stop)
 
 
