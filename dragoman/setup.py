@@ -18,6 +18,7 @@ from dragoman.errors import DragomanError
 from dragoman.files import whole_file
 from dragoman.interpreter import Interpreter
 from dragoman.models import Model
+from dragoman.models.choose import AUTO, choose
 from dragoman.models.load import is_function, load_model
 from dragoman.models.options import Compute, Device, Options
 from dragoman.policies import make_policy
@@ -39,7 +40,7 @@ MOST_THREADS = 256  # beyond, thread pools fail in ways nobody can read
 class Setup:
     """Everything that decides what is said when; the audio and the clock come from outside."""
 
-    model: str = "whisper-base"
+    model: str = AUTO  # a name, or what fits the languages
     source: str | None = None  # language code; None: detect
     target: str = "en"
     policy: str = "local-agreement"
@@ -74,6 +75,12 @@ class Setup:
         """The same setup with every value that is not None exchanged."""
         _check_keys(changes, "There is no setting")
         return replace(self, **{key: value for key, value in changes.items() if value is not None})
+
+    def settled(self) -> Setup:
+        """The same setup with its model named."""
+        if self.model != AUTO:
+            return self
+        return replace(self, model=choose(self.source, self.target))
 
     def tuned(self, budget_ms: float) -> Setup:
         """The same setup with the policy that was tuned for a latency of at most this."""
@@ -132,7 +139,7 @@ class System:
     """A setup with its model loaded, ready to open interpreters."""
 
     def __init__(self, setup: Setup, model: Model | None = None) -> None:
-        self.setup = setup
+        self.setup = setup if model is not None else setup.settled()
         self._given = model
 
     @cached_property

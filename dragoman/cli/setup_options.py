@@ -126,7 +126,7 @@ def read_setup(
     known = exported_net(model) if model is not None and setup is None else None
     if known is not None:
         source = source or known.languages.source or None
-        target = target or known.languages.target or None
+        target = target or _only(known.languages.targets)
         if known.decides != "no" and max_latency is None:
             policy = policy or "follow"  # its own decisions
     base = base.with_changes(source=source, target=target)
@@ -140,7 +140,12 @@ def read_setup(
         step_ms=step,
         beams=beams,
         threads=threads,
-    )
+    ).settled()
+
+
+def _only(targets: tuple[str, ...]) -> str | None:
+    """The language of a net that speaks one alone."""
+    return targets[0] if len(targets) == 1 else None
 
 
 def _code(language: str) -> str:

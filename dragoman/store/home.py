@@ -83,9 +83,11 @@ def shipped_entries() -> Path:
 
 
 def weight_folders() -> list[Path]:
-    """The folders of DRAGOMAN_WEIGHTS, each of which may hold a folder per model name."""
+    """The folders of DRAGOMAN_WEIGHTS, each of which may hold a folder per model name, and those
+    of a clone of this project: around the package, or where the command is typed."""
     listed = os.environ.get("DRAGOMAN_WEIGHTS", "").split(os.pathsep)
-    return [Path(folder).expanduser() for folder in listed if folder]
+    chosen = [Path(folder).expanduser() for folder in listed if folder]
+    return [*chosen, Path(__file__).parents[2] / "weights", Path("weights").absolute()]
 
 
 @dataclass(frozen=True, slots=True)

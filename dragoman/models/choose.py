@@ -1,0 +1,70 @@
+"""Which model interprets between two languages, where nobody names one.
+
+Whisper translates into English and writes down what it hears. Into any other language a recogniser
+and a text translator do it together; of the translators in the catalogue, the first that is on
+this machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dragoman.errors import DragomanError
+
+if TYPE_CHECKING:
+    from dragoman.store.catalogue import Model as Entry
+
+AUTO = "auto"
+WHISPER = "whisper-base"
+RECOGNISERS = {"en": "moonshine-base"}  # the rest is Whisper's
+
+
+def choose(source: str | None, target: str) -> str:
+    """The name of the model for a pair of languages."""
+    if target in ("en", source):
+        return WHISPER
+    if source is None:
+        raise DragomanError(
+            f"Say with --from which language is spoken: only what is translated into English, "
+            f"not into '{target}', can be in a language that is yet to be found out."
+        )
+    # Who translates everything is larger, and no better, than who was made for the pair.
+    fitting = sorted(_translators(source, target), key=lambda entry: entry.languages == ("mul",))
+    here = next((entry.name for entry in fitting if _is_here(entry)), None)
+    if here is None:
+        raise DragomanError(_nothing(source, target, fitting))
+    return f"{RECOGNISERS.get(source, WHISPER)}+{here}"
+
+
+def _translators(source: str, target: str) -> Iterator[Entry]:
+    from dragoman.store import catalogue
+
+    for name in catalogue.names():
+        entry = catalogue.model(name)
+        if entry.task != "text translation":
+            continue
+        reads = source in entry.languages or entry.languages == ("mul",)
+        writes = target in entry.targets or entry.languages == ("mul",)
+        if reads and writes:
+            yield entry
+
+
+def _is_here(entry: Entry) -> bool:
+    """Fetched already, or in a folder of weights."""
+    from dragoman.store import find, home
+
+    if find(entry.name) is not None:
+        return True
+    places = [folder / home.stem(entry.name) for folder in home.weight_folders()]
+    return any(all((place / file).is_file() for file in entry.files) for place in places)
+
+
+def _nothing(source: str, target: str, fitting: list[Entry]) -> str:
+    pair = f"Nothing here translates from '{source}' into '{target}'"
+    if not fitting:
+        return (
+            f"{pair}, nor does anything in the catalogue; give a recogniser and a translator of "
+            "your own with --model RECOGNISER+FOLDER."
+        )
+    return f"{pair} yet; get a translator with 'dragoman models get {fitting[0].name}'."

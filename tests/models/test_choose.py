@@ -1,0 +1,63 @@
+"""The model for a pair of languages, where nobody names one."""
+
+import pytest
+
+from dragoman.errors import DragomanError
+from dragoman.models.choose import choose
+from dragoman.setup import Setup
+from dragoman.store import catalogue, home
+
+
+@pytest.fixture
+def nothing_here(tmp_path, monkeypatch):
+    """A machine without any model."""
+    monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(home, "weight_folders", lambda: [tmp_path / "weights"])
+    return tmp_path / "weights"
+
+
+@pytest.mark.parametrize(("source", "target"), [(None, "en"), ("de", "en"), ("de", "de")])
+def test_whisper_translates_into_english_and_writes_down(source, target, nothing_here):
+    assert choose(source, target) == "whisper-base"
+
+
+def test_into_other_languages_a_translator_that_is_here_stands_behind_a_recogniser(nothing_here):
+    folder = nothing_here / "opus-en-de"
+    folder.mkdir(parents=True)
+    for file in catalogue.model("opus-en-de").files:
+        with pytest.raises(DragomanError, match="Nothing here translates from 'en' into 'de' yet"):
+            choose("en", "de")  # half of a model is none
+        (folder / file).touch()
+    assert choose("en", "de") == "moonshine-base+opus-en-de"
+    with pytest.raises(DragomanError, match="'dragoman models get opus-en-fr'"):
+        choose("en", "fr")
+
+
+def test_any_recogniser_but_moonshine_is_whisper(nothing_here):
+    folder = nothing_here / "nllb-600m"
+    folder.mkdir(parents=True)
+    for file in catalogue.model("nllb-600m").files:
+        (folder / file).touch()
+    assert choose("fr", "de") == "whisper-base+nllb-600m"
+
+
+def test_who_speaks_must_be_known(nothing_here):
+    with pytest.raises(DragomanError, match="--from"):
+        choose(None, "de")
+
+
+def test_the_translators_that_ship_are_whole():
+    """What weights/ holds is what the catalogue says, and English is spoken out of the box."""
+    entry = catalogue.model("mt-en")
+    places = [folder / "mt-en" for folder in home.weight_folders()]
+    place = next(place for place in places if place.is_dir())
+    assert all(file.is_at(place / name) for name, file in entry.files.items())
+    for target in entry.targets:
+        assert choose("en", target) == "moonshine-base+mt-en"
+
+
+def test_a_setup_is_settled_once_its_languages_are_known():
+    setup = Setup(source="en", target="es")
+    assert setup.settled().model == "moonshine-base+mt-en"
+    assert setup.with_changes(target="en").settled().model == "whisper-base"
+    assert Setup(source="en", target="es", model="mine").settled().model == "mine"
