@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 import threading
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -135,7 +136,7 @@ def test_interim_text_is_told_when_it_changes_and_when_it_is_gone():
     interim = [event.text for event in events if isinstance(event, dragoman.Interim)]
     assert interim[0] == " word0"
     assert interim[-1] == ""
-    assert all(one != other for one, other in zip(interim, interim[1:], strict=False))
+    assert all(one != other for one, other in pairwise(interim))
 
 
 def test_a_pause_is_told_once():
@@ -210,8 +211,8 @@ def test_what_is_closed_says_so(translator):
 
 
 def test_an_error_leaves_the_rest_unsaid(translator):
-    with pytest.raises(KeyError), translator.talk() as talk:
-        talk.on(dragoman.End, lambda event: pytest.fail("it was finished"))
+    talk = translator.talk().on(dragoman.End, lambda event: pytest.fail("it was finished"))
+    with pytest.raises(KeyError), talk:
         raise KeyError
 
 

@@ -31,7 +31,7 @@ def plain_text(setup: Setup, notes: Notes, both: bool = False) -> Iterator[Liste
 
     With `both`, lines in the speaker's language and lines of the translation.
     """
-    printer: PlainText | PairedText = PairedText(_print, setup.target)
+    printer: PlainText | PairedText = PairedText(_print, setup)
     if not both:
         printer = PlainText(_print, notes.hold if one_terminal() else lambda opens: None)
     try:
@@ -80,9 +80,9 @@ class PlainText:
 class PairedText:
     """Both languages, a sentence a line, each line with its language before it."""
 
-    def __init__(self, write: Callable[[str], None], target: str) -> None:
-        self._write, self._target = write, target
-        self._language = "?"
+    def __init__(self, write: Callable[[str], None], setup: Setup) -> None:
+        self._write, self._target = write, setup.target
+        self._language = setup.source or "?"
         self._open = {True: "", False: ""}  # the speaker's line, and ours
 
     def take(self, chunk: Chunk, update: Update) -> None:
@@ -109,7 +109,7 @@ def text_afterwards(setup: Setup, both: bool = False) -> Iterator[Listener]:
     lines: list[str] = []
     printer: PlainText | PairedText = PlainText(lines.append, lambda opens: None)
     if both:
-        printer = PairedText(lines.append, setup.target)
+        printer = PairedText(lines.append, setup)
     try:
         yield printer
     finally:

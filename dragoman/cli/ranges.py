@@ -16,7 +16,7 @@ BEAMS = click.IntRange(1, MOST_BEAMS)
 THREADS = click.IntRange(0, MOST_THREADS)
 
 
-class Time(click.ParamType):
+class Time(click.ParamType):  # type: ignore[type-arg]
     """`2s`, `1.5s`, `800ms` or `800`, within a range; the command gets milliseconds."""
 
     name = "time"

@@ -85,14 +85,13 @@ class CaptionScreen:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.text import Text
 
-        width, height = console.size
+        height = console.height
         gap = [Text("")] if height > 8 else []
         notes = self._wrapped(console, self._notes.latest, "yellow")[:3] if height > 6 else []
         room = max(1, height - 2 - len(notes) - 2 * len(gap))
         yield Text(self._head(), style="bold", no_wrap=True, overflow="ellipsis")
         yield from gap
-        for line in self._body(console, room):
-            yield line
+        yield from self._body(console, room)
         yield from gap
         yield from notes
         yield Text(self._foot(), style="dim", no_wrap=True, overflow="ellipsis", end="")

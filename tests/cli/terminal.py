@@ -96,7 +96,13 @@ def set_size(descriptor: int, columns: int, lines: int) -> None:
 
 @contextmanager
 def terminal(
-    *args: object, columns: int = 80, lines: int = 24, stdin=None, stdout=None, stderr=None
+    *args: object,
+    columns: int = 80,
+    lines: int = 24,
+    stdin=None,
+    stdout=None,
+    stderr=None,
+    program=("-m", "dragoman"),
 ) -> Iterator[Terminal]:
     """Run `dragoman args`; each of the three streams is the terminal unless it is given."""
     master, slave = pty.openpty()
@@ -104,7 +110,7 @@ def terminal(
     names = {"COLUMNS", "LINES", "NO_COLOR", "CI"}
     env = {key: value for key, value in os.environ.items() if key not in names}
     process = subprocess.Popen(
-        [sys.executable, "-m", "dragoman", *map(str, args)],
+        [sys.executable, *program, *map(str, args)],
         cwd=ROOT, env=env | {"TERM": "xterm-256color"}, start_new_session=True,
         stdin=slave if stdin is None else stdin,
         stdout=slave if stdout is None else stdout,

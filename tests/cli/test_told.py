@@ -44,9 +44,7 @@ def test_json_tells_the_language_once_it_is_known(wav):
 
 
 def test_nobody_is_told_what_he_said_himself(wav):
-    done = dragoman(
-        "translate", wav, "--model", "tests.talkers:detecting", *SYSTEM, "--from", "cy"
-    )
+    done = dragoman("translate", wav, "--model", "tests.talkers:detecting", *SYSTEM, "--from", "cy")
     assert "Welsh" not in done.stderr
 
 
