@@ -22,8 +22,8 @@ from dragoman.train.nets.base import Vocabularies
 from dragoman.train.nets.decoder import TransformerDecoder
 from dragoman.train.nets.layers import LayerConfig, padding_bias
 from dragoman.train.nets.mma import MonotonicDecoder
-from dragoman.train.nets.monotonic import decide_every
-from dragoman.train.nets.monotonic_attention import MonotonicConfig
+from dragoman.train.nets.monotonic.attention import MonotonicConfig
+from dragoman.train.nets.monotonic.decisions import decide_every
 from dragoman.train.nets.registry import build
 
 SIZE, UNITS, VOCABULARY, LAYERS, BANDS = 256, 60, 8000, 6, 80

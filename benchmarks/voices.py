@@ -16,12 +16,12 @@ import numpy as np
 from rapidfuzz.distance import Levenshtein
 
 from dragoman.audio.chunk import RATE
+from dragoman.audio.level import loudness
 from dragoman.audio.resample import resample
 from dragoman.models.base import Ask
 from dragoman.models.whisper.model import WhisperModel
 from dragoman.store import get
 from dragoman.voices import VOICES, Voice, espeak, open_voice
-from dragoman.audio.level import loudness
 
 # No small numbers: a recogniser is free to write them as digits.
 SENTENCES = {
@@ -110,7 +110,10 @@ def measure(label: str, voice: Voice, sentences: list[str], recogniser: WhisperM
     levels = [20 * np.log10(loudness(sound, voice.rate)) for sound in sounds]
     errors = words = 0
     for sentence, sound in zip(sentences, sounds, strict=True):
-        wanted, heard = normal(sentence), normal(recognise(sound, voice, recogniser))
+        wanted, heard = (
+            normal(sentence),
+            normal(recognise(sound, voice.rate, voice.languages[0], recogniser)),
+        )
         errors += Levenshtein.distance(wanted, heard)
         words += len(wanted)
     span = f"{min(levels):.1f}…{max(levels):.1f}"
@@ -123,12 +126,12 @@ def measure(label: str, voice: Voice, sentences: list[str], recogniser: WhisperM
     return errors / words
 
 
-def recognise(sound, voice: Voice, recogniser: WhisperModel) -> str:
-    language = voice.languages[0]
+def recognise(sound, rate: int, language: str, recogniser: WhisperModel) -> str:
+    """What Whisper hears in a sound."""
     stream = recogniser.open(language, language)
     # Sound that ends with the last word makes Whisper say the sentence twice now and then.
     quiet = np.zeros(3 * RATE, np.float32)
-    recogniser.hear([stream], [np.concatenate([resample(sound, voice.rate), quiet])], [True])
+    recogniser.hear([stream], [np.concatenate([resample(sound, rate), quiet])], [True])
     return recogniser.draft([stream], [Ask(final=True)])[0].text
 
 

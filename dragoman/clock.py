@@ -11,11 +11,15 @@ from typing import Protocol
 class Clock(Protocol):
     """Milliseconds since listening began."""
 
-    def begin(self, audio_ms: float, arrival: float | None) -> tuple[float, float]:
-        """Work on a chunk begins: (when the chunk had arrived, when the work began)."""
+    @property
+    def timer(self) -> Callable[[], float]:
+        """Seconds, from any moment on: what work is measured with."""
 
-    def end(self) -> float:
-        """The work on that chunk is over."""
+    def begin(self, audio_ms: float, arrival: float | None) -> float:
+        """Work on a chunk begins: when the chunk had arrived."""
+
+    def end(self, work_ms: float) -> tuple[float, float]:
+        """The work on that chunk took so long and is over: when it began and when it ended."""
 
 
 class SimulatedClock:
@@ -26,34 +30,35 @@ class SimulatedClock:
     """
 
     def __init__(self, timer: Callable[[], float] = time.perf_counter) -> None:
-        self._timer = timer
+        self.timer = timer
         self._free_ms = 0.0
-        self._start_ms = 0.0
-        self._began = 0.0
+        self._arrival_ms = 0.0
 
-    def begin(self, audio_ms: float, arrival: float | None) -> tuple[float, float]:
-        self._start_ms = max(audio_ms, self._free_ms)
-        self._began = self._timer()
-        return audio_ms, self._start_ms
+    def begin(self, audio_ms: float, arrival: float | None) -> float:
+        self._arrival_ms = audio_ms
+        return audio_ms
 
-    def end(self) -> float:
-        self._free_ms = self._start_ms + (self._timer() - self._began) * 1000.0
-        return self._free_ms
+    def end(self, work_ms: float) -> tuple[float, float]:
+        start_ms = max(self._arrival_ms, self._free_ms)
+        self._free_ms = start_ms + work_ms
+        return start_ms, self._free_ms
 
 
 class RealClock:
     """The clock on the wall, for a live speaker; arrival is stamped by the audio source."""
 
     def __init__(self, timer: Callable[[], float] = time.monotonic) -> None:
-        self._timer = timer
+        self.timer = timer
         self._zero = timer()
 
     def now(self) -> float:
-        return (self._timer() - self._zero) * 1000.0
+        return (self.timer() - self._zero) * 1000.0
 
-    def begin(self, audio_ms: float, arrival: float | None) -> tuple[float, float]:
+    def begin(self, audio_ms: float, arrival: float | None) -> float:
         now = self.now()
-        return (now if arrival is None else min(arrival * 1000.0, now)), now
+        return now if arrival is None else min(arrival * 1000.0, now)
 
-    def end(self) -> float:
-        return self.now()
+    def end(self, work_ms: float) -> tuple[float, float]:
+        """The work ends now; of work for several speakers, one's own share is the last of it."""
+        now = self.now()
+        return now - work_ms, now

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -53,7 +54,29 @@ def sweep(folder: Path) -> None:
     for path in folder.glob(".*.tmp"):
         pid = path.name.split(".")[-2]
         if not (pid.isdigit() and _alive(int(pid))):
-            path.unlink(missing_ok=True)
+            _remove(path)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """A folder to write to that gets its name only once it is complete."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with sentences_for(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            sweep(path.parent)
+            temporary.mkdir()
+            yield temporary
+            temporary.rename(path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _alive(pid: int) -> bool:
@@ -68,20 +91,30 @@ def _alive(pid: int) -> bool:
 
 @contextmanager
 def whole_file(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
-    """Open a file for writing that appears under its name only once it is complete.
-
-    The data is on the disk before the name is: a power cut leaves the old file or the new one.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    """Open a file for writing that appears under its name only once it is complete."""
+    temporary = temporary_for(path)
     encoding = None if "b" in mode else "utf-8"
     try:
         with sentences_for(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             with open(temporary, mode, encoding=encoding) as stream:
                 yield stream
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(temporary, path)
+            put_in_place(temporary, path)
     finally:
         with suppress(OSError):
             temporary.unlink()
+
+
+def temporary_for(path: Path) -> Path:
+    """Where a file lies until it is complete: beside its name, and known to `sweep`."""
+    return path.with_name(f".{path.name}.{os.getpid()}.tmp")
+
+
+def put_in_place(temporary: Path, path: Path) -> None:
+    """Let a complete file have its name.
+
+    The data is on the disk before the name is: a power cut leaves the old file or the new one.
+    """
+    with open(temporary, "rb+") as stream:
+        os.fsync(stream.fileno())
+    os.replace(temporary, path)

@@ -4,16 +4,20 @@ server all run it; they differ in the audio source, the clock and who listens to
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dragoman.audio.chunk import RATE, Chunk
+from dragoman.audio.ear import Ear, Voice
 from dragoman.clock import Clock, SimulatedClock
 from dragoman.detectors import Detector, FixedStep
 from dragoman.errors import DragomanError
-from dragoman.models import Ask, Draft, Feature, Model
+from dragoman.models import Ask, BatchError, Draft, Feature, Model, Sound
+from dragoman.models.base import fail_alone
 from dragoman.policies import Heard, Policy, Said, ages
 from dragoman.trace import Hearing, Recorder, Saying, Showing
+
+PIECE = 5 * RATE  # samples heard at a time, however long the chunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,7 @@ class Update:
     transcript: tuple[str, ...] = ()  # source words that became final, where the model tells
     language: str | None = None  # that is spoken, as far as it is known
     silence_ms: float = 0.0  # for which the speaker has said nothing
+    error: Exception | None = None  # the stream could not go on; only `step` returns such updates
 
 
 class Interpreter:
@@ -40,30 +45,38 @@ class Interpreter:
         source: str | None = None,
         target: str = "en",
         detector: Detector | None = None,
+        ear: Ear | None = None,
         clock: Clock | None = None,
         record: Recorder | None = None,
         utterance_pause_ms: float | None = None,
+        transcript: bool = False,
     ) -> None:
-        """`utterance_pause_ms`: a silence this long ends the utterance, and all of it is said."""
+        """`utterance_pause_ms`: a silence this long ends the utterance, and all of it is said.
+
+        Silence is what `ear` takes for it; without one, all sound may be speech. `transcript`: the
+        source is wanted too, of a model that can write it down.
+        """
         self.model = model
         self.detector = detector or FixedStep()
-        self.stream = model.open(source, target)
+        self._refuse_misfit("detector", self.detector.needs)
+        self.policy = policy
+        transcript |= Feature.TRANSCRIPT in self.detector.needs
+        self.stream = model.open(
+            source, target, transcript=transcript and Feature.TRANSCRIPT in model.features
+        )
+        self._ear = ear
         self._clock = clock or SimulatedClock()
         self._record = record
         self._pause_ms = utterance_pause_ms
-        self._refuse_misfit("detector", self.detector.needs)
-        self.policy = policy
 
         self._chunks = 0  # worked on so far
-        self._source_ended = False
-        self._silenced = False  # the model ended and the policy does not go on
+        self._finished = False
+        self._silenced = False  # the model ended this utterance and the policy does not go on
         self._past: deque[Draft] = deque()
         self._words = 0  # heard, in all
         self._said = Said()  # in this utterance
         self._utterance = (0.0, 0)  # audio and words heard before it
         self._interim = ""
-        self._begun = (0.0, 0.0)
-        self._lag_ms: float | None = None  # of the words said last
 
     @property
     def policy(self) -> Policy:
@@ -77,12 +90,15 @@ class Interpreter:
 
     @property
     def finished(self) -> bool:
-        """The source has ended and the rest was said."""
-        return self._source_ended
+        """The source has ended and the rest was said, or the stream failed."""
+        return self._finished
 
     def hear(self, chunk: Chunk) -> Update:
         """Take one chunk through the loop."""
-        return step([self], [chunk])[0]
+        update = step([self], [chunk])[0]
+        if update.error is not None:
+            raise update.error
+        return update
 
     def run(self, chunks: Iterable[Chunk]) -> Iterator[Update]:
         """Take a whole source through the loop."""
@@ -97,59 +113,85 @@ class Interpreter:
                 f"does not have; choose another {what} or another model."
             )
 
-    # The four steps below are the loop's own; `step` calls them for a batch of interpreters.
+    # The steps below are the loop's own; `step` takes them for a batch of interpreters.
 
-    def _begin(self, chunk: Chunk) -> None:
-        if self._source_ended:
+    def _begin(self, chunk: Chunk) -> float:
+        """When the chunk had arrived."""
+        if self._finished:
             raise DragomanError("This stream has ended; open another interpreter to go on.")
-        audio_ms = self.stream.heard_ms + _ms(chunk)
-        self._begun = self._clock.begin(audio_ms, chunk.arrival)
+        self._finished = chunk.last
+        return self._clock.begin(self.stream.heard_ms + _ms(chunk), chunk.arrival)
 
-    def _ask(self, chunk: Chunk) -> Ask | None:
-        """What may be said now; None: nothing, and no decoding is paid."""
-        self._source_ended = chunk.last
-        self._words = max(self._words, self.detector.count(self.stream))
+    def _listen(self, chunk: Chunk) -> tuple[list[Sound], Ask | None]:
+        """The chunk in pieces for the model, and what may be said after it, if that is known
+        before the model has heard it."""
+        starts = range(0, max(1, len(chunk.samples)), PIECE)
+        pieces = [chunk.samples[at : at + PIECE] for at in starts]
+        voices = [self._ear.hear(piece) if self._ear else Voice() for piece in pieces]
+        heard_ms = self.stream.heard_ms + _ms(chunk)
+        counts = not self.detector.needs
+        if counts:
+            self._count(heard_ms)
+        closing = chunk.last or self._paused(voices[-1].silence_ms, heard_ms)
+        ask = Ask(final=True) if closing else None
+        if counts and not closing:
+            ask = self._allowed(heard_ms, _ms(chunk))
+        sounds = [
+            Sound(piece, voice, look=False) for piece, voice in zip(pieces, voices, strict=True)
+        ]
+        look = ask is not None or not counts
+        sounds[-1] = Sound(pieces[-1], voices[-1], chunk.last, closing, look)
+        return sounds, ask
+
+    def _ask(self, chunk: Chunk, ask: Ask | None) -> Ask | None:
+        """What may be said, once the model has heard the chunk."""
+        if not self.detector.needs:
+            return ask
+        self._count(self.stream.heard_ms)
+        return ask or self._allowed(self.stream.heard_ms, _ms(chunk))
+
+    def _count(self, heard_ms: float) -> None:
+        self._words = max(self._words, self.detector.count(heard_ms, self.stream))
+
+    def _paused(self, silence_ms: float, heard_ms: float) -> bool:
+        """The speaker stopped, after having said something in this utterance."""
+        if self._pause_ms is None:
+            return False
+        return self._pause_ms <= silence_ms < heard_ms - self._utterance[0]
+
+    def _allowed(self, heard_ms: float, new_ms: float) -> Ask | None:
+        """What the policy allows; None: nothing, and no decoding is paid."""
         if self._silenced:
             return None
-        if chunk.last or self._paused():
-            return Ask(final=True)
         start_ms, start_words = self._utterance
-        ms = self.stream.heard_ms - start_ms
-        new_ms = min(_ms(chunk), ms)
-        heard = Heard(ms, new_ms, self._words - start_words)
+        ms = heard_ms - start_ms
+        heard = Heard(ms, min(new_ms, ms), self._words - start_words)
         allowance = self._policy.allow(heard, self._said)
         if allowance.nothing:
             return None
         return Ask(allowance.words, allowance.tokens, avoid_end=self._policy.avoid_end)
 
-    def _paused(self) -> bool:
-        """The speaker stopped, after having said something in this utterance."""
-        if self._pause_ms is None:
-            return False
-        pause_ms = self.stream.pause_ms
-        return self._pause_ms <= pause_ms < self.stream.heard_ms - self._utterance[0]
-
-    def _take(self, ask: Ask, draft: Draft) -> tuple[str, ...]:
-        """Commit what the policy agrees to: the words that are final now."""
+    def _take(self, ask: Ask, draft: Draft) -> tuple[tuple[str, ...], float | None]:
+        """Commit what the policy agrees to: the words that are final now, and how old they are."""
         if ask.final:
             count = len(draft.tokens)
         else:
             count = min(self._policy.commit(draft, tuple(self._past)), _most(ask, draft))
         words = draft.words[: draft.words_within(count)]
-        self._lag_ms = _lag(draft, count)
         if ask.final and draft.tail:
             words += (draft.tail,)
         self.model.commit(self.stream, draft, count, closed=ask.final)
         self._interim = draft.after(count).text if not ask.final else ""
         if ask.final:
             self._past.clear()
-            self._said = Said()
+            self._said, self._silenced = Said(), False
             self._utterance = (self.stream.heard_ms, self._words)
-            return words
-        self._said = Said(self._said.words + len(words), self._said.tokens + count)
-        self._silenced = draft.ended and count == len(draft.tokens) and not self._policy.go_on
-        self._remember(draft, count)
-        return words
+        else:
+            self._said = Said(self._said.words + len(words), self._said.tokens + count)
+            whole = draft.ended and count == len(draft.tokens)
+            self._silenced = whole and not self._policy.go_on
+            self._remember(draft, count)
+        return words, _lag(draft, count) if words else None
 
     def _remember(self, draft: Draft, count: int) -> None:
         """Keep the drafts that the policy compares with, cut to what is not yet committed."""
@@ -159,8 +201,7 @@ class Interpreter:
         memory = self._policy.memory
         self._past = deque([*shifted, draft.after(count)][-memory:] if memory else ())
 
-    def _end(self, said: tuple[str, ...], interim_before: str) -> Update:
-        hearing = Hearing(self.stream.heard_ms, *self._begun, self._clock.end())
+    def _note(self, hearing: Hearing, said: tuple[str, ...], interim_before: str) -> None:
         if self._record is not None:
             self._record.heard(hearing)
             for text in said:
@@ -168,12 +209,116 @@ class Interpreter:
             if self._interim != interim_before:
                 self._record.shown(Showing(self._interim, self._chunks))
         self._chunks += 1
-        language = getattr(self.stream, "language", None)
+
+
+class _Turn:
+    """One chunk of one speaker on its way through the loop, and its share of the work."""
+
+    def __init__(self, interpreter: Interpreter, chunk: Chunk) -> None:
+        self.interpreter, self.chunk = interpreter, chunk
+        self.sounds: list[Sound] = []
+        self.ask: Ask | None = None
+        self.draft: Draft | None = None
+        self.work_ms = 0.0
+        self.error: Exception | None = None
+        self._arrival_ms = 0.0
+        self._said: tuple[str, ...] = ()
+        self._lag_ms: float | None = None
+        self._interim_before = interpreter._interim
+
+    def fail(self, error: Exception) -> None:
+        self.error = error
+        self.interpreter._finished = True
+
+    def begin(self) -> None:
+        self._arrival_ms = self.interpreter._begin(self.chunk)
+        self.sounds, self.ask = self.interpreter._listen(self.chunk)
+
+    def heard(self) -> None:
+        self.ask = self.interpreter._ask(self.chunk, self.ask)
+
+    def take(self) -> None:
+        if self.ask is not None and self.draft is not None:
+            self._said, self._lag_ms = self.interpreter._take(self.ask, self.draft)
+
+    def end(self) -> Update:
+        one = self.interpreter
+        times = one._clock.end(self.work_ms)
+        hearing = Hearing(one.stream.heard_ms, self._arrival_ms, *times)
+        if self.error is None:
+            one._note(hearing, self._said, self._interim_before)
         return Update(
-            *(said, self._interim, hearing, self._lag_ms if said else None),
-            language=language,
-            silence_ms=self.stream.pause_ms,
+            self._said,
+            one._interim,
+            hearing,
+            self._lag_ms,
+            one.stream.transcript,
+            one.stream.language,
+            self.sounds[-1].voice.silence_ms if self.sounds else 0.0,
+            self.error,
         )
+
+
+def step(interpreters: Sequence[Interpreter], chunks: Sequence[Chunk]) -> list[Update]:
+    """One chunk for each of several speakers on one model, encoded and drafted as one batch.
+
+    A speaker for whom something fails ends alone: the update tells the error. Each is charged for
+    its own work, and for an equal share of the work that was done for several at once.
+    """
+    turns = [_Turn(one, chunk) for one, chunk in zip(interpreters, chunks, strict=True)]
+    model, timer = interpreters[0].model, interpreters[0]._clock.timer
+
+    def each(work: Callable[[_Turn], None]) -> None:
+        for turn in turns:
+            if turn.error is None:
+                together(lambda members: work(members[0]), [turn])
+
+    def together(work: Callable[[Sequence[_Turn]], None], members: Sequence[_Turn]) -> None:
+        if not members:
+            return
+        start = timer()
+        try:
+            work(members)
+        except BatchError as several:
+            for place, error in several.errors.items():
+                members[place].fail(error)
+        except Exception as error:
+            for turn in members:
+                turn.fail(error)
+        for turn in members:
+            turn.work_ms += (timer() - start) * 1000.0 / len(members)
+
+    each(_Turn.begin)
+    for piece in range(max(len(turn.sounds) for turn in turns)):
+        hearing = [t for t in turns if t.error is None and len(t.sounds) > piece]
+        together(
+            lambda members, at=piece: model.hear(  # type: ignore[misc]
+                [t.interpreter.stream for t in members], [t.sounds[at] for t in members]
+            ),
+            hearing,
+        )
+    each(_Turn.heard)
+    together(
+        lambda members: _draft(model, members),
+        [t for t in turns if t.error is None and t.ask is not None],
+    )
+    each(_Turn.take)
+    return [turn.end() for turn in turns]
+
+
+def _draft(model: Model, turns: Sequence[_Turn]) -> None:
+    """Draft for several speakers; should that fail, for each of them."""
+
+    def draft(members: Sequence[int]) -> None:
+        chosen = [turns[i] for i in members]
+        asks = [turn.ask for turn in chosen if turn.ask is not None]
+        drafts = model.draft([turn.interpreter.stream for turn in chosen], asks)
+        for turn, one in zip(chosen, drafts, strict=True):
+            turn.draft = one
+
+    errors = fail_alone(draft, range(len(turns)))
+    if errors:
+        raise BatchError(errors)
 
 
 def _ms(chunk: Chunk) -> float:
@@ -195,27 +340,3 @@ def _most(ask: Ask, draft: Draft) -> int:
     if ask.max_words is not None and ask.max_words < len(draft.ends):
         most = min(most, draft.ends[ask.max_words - 1])
     return most
-
-
-def step(interpreters: Sequence[Interpreter], chunks: Sequence[Chunk]) -> list[Update]:
-    """One chunk for each of several speakers on one model, drafted as one batch."""
-    model = interpreters[0].model
-    for interpreter, chunk in zip(interpreters, chunks, strict=True):
-        interpreter._begin(chunk)
-    model.hear(
-        [interpreter.stream for interpreter in interpreters],
-        [chunk.samples for chunk in chunks],
-        [chunk.last for chunk in chunks],
-    )
-    asks = [i._ask(chunk) for i, chunk in zip(interpreters, chunks, strict=True)]
-    speaking = [(i, ask) for i, ask in zip(interpreters, asks, strict=True) if ask is not None]
-    interims = [i._interim for i in interpreters]
-    said: dict[int, tuple[str, ...]] = {}
-    if speaking:
-        drafts = model.draft([i.stream for i, _ in speaking], [ask for _, ask in speaking])
-        for (interpreter, ask), draft in zip(speaking, drafts, strict=True):
-            said[id(interpreter)] = interpreter._take(ask, draft)
-    return [
-        i._end(said.get(id(i), ()), before)
-        for i, before in zip(interpreters, interims, strict=True)
-    ]

@@ -9,12 +9,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from dragoman.audio.ear import Ear
+from dragoman.audio.vad import Vad
 from dragoman.clock import Clock
 from dragoman.detectors import make_detector
 from dragoman.errors import DragomanError
+from dragoman.files import whole_file
 from dragoman.interpreter import Interpreter
 from dragoman.models import Model
-from dragoman.models.load import load_model
+from dragoman.models.load import is_function, load_model
+from dragoman.models.options import Compute, Device, Options
 from dragoman.policies import make_policy
 from dragoman.trace import Recorder
 
@@ -44,6 +48,8 @@ class Setup:
     utterance_pause_ms: float | None = None
     beams: int = 5  # texts that the search for a draft follows; 1 is the cheapest
     threads: int = 0
+    device: Device = "auto"
+    compute: Compute = "int8"
 
     def __post_init__(self) -> None:
         """A policy or a detector that does not exist is told before any model is loaded."""
@@ -61,6 +67,7 @@ class Setup:
             )
         if self.utterance_pause_ms is not None and not self.utterance_pause_ms > 0:
             raise DragomanError(f"A pause is longer than 0 ms, not {self.utterance_pause_ms:g}.")
+        Options(self.threads, self.beams, self.device, self.compute)
 
     def with_changes(self, **changes: Any) -> Setup:
         """The same setup with every value that is not None exchanged."""
@@ -104,13 +111,11 @@ class Setup:
             raise DragomanError(f"{path}: {error}.") from error
 
     def write(self, path: Path) -> None:
-        """Write the setup so that `read` gives it back."""
+        """Write the setup so that `read` returns it."""
         import yaml
 
-        try:
-            path.write_text(yaml.safe_dump(asdict(self), sort_keys=False), encoding="utf-8")
-        except OSError as error:
-            raise DragomanError(f"Cannot write the setup to {path}: {error.strerror}.") from error
+        with whole_file(path) as file:
+            yaml.safe_dump(asdict(self), file, sort_keys=False)
 
 
 def _check_keys(values: dict[str, Any], problem: str) -> None:
@@ -132,13 +137,27 @@ class System:
     @cached_property
     def model(self) -> Model:
         return self._given or load_model(
-            self.setup.model, threads=self.setup.threads, beams=self.setup.beams
+            self.setup.model,
+            threads=self.setup.threads,
+            beams=self.setup.beams,
+            device=self.setup.device,
+            compute=self.setup.compute,
         )
 
+    @cached_property
+    def vad(self) -> Vad | None:
+        """What tells speech from silence. A model of the user's own gets all sound as it is."""
+        own = self._given is not None or is_function(self.setup.model)
+        return None if own else Vad.load()
+
     def interpreter(
-        self, record: Recorder | None = None, clock: Clock | None = None
+        self,
+        record: Recorder | None = None,
+        clock: Clock | None = None,
+        *,
+        transcript: bool = False,
     ) -> Interpreter:
-        """An interpreter for one speaker."""
+        """An interpreter for one speaker; `transcript`: what was spoken is wanted too."""
         setup = self.setup
         return Interpreter(
             self.model,
@@ -146,6 +165,8 @@ class System:
             source=setup.source,
             target=setup.target,
             detector=make_detector(setup.detector, setup.word_ms),
+            ear=Ear(self.vad.stream()) if self.vad else None,
+            transcript=transcript,
             clock=clock,
             record=record,
             utterance_pause_ms=setup.utterance_pause_ms,

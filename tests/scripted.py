@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from dragoman.audio.chunk import RATE, Chunk
+from dragoman.audio.ear import Voice
 from dragoman.models import Ask, Draft, Feature
 
 ALL_FEATURES = frozenset(Feature)
@@ -23,7 +24,8 @@ FRAME_MS = 40.0
 @dataclass
 class ScriptedStream:
     heard_ms: float = 0.0
-    pause_ms: float = 0.0
+    language: str | None = None
+    transcript: tuple[str, ...] = ()
     words_heard: int = 0
     ends_heard: int = 0
     ended: bool = False
@@ -37,6 +39,7 @@ class DiaryModel:
     """Hears, keeps the diary, and leaves the drafting to a function."""
 
     name = "scripted"
+    hears = speaks = ()
 
     def __init__(
         self,
@@ -49,17 +52,15 @@ class DiaryModel:
         self._ends_ms = ends_ms
         self.batches: list[int] = []
 
-    def open(self, source: str | None, target: str) -> ScriptedStream:
-        return ScriptedStream()
+    def open(self, source: str | None, target: str, *, transcript: bool = False) -> ScriptedStream:
+        return ScriptedStream(language=source)
 
-    def hear(self, streams, chunks, last) -> None:
-        for stream, samples, is_last in zip(streams, chunks, last, strict=True):
-            stream.heard_ms += len(samples) * 1000.0 / RATE
-            stream.ended = is_last
+    def hear(self, streams, sounds) -> None:
+        for stream, sound in zip(streams, sounds, strict=True):
+            stream.heard_ms += len(sound.samples) * 1000.0 / RATE
+            stream.ended = sound.last
             stream.words_heard = sum(end <= stream.heard_ms for end in self._ends_ms)
             stream.ends_heard = stream.words_heard
-            before = max((e for e in self._ends_ms if e <= stream.heard_ms), default=0.0)
-            stream.pause_ms = stream.heard_ms - before
 
     def draft(self, streams, asks) -> list[Draft]:
         self.batches.append(len(streams))
@@ -128,6 +129,19 @@ class ScriptedModel(DiaryModel):
             end = self.script[word][1] if word < len(self.script) else stream.heard_ms
             attention[token, min(int(end / FRAME_MS), frames - 1)] = 0.99
         return attention
+
+
+class ScriptedEar:
+    """Knows when the speaker's words end: between and after them is silence."""
+
+    def __init__(self, ends_ms: Sequence[float]) -> None:
+        self._ends_ms, self._heard_ms = ends_ms, 0.0
+
+    def hear(self, samples) -> Voice:
+        self._heard_ms += len(samples) * 1000.0 / RATE
+        before = max((end for end in self._ends_ms if end <= self._heard_ms), default=0.0)
+        silence_ms = self._heard_ms - before
+        return Voice(spoken=True, speaking=silence_ms == 0, silence_ms=silence_ms)
 
 
 def chunks_of(total_ms: int, step_ms: int) -> list[Chunk]:

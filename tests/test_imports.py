@@ -15,7 +15,7 @@ MAY_IMPORT = {
     "files": set(),
     "text": set(),
     "audio": {"text", "store"},
-    "store": set(),
+    "store": {"text"},
     "metrics": {"text"},
     "corpora": {"audio", "text"},
     "trace": {"metrics", "text"},

@@ -19,8 +19,14 @@ from pathlib import Path
 from typing import IO
 
 from dragoman.audio.decoded import Decoded, Span
-from dragoman.audio.pcm import READ_BYTES, ByteStream, Frames, RawFormat, pcm_frames
-from dragoman.audio.wav import read_wav_header
+from dragoman.audio.pcm import (
+    READ_BYTES,
+    ByteStream,
+    Frames,
+    RawFormat,
+    pcm_frames,
+    read_wav_header,
+)
 from dragoman.errors import DragomanError
 
 # What ffmpeg puts before a message (an address, the file's name), and lines that say nothing.

@@ -14,10 +14,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from dragoman.audio.cut import is_cut
 from dragoman.audio.decoded import Decoded, Span, skip
-from dragoman.audio.pcm import Frames, RawFormat, pcm_frames
+from dragoman.audio.pcm import (
+    CodedWavError,
+    Frames,
+    RawFormat,
+    WavHeader,
+    is_wav,
+    pcm_frames,
+    read_wav_header,
+)
 from dragoman.audio.resample import check_rate
-from dragoman.audio.wav import CodedWavError, WavHeader, is_wav, read_wav_header
 
 if TYPE_CHECKING:
     from soundfile import SoundFile
@@ -47,6 +55,8 @@ def open_sndfile(path: Path, span: Span) -> Decoded:
             _warn_of_missing(path, header, size)
     with path.open("rb") as file, next(_parts(file)) as sound:
         rate = check_rate(sound.samplerate, str(path))
+    if is_cut(path):
+        log.warning("%s seems to be cut short: its end is missing.", path)
     return Decoded(str(path), rate, _frames(path, span.first(rate), rate))
 
 
@@ -56,10 +66,10 @@ def sndfile_seconds(path: Path) -> float:
     if header is not None and header.data_bytes is None:
         size = path.stat().st_size - header.data_start
         return size // header.format.frame_bytes / header.format.rate
-    total = 0.0
+    total, cut = 0.0, is_cut(path)
     with path.open("rb") as file:
         for sound in _parts(file):
-            if sound.frames > UNKNOWN:
+            if sound.frames > UNKNOWN or cut:  # what its header says is not what it holds
                 return float(sum(map(len, _frames(path, 0, sound.samplerate))) / sound.samplerate)
             total += sound.frames / check_rate(sound.samplerate, str(path))
             _run_to_end(sound)

@@ -21,10 +21,17 @@ import numpy as np
 from dragoman.audio.chunk import Chunk, Chunker, Samples
 from dragoman.audio.decoded import Decoded, Span, mono, skip
 from dragoman.audio.ffmpeg import ffmpeg_seconds, open_ffmpeg, open_ffmpeg_stream
-from dragoman.audio.pcm import ByteStream, RawFormat, Reread, pcm_frames, read_exactly
+from dragoman.audio.pcm import (
+    ByteStream,
+    RawFormat,
+    Reread,
+    is_wav,
+    pcm_frames,
+    read_exactly,
+    read_wav_header,
+)
 from dragoman.audio.resample import resampled
 from dragoman.audio.sndfile import UnknownFormatError, open_pcm, open_sndfile, sndfile_seconds
-from dragoman.audio.wav import is_wav, read_wav_header
 from dragoman.errors import DragomanError
 
 STDIN = "-"

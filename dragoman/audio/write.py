@@ -6,7 +6,6 @@ written is kept when the writer is closed, and thrown away when an error leaves 
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ import numpy as np
 from dragoman.audio.chunk import RATE, Samples
 from dragoman.audio.resample import Resampler
 from dragoman.errors import DragomanError
+from dragoman.files import put_in_place, sentences_for, temporary_for
 
 if TYPE_CHECKING:
     from soundfile import SoundFile
@@ -68,7 +68,7 @@ class SoundWriter(KeptOrDiscarded):
         self._format = format_of(self.path)
         self._file_rate = _file_rate(self._format[1], rate)
         self._resamplers = [Resampler(rate, self._file_rate) for _ in range(channels)]
-        self._part = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
+        self._part = temporary_for(self.path)
         self._file: SoundFile | None = self._open(channels)
 
     def write(self, samples: Samples) -> None:
@@ -84,7 +84,8 @@ class SoundWriter(KeptOrDiscarded):
             self._append([resampler.finish() for resampler in self._resamplers])
             self._file.close()
             self._file = None
-            os.replace(self._part, self.path)
+            with sentences_for(self.path):
+                put_in_place(self._part, self.path)
 
     def discard(self) -> None:
         if self._file is not None:

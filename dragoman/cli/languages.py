@@ -1,4 +1,4 @@
-"""`dragoman languages`: what can be heard, and what can be spoken."""
+"""`dragoman languages`: what a model hears."""
 
 from __future__ import annotations
 
@@ -7,35 +7,59 @@ import click
 from dragoman.cli.app import GroupedCommand
 from dragoman.cli.setup_options import grouped
 
+_system = grouped("System")
 _output = grouped("Output")
 
 
 @click.command(cls=GroupedCommand)
 @click.argument("search", required=False)
+@_system("--model", metavar="NAME", default="whisper-base", show_default=True, help="Whose.")
 @_output("--json", "as_json", is_flag=True, help="One JSON object: code to name.")
-def command(search: str | None, as_json: bool) -> None:
-    """List the languages that Whisper hears; all are translated into English.
+def command(search: str | None, model: str, as_json: bool) -> None:
+    """List the languages that a model hears; Whisper translates all of them into English.
 
-    SEARCH shows only those whose code or name holds it.
+    SEARCH shows only those whose code or name holds it. 'dragoman models list' says what each
+    model translates into.
     """
     import json
 
     from dragoman.errors import DragomanError
-    from dragoman.text.languages import HEARD
 
     wanted = (search or "").casefold()
     found = {
-        code: language.name
-        for code, language in HEARD.items()
-        if not wanted or wanted == code or wanted in language.name.casefold()
+        code: name
+        for code, name in _heard(model).items()
+        if not wanted or wanted == code or wanted in name.casefold()
     }
     if not found:
-        raise DragomanError(f"No language that Whisper hears is called '{search}'.")
+        raise DragomanError(f"No language that {model} hears is called '{search}'.")
     if as_json:
         click.echo(json.dumps(found, ensure_ascii=False))
         return
-    cells = [f"{code:4}{name}" for code, name in found.items()]
+    longest = max(map(len, found))
+    cells = [f"{code:{longest}} {name}" for code, name in found.items()]
     width = max(map(len, cells)) + 2
     columns = max(1, 80 // width)
     for start in range(0, len(cells), columns):
         click.echo("".join(f"{cell:{width}}" for cell in cells[start : start + columns]).rstrip())
+
+
+def _heard(model: str) -> dict[str, str]:
+    """Codes and names of what a model hears; of a cascade, what its first half does."""
+    from pathlib import Path
+
+    from dragoman.errors import DragomanError
+    from dragoman.store import catalogue
+    from dragoman.store.kinds import kind_of
+    from dragoman.text.languages import LANGUAGES
+
+    name = model if Path(model).exists() else model.partition("+")[0]
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        kind = kind_of(folder)
+        codes = kind.languages if kind else ()
+    else:
+        codes = catalogue.model(name).languages
+    if not codes or codes == ("mul",):
+        raise DragomanError(f"{model} does not say which languages it hears.")
+    return {code: LANGUAGES[code].name if code in LANGUAGES else code for code in codes}

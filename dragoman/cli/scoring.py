@@ -22,12 +22,15 @@ from dragoman.metrics.pieces import LongRules, StreamTool
 from dragoman.metrics.resegment import ALIGNERS, Aligner
 from dragoman.metrics.score import METRICS, Report, score_corpus
 from dragoman.metrics.timings import Compat, Computation, Rules
+from dragoman.metrics.tokenize import tokenizer_for
+from dragoman.text.languages import find_language
 
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
     """How to score a log, as the options say."""
 
+    target: str | None
     unit: Unit
     metrics: tuple[str, ...]
     tokenizer: str
@@ -83,6 +86,7 @@ def scoring_options(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def with_scoring(**values: Any) -> None:
         own = {field.name: values.pop(field.name) for field in fields(Scoring)}
+        own["unit"], own["tokenizer"] = _counting(own["target"], own["unit"], own["tokenizer"])
         command(scoring=Scoring(**own), **values)
 
     for option in reversed(OPTIONS):
@@ -90,15 +94,28 @@ def scoring_options(command: Callable[..., None]) -> Callable[..., None]:
     return with_scoring
 
 
+def _counting(target: str | None, unit: Unit | None, tokenizer: str | None) -> tuple[Unit, str]:
+    """What is counted in a language, where the options leave it open."""
+    if target is None:
+        return unit or "word", tokenizer or "13a"
+    return unit or find_language(target).unit, tokenizer or tokenizer_for(target)
+
+
 OPTIONS = (
+    click.option(
+        "--to",
+        "target",
+        metavar="CODE",
+        cls=GroupedOption,
+        group="What is measured",
+        help="The language of the text; it chooses --unit and --tokenizer.",
+    ),
     click.option(
         "--unit",
         type=click.Choice(get_args(Unit)),
-        default="word",
-        show_default=True,
         cls=GroupedOption,
         group="What is measured",
-        help="What a delay belongs to.",
+        help="What a delay belongs to.  [default: by --to, else word]",
     ),
     click.option(
         "-m",
@@ -112,11 +129,10 @@ OPTIONS = (
     ),
     click.option(
         "--tokenizer",
-        default="13a",
-        show_default=True,
+        metavar="NAME",
         cls=GroupedOption,
         group="What is measured",
-        help="sacreBLEU's tokenizer for BLEU: 13a, intl, zh, char, …",
+        help="sacreBLEU's for BLEU: 13a, intl, zh, char, …  [default: by --to, else 13a]",
     ),
     click.option(
         "--references",

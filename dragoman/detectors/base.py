@@ -1,7 +1,9 @@
 """Detectors count the words heard so far: the pre-decision module of paper 000.
 
-A detector is a pure function of what a stream has heard. The interpreter keeps the running
-maximum, because a count that is re-made from growing context can shrink.
+A detector is a pure function of the time heard and of what a stream tells. The interpreter keeps
+the running maximum, because a count that is re-made from growing context can shrink. One that
+`needs` nothing of the model is asked before the model hears, so that no encoding is paid for sound
+after which nothing may be said.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ class Detector(Protocol):
     @property
     def needs(self) -> frozenset[Feature]: ...
 
-    def count(self, stream: Stream) -> int: ...
+    def count(self, heard_ms: float, stream: Stream) -> int:
+        """Source words in the first `heard_ms` of a stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +40,8 @@ class FixedStep:
         if not self.step_ms > 0:
             raise DragomanError(f"The fixed detector needs a step above 0 ms, not {self.step_ms}.")
 
-    def count(self, stream: Stream) -> int:
-        return int(stream.heard_ms / self.step_ms + 1e-9)
+    def count(self, heard_ms: float, stream: Stream) -> int:
+        return int(heard_ms / self.step_ms + 1e-9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +55,8 @@ class Boundaries:
         if any(b < a for a, b in zip(self.ends_ms, self.ends_ms[1:], strict=False)):
             raise DragomanError("The word boundaries given to the detector are not in order.")
 
-    def count(self, stream: Stream) -> int:
-        return bisect_right(self.ends_ms, stream.heard_ms + 1e-6)
+    def count(self, heard_ms: float, stream: Stream) -> int:
+        return bisect_right(self.ends_ms, heard_ms + 1e-6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ class CtcWords:
 
     needs: ClassVar[frozenset[Feature]] = frozenset({Feature.CTC})
 
-    def count(self, stream: Stream) -> int:
+    def count(self, heard_ms: float, stream: Stream) -> int:
         return stream.words_heard
 
 
@@ -72,7 +75,7 @@ class LearnedBoundaries:
 
     needs: ClassVar[frozenset[Feature]] = frozenset({Feature.BOUNDARIES})
 
-    def count(self, stream: Stream) -> int:
+    def count(self, heard_ms: float, stream: Stream) -> int:
         return stream.ends_heard
 
 
@@ -82,5 +85,5 @@ class TranscriptWords:
 
     needs: ClassVar[frozenset[Feature]] = frozenset({Feature.TRANSCRIPT})
 
-    def count(self, stream: Stream) -> int:
+    def count(self, heard_ms: float, stream: Stream) -> int:
         return stream.words_heard

@@ -8,7 +8,7 @@ from html import escape
 from math import ceil, floor, log10
 
 WIDTH, HEIGHT = 520, 310
-LEFT, RIGHT, TOP, BOTTOM = 48, 16, 24, 48
+LEFT, RIGHT, TOP, BOTTOM = 48, 26, 24, 48
 # Told apart by people who see colours differently, on light and on dark paper.
 COLOURS = ("#0b6bcb", "#c4501b", "#2a8f5b", "#a04fb5", "#b58a00", "#5b6b7b", "#d43d6a", "#1aa0a8")
 

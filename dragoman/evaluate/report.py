@@ -114,7 +114,8 @@ def _table(systems: Sequence[SystemResult]) -> str:
     rows = []
     for number, system in enumerate(systems):
         cells = "".join(_cell(system, column) for column in columns)
-        name = f'<a href="#/{number}">{escape(system.name)}</a>'
+        named = escape(system.name).replace(",", ",<wbr>")  # a narrow screen breaks it there
+        name = f'<a href="#/{number}">{named}</a>'
         if system.notes:
             name += f'<span class="range">{escape(system.notes)}</span>'
         rows.append(f"<tr><td>{name}</td>{cells}</tr>")

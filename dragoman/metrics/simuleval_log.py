@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import msgspec
 
 from dragoman.errors import DragomanError
+from dragoman.files import whole_file
 from dragoman.metrics.instance import Instance, Unit
 from dragoman.metrics.lines import Log, decode_line, read_lines
 from dragoman.metrics.timings import Medium
@@ -114,12 +114,10 @@ def write(
     """Write a folder that SimulEval can score: instances.log and config.yaml."""
     rows = [msgspec.json.encode(_row(instance)) for instance in instances]
     config = f"source_type: {source}\ntarget_type: {target}\n"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        _replace(folder / "instances.log", b"".join(row + b"\n" for row in rows))
-        _replace(folder / "config.yaml", config.encode())
-    except OSError as error:
-        raise DragomanError(f"Cannot write the log to {folder}: {error.strerror}.") from error
+    with whole_file(folder / "instances.log", "wb") as file:
+        file.writelines(row + b"\n" for row in rows)
+    with whole_file(folder / "config.yaml") as file:
+        file.write(config)
 
 
 def _row(instance: Instance) -> dict[str, Any]:
@@ -138,10 +136,3 @@ def _row(instance: Instance) -> dict[str, Any]:
         row["prediction_offset"] = instance.prediction_offset
         row["intervals"] = [list(interval) for interval in instance.intervals or ()]
     return row
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_bytes(content)
-    temporary.replace(path)

@@ -1,5 +1,5 @@
-"""The Model interface and one file per model family."""
+"""The Model interface; window, search and words written once; a folder per family of nets."""
 
-from dragoman.models.base import Ask, Draft, Feature, Model, Stream
+from dragoman.models.base import Ask, BatchError, Draft, Feature, Model, Sound, Stream
 
-__all__ = ["Ask", "Draft", "Feature", "Model", "Stream"]
+__all__ = ["Ask", "BatchError", "Draft", "Feature", "Model", "Sound", "Stream"]

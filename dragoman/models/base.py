@@ -4,17 +4,23 @@ A `Model` is loaded once and shared; it opens `Stream`s, one per speaker. Its op
 batch of streams, so that a server can serve many speakers in one pass; one stream is a batch of
 one. Models know nothing of policies: they draft a continuation, somebody else decides how much
 of it is said.
+
+`hear` does all the encoding; what a stream tells are plain values, and asking for them costs
+nothing. Times are milliseconds of the stream, whatever the frames of a net.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dragoman.audio.chunk import Samples
+from dragoman.audio.ear import SPEECH, Voice
 
 
 class Feature(StrEnum):
@@ -44,8 +50,10 @@ class Draft:
     log_probs: tuple[float, ...] = ()  # one per token
     ended: bool = False  # the model believes the sentence is complete
     silence: float | None = None  # probability that nothing was spoken
-    attention: NDArray[np.float32] | None = None  # [tokens, frames], frames = audio heard only
-    frame_ms: float = 0.0  # duration of one attention frame
+    # [tokens, frames] of sound that was heard; frames that only collect attention are left out.
+    attention: NDArray[np.float32] | None = None
+    frame_ms: float = 0.0  # duration of one of them
+    start_ms: float = 0.0  # where in the stream the first begins; all that is known without them
 
     @property
     def text(self) -> str:
@@ -56,6 +64,13 @@ class Draft:
     def probability(self) -> float:
         """Mean token probability; 1 for an empty draft, which claims nothing."""
         return float(np.mean(np.exp(self.log_probs))) if self.log_probs else 1.0
+
+    def looks(self, begin: int, end: int) -> list[float]:
+        """When in the stream the sound was that some tokens look at most, in ms."""
+        if self.attention is None or not self.attention.shape[1]:
+            return [self.start_ms] * (end - begin)
+        peaks = self.attention[begin:end].argmax(axis=1)
+        return [self.start_ms + int(peak) * self.frame_ms for peak in peaks]
 
     def whole(self, tokens: int) -> int:
         """The most tokens, at most `tokens`, that end on a whole word."""
@@ -88,16 +103,52 @@ class Ask:
     avoid_end: bool = False  # where the model would end, take the next best token instead
 
 
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """The next piece of sound for a stream, and what it is for."""
+
+    samples: Samples  # 16 kHz mono
+    voice: Voice = SPEECH
+    last: bool = False  # the source ends with it
+    closing: bool = False  # the utterance ends with it: nothing is left for a later piece
+    look: bool = True  # a count or a draft is wanted after it; else the encoding may wait
+
+
+class BatchError(Exception):
+    """Some streams of a batch failed, each for a reason of its own; the others did not."""
+
+    def __init__(self, errors: Mapping[int, Exception]) -> None:
+        super().__init__("; ".join(str(error) for error in errors.values()))
+        self.errors = dict(errors)  # by place in the batch
+
+
+def fail_alone(
+    work: Callable[[Sequence[int]], None], members: Sequence[int]
+) -> dict[int, Exception]:
+    """Do some work for a batch, and should it fail for each of its members: who fails, and why.
+
+    The work must bear being done again for members that it was done for.
+    """
+    if not members:
+        return {}
+    try:
+        work(members)
+        return {}
+    except Exception as error:
+        if len(members) == 1:
+            return {members[0]: error}
+    return {place: error for one in members for place, error in fail_alone(work, [one]).items()}
+
+
 class Stream(Protocol):
-    """One speaker being heard: buffers and caches, bounded however long the talk."""
+    """One speaker being heard: buffers and caches, bounded however long the talk.
+
+    It changes by its model's `hear`, `draft` and `commit` only.
+    """
 
     @property
     def heard_ms(self) -> float:
         """Audio heard since the stream was opened."""
-
-    @property
-    def pause_ms(self) -> float:
-        """How long the speaker has been silent; 0 while speaking or if the model cannot tell."""
 
     @property
     def words_heard(self) -> int:
@@ -106,6 +157,14 @@ class Stream(Protocol):
     @property
     def ends_heard(self) -> int:
         """Source words whose end was heard, for models with `Feature.BOUNDARIES`; else 0."""
+
+    @property
+    def language(self) -> str | None:
+        """The language that is spoken: asked for, or detected; None as long as it is unknown."""
+
+    @property
+    def transcript(self) -> tuple[str, ...]:
+        """Source words, with their spacing, that became final since the last `hear` began."""
 
 
 class Model(Protocol):
@@ -117,16 +176,26 @@ class Model(Protocol):
     @property
     def features(self) -> frozenset[Feature]: ...
 
-    def open(self, source: str | None, target: str) -> Stream:
+    @property
+    def hears(self) -> tuple[str, ...]:
+        """Codes of the languages that it understands; none: it does not say."""
+
+    @property
+    def speaks(self) -> tuple[str, ...]:
+        """Codes of the languages that it can translate into; none: it does not say."""
+
+    def open(self, source: str | None, target: str, *, transcript: bool = False) -> Stream:
         """Start to listen. `source` is a language code, or None to detect it.
 
+        `transcript`: the stream shall write down the source too, where that costs extra.
         Raises DragomanError for a language the model has not.
         """
 
-    def hear(
-        self, streams: Sequence[Stream], chunks: Sequence[NDArray[np.float32]], last: Sequence[bool]
-    ) -> None:
-        """Give each stream its next 16 kHz mono samples; `last` marks the end of its source."""
+    def hear(self, streams: Sequence[Stream], sounds: Sequence[Sound]) -> None:
+        """Give each stream its next sound, and encode what a draft will look at.
+
+        Raises BatchError if that fails for some of the streams; the others have heard.
+        """
 
     def draft(self, streams: Sequence[Stream], asks: Sequence[Ask]) -> list[Draft]:
         """Continue, for each stream, what was committed so far."""

@@ -1,32 +1,85 @@
-"""From a name to a model: one of the store's, a folder, or a function of the user's own."""
+"""From a name to a model: one of the store's, a folder, or a function of the user's own.
+
+A folder says what kind of model it holds. A new family is one line in `KINDS`.
+"""
 
 from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dragoman.errors import DragomanError
 from dragoman.models.base import Model
+from dragoman.models.kind import kind_of
+from dragoman.models.memory import refuse_too_large
+from dragoman.models.options import Compute, Device, Options
 
 if TYPE_CHECKING:
+    from dragoman.models.cascade.translator import Translator
     from dragoman.models.exported.config import ExportedNet
 
+HUB = "hub:"  # what the name of a model of the hub begins with
 
-def load_model(name: str, *, threads: int = 0, beams: int = 5) -> Model:
+# Kinds of models that hear, and of those that translate text: the class that loads a folder, by
+# `load(folder, name, options)`.
+KINDS = {
+    "whisper": "dragoman.models.whisper.model:WhisperModel",
+    "whisper-onnx": "dragoman.models.whisper.from_onnx:WhisperOnnx",
+    "moonshine": "dragoman.models.moonshine.model:MoonshineModel",
+    "exported": "dragoman.models.exported.model:ExportedModel",
+}
+TRANSLATORS = {
+    "text": "dragoman.models.cascade.text_model:TextModel",
+    "exported-text": "dragoman.models.cascade.text_net:TextNet",
+}
+
+
+def load_model(
+    name: str,
+    *,
+    threads: int = 0,
+    beams: int = 5,
+    device: Device = "auto",
+    compute: Compute = "int8",
+) -> Model:
     """Load a model.
 
-    `name` is an entry of the store (`dragoman models list`), a folder with a CTranslate2 Whisper
-    or an exported net, `package.module:function` where the function returns a Model, or
-    EARS+MOUTH: a model that writes down what it hears, and an exported text net.
+    `name` is an entry of the store (`dragoman models list`), a folder with a model,
+    `package.module:function` where the function returns a Model, or RECOGNISER+TRANSLATOR: a model
+    that writes down what it hears, and one that translates text.
     `threads` 0 leaves the number to the library; `beams` is how wide the search for a draft is.
     """
-    ears, mouth = _halves(name)
-    if mouth:
-        return _cascade(name, ears, mouth, threads, beams)
-    if ":" in name and not Path(name).exists():
+    return _load(name, Options(threads, beams, device, compute))
+
+
+def _load(name: str, options: Options) -> Model:
+    recogniser, translator = _halves(name)
+    if translator:
+        from dragoman.models.cascade.model import CascadeModel
+
+        second = load_translator(translator, options)
+        return CascadeModel(name, _load(recogniser, options), second)
+    if is_function(name):
         return _own(name)
-    return _from_folder(name, _folder(name), threads, beams)
+    folder = _folder(name)
+    kind = kind_of(folder)
+    if kind in TRANSLATORS:
+        raise DragomanError(f"{folder} holds a net that reads text; it cannot hear.")
+    refuse_too_large(folder, name)
+    model: Model = _loader(folder, kind, KINDS).load(folder, name, options)
+    return model
+
+
+def load_translator(name: str, options: Options) -> Translator:
+    """Load what translates text."""
+    folder = _folder(name)
+    kind = kind_of(folder)
+    if kind in KINDS:
+        raise DragomanError(f"{folder} holds a net that hears speech; it cannot read text.")
+    refuse_too_large(folder, name)
+    translator: Translator = _loader(folder, kind, TRANSLATORS).load(folder, name, options)
+    return translator
 
 
 def exported_net(name: str) -> ExportedNet | None:
@@ -34,29 +87,29 @@ def exported_net(name: str) -> ExportedNet | None:
 
     Of a cascade, that is its text net.
     """
-    ears, mouth = _halves(name)
-    folder = Path(mouth or ears).expanduser()
-    if not (folder / "encoder.onnx").is_file():
+    recogniser, translator = _halves(name)
+    folder = Path(translator or recogniser).expanduser()
+    if not folder.is_dir() or kind_of(folder) not in ("exported", "exported-text"):
         return None
     from dragoman.models.exported.config import ExportedNet
 
     return ExportedNet.read(folder)
 
 
+def is_function(name: str) -> bool:
+    """Whether a model, or the recogniser of a cascade, is made by a function of the user's own."""
+    recogniser, _ = _halves(name)
+    if recogniser.startswith(HUB):
+        return False
+    return ":" in recogniser and not Path(recogniser).expanduser().exists()
+
+
 def _halves(name: str) -> tuple[str, str]:
     """The two names of a cascade, or the only one and nothing."""
     if Path(name).expanduser().exists():
         return name, ""
-    ears, _, mouth = name.partition("+")
-    return ears, mouth
-
-
-def _cascade(name: str, ears: str, mouth: str, threads: int, beams: int) -> Model:
-    from dragoman.models.cascade.model import CascadeModel
-    from dragoman.models.cascade.text_net import TextNet
-
-    text = TextNet.load(_folder(mouth), threads=threads, beams=beams)
-    return CascadeModel(name, load_model(ears, threads=threads, beams=beams), text)
+    recogniser, _, translator = name.partition("+")
+    return recogniser, translator
 
 
 def _folder(name: str) -> Path:
@@ -68,19 +121,15 @@ def _folder(name: str) -> Path:
     return get(name)
 
 
-def _from_folder(name: str, folder: Path, threads: int, beams: int) -> Model:
-    if (folder / "model.bin").is_file():
-        from dragoman.models.whisper.model import WhisperModel
-
-        return WhisperModel.load(folder, name=name, threads=threads, beams=beams)
-    if (folder / "encoder.onnx").is_file():
-        from dragoman.models.exported.model import OnnxModel
-
-        return OnnxModel.load(folder, name=name, threads=threads, beams=beams)
-    raise DragomanError(
-        f"{folder} holds no model that Dragoman knows: a CTranslate2 Whisper has a model.bin, "
-        "an exported net an encoder.onnx."
-    )
+def _loader(folder: Path, kind: str | None, known: dict[str, str]) -> Any:
+    if kind not in known:
+        what = f"a model of the kind '{kind}'" if kind else "no model"
+        raise DragomanError(
+            f"{folder} holds {what} that Dragoman knows here; "
+            f"kinds are: {', '.join({**KINDS, **TRANSLATORS})}."
+        )
+    module, _, name = known[kind].partition(":")
+    return getattr(import_module(module), name)
 
 
 def _own(name: str) -> Model:

@@ -16,42 +16,43 @@ from dragoman.policies.base import Policy
 
 @dataclass(frozen=True)
 class AlignAtt(Policy):
-    """Says tokens until the first whose attention peaks within the last `f` frames heard."""
+    """Says tokens until the first whose attention peaks within the `last` ms heard."""
 
-    f: int = 4
+    last: float = 160.0
 
     @property
     def needs(self) -> frozenset[Feature]:
         return frozenset({Feature.ATTENTION})
 
     def __post_init__(self) -> None:
-        if self.f < 0:
-            raise DragomanError(f"AlignAtt's f counts frames: 0 or more, not {self.f}.")
+        if not self.last >= 0:
+            raise DragomanError(f"AlignAtt holds back 0 ms of sound or more, not {self.last:g}.")
 
     def commit(self, draft: Draft, past: Sequence[Draft]) -> int:
         attention = _attention(draft)
         if not attention.size:
-            return 0 if self.f else draft.whole(len(draft.tokens))
+            return 0 if self.last else draft.whole(len(draft.tokens))
         peaks = attention.argmax(axis=1)
-        return draft.whole(_first(peaks >= attention.shape[1] - self.f))
+        newest = frames_of(self.last, draft)
+        return draft.whole(_first(peaks >= attention.shape[1] - newest))
 
 
 @dataclass(frozen=True)
 class EDAtt(Policy):
-    """Says tokens until the first that puts `alpha` or more of its attention on the last frames."""
+    """Says tokens until the first that puts `alpha` or more of its attention on the `last` ms."""
 
     alpha: float = 0.1
-    frames: int = 2
+    last: float = 80.0
 
     @property
     def needs(self) -> frozenset[Feature]:
         return frozenset({Feature.ATTENTION})
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.alpha <= 1.0 or self.frames < 1:
+        if not 0.0 <= self.alpha <= 1.0 or not self.last > 0:
             raise DragomanError(
-                f"EDAtt needs alpha between 0 and 1 and 1 frame or more, "
-                f"not {self.alpha} and {self.frames}."
+                f"EDAtt needs alpha between 0 and 1 and more than 0 ms of sound, "
+                f"not {self.alpha:g} and {self.last:g}."
             )
 
     def commit(self, draft: Draft, past: Sequence[Draft]) -> int:
@@ -59,7 +60,8 @@ class EDAtt(Policy):
         if not attention.size:
             return 0
         total = np.maximum(attention.sum(axis=1), 1e-9)
-        recent = attention[:, -self.frames :].sum(axis=1) / total
+        newest = max(1, frames_of(self.last, draft))
+        recent = attention[:, -newest:].sum(axis=1) / total
         return draft.whole(_first(recent >= self.alpha))
 
 
@@ -121,13 +123,18 @@ def ages(attention: NDArray[np.float32], frame_ms: float) -> NDArray[np.float64]
     return np.asarray((attention.shape[1] - newest) * frame_ms, np.float64)
 
 
+def frames_of(ms: float, draft: Draft) -> int:
+    """The frames of a draft's attention that make up the newest `ms` of it."""
+    return round(ms / draft.frame_ms) if draft.frame_ms else 0
+
+
 def _attention(draft: Draft) -> NDArray[np.float32]:
-    """[tokens, frames] without the last frame, a known sink of attention."""
+    """[tokens, frames]"""
     if not draft.tokens:  # nothing was drafted, so nothing looked anywhere
         return np.zeros((0, 0), np.float32)
     if draft.attention is None:
         raise DragomanError("This draft carries no attention; choose another policy.")
-    return draft.attention[:, :-1]
+    return draft.attention
 
 
 def _first(stop: NDArray[np.bool_]) -> int:

@@ -1,26 +1,33 @@
-"""The store's shelf: the folder of a model, at once when it is there, fetched when it is not."""
+"""The store's shelf: the folder of a model, at once when it is there, fetched when it is not.
+
+And its upkeep: verify a model in full, add one of the user's own, take one away.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dragoman.errors import DragomanError
-from dragoman.store import catalogue, places, records
+from dragoman.store import catalogue, home
+from dragoman.store.home import File, megabytes
 
 if TYPE_CHECKING:
-    from dragoman.store.catalogue import Model
-    from dragoman.store.progress import Bar
+    from dragoman.store.catalogue import Model, Task
+    from dragoman.store.download import Bar
 
 
 def get(name: str) -> Path:
     """The folder with exactly the verified files of a model; they are fetched if missing.
 
-    A path to a folder (anything with a separator in it) is returned as it is, so that whatever
-    takes a model's name takes the user's own conversion as well.
+    `hub:OWNER/NAME[@REVISION]` is a model of the model hub. A path to a folder (anything else with
+    a separator in it) is returned as it is, so that whatever takes a model's name takes the user's
+    own conversion as well.
     """
     if _is_path(name):
         return _own_folder(name)
@@ -30,11 +37,12 @@ def get(name: str) -> Path:
 def find(name: str) -> Path | None:
     """The folder of a model if it is here and looks untouched; a few file stats, no reading."""
     entry = catalogue.entry_path(name)
-    return places.models() / name if records.still_holds(name, entry) else None
+    return home.folder_of(name) if home.still_holds(name, entry) else None
 
 
 def _is_path(name: str) -> bool:
-    return "/" in name or os.sep in name or name.startswith(("~", "."))
+    separated = "/" in name or os.sep in name or name.startswith(("~", "."))
+    return separated and not name.startswith(home.HUB)
 
 
 def _own_folder(name: str) -> Path:
@@ -49,18 +57,19 @@ def _own_folder(name: str) -> Path:
 
 def _fetch(name: str) -> Path:
     """Make a model complete: keep what is right, throw away what is not, fetch the rest."""
-    import shutil
+    from dragoman.store import sources
 
-    model = catalogue.model(name)
-    folder = places.models() / name
+    folder = home.folder_of(name)
     with working_on(name) as bar:
         if find(name):  # another process was quicker
             return folder
-        records.forget(name)
+        model = sources.completed(catalogue.model(name), bar)
+        home.forget(name)
         _keep_only_right_files(model, folder)
         _fetch_missing(model, folder, bar)
-        records.write(name, catalogue.entry_path(name), list(model.files))
-        shutil.rmtree(places.partial(name), ignore_errors=True)
+        model = sources.described(model, folder)
+        home.write_record(name, catalogue.entry_path(name), list(model.files))
+        shutil.rmtree(home.partial(name), ignore_errors=True)
     return folder
 
 
@@ -70,7 +79,7 @@ def _keep_only_right_files(model: Model, folder: Path) -> None:
         if path.is_dir() and not path.is_symlink():
             if not any(path.iterdir()):
                 path.rmdir()
-        elif file is None or not records.is_right(path, file):
+        elif file is None or not file.is_at(path):
             path.unlink()
 
 
@@ -85,10 +94,11 @@ def _fetch_missing(model: Model, folder: Path, bar: Bar) -> None:
     reasons = sources.fetch(model, folder, bar)
     if missing := sources.missing_files(model, folder):
         why = "; ".join(reasons) or "no source has it"
+        listed = f"{', '.join(list(missing)[:4])}{' …' if len(missing) > 4 else ''}"
         raise DragomanError(
             f"cannot get the model '{model.name}': {why}. Connect to the network and try again, or "
-            f"put {', '.join(list(missing)[:4])}{' …' if len(missing) > 4 else ''} into a folder "
-            f"'{model.name}' and name the folder above it in DRAGOMAN_WEIGHTS."
+            f"put {listed} into a folder '{home.stem(model.name)}' and name the folder above it in "
+            "DRAGOMAN_WEIGHTS."
         )
 
 
@@ -98,15 +108,15 @@ def working_on(name: str) -> Iterator[Bar]:
 
     A full disk or a folder that cannot be written becomes a sentence: it is the user's to mend.
     """
-    from dragoman.store.progress import Bar
+    from dragoman.store.download import Bar
 
     try:
-        places.locks().mkdir(parents=True, exist_ok=True)
+        home.locks().mkdir(parents=True, exist_ok=True)
         with Bar() as bar, _lock(name, bar):
             yield bar
     except OSError as error:
         raise DragomanError(
-            f"the model store {places.home()} cannot be used ({error.strerror or error}); "
+            f"the model store {home.home()} cannot be used ({error.strerror or error}); "
             f"make room or name another folder in DRAGOMAN_HOME."
         ) from error
 
@@ -114,7 +124,7 @@ def working_on(name: str) -> Iterator[Bar]:
 def _lock(name: str, bar: Bar) -> AbstractContextManager[object]:
     from filelock import FileLock, Timeout
 
-    lock = FileLock(places.locks() / f"{name}.lock")
+    lock = FileLock(home.locks() / f"{home.stem(name)}.lock")
     try:
         return lock.acquire(timeout=0)
     except Timeout:
@@ -122,5 +132,83 @@ def _lock(name: str, bar: Bar) -> AbstractContextManager[object]:
         return lock.acquire()
 
 
-def megabytes(size: int) -> str:
-    return f"{size / 1e6:.1f} MB" if size < 1e7 else f"{size / 1e6:.0f} MB"
+def verify(name: str) -> list[str]:
+    """Read every file of a model; what is wrong with it, in words, or nothing.
+
+    The record is put right as well: a model with a fault loses it, so that `get` mends the model.
+    """
+    model = catalogue.model(name)
+    folder = home.folder_of(name)
+    faults = [_fault(folder / file, file, wanted) for file, wanted in model.files.items()]
+    present = {path.relative_to(folder).as_posix() for path in _files_in(folder)}
+    strangers = [f"{file} does not belong to it" for file in sorted(present - model.files.keys())]
+    found = [fault for fault in faults if fault] + strangers
+    if not model.files:
+        return ["it is not here"]
+    if bool(found) == bool(find(name)):  # the record says otherwise
+        with working_on(name):
+            if found:
+                home.forget(name)
+            else:
+                home.write_record(name, catalogue.entry_path(name), list(model.files))
+    return found
+
+
+def _fault(path: Path, name: str, wanted: File) -> str | None:
+    if not path.exists():
+        return f"{name} is missing"
+    return None if wanted.is_at(path) else f"{name} is damaged"
+
+
+def _files_in(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if not path.is_dir())
+
+
+def is_here(name: str) -> bool:
+    """Whether the store holds anything of a model, right or not."""
+    return home.folder_of(name).exists() or home.partial(name).exists()
+
+
+def remove(name: str) -> None:
+    """Take a model's files out of the store; one that was added is forgotten as well."""
+    entry = catalogue.entry_path(name)
+    added = entry.parent == home.added_entries() and entry.exists()
+    if not is_here(name) and not added:
+        raise DragomanError(f"the model '{name}' is not in the store {home.home()}.")
+    from dragoman.store import prepared
+
+    with working_on(name):
+        home.forget(name)
+        prepared.forget(home.folder_of(name))
+        for folder in (home.folder_of(name), home.partial(name)):
+            if folder.exists():
+                shutil.rmtree(folder)
+        if added:
+            entry.unlink()
+
+
+def add(
+    name: str, folder: Path, *, about: str, task: Task, languages: tuple[str, ...], licence: str
+) -> Model:
+    """Enter a folder of the user's into the catalogue, with the hashes its files have now."""
+    _check_name(name)
+    files = {
+        path.relative_to(folder).as_posix(): File(path.stat().st_size, home.sha256_of(path))
+        for path in _files_in(folder)
+    }
+    if not files:
+        raise DragomanError(f"the folder {folder} holds no files to add.")
+    where = str(folder.resolve())
+    model = catalogue.Model(about, task, languages, licence, files, folder=where, name=name)
+    with working_on(name):
+        catalogue.save(model)
+    return model
+
+
+def _check_name(name: str) -> None:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name) or name.startswith("hub--"):
+        raise DragomanError(
+            f"'{name}' cannot name a model; use letters, digits, dots, dashes and underscores."
+        )
+    if (home.shipped_entries() / f"{name}.yaml").exists():
+        raise DragomanError(f"'{name}' is a model of the catalogue already; choose another name.")

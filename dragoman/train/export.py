@@ -9,7 +9,6 @@ The folder appears once all of it is written and has been compared with the net.
 """
 
 import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -19,7 +18,7 @@ import torch
 from torch import Tensor
 
 from dragoman.errors import DragomanError
-from dragoman.files import sentences_for
+from dragoman.files import whole_folder
 from dragoman.models.exported.config import Chunks, ExportedNet, Kept, Languages
 from dragoman.models.exported.net import OnnxNet
 from dragoman.train.graphs import (
@@ -36,6 +35,7 @@ from dragoman.train.nets.base import Net
 from dragoman.train.nets.registry import NETS
 
 TOLERANCE = 1e-4
+MOST_OFF = 0.25  # in eight bits
 
 
 @dataclass(frozen=True)
@@ -56,21 +56,17 @@ def export(net: Net, folder: Path, around: Surroundings, *, int8: bool = False) 
     if folder.exists():
         raise DragomanError(f"{folder} exists already; remove it or choose another folder.")
     net = net.eval().float().cpu()
-    with sentences_for(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as scratch:
-            made = Path(scratch) / "net"
-            made.mkdir()
-            description = describe(net, around)
-            description.write(made)
-            write_graphs(net, made)
-            check(net, OnnxNet(made, threads=1))
-            for path, name in ((around.target_units, "target"), (around.source_units, "source")):
-                if path is not None:
-                    shutil.copyfile(path, made / f"{name}.model")
-            if int8:
-                description = quantise(made)
-            made.rename(folder)
+    with whole_folder(folder) as made:
+        description = describe(net, around)
+        description.write(made)
+        write_graphs(net, made)
+        check(net, OnnxNet(made, threads=1))
+        for path, name in ((around.target_units, "target"), (around.source_units, "source")):
+            if path is not None:
+                shutil.copyfile(path, made / f"{name}.model")
+        if int8:
+            description = quantise(made)
+            check_quantised(net, OnnxNet(made, threads=1))
     return description
 
 
@@ -150,6 +146,42 @@ def check(net: Net, made: OnnxNet) -> None:
         cache, cache_there = step.cache, stepped.cache
         compare("decoder", (stepped.log_probs,), (step.logits.log_softmax(-1),))
         compare("decoder", (stepped.attention, *cache_there), (step.attention, *cache))
+
+
+@torch.no_grad()
+def check_quantised(net: Net, made: OnnxNet) -> None:
+    """Eight bits hear and say nearly the same: states by their size, the next unit by its odds."""
+    source, lengths = source_of(net, frames=61)
+    if hears_chunks(net):
+        encoded, _ = net.hear(source, lengths, net.begin_stream(2))
+        heard, _ = made.hear(source.numpy(), lengths.numpy(), made.begin_stream(2))
+    else:
+        encoded = net.encode(source, lengths)
+        heard = made.encode(source.numpy(), lengths.numpy())
+    memory = net.memory(encoded.states)
+    if heard.lengths.tolist() == encoded.lengths.tolist():  # compressed ones may be others
+        there = made.cut(heard.memory, slice(int(encoded.lengths.max())))
+        for i, length in enumerate(encoded.lengths.tolist()):
+            real = (i, *(slice(None),) * (net.memory_time - 1), slice(length))
+            for array, tensor in zip(there, memory, strict=True):
+                found, expected = array[real].astype(np.float64), tensor[real].numpy()
+                off = np.linalg.norm(found - expected) / max(1e-9, np.linalg.norm(expected))
+                refuse_beyond("encoder", float(off), MOST_OFF)
+    tokens = torch.full((2, 1), 4)
+    step = net.step(tokens, memory, encoded.lengths, net.begin(2))
+    arrays = tuple(tensor.numpy() for tensor in memory)
+    stepped = made.step(tokens.numpy(), arrays, encoded.lengths.numpy(), made.begin(2))
+    moved = np.abs(np.exp(stepped.log_probs) - step.logits.softmax(-1).numpy()).sum(-1)
+    off = moved.max() / 2  # the share of probability that has gone to other units
+    refuse_beyond("decoder", float(off), MOST_OFF)
+
+
+def refuse_beyond(graph: str, off: float, most: float) -> None:
+    if not off <= most:
+        raise DragomanError(
+            f"In eight bits the {graph} is off by {off:.0%} of the net's numbers, more than "
+            f"{most:.0%}: export it without --int8."
+        )
 
 
 def compare(graph: str, found: Sequence[np.ndarray], expected: Sequence[Tensor]) -> None:

@@ -212,6 +212,8 @@ class Training:
 
     def keep_best(self, line: dict[str, Any]) -> None:
         state, folder = self.state, self.run.folder
+        if not self.comparable(state.best_step):
+            state.best = math.inf
         if line["loss"] < state.best:
             state.best, state.best_step, state.stale = line["loss"], state.step, 0
         else:
@@ -221,6 +223,21 @@ class Training:
         checkpoints.save(self.fabric, path, {"task": self.task})
         if self.fabric.is_global_zero and state.best_step:
             checkpoints.prune_weights(folder, state.best_step, self.recipe.steps.average)
+
+    def comparable(self, step: int) -> bool:
+        """Whether the losses of another step were the sum of the same terms as today's."""
+        return self.plain_task.stage(step) == self.plain_task.stage(self.state.step)
+
+    def final_weights(self) -> list[Path]:
+        """The checkpoints whose average a run ends with: around the best, of its own stage."""
+        folder, best = self.run.folder, self.state.best_step
+        found = dict(checkpoints.numbered(folder, "weights"))
+        if best not in found:
+            raise DragomanError(
+                f"{folder} has no weights of a validation; steps.validate is too high."
+            )
+        steps = sorted(step for step in found if self.comparable(step))
+        return [found[n] for n in checkpoints.around(steps, best, self.recipe.steps.average)]
 
     def stopped_early(self) -> bool:
         return 0 < self.recipe.steps.patience <= self.state.stale
@@ -265,11 +282,3 @@ class Training:
                 f"The loss is {line['loss']} at step {line['step']}: training has diverged. "
                 "Lower optimiser.rate, or lengthen optimiser.warmup."
             )
-
-
-def final_weights(folder: Path, best: int, count: int) -> list[Path]:
-    """The checkpoints whose average a run ends with."""
-    found = dict(checkpoints.numbered(folder, "weights"))
-    if best not in found:
-        raise DragomanError(f"{folder} has no weights of a validation; steps.validate is too high.")
-    return [found[step] for step in checkpoints.around(sorted(found), best, count)]

@@ -21,6 +21,7 @@ from dragoman.train.data.sources import Told, pack_of
 from dragoman.train.data.vocabulary import Pieces, train_pieces
 from dragoman.train.recipe import Augment, Batch, Recipe, Units, Vocabulary
 from dragoman.train.run import RunFolder
+from dragoman.train.voicing.text import fingerprint as sha256
 
 _ITEMS_FOR_STATISTICS = 2000
 
@@ -106,7 +107,7 @@ def _pieces(
     return Pieces(path, units)
 
 
-def describe(prepared: Prepared) -> dict[str, object]:
+def describe(prepared: Prepared, run: RunFolder) -> dict[str, object]:
     """What data.json says."""
     return {
         name: {
@@ -116,7 +117,12 @@ def describe(prepared: Prepared) -> dict[str, object]:
             "fingerprint": part.fingerprint(),
         }
         for name, part in prepared.parts.items()
-    } | {"faults": prepared.faults.summary()}
+    } | {"faults": prepared.faults.summary(), "units": units_of(run)}
+
+
+def units_of(run: RunFolder) -> dict[str, str]:
+    """Fingerprints of a run's vocabularies."""
+    return {side: sha256(run.folder / f"{side}.model") for side in ("source", "target")}
 
 
 def feature_statistics(

@@ -21,7 +21,7 @@ from dragoman.train.carbon import Meter
 from dragoman.train.compiled import compile_layers, compiler
 from dragoman.train.data.corpus import TrainingSet
 from dragoman.train.data.front import FrontEnd
-from dragoman.train.loop import Training, Watch, final_weights, unwatched
+from dragoman.train.loop import Training, Watch, unwatched
 from dragoman.train.nets.base import Net, Vocabularies
 from dragoman.train.nets.registry import NETS, build
 from dragoman.train.prepare import Prepared, describe, feature_statistics, prepare
@@ -160,7 +160,7 @@ def train_in(run: RunFolder, fabric: Fabric, recipe: Recipe, watch: Watch) -> No
 
     with fabric.rank_zero_first():
         prepared = prepare(recipe, run, os.cpu_count() or 1, tell)
-        data = describe(prepared)
+        data = describe(prepared, run)
         run.check_data(data)
         check_kind(recipe, prepared)
         tell("measuring features")
@@ -179,7 +179,7 @@ def train_in(run: RunFolder, fabric: Fabric, recipe: Recipe, watch: Watch) -> No
         training.fit()
     fabric.barrier()
     if fabric.is_global_zero:
-        finish(recipe, run, training.state.best_step)
+        finish(run, training.final_weights(), training.state.best_step)
         watch({"kind": "end", "best": training.state.best, "step": training.state.best_step})
 
 
@@ -241,9 +241,8 @@ def words_of(prepared: Prepared) -> Words:
     )
 
 
-def finish(recipe: Recipe, run: RunFolder, best: int) -> None:
+def finish(run: RunFolder, paths: list[Path], best: int) -> None:
     """Average the checkpoints around the best into final.pt."""
-    paths = final_weights(run.folder, best, recipe.steps.average)
     weights = {"net": checkpoints.average(paths)}
     write_whole(run.folder / "final.pt", partial(torch.save, weights))
     run.write_json("final.json", {"averaged": [path.name for path in paths], "best_step": best})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from dragoman.train.data.plan import Plan
 from dragoman.train.data.vocabulary import Pieces
 from dragoman.train.nets.base import Vocabularies
 from dragoman.train.nets.registry import build
+from dragoman.train.prepare import units_of
 from dragoman.train.recipe import Batch, Recipe, parse_change
 from dragoman.train.run import RunFolder
 from dragoman.train.search import translate
@@ -45,7 +47,9 @@ def open_run(folder: Path, weights: Path | None = None, changes: tuple[str, ...]
 
     `changes` are settings of the net for its work, such as `ratio=3`.
     """
-    recipe = RunFolder(folder).recipe()
+    run = RunFolder(folder)
+    recipe = run.recipe()
+    check_units(run)
     for change in changes:
         settings = merge(recipe.net_settings, setting_at_work(change))
         recipe = replace(recipe, net_settings=settings)
@@ -58,6 +62,18 @@ def open_run(folder: Path, weights: Path | None = None, changes: tuple[str, ...]
     # As a plain task: translating needs no losses, so no vocabulary that marks word ends.
     task = build_task("mt" if front is None else "offline", {}, net, front)
     return Trained(recipe, task.eval(), source, target)
+
+
+def check_units(run: RunFolder) -> None:
+    """Weights mean nothing under units that they were not trained with, though as many."""
+    path = run.folder / "data.json"
+    trained = json.loads(path.read_text(encoding="utf-8")).get("units") if path.exists() else None
+    for side, now in units_of(run).items():
+        if trained and trained[side] != now:
+            raise DragomanError(
+                f"{run.folder / side}.model holds other units than {run.folder} was trained with; "
+                "bring the right ones back."
+            )
 
 
 def setting_at_work(change: str) -> dict[str, Any]:

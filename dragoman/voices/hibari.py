@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dragoman.audio.chunk import Samples
+from dragoman.audio.stretch import stretch
 from dragoman.voices.base import is_speakable
 from dragoman.voices.polish import polish
 
@@ -34,4 +35,5 @@ class HibariVoice:
     def speak(self, text: str, speed: float = 1.0) -> Samples:
         if not is_speakable(text):
             return np.zeros(0, np.float32)
-        return polish(self._engine(text, speed=speed, seed=SEED), self.rate)
+        # Its own speed goes by steps: asked for 1.3 it is 1.16 times as fast, for 1.35 1.45 times.
+        return polish(stretch(self._engine(text, seed=SEED), self.rate, speed), self.rate)

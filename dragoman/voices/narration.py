@@ -1,8 +1,8 @@
 """The interpreter's speech as files that line up with the talk, the same in every run.
 
-Where all is known beforehand, no phrase has to wait for its text: each begins where the speaker
-began it, whatever the machine needed. Speech that takes longer than the speaker had is spoken
-faster, within limits; what is late all the same is caught up with in the next pause.
+Where all is known beforehand, no phrase has to wait for its text: each begins just after the
+speaker began it, whatever the machine needed. Speech that takes longer than the speaker had is
+spoken faster, within limits; what is late all the same is caught up with in the next pause.
 """
 
 from __future__ import annotations
@@ -28,8 +28,12 @@ LONG_SILENCE = 2.5
 """…and even one of few words."""
 CLAUSE = 60
 """Characters from which on a phrase may end with a comma."""
+LONGEST = 200
+"""Characters of a phrase: the speed may change only between phrases."""
+BEHIND = 0.5
+"""Seconds after the speaker that a phrase begins: one hears who speaks, and then what it means."""
 SLACK = 0.5
-"""Seconds that a phrase may be late before the one before it has to hurry."""
+"""Seconds that a phrase may be later than that before the one before it has to hurry."""
 SMOOTH = 0.15
 """How much the speed may change from one phrase to the next."""
 
@@ -71,6 +75,11 @@ class Narration:
             self._discard()
             raise
 
+    @property
+    def end(self) -> float:
+        """When the phrase spoken last is over, in seconds."""
+        return self._free
+
     def hear(self, samples: Samples) -> None:
         """The next of the speaker."""
         self._heard += len(samples)
@@ -83,8 +92,8 @@ class Narration:
         for word in self._words.add(text, at_ms / 1000, end):
             if self._ended_before(word):
                 self._speak(len(self._words.waiting), word.at)
-            elif len(text_of([*self._words.waiting, word])) > self._pace.longest:
-                self._speak_some(word)
+            elif len(text_of([*self._words.waiting, word])) > LONGEST:
+                self._speak_some()
             self._words.append([word])
 
     def close(self) -> None:
@@ -112,12 +121,13 @@ class Narration:
             return True
         return waiting[-1].ends_phrase and len(text_of(waiting)) >= CLAUSE
 
-    def _speak_some(self, following: Word) -> None:
-        """Speak a part of what waits and is too long: to its last comma, or the best place."""
+    def _speak_some(self) -> None:
+        """Speak a part of what waits and is too long, so that the rest is a phrase as well."""
         waiting, few = self._words.waiting, self._pace.few
-        ends = [n for n, word in enumerate(waiting, 1) if n >= few and word.ends_phrase]
-        count = ends[-1] if ends else best_stop(waiting, few, following.text)
-        self._speak(count, [*waiting, following][count].at)
+        most = 2 * len(waiting) // 3
+        ends = [n for n in range(few, most + 1) if waiting[n - 1].ends_phrase]
+        count = ends[-1] if ends else best_stop(waiting[:most], few, waiting[most].text)
+        self._speak(count, waiting[count].at)
 
     def _speak(self, count: int, room_until: float) -> None:
         """Speak the first words that wait; what follows them begins at a moment."""
@@ -125,9 +135,9 @@ class Narration:
             return
         words = self._words.take(count)
         text, at = text_of(words), words[0].at
-        start = max(self._free, at)
+        start = max(self._free, at + BEHIND)
         sound = self._sound_of(text, 1.0, start)
-        room = max(room_until, words[-1].end) + SLACK - start
+        room = max(room_until, words[-1].end) + BEHIND + SLACK - start
         speed = self._speed(len(sound) / self._voice.rate, room)
         if speed > 1.0:
             sound = self._sound_of(text, speed, start)

@@ -81,15 +81,17 @@ class Words:
     def add(self, text: str, at: float, end: float | None = None) -> list[Word]:
         """The words of a text said at a moment that is not before that of the text before it.
 
-        They are not yet among those that wait. A mark that comes on its own joins the last of
-        those; if that was spoken already, nobody misses it.
+        They are not yet among those that wait. A mark that comes on its own joins the word before
+        it; if that was spoken already, nobody misses it.
         """
         at = max(at, self.waiting[-1].at) if self.waiting else at
         end = max(at, at if end is None else end)
-        found = _WORD.findall(text)
-        if found and _MARKS.match(found[0][1]) and _TIGHT_BEFORE.match(found[0][1]):
-            self._join_mark(found.pop(0)[1])
-        words = [Word(space, word, at, end) for space, word in found]
+        words: list[Word] = []
+        for space, word in _WORD.findall(text):
+            if not (_MARKS.match(word) and _TIGHT_BEFORE.match(word)):
+                words.append(Word(space, word, at, end))
+            elif before := words or self.waiting:
+                before[-1] = replace(before[-1], text=before[-1].text + word)
         if words:
             words[0] = replace(words[0], space=self._space_before(words[0].text))
             self._last_character = words[-1].text[-1]
@@ -106,12 +108,6 @@ class Words:
         """The first so many words, which wait no longer."""
         taken, self.waiting = self.waiting[:count], self.waiting[count:]
         return taken
-
-    def _join_mark(self, mark: str) -> None:
-        self._last_character = mark[-1]
-        if self.waiting:
-            last = self.waiting[-1]
-            self.waiting[-1] = replace(last, text=last.text + mark)
 
     def _space_before(self, word: str) -> str:
         """Between two texts: a space, unless the script has none or a comma comes on its own."""

@@ -79,11 +79,10 @@ class Schedule:
 
     def _fitting(self, now: float) -> list[Word]:
         """The words said by now, as many as a phrase may have; at least one."""
-        fitting: list[Word] = []
-        length = 0
-        for word in self._words.waiting:
-            length += len(word.space) + len(word.text)
-            if fitting and (word.at > now or length > self._pace.longest):
+        waiting = self._words.waiting
+        count = 1
+        while count < len(waiting) and waiting[count].at <= now:
+            if len(text_of(waiting[: count + 1])) > self._pace.longest:
                 break
-            fitting.append(word)
-        return fitting
+            count += 1
+        return waiting[:count]

@@ -145,8 +145,7 @@ class Speaker:
         with self._change:
             while not self._closed:
                 now = self._time.now()
-                # What still plays leaves just the time to prepare what follows it.
-                due = self._schedule.due(self._free - self._effort.ahead)
+                due = self._schedule.due(now)  # what still plays leaves just the time to prepare it
                 if due is not None and due <= now:
                     self._busy = True
                     return self._schedule.take(now, max(now, self._free)), self._stops

@@ -6,8 +6,7 @@ import soundfile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.audio.pcm import ENCODINGS, RawFormat, pcm_frames
-from dragoman.audio.wav import read_wav_header
+from dragoman.audio.pcm import ENCODINGS, RawFormat, pcm_frames, read_wav_header
 from dragoman.errors import DragomanError
 
 SUBTYPES = {

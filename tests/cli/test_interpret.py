@@ -183,7 +183,7 @@ def test_tune_writes_a_setup_that_translate_takes(corpus, wav, tmp_path):
         (("translate", "README.md", "--setup", "no.yaml"), "Cannot read the setup no.yaml"),
         (("evaluate", "no.tsv", "--from", "de"), "There is no corpus at no.tsv."),
         (("live", "--file", "x.wav", "--microphone", "2"), "exclude each other"),
-        (("languages", "Elvish"), "No language that Whisper hears is called 'Elvish'."),
+        (("languages", "Elvish"), "No language that whisper-base hears is called 'Elvish'."),
     ],
 )
 def test_mistakes_get_a_sentence_and_status_2(args, sentence):

@@ -223,3 +223,19 @@ def test_broken_sentences_can_be_left_out(tmp_path):
     assert [row["index"] for row in content["sentences"]] == [0]
     assert len(content["left_out"]) == 2
     assert result.stderr.count("left out: ") == 2
+
+
+def test_the_target_chooses_unit_and_tokenizer(tmp_path):
+    text = "今天我们讨论。"
+    line = LINE | {"prediction": text, "reference": text, "delays": [1000.0] * 7}
+    path = tmp_path / "instances.log"
+    path.write_text(json.dumps(line | {"elapsed": [1100.0] * 7}) + "\n")
+    scored = score_json(path, "--to", "Chinese")
+    assert scored["scores"]["BLEU"] == pytest.approx(100)
+    assert "|tok:zh|" in scored["signature"]["BLEU"]
+    assert "|unit:char|" in scored["signature"]["LAAL"]
+    told = score_json(path, "--to", "zh", "--tokenizer", "char")
+    assert "|tok:char|" in told["signature"]["BLEU"]
+    assert "|tok:13a|" in score_json(path, "--unit", "char")["signature"]["BLEU"]
+    with pytest.raises(DragomanError, match="not a language"):
+        score(path, "--to", "klingon")

@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -172,15 +173,19 @@ addEventListener("message", (event) => {
 
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium to look at the page with")
 @pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("page", ["", "#/0", "#/0/0"])
+@pytest.mark.parametrize("page", ["", "#/0", "#/0/0", "#/0/1"])
 def test_nothing_is_cut_off(tmp_path, clips, width, page):
     words = [(" Donaudampfschifffahrtsgesellschaft", 3), (" said", 3), (" internationally.", 3)]
+    slow = [Hearing(t, t, t, t + 90_000) for t in range(1000, 4001, 1000)]  # a busy machine
     traces = [trace_of([(" A", 0), (" word", 1), *words])]
+    traces.append(replace(traces[0], index=1, hearings=slow))
     scores = {"BLEU": 12.3, "chrF": 45.6, "WER": 100.1, "AL": 1234.5, "LAAL": 1234.5}
     scores |= {"LAAL_CA": 2345.6, "DAL": 1234.5, "AP": 0.5, "RTF": 0.12}
     systems = [
         SystemResult(f"{n}: steps", n, scores, {"AL": "AL|unit:word"}, [], traces) for n in NAMES
     ]
+    late = scores | {"LAAL": 1434.5, "LAAL_CA": 10_345.6}  # the last tick is a wide one
+    systems.append(SystemResult("late", "late", late, {}, [], traces))
     path = tmp_path / "report.html"
     report(path, systems, spoken_clips(clips, "de", 20))
     content = path.read_text(encoding="utf-8")
@@ -191,9 +196,9 @@ def test_nothing_is_cut_off(tmp_path, clips, width, page):
     assert seen["clipped"] == []
     if page != "#/0":
         assert seen["letters"] >= 11
-    if page == "#/0/0":
+    if page.count("/") == 2:
         assert seen["sound"] == 1
-        assert "„Wort“ & 0" in seen["text"]
+        assert f"„Wort“ & {page[-1]}" in seen["text"]
 
 
 def look(path, page, width, folder):

@@ -4,9 +4,9 @@ import itertools
 
 import numpy as np
 import pytest
+from dragoman.models.exported.search import Limits, beam_search, greedy
 
 from dragoman.models.exported.net import BOS, EOS, Stepped
-from dragoman.models.exported.search import Limits, beam_search, greedy
 
 UNITS, WORDS = 6, (4, 5)
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dragoman.models.whisper.search import Prompt, Rules, Search
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError
 from dragoman.models.whisper.decoder import Decoder
-from dragoman.models.whisper.search import Prompt, Rules, Search
 from dragoman.models.whisper.weights import Weights
 
 from . import tiny_whisper as tiny

@@ -1,10 +1,9 @@
 """Loops are cut after their first round; honest repetition is left alone."""
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from dragoman.models.whisper.guard import cut_loop, invented, most_tokens
 from dragoman.models.whisper.search import Spoken
+from hypothesis import given
+from hypothesis import strategies as st
 
 
 def test_honest_text_is_kept():

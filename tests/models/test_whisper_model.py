@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from dragoman.models.whisper.trim import TOO_LONG, boundary
 
 from dragoman.audio.chunk import RATE, Chunk
 from dragoman.detectors import make_detector
@@ -11,7 +12,6 @@ from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter, step
 from dragoman.models import Ask, Draft
 from dragoman.models.whisper.model import FULL, WhisperModel
-from dragoman.models.whisper.trim import TOO_LONG, boundary
 from dragoman.policies import make_policy
 from dragoman.trace import Trace
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from dragoman.audio.chunk import RATE
 from dragoman.audio.vad import WINDOW
+from dragoman.models.search import Found, Prompt
 from dragoman.models.whisper.mel import LogMel
-from dragoman.models.whisper.search import Prompt, Spoken
 from dragoman.models.whisper.tokens import Vocabulary
 
 WORDS = [f"Ġw{index}" for index in range(20)]
@@ -75,7 +75,7 @@ class ToyEngine:
         self.prompts += [(prompt, beams) for prompt in prompts]
         return [self._speak(s, p) for s, p in zip(states, prompts, strict=True)]
 
-    def _speak(self, states: np.ndarray, prompt: Prompt) -> Spoken:
+    def _speak(self, states: np.ndarray, prompt: Prompt) -> Found:
         words = heard(states)
         said = [token for token in prompt.said if token != STOP]
         assert said == [word for word, _ in words[: len(said)]], (
@@ -94,8 +94,8 @@ class ToyEngine:
             looks.append(spot(len(states), 0))
         ended = len(tokens) <= prompt.most
         tokens = tokens[: prompt.most]
-        return Spoken(
-            0.01, tuple(tokens), (-0.1,) * len(tokens), tuple(looks[: len(tokens)]), ended
+        return Found(
+            tuple(tokens), (-0.1,) * len(tokens), tuple(looks[: len(tokens)]), ended, silence=0.01
         )
 
 

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError
-from dragoman.store import catalogue, places
+from dragoman.store import catalogue, home
+from dragoman.store.kinds import is_needed
 
-SHIPPED = sorted(path.stem for path in places.shipped_entries().glob("*.yaml"))
+SHIPPED = sorted(path.stem for path in home.shipped_entries().glob("*.yaml"))
 PAGE = Path(__file__).parents[2] / "docs" / "models.md"
 
 
@@ -26,8 +27,15 @@ def test_every_shipped_entry_is_sound(name):
     model = catalogue.model(name)
     hashes = [*model.files.values(), *(archive.file for archive in model.archives)]
     assert all(re.fullmatch("[0-9a-f]{64}", file.sha256) and file.size > 0 for file in hashes)
-    carried = {file for archive in model.archives for file in archive.members}
-    assert carried == set(model.files)
+    if model.archives:
+        carried = {file for archive in model.archives for file in archive.members}
+        assert carried == set(model.files)
+    else:
+        assert model.hub
+    if model.hub:
+        assert re.fullmatch("[0-9a-f]{40}", model.hub.revision)  # never a branch that moves on
+        assert all(is_needed(file) for file in model.files)
+    assert "model.bin" in model.files or not model.rest_from_hub
     assert model.languages
     assert model.licence
 

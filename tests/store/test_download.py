@@ -1,14 +1,17 @@
 """Downloads: continued where they stopped, and believed only if the hash agrees."""
 
+import errno
 import random
+import shutil
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dragoman.store.catalogue import File
-from dragoman.store.download import SourceError, download
-from dragoman.store.progress import Bar
+from dragoman.errors import DragomanError
+from dragoman.store import get
+from dragoman.store.download import Bar, SourceError, download
+from dragoman.store.home import File, megabytes
 
 from .conftest import described
 
@@ -106,3 +109,44 @@ def test_a_refusal_is_a_sentence(to, server):
 def test_no_connection_is_a_sentence(to):
     with pytest.raises(SourceError, match="the file: no connection"):
         download("http://127.0.0.1:1/file", WANTED, to, "the file", Bar())
+
+
+def test_a_disk_that_cannot_hold_it_is_told_before(fetch, to, server, monkeypatch):
+    to.parent.mkdir()
+    to.write_bytes(DATA[:100_000])
+    room = shutil.disk_usage("/")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: room._replace(free=199_999))
+    with pytest.raises(DragomanError, match=r"the file needs 0\.2 MB, but .* DRAGOMAN_HOME"):
+        fetch()
+    assert server.asked == []
+    assert to.stat().st_size == 100_000
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: room._replace(free=200_000))
+    fetch()
+    assert to.read_bytes() == DATA
+
+
+def test_a_disk_that_fills_up_on_the_way_is_a_sentence(enter, hub, monkeypatch):
+    """Nothing of the network is blamed for it, and no other source is asked."""
+    files = {"model.bin": DATA}
+    enter("toy", files, hub=hub(files))
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Bar, "advance", full)  # where a piece has just been written
+    with pytest.raises(DragomanError, match=r"cannot be used \(No space left .* make room"):
+        get("toy")
+
+
+@pytest.mark.parametrize(
+    ("size", "told"),
+    [
+        (1, "0.0 MB"),
+        (9_949_999, "9.9 MB"),
+        (10**7, "10 MB"),
+        (10**9 - 10**6, "999 MB"),
+        (10**9, "1.0 GB"),
+    ],
+)
+def test_sizes_as_people_say_them(size, told):
+    assert megabytes(size) == told

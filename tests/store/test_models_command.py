@@ -7,7 +7,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from dragoman.cli.models import command
+from dragoman.cli.models import _print_table, command
 
 FILES = {"model.bin": b"weights"}
 
@@ -35,10 +35,7 @@ def test_a_model_from_get_to_rm(toy, home):
     assert run("verify") == f"There are no models in {home}.\n"
 
 
-def test_list(toy, home):
-    told = run("list")
-    assert [line.split()[0] for line in told.splitlines()][-1] == "toy"
-    assert "whisper-base" in told
+def test_list_as_json(toy, home):
     assert json.loads(run("list", "--here", "--json")) == []
     run("get", "toy")
     (row,) = json.loads(run("list", "--here", "--json"))
@@ -47,10 +44,58 @@ def test_list(toy, home):
         "about": "a toy",
         "task": "translation",
         "languages": ["en"],
+        "targets": [],
         "licence": "MIT",
         "bytes": 7,
+        "memory": row["memory"],
+        "cost": row["cost"],
+        "measured": False,
+        "speed": "fast",
+        "recommended": False,
         "path": str(home / "models" / "toy"),
+        "partial": False,
     }
+
+
+def test_the_table_fits_a_terminal_and_a_pipe():
+    lines = run("list").splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0].split() == ["name", "task", "languages", "size", "memory", "speed", "here"]
+    marked = [line.split()[1] for line in lines if line.startswith("* ")]
+    assert marked in (["whisper-base"], ["whisper-small"])
+    assert all(line[:2] in ("  ", "* ") and not line[2].isspace() for line in lines)
+    rows = {line[2:].split()[0]: line[2:].split()[1:] for line in lines[1:]}
+    assert rows["whisper-large-v3"][:4] == ["translate", "100→en", "3.1", "GB"]
+    assert rows["whisper-medium"][-1].startswith("~")
+    assert rows["whisper-turbo"][:2] == ["recognise", "100"]
+    assert rows["opus-en-de"][:2] == ["text", "en→de"]
+    assert rows["nllb-600m"][:2] == ["text", "any"]
+    tasks = [cells[0] for cells in rows.values()]
+    assert tasks == sorted(tasks, key=tasks.index)  # one task after the other
+
+
+@pytest.mark.parametrize(("columns", "lines"), [("80", 3), ("120", 2)])
+def test_long_names_on_a_narrow_terminal(monkeypatch, capsys, columns, lines):
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    name = "hub:somebody/faster-whisper-with-a-long-name"
+    cells = ("*", name, "translate", "99→en", "148 MB", "~616 MB", "~live", "yes")
+    _print_table([cells])
+    told = capsys.readouterr().out.splitlines()
+    assert len(told) == lines
+    assert max(map(len, told)) <= int(columns)
+    assert told[1].startswith(f"* {name}")
+    assert told[-1].split()[-6:] == ["148", "MB", "~616", "MB", "~live", "yes"]
+
+
+def test_a_model_that_is_here_in_part(toy, home):
+    run("get", "toy")
+    (home / "models" / "toy" / "model.bin").unlink()
+    (line,) = [line for line in run("list").splitlines() if line.split()[0] == "toy"]
+    assert line.endswith("  part")
+    rows = json.loads(run("list", "--json"))
+    assert [row["name"] for row in rows if row["partial"]] == ["toy"]
+    assert json.loads(run("list", "--here", "--json")) == []
 
 
 def test_add(tmp_path, home):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dragoman.errors import DragomanError
-from dragoman.store import get, upkeep
+from dragoman.store import get, shelf
 
 OUTSIDE = {name: value for name, value in os.environ.items() if name.lower().startswith("pip_")}
 
@@ -25,7 +25,7 @@ def test_silero_vad(monkeypatch):
     except DragomanError as error:
         pytest.skip(str(error))
     assert [path.name for path in folder.iterdir()] == ["silero_vad_16k_sequence.onnx"]
-    assert upkeep.verify("silero-vad") == []
+    assert shelf.verify("silero-vad") == []
     session = onnxruntime.InferenceSession(folder / "silero_vad_16k_sequence.onnx")
     memory = np.zeros((1, 1, 128), np.float32)
     silence = np.zeros((20, 576), np.float32)

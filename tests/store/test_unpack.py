@@ -2,9 +2,8 @@
 
 import pytest
 
-from dragoman.store.download import SourceError
-from dragoman.store.progress import Bar
-from dragoman.store.unpack import append_members
+from dragoman.store.download import Bar, SourceError
+from dragoman.store.packages import append_members
 
 from .conftest import make_tarball, make_wheel
 

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from dragoman.errors import DragomanError
-from dragoman.store import catalogue, find, get, upkeep
+from dragoman.store import catalogue, find, get, shelf
 
 FILES = {"model.bin": b"weights", "voices/a.bin": b"a"}
 ABOUT = {"about": "mine", "task": "translation", "languages": ("de",), "licence": "MIT"}
@@ -25,14 +25,14 @@ def spoil(path):
 
 
 def test_a_sound_model_has_no_faults(toy):
-    assert upkeep.verify("toy") == []
+    assert shelf.verify("toy") == []
     assert find("toy") == toy
 
 
 def test_damage_that_only_a_full_read_shows(toy):
     spoil(toy / "model.bin")
     assert find("toy") == toy  # the quick look cannot see it
-    assert upkeep.verify("toy") == ["model.bin is damaged"]
+    assert shelf.verify("toy") == ["model.bin is damaged"]
     assert find("toy") is None  # but now it is known
     assert (get("toy") / "model.bin").read_bytes() == b"weights"
 
@@ -41,14 +41,14 @@ def test_missing_and_foreign_files_are_told(toy):
     (toy / "voices" / "a.bin").unlink()
     (toy / "voices" / "b.bin").write_bytes(b"b")
     expected = ["voices/a.bin is missing", "voices/b.bin does not belong to it"]
-    assert upkeep.verify("toy") == expected
+    assert shelf.verify("toy") == expected
     get("toy")
-    assert upkeep.verify("toy") == []
+    assert shelf.verify("toy") == []
 
 
 def test_remove(toy, home):
-    assert upkeep.is_here("toy")
-    upkeep.remove("toy")
+    assert shelf.is_here("toy")
+    shelf.remove("toy")
     assert not toy.exists()
     assert not list((home / "records").iterdir())
     with pytest.raises(DragomanError, match="there is no model 'toy'"):
@@ -57,7 +57,7 @@ def test_remove(toy, home):
 
 def test_remove_what_is_not_here():
     with pytest.raises(DragomanError, match="'silero-vad' is not in the store"):
-        upkeep.remove("silero-vad")
+        shelf.remove("silero-vad")
 
 
 @pytest.fixture
@@ -70,37 +70,37 @@ def own(tmp_path):
 
 
 def test_a_folder_of_ones_own(own):
-    added = upkeep.add("mine", own, **ABOUT)
+    added = shelf.add("mine", own, **ABOUT)
     assert catalogue.model("mine") == added
     folder = get("mine")
     assert (folder / "model.bin").read_bytes() == b"my weights"
     assert (folder / "deep" / "note").read_bytes() == b"note"
-    upkeep.remove("mine")
+    shelf.remove("mine")
     assert (own / "model.bin").exists()  # the user's own file is never touched
 
 
 def test_a_folder_of_ones_own_that_changes_is_noticed(own):
-    upkeep.add("mine", own, **ABOUT)
+    shelf.add("mine", own, **ABOUT)
     get("mine")
     (own / "model.bin").write_bytes(b"new weights")
     with pytest.raises(DragomanError, match=r"own/model\.bin is not the file"):
         get("mine")
-    upkeep.add("mine", own, **ABOUT)
+    shelf.add("mine", own, **ABOUT)
     assert (get("mine") / "model.bin").read_bytes() == b"new weights"
 
 
 @pytest.mark.parametrize("name", ["../evil", "a b", "", ".hidden", "a/b"])
 def test_a_name_that_cannot_be_a_file_name(own, name):
     with pytest.raises(DragomanError, match="cannot name a model"):
-        upkeep.add(name, own, **ABOUT)
+        shelf.add(name, own, **ABOUT)
 
 
 def test_a_name_that_is_taken(own):
     with pytest.raises(DragomanError, match="choose another name"):
-        upkeep.add("whisper-base", own, **ABOUT)
+        shelf.add("whisper-base", own, **ABOUT)
 
 
 def test_an_empty_folder(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(DragomanError, match="holds no files"):
-        upkeep.add("mine", tmp_path / "empty", **ABOUT)
+        shelf.add("mine", tmp_path / "empty", **ABOUT)

@@ -136,6 +136,8 @@ def test_a_pause_ends_a_cue_and_the_cue_ends_with_the_time_to_read_it():
 def test_a_pause_is_measured_from_the_end_of_a_word():
     drawn_out = [TimedWord("Well", 0.0, 3.0), TimedWord("yes", 3.1, 3.5)]
     assert lines(drawn_out) == [("Well yes",)]
+    long_next = [TimedWord("Well", 0.0, 0.5), TimedWord("yeees", 1.0, 6.0)]
+    assert lines(long_next) == [("Well yeees",)]
     paused = [TimedWord("Well", 0.0, 0.5), TimedWord("yes", 2.5, 6.0)]
     assert lines(paused) == [("Well",), ("yes",)]
 

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from dragoman.models.exported.search import Limits, greedy
 
 from dragoman.models.exported.caat_search import Hypothesis, search_group
 from dragoman.models.exported.net import OnnxNet, Stepped
-from dragoman.models.exported.search import Limits, greedy
 from dragoman.models.exported.stream import Ears, Mouth
 from dragoman.models.exported.transducer import BEAM, read_groups
 from dragoman.train.export import Surroundings, describe

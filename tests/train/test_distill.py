@@ -12,14 +12,15 @@ from dragoman.train.data.corpus import open_set
 from dragoman.train.data.faults import FAULTS, Faults, read_faults
 from dragoman.train.data.pack import Header, Item, Pack, ShardWriter, write_header
 from dragoman.train.distill import distill
-from dragoman.train.nets.base import BOS, EOS, Vocabularies
+from dragoman.train.nets.base import BOS, EOS, PAD, Vocabularies
 from dragoman.train.nets.registry import build
 from dragoman.train.recipe import Data, Recipe
 from dragoman.train.run import RunFolder
 from dragoman.train.search import translate
 from dragoman.train.settings import convert
 from dragoman.train.train import train
-from tests.train.conftest import TEXT_NET
+from dragoman.train.trained import open_run
+from tests.train.conftest import TEXT_NET, WORDS
 
 
 def test_the_teacher_learns_and_bleu_is_watched(teacher):
@@ -49,6 +50,31 @@ def test_distilled_packs_share_the_sound(teacher, sung, tmp_path):
     assert (both.sound(len(gold) + 3) == gold.sound(3)).all()
 
 
+def test_a_distilled_pack_says_what_the_teacher_says(teacher, tmp_path):
+    """Of a gold text that it would never write, in several batches: every item its own."""
+    random = np.random.default_rng(1)
+    sentences = [" ".join(random.choice(list(WORDS), size=n)) for n in (2, 4, 3, 4, 2, 3, 4)]
+    items = (
+        (Item(str(n), 0, 0, 0, {"en": text, "de": f"gold {n}"}), np.full(800, n, np.int16))
+        for n, text in enumerate(sentences)
+    )
+    ShardWriter(tmp_path / "gold", 0, "pcm").write(items)
+    header = Header("pcm", ["en", "de"], "en", 1, len(sentences), 0.0, "gold", {})
+    write_header(tmp_path / "gold", header)
+    run = open_run(teacher)
+    for beam in (1, 3):
+        distill(teacher, tmp_path / "gold", tmp_path / f"kd{beam}", beam=beam, batch_seconds=2.0)
+        made = Pack(tmp_path / f"kd{beam}")
+        assert [item.text["en"] for item in made.items] == sentences
+        for item in made.items:
+            (ids,) = run.source.encode([item.text["en"]])
+            encoded = run.task.net.encode(torch.tensor([ids]), torch.tensor([len(ids)]))
+            (said,) = translate(run.task.net, encoded, beam)
+            assert item.text["de"] == run.target.decode(said)
+            assert set(item.text["de"].split()) <= set(WORDS.values())
+        assert len({item.text["de"] for item in made.items}) > 4
+
+
 def test_a_teacher_must_read(tiny, sung, tmp_path):
     settings = tiny | {"steps": {"total": 1, "validate": 1, "average": 1}}
     train(convert(Recipe, settings), tmp_path / "speech")
@@ -74,6 +100,49 @@ def test_a_wide_beam_finds_the_best_of_all():
                 scored.append((scores.sum().item() / len(labels), list(units)))
         best.append(max(scored)[1])
     assert translate(net, encoded, beam=60, longest=3, penalty=1.0) == best
+
+
+def plain_beam_search(net, encoded, beam, longest):
+    """Without caches: every prefix is decoded anew. Returns the best, and how often beams swap."""
+    beams, swaps = [(0.0, [BOS])], 0
+    for _ in range(longest):
+        options = []
+        for place, (score, units) in enumerate(beams):
+            if units[-1] == EOS:
+                options.append((score, units, place))
+                continue
+            logits = net.decode(torch.tensor([units]), encoded)[0, -1]
+            logits[[BOS, PAD]] = -1e9
+            scores = logits.log_softmax(-1)
+            options += [
+                (score + scores[unit].item(), [*units, unit], place)
+                for unit in range(len(scores))
+                if unit not in (BOS, PAD)
+            ]
+        options = sorted(options, key=lambda option: -option[0])[:beam]
+        swaps += [place for *_, place in options] != list(range(len(beams)))
+        beams = [option[:2] for option in options]
+    done = [b for b in beams if b[1][-1] == EOS] or beams
+    _, units = max(done, key=lambda one: one[0] / (len(one[1]) - 1))
+    return [unit for unit in units[1:] if unit != EOS], swaps
+
+
+@pytest.mark.parametrize("seed", [0, 1, 12, 20, 24])
+def test_beams_take_their_past_with_them(seed):
+    """Three beams over eight units overtake each other; each goes on from its own words."""
+    torch.manual_seed(seed)
+    net = build("text-transformer", TEXT_NET, Vocabularies(target=9, source=9)).eval()
+    with torch.no_grad():
+        net.decoder.layers[0].attention.out.weight *= 30  # what was said before decides
+    source, lengths = torch.randint(4, 9, (2, 5)), torch.tensor([5, 3])
+    expected = []
+    for item in range(2):
+        alone = net.encode(source[item : item + 1, : lengths[item]], lengths[item : item + 1])
+        units, swaps = plain_beam_search(net, alone, beam=3, longest=8)
+        assert swaps
+        assert len(units) >= 4
+        expected.append(units)
+    assert translate(net, net.encode(source, lengths), beam=3, longest=8) == expected
 
 
 def test_greedy_is_a_beam_of_one():

@@ -2,15 +2,19 @@
 
 import json
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 import torch
 
 from dragoman.errors import DragomanError
 from dragoman.models.exported.config import ExportedNet
 from dragoman.models.exported.net import OnnxNet
-from dragoman.train.export import Surroundings, export, quantise
+from dragoman.train.export import Surroundings, check_quantised, export, quantise
 from dragoman.train.graphs import bands_of, hears_chunks
 from dragoman.train.nets.base import BOS
 from tests.train.exported import NETS
@@ -126,6 +130,58 @@ def test_eight_bits_are_nearly_the_same(exporter, tmp_path):
     )
     matrices = [path.read_bytes().count(b"MatMulInteger") for path in small.glob("*.onnx")]
     assert all(matrices)
+
+
+def spoil(folder: Path, part: str) -> None:
+    """Turn the signs of all weights that have eight bits."""
+    graph = onnx.load(folder / f"{part}.onnx")
+    for weights in graph.graph.initializer:
+        if weights.data_type == onnx.TensorProto.INT8 and len(weights.dims) == 2:
+            flipped = -onnx.numpy_helper.to_array(weights)
+            weights.CopyFrom(onnx.numpy_helper.from_array(flipped, weights.name))
+    onnx.save(graph, folder / f"{part}.onnx")
+
+
+def test_what_ships_in_eight_bits_is_compared(exporter, tmp_path):
+    """A good one passes; one that hears or says something else is refused."""
+    net = exporter.net("transformer")
+    small = shutil.copytree(exporter.folder_of("transformer"), tmp_path / "int8")
+    quantise(small)
+    check_quantised(net, OnnxNet(small, threads=1))
+    for part in ("encoder", "decoder"):
+        bad = shutil.copytree(small, tmp_path / part)
+        spoil(bad, part)
+        with pytest.raises(DragomanError, match=f"In eight bits the {part} is off by"):
+            check_quantised(net, OnnxNet(bad, threads=1))
+
+
+def test_nothing_spoiled_is_exported(exporter, tmp_path, monkeypatch):
+    import dragoman.train.export as module
+
+    def quantise_badly(folder):
+        made = quantise(folder)
+        spoil(folder, "decoder")
+        return made
+
+    monkeypatch.setattr(module, "quantise", quantise_badly)
+    with pytest.raises(DragomanError, match="without --int8"):
+        export(exporter.net("transformer"), tmp_path / "bad", Surroundings(), int8=True)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_a_killed_export_left_is_swept_away(exporter, tmp_path):
+    """A kill leaves its folder under a hidden name; the next export in that place removes it."""
+    code = (
+        "import os, signal, sys; from pathlib import Path\n"
+        "from dragoman.files import whole_folder\n"
+        "with whole_folder(Path(sys.argv[1])) as made:\n"
+        "    (made / 'encoder.onnx').write_text('half')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "net")], check=False)
+    assert [path.name.endswith(".tmp") for path in tmp_path.iterdir()] == [True]
+    export(exporter.net("transformer"), tmp_path / "net", Surroundings())
+    assert [path.name for path in tmp_path.iterdir()] == ["net"]
 
 
 def test_a_folder_that_exists_is_left_alone(exporter, tmp_path):

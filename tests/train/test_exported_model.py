@@ -6,6 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from dragoman.models.exported.search import Limits, beam_search
+from dragoman.models.whisper.guard import cut_loop
 
 from dragoman.audio.chunk import RATE, Chunk
 from dragoman.detectors import CtcWords, LearnedBoundaries
@@ -15,10 +17,8 @@ from dragoman.models import Ask, Feature
 from dragoman.models.exported.config import ExportedNet
 from dragoman.models.exported.model import OnnxModel
 from dragoman.models.exported.net import BOS
-from dragoman.models.exported.search import Limits, beam_search
 from dragoman.models.exported.stream import MOST_STATES
 from dragoman.models.load import load_model
-from dragoman.models.whisper.guard import cut_loop
 from dragoman.policies import AlignAtt, Follow, LocalAgreement, Offline, WaitK
 
 

@@ -138,3 +138,42 @@ def test_wait_k_needs_word_ends(corpus):
         build_task("wait-k", {}, net, front, Words())
     with pytest.raises(DragomanError, match="no task 'offlin'"):
         build_task("offlin", {}, net, front)
+
+
+COMPRESSED = ENCODER | {"ctc_compression": True}
+
+
+@pytest.mark.parametrize(
+    ("name", "net", "settings"),
+    [
+        ("wait-k", {"ctc_compression": True}, {}),
+        ("offline", {"ctc_compression": True, "boundaries": True}, {}),
+        ("mma", {"encoder_settings": COMPRESSED}, {"decisions": "oracle"}),
+        ("mma", {"encoder_settings": COMPRESSED | {"boundaries": True}}, {}),
+    ],
+)
+def test_merged_states_have_no_times(name, net, settings, corpus):
+    """Of a hundred states 67 were left, and an end at the 58th was marked at the 58th of them."""
+    with pytest.raises(DragomanError, match="set ctc_compression to false"):
+        make(name, corpus, net, **settings)
+    uncompressed = {key: value for key, value in net.items() if key == "boundaries"}
+    make(name, corpus, uncompressed, **settings)
+
+
+def test_states_may_be_merged_where_nobody_asks_for_times(corpus):
+    make("offline", corpus, {"ctc_compression": True})
+    make("mma", corpus, {"encoder_settings": COMPRESSED})
+
+
+def test_a_stage_ends_where_other_losses_begin_to_count(corpus):
+    mma = make("mma", corpus, latency={"average": 1.0, "after": 10})
+    assert mma.stage(1) == mma.stage(9) != mma.stage(10) == mma.stage(99)
+    silent = make("mma", corpus, latency={"after": 10})
+    assert silent.stage(9) == silent.stage(10)
+    joint = make("joint", corpus, weights={"kd_after": 5}, latency={"variance": 1.0, "after": 8})
+    assert [joint.stage(step) == joint.stage(step - 1) for step in (4, 5, 6, 8)] == [
+        *(True, False, True, False)
+    ]
+    taught = make("joint", corpus, weights={"kd": 0.0, "kd_after": 5})
+    assert taught.stage(4) == taught.stage(5)
+    assert make("offline", corpus).stage(1) == make("offline", corpus).stage(10**6)

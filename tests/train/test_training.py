@@ -15,6 +15,7 @@ from dragoman.train.recipe import Batch, Recipe
 from dragoman.train.run import RunFolder
 from dragoman.train.settings import convert, merge
 from dragoman.train.tally import Tally
+from dragoman.train.tasks.offline import Offline
 from dragoman.train.train import make_net, make_task, train
 from dragoman.train.trained import open_run
 from tests.train.conftest import make_pack
@@ -65,6 +66,31 @@ def test_an_update_is_a_clipped_step_down_the_mean_of_all_units(plain, tmp_path,
         torch.testing.assert_close(moved, -scale * gradient, atol=2e-7, rtol=1e-2, msg=key)
 
 
+@pytest.mark.parametrize("capture", [False, True])
+def test_every_micro_batch_has_chance_of_its_own(plain, tmp_path, monkeypatch, capture):
+    """Dropout is drawn by a generator whose seed no other micro-batch of the run has."""
+    seeds, forward = [], Offline.forward
+
+    def noted(self, batch):
+        if self.training:
+            seeds.append((batch.number, torch.initial_seed()))
+        return forward(self, batch)
+
+    monkeypatch.setattr(Offline, "forward", noted)
+    changes = {"machine": {"capture": capture}, "batch": {"accumulate": 2}}
+    steps = {"total": 4, "validate": 4}
+    train(recipe_of(plain, **changes, steps=steps), tmp_path / "whole")
+    assert [number for number, _ in seeds] == list(range(8))
+    assert len({seed for _, seed in seeds}) == 8
+    whole, seeds[:] = list(seeds), []
+    for total in (2, 4):
+        train(recipe_of(plain, **changes, steps=steps | {"total": total}), tmp_path / "twice")
+    assert seeds == whole
+    seeds.clear()
+    train(recipe_of(plain, **changes, steps=steps, seed=2), tmp_path / "other")
+    assert not set(seeds) & set(whole)
+
+
 @pytest.fixture
 def scripted(monkeypatch):
     """Validations that say what they are told to."""
@@ -99,6 +125,30 @@ def test_weights_around_the_best_are_averaged(
     for key, value in load_weights(tmp_path / "run").items():
         mean = sum(weights[key].double() for weights in each) / len(each)
         torch.testing.assert_close(value.double(), mean, atol=1e-7, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("losses", "patience", "best", "averaged"),
+    [
+        # Latency counts from step 4 on: losses are higher then, and cannot be compared.
+        ((3.0, 1.0, 2.0, 9.0, 7.0, 8.0), 0, 5, [4, 5, 6]),
+        ((3.0, 1.0, 2.0, 7.0, 8.0, 9.0), 0, 4, [4, 5, 6]),
+        ((1.0, 2.0, 3.0, 9.0, 8.0, 7.0), 3, 6, [4, 5, 6]),  # patience begins anew
+        ((9.0, 8.0, 7.0, 1.0, 2.0, 3.0), 0, 4, [4, 5, 6]),
+    ],
+)
+def test_the_best_is_sought_among_losses_of_the_same_terms(
+    plain, tmp_path, scripted, losses, patience, best, averaged
+):
+    net, sizes, _ = NETS["mma"]
+    steps = {"total": 6, "log": 100, "average": 3, "patience": patience}
+    latency = {"latency": {"average": 0.1, "after": 4}}
+    settings = plain | {"net": net, "task": "mma", "net_settings": sizes, "task_settings": latency}
+    scripted(*losses)
+    train(recipe_of(settings, steps=steps), tmp_path / "run")
+    final = json.loads((tmp_path / "run" / "final.json").read_text())
+    assert final["best_step"] == best
+    assert final["averaged"] == [f"weights-{step:08d}.pt" for step in averaged]
 
 
 def test_parts_of_another_run_are_taken_over_and_stay_if_frozen(plain, tmp_path):
@@ -257,3 +307,13 @@ def test_the_joint_net_also_learns_from_text_alone(plain, tmp_path):
     assert all(torch.equal(whole[key], twice[key]) for key in whole)
     with pytest.raises(DragomanError, match=r"'offline' does not learn from data\.text"):
         train(recipe_of(plain, data={"text": ["text:more.tsv"]}), tmp_path / "offline")
+
+
+def test_other_units_than_a_run_was_trained_with_are_noticed(plain, tmp_path):
+    """As many, in a vocabulary of the same size, mean other words."""
+    train(recipe_of(plain), tmp_path / "run")
+    open_run(tmp_path / "run")
+    units = (tmp_path / "run" / "target.model").read_bytes()
+    (tmp_path / "run" / "target.model").write_bytes(units.replace(b"\x0a\x01r", b"\x0a\x01z"))
+    with pytest.raises(DragomanError, match=r"target\.model holds other units"):
+        open_run(tmp_path / "run")

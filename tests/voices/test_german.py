@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from dragoman.store import find
 from dragoman.voices import dittli, open_voice
 from dragoman.voices.dittli import DittliVoice
 from dragoman.voices.german import GermanReader, number_in_words
 from dragoman.voices.network import vits_length
 from tests.voices.fakes import FakeNetwork
+from tests.voices.weights import need
 
 RULES = {
     "exceptions": {"und": ["ʊ", "n", "t"]},
@@ -130,8 +130,8 @@ def test_the_network_is_given_symbols_between_blanks(tmp_path, monkeypatch):
 
 
 @pytest.mark.weights
-@pytest.mark.skipif(find("dittli-de") is None, reason="run: dragoman models get dittli-de")
 def test_the_real_network_speaks():
+    need("dittli-de")
     voice = open_voice("dittli-de", "de")
     normal, fast = (voice.speak("Guten Morgen zusammen.", speed) for speed in (1.0, 1.4))
     assert 1.0 < len(normal) / voice.rate < 3.0

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dragoman.errors import DragomanError
-from dragoman.store import find
 from dragoman.voices import espeak, kokoro, open_voice
 from tests.voices.fakes import FakeNetwork
+from tests.voices.weights import need
 
 LETTERS = "$ ᵊ;:,.!?abdefhiklmnoprstuvwzɡɹʃʧʤəɪʊæɛɔˈˌːAIOWYɑθðŋʌ"
 
@@ -79,8 +79,8 @@ def test_without_espeak_only_english(model, monkeypatch):
 
 
 @pytest.mark.weights
-@pytest.mark.skipif(find("kokoro") is None, reason="run: dragoman models get kokoro")
 def test_the_real_network_speaks():
+    need("kokoro")
     voice = open_voice("kokoro", "en")
     sound = voice.speak("Good morning.")
     assert 0.5 < len(sound) / voice.rate < 2.0

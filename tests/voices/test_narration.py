@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dragoman.audio.chunk import RATE
 from dragoman.errors import DragomanError
 from dragoman.voices import Narration, Pace
+from dragoman.voices import narration as narration_module
 from dragoman.voices.narration import BEHIND, LONG_SILENCE, SILENCE, SMOOTH
 from tests.voices.fakes import ToneVoice
 
@@ -132,12 +133,20 @@ def test_a_long_clause_ends_a_phrase():
     ]
 
 
-def test_a_sentence_without_end_is_cut_at_its_last_comma_or_the_best_place():
-    pace = Pace(longest=40)
-    talk = in_turn("one two three, four five six, seven eight nine ten eleven")
-    assert told(talk, pace=pace) == ["one two three, four five six,", "seven eight nine ten eleven"]
-    talk = in_turn("one two three four five of the six seven eight nine")
-    assert told(talk, pace=pace) == ["one two three four five", "of the six seven eight nine"]
+def test_a_sentence_without_end_is_cut_at_a_late_comma_or_the_best_place(monkeypatch):
+    monkeypatch.setattr(narration_module, "LONGEST", 50)
+    talk = in_turn("one two three, four five six, seven eight nine ten eleven twelve")
+    assert told(talk) == ["one two three, four five six,", "seven eight nine ten eleven twelve"]
+    talk = in_turn("one two three four of the five six seven eight nine ten")
+    assert told(talk) == ["one two three four", "of the five six seven eight nine ten"]
+
+
+def test_the_longest_phrase_is_not_cut(monkeypatch):
+    text = "one two three four of the five six seven eight"
+    monkeypatch.setattr(narration_module, "LONGEST", len(text))
+    assert told(in_turn(text)) == [text]
+    monkeypatch.setattr(narration_module, "LONGEST", len(text) - 1)
+    assert len(told(in_turn(text))) == 2
 
 
 def test_speech_longer_than_the_speakers_is_faster_but_never_overlaps_nor_gets_lost():

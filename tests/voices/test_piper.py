@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from dragoman.errors import DragomanError
-from dragoman.store import find
 from dragoman.voices import espeak, open_voice, piper
 from dragoman.voices.network import vits_length
 from tests.voices.fakes import FakeNetwork
+from tests.voices.weights import need
 
 needs_espeak = pytest.mark.skipif(not espeak.languages(), reason="eSpeak NG is not installed")
 LETTERS = "_^$ ,.!həlˈoʊwɜːdgutnmɔɾɡ"
@@ -119,8 +119,8 @@ def test_a_network_that_is_damaged(tmp_path):
 
 @pytest.mark.weights
 @needs_espeak
-@pytest.mark.skipif(find("piper-en_US-joe") is None, reason="run: dragoman models get ...")
 def test_the_real_network_speaks():
+    need("piper-en_US-joe")
     voice = open_voice("piper-en_US-joe", "en")
     normal, fast = (voice.speak("Good morning, everybody.", speed) for speed in (1.0, 1.4))
     assert 1.0 < len(normal) / voice.rate < 3.0

@@ -219,6 +219,16 @@ def test_long_text_is_spoken_in_several_phrases():
     assert spoken[-1].phrase.speed == pytest.approx(PACE.fastest)
 
 
+def test_a_phrase_may_be_as_long_as_the_longest_and_no_longer():
+    text = "one two three four five six"
+    schedule = Schedule(Pace(longest=len("one two three four")))
+    schedule.add(text, 0.0)
+    assert schedule.take(9.0, 9.0).text == "one two three four"
+    schedule = Schedule(Pace(longest=len("one two three four") - 1))
+    schedule.add(text, 0.0)
+    assert schedule.take(9.0, 9.0).text == "one two three"
+
+
 def test_a_full_queue_joins_what_comes_and_loses_nothing(monkeypatch):
     monkeypatch.setattr(module, "MOST_WORDS", 5)
     schedule = Schedule(Pace(longest=10))

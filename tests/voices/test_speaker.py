@@ -120,12 +120,17 @@ def test_it_hurries_when_late_and_slows_down_again():
 
 
 def test_the_speed_is_that_of_the_moment_at_which_a_phrase_is_heard():
-    """The second phrase waits for the first: it is late by as much as that takes."""
-    first, second = "One sentence that takes three seconds to say, in all this is.", "It is late."
-    voice, player, _ = perform([(0.0, first), (0.1, second)])
-    (_, end), (start, _) = player.played
-    assert start == pytest.approx(end)
-    assert [speed for _, speed in voice.spoken] == [1.0, pytest.approx(Pace().speed(start - 0.1))]
+    """Each phrase waits for the one before it: it is late by as much as that takes."""
+    talk = [
+        (0.0, "One sentence that takes three seconds to say, in all this is."),
+        (0.1, "It is late, and so is what comes after it, as you can hear now."),
+        (3.0, "And this one too."),
+    ]
+    voice, player, _ = perform(talk)
+    starts, ends = zip(*player.played, strict=True)
+    assert starts[1:] == pytest.approx(ends[:2])
+    wanted = [Pace().speed(start - at) for start, (at, _) in zip(starts, talk, strict=True)]
+    assert [speed for _, speed in voice.spoken] == pytest.approx(wanted, abs=1e-6)
     assert voice.spoken[1][1] > 1.0
 
 

@@ -52,14 +52,27 @@ function listSentences(system) {
     make("h1", {}, entry.name), make("p", { class: "soft" }, `${entry.sentences.length} clips`), list);
 }
 
-// Words against time: each step is a word, the dashed line an ideal interpreter. Drawn as wide as
-// the page is, so that letters keep their size.
+// A word as long as there is room for it; the whole of it is in the title of its dot.
+const ruler = document.createElement("canvas").getContext("2d");
+function fitted(word, room) {
+  ruler.font = "12px system-ui, sans-serif";
+  const width = (text) => ruler.measureText(text).width;
+  if (width(word) <= room) return word;
+  let letters = [...word];
+  while (letters.length > 1 && width(letters.join("") + "…") > room) letters.pop();
+  return letters.join("") + "…";
+}
+
+// Words against time: a line for each word, the dashed line an ideal interpreter. Drawn as wide as
+// the page is, so that letters keep their size; words stand left, where there is always room.
 function timeline(sentence, width) {
   const words = sentence.words;
   const units = words.reduce((sum, word) => sum + word[3], 0);
-  const [height, left, bottom] = [Math.min(120 + 14 * words.length, 680), 16, 28];
+  const [height, right, bottom] = [Math.min(120 + 14 * words.length, 680), 20, 28];
+  const named = words.length <= 40 ? words.map((word) => fitted(word[0], 0.45 * width)) : [];
+  const left = 20 + Math.max(0, ...named.map((name) => ruler.measureText(name).width));
   const end = Math.max(sentence.source_length, ...words.map((w) => Math.max(w[1], w[2])), 1);
-  const x = (ms) => left + ((width - 2 * left) * ms) / end;
+  const x = (ms) => left + ((width - left - right) * ms) / end;
   const y = (count) => height - bottom - ((height - bottom - 14) * count) / Math.max(units, 1);
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
@@ -75,7 +88,7 @@ function timeline(sentence, width) {
   draw("line", { x1: x(0), y1: y(0), x2: x(sentence.source_length), y2: y(units),
     stroke: "var(--soft)", "stroke-dasharray": "4 4" });
   const steps = [500, 1000, 2000, 5000, 10000, 30000, 60000, 300000, 600000];
-  const step = steps.find((ms) => (end / ms) * 56 <= width) || steps.at(-1);
+  const step = steps.find((ms) => (end / ms) * 56 <= width - left) || steps.at(-1);
   for (let ms = 0; ms <= end; ms += step) {
     draw("text", { x: x(ms), y: height - 8, "text-anchor": "middle" }).textContent = (ms / 1000) + " s";
   }
@@ -85,11 +98,7 @@ function timeline(sentence, width) {
     draw("line", { x1: x(delay), y1: line, x2: x(shown), y2: line, stroke: "var(--warm)" });
     draw("circle", { cx: x(delay), cy: line, r: 3.5, fill: "var(--accent)" },
       `${word}: heard ${seconds(delay)}, shown at ${seconds(shown)}`);
-    if (words.length > 40) continue;
-    // Beside the dot, on the side where there is room for the word.
-    const fits = x(shown) + 7 + 8 * word.length < width;
-    draw("text", { x: fits ? x(shown) + 7 : x(delay) - 7, y: line + 4, "text-anchor": fits ? "start" : "end" })
-      .textContent = word;
+    if (named.length) draw("text", { x: left - 12, y: line + 4, "text-anchor": "end" }).textContent = named.shift();
   }
   return svg;
 }

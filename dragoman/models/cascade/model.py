@@ -1,4 +1,4 @@
-"""A cascade: one model writes down what it hears, a text net translates that.
+"""A cascade: a recogniser writes down what it hears, a translator translates that.
 
 There is one policy, the interpreter's, and it judges translations. So that it can, every word of
 the transcript keeps the moment it was heard at: what a translated word looks at in the text becomes
@@ -13,14 +13,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dragoman.audio.chunk import Samples
 from dragoman.errors import DragomanError
-from dragoman.models.base import Ask, Draft, Feature, Model, Stream
-from dragoman.models.cascade.text_net import TextNet, Translation
+from dragoman.models.base import (
+    Ask,
+    BatchError,
+    Draft,
+    Feature,
+    Model,
+    Sound,
+    Stream,
+    fail_alone,
+)
+from dragoman.models.cascade.translator import Pair, Translation, Translator
 from dragoman.text.sentences import ends_sentence, split_sentences
 
 FRAME_MS = 20.0  # of the attention that policies see
@@ -48,102 +56,133 @@ class Part:
     translation: Translation
 
 
-@dataclass(frozen=True, slots=True)
-class Drafted:
-    """What the last draft was made of."""
-
-    heard: Draft
-    parts: tuple[Part, ...]
-
-
 @dataclass(slots=True, eq=False)
 class CascadeStream:
-    """One speaker. Bounded, since the ears are and a sentence that is done with is forgotten."""
+    """One speaker. Bounded, since the recogniser's stream is, and a sentence that is done with is
+    forgotten."""
 
-    ear: Stream
+    speech: Stream  # the recogniser's
+    pair: Pair
+    heard: Draft = field(default_factory=Draft)  # what the recogniser last wrote down
     final: tuple[Word, ...] = ()  # words of the open sentence that cannot change any more
     said: list[int] = field(default_factory=list)  # tokens of its translation
     unfinished: list[int] = field(default_factory=list)  # last of them, of a word not whole
-    drafted: Drafted | None = None
+    drafted: tuple[Part, ...] | None = None  # what the last draft was made of
     known: dict[Sentence, Known] = field(default_factory=dict)  # translations of the last draft
+    transcript: tuple[str, ...] = ()
+    words_before: int = 0  # words of the transcript that are final
 
     @property
     def heard_ms(self) -> float:
-        return self.ear.heard_ms
-
-    @property
-    def pause_ms(self) -> float:
-        return self.ear.pause_ms
+        return self.speech.heard_ms
 
     @property
     def words_heard(self) -> int:
-        return self.ear.words_heard
+        return self.words_before + len(self.heard.words)
 
     @property
     def ends_heard(self) -> int:
-        return self.ear.ends_heard
+        return self.speech.ends_heard
+
+    @property
+    def language(self) -> str | None:
+        return self.pair[0]
+
+    def listen(self) -> None:
+        self.transcript = ()
+
+    def write_down(self, heard: Draft) -> None:
+        self.heard = heard
+
+    def take(self, draft: Draft, tokens: int, *, closed: bool) -> int:
+        """The first tokens of a draft were said: how many tokens of the transcript that settles."""
+        if self.drafted is None:
+            raise DragomanError("Only what was drafted last can be committed.")
+        words = [word for part in self.drafted for word in part.words]
+        before, heard = len(self.final), self.heard
+        if closed:
+            settled, tokens_settled = len(words), len(heard.tokens)
+            self.final, self.said, self.unfinished = (), [], []
+        else:
+            settled = max(before, _take(self, draft, self.drafted, tokens))
+            tokens_settled = heard.ends[settled - before - 1] if settled > before else 0
+        self.transcript += tuple(word.text for word in words[before:settled])
+        self.words_before += settled - before
+        self.heard = Draft() if closed else heard.after(tokens_settled)
+        self.drafted = None
+        return tokens_settled
 
 
 class CascadeModel:
     """Loaded once, shared by all its streams."""
 
-    def __init__(self, name: str, ears: Model, mouth: TextNet) -> None:
-        if Feature.ATTENTION not in ears.features:
+    def __init__(self, name: str, recogniser: Model, translator: Translator) -> None:
+        if Feature.ATTENTION not in recogniser.features:
             raise DragomanError(
-                f"Model '{ears.name}' does not tell when it heard a word, so nothing can be "
+                f"Model '{recogniser.name}' does not tell when it heard a word, so nothing can be "
                 "translated behind it."
             )
-        self.name, self.ears, self.mouth = name, ears, mouth
-        self.features = frozenset(ears.features - {Feature.DECISIONS})
+        self.name = name
+        self._recogniser, self._translator = recogniser, translator
+        self.features = (recogniser.features - {Feature.DECISIONS}) | {Feature.TRANSCRIPT}
 
-    def open(self, source: str | None, target: str) -> CascadeStream:
-        known = self.mouth.net.config.languages
-        known.refuse_others(self.name, source, target)
-        source = source or known.source
-        if not source:
-            raise DragomanError(f"Say with --from which language '{self.name}' shall hear.")
-        return CascadeStream(self.ears.open(source, source))
+    @property
+    def hears(self) -> tuple[str, ...]:
+        return self._recogniser.hears
 
-    def hear(
-        self, streams: Sequence[Stream], chunks: Sequence[Samples], last: Sequence[bool]
-    ) -> None:
-        self.ears.hear([_own(stream).ear for stream in streams], chunks, last)
+    @property
+    def speaks(self) -> tuple[str, ...]:
+        """Whatever its translator has; that says no when a stream is opened."""
+        return ()
+
+    def open(self, source: str | None, target: str, *, transcript: bool = False) -> CascadeStream:
+        pair = self._translator.between(source, target)
+        return CascadeStream(self._recogniser.open(pair[0], pair[0]), pair)
+
+    def hear(self, streams: Sequence[Stream], sounds: Sequence[Sound]) -> None:
+        """Hear, and write down what was heard."""
+        own = [_own(stream) for stream in streams]
+        for stream in own:
+            stream.listen()
+        errors: dict[int, Exception] = {}
+        try:
+            self._recogniser.hear([stream.speech for stream in own], sounds)
+        except BatchError as several:
+            errors = several.errors
+
+        def write_down(members: Sequence[int]) -> None:
+            asks = [Ask(final=sounds[i].closing) for i in members]
+            drafts = self._recogniser.draft([own[i].speech for i in members], asks)
+            for i, draft in zip(members, drafts, strict=True):
+                own[i].write_down(draft)
+
+        looking = [i for i, sound in enumerate(sounds) if sound.look and i not in errors]
+        errors |= fail_alone(write_down, looking)
+        if errors:
+            raise BatchError(errors)
 
     def draft(self, streams: Sequence[Stream], asks: Sequence[Ask]) -> list[Draft]:
-        own = [_own(stream) for stream in streams]
-        listening = [Ask(final=ask.final) for ask in asks]
-        heard = self.ears.draft([stream.ear for stream in own], listening)
-        return [
-            self._draft(stream, ask, words)
-            for stream, ask, words in zip(own, asks, heard, strict=True)
-        ]
+        return [self._draft(_own(stream), ask) for stream, ask in zip(streams, asks, strict=True)]
 
     def commit(self, stream: Stream, draft: Draft, tokens: int, closed: bool = False) -> None:
         own = _own(stream)
-        if own.drafted is None:
-            raise DragomanError("Only what was drafted last can be committed.")
-        heard, parts = own.drafted.heard, own.drafted.parts
-        before = len(own.final)
-        if closed:
-            self.ears.commit(own.ear, heard, len(heard.tokens), closed=True)
-            own.final, own.said, own.unfinished = (), [], []
-        else:
-            final = _take(own, draft, parts, tokens) - before
-            self.ears.commit(own.ear, heard, heard.ends[final - 1] if final > 0 else 0)
-        own.drafted = None
+        heard = own.heard
+        settled = own.take(draft, tokens, closed=closed)
+        self._recogniser.commit(own.speech, heard, settled, closed=closed)
 
     # Drafting.
 
-    def _draft(self, stream: CascadeStream, ask: Ask, heard: Draft) -> Draft:
-        words = (*stream.final, *_words(heard, stream.ear.heard_ms, whole=ask.final))
+    def _draft(self, stream: CascadeStream, ask: Ask) -> Draft:
+        heard = stream.heard
+        words = (*stream.final, *_words(heard, stream.heard_ms, whole=ask.final))
         parts = tuple(self._parts(stream, words, ask.final))
-        stream.drafted = Drafted(heard, parts)
+        stream.drafted = parts
         texts: list[str] = []
         ends: list[int] = []
         tail, before, held = "", 0, stream.unfinished
         for part in parts:
             tokens, whole = part.translation.tokens, part.translation.ended or part.closed
-            grouped = self.mouth.target.words([*held, *tokens], ended=whole)
+            grouped = self._translator.words([*held, *tokens], ended=whole, pair=stream.pair)
             texts += grouped.words
             ends += [before + max(0, end - len(held)) for end in grouped.ends]
             tail, before, held = grouped.tail, before + len(tokens), []
@@ -155,8 +194,7 @@ class CascadeModel:
             log_probs=tuple(value for part in parts for value in _log_probs(part)),
             ended=heard.ended and all(part.translation.ended for part in parts),
             silence=heard.silence,
-            attention=_in_time(parts, stream.ear.heard_ms),
-            frame_ms=FRAME_MS,
+            **_in_time(parts, stream.heard_ms),
         )
 
     def _parts(self, stream: CascadeStream, words: Sequence[Word], final: bool) -> Iterator[Part]:
@@ -169,7 +207,9 @@ class CascadeModel:
             closed = final or end < len(words) or ends_sentence(texts[-1])
             translation = _gone_on(before.get((texts, closed)), said)
             if translation is None:
-                translation = self.mouth.translate(texts, said, closed=closed)
+                translation = self._translator.translate(
+                    texts, said, closed=closed, pair=stream.pair
+                )
             stream.known[texts, closed] = (said, translation)
             yield Part(sentence, closed, translation)
             said = ()
@@ -217,13 +257,10 @@ def _gone_on(known: Known | None, said: tuple[int, ...]) -> Translation | None:
 
 def _words(heard: Draft, now_ms: float, *, whole: bool) -> Iterator[Word]:
     """The words of a draft of the ears, with the moments that they look at."""
-    assert heard.attention is not None
-    start_ms = now_ms - heard.attention.shape[1] * heard.frame_ms
     for text, begin, end in zip(heard.words, (0, *heard.ends), heard.ends, strict=False):
-        looks = heard.attention[begin:end]
-        newest = int(looks.argmax(axis=1).max()) if looks.size else 0
+        newest = max(heard.looks(begin, end), default=heard.start_ms)
         sure = min(heard.log_probs[begin:end], default=0.0)
-        yield Word(text, start_ms + newest * heard.frame_ms, sure)
+        yield Word(text, newest, sure)
     if whole and heard.tail:
         yield Word(heard.tail, now_ms, 0.0)
 
@@ -235,19 +272,19 @@ def _log_probs(part: Part) -> Iterator[float]:
         yield log_prob + part.words[int(row.argmax())].log_prob
 
 
-def _in_time(parts: Sequence[Part], now_ms: float) -> NDArray[np.float32]:
-    """Attention over words as attention over time: [tokens, frames]. The last frame stays free,
-    since policies take it for a sink."""
+def _in_time(parts: Sequence[Part], now_ms: float) -> dict[str, Any]:
+    """Attention over words as attention over time."""
     times = [word.ms for part in parts for word in part.words]
     start_ms = min(times, default=now_ms)
-    frames = int((now_ms - start_ms) / FRAME_MS) + 2
+    frames = int((now_ms - start_ms) / FRAME_MS) + 1
     rows = []
     for part in parts:
-        places = [min(int((word.ms - start_ms) / FRAME_MS), frames - 2) for word in part.words]
+        places = [min(int((word.ms - start_ms) / FRAME_MS), frames - 1) for word in part.words]
         row = np.zeros((len(part.translation.tokens), frames), np.float32)
         np.add.at(row.T, places, part.translation.attention.T)
         rows.append(row)
-    return np.concatenate(rows) if rows else np.zeros((0, frames), np.float32)
+    attention = np.concatenate(rows) if rows else np.zeros((0, frames), np.float32)
+    return {"attention": attention, "frame_ms": FRAME_MS, "start_ms": start_ms}
 
 
 def _read(translation: Translation, tokens: int) -> int:

@@ -8,36 +8,43 @@ end of the sentence; a policy decides how much of it counts. A monotonic one (MM
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from math import inf
 from pathlib import Path
 
-import numpy as np
-
-from dragoman.audio.chunk import Samples
 from dragoman.errors import DragomanError
-from dragoman.models.base import Ask, Draft, Feature, Stream
+from dragoman.models.base import Ask, Feature
 from dragoman.models.exported.counting import WordCounter
-from dragoman.models.exported.ears import listen
-from dragoman.models.exported.features import FeatureStream
-from dragoman.models.exported.net import BOS, Array, Arrays, OnnxNet
+from dragoman.models.exported.decoder import Texts
+from dragoman.models.exported.encoder import encode_at_once, encode_windows
+from dragoman.models.exported.features import FRAMES_PER_STATE, FeatureStream
+from dragoman.models.exported.net import BOS, OnnxNet
 from dragoman.models.exported.pieces import Pieces
-from dragoman.models.exported.search import Found, Limits, beam_search, greedy
-from dragoman.models.exported.stream import OnnxStream, most_attended
+from dragoman.models.exported.stream import ExportedStream
 from dragoman.models.exported.transducer import read_groups
-from dragoman.models.whisper.guard import cut_loop
+from dragoman.models.life import WindowModel
+from dragoman.models.options import Options, on_cpu
+from dragoman.models.search import Found, Prompt, search
+from dragoman.models.window import Bounds, Window
 
 SPARE_TOKENS = 10  # a draft has at most this many tokens more than there are states
+BOUNDS = Bounds(long=24_000, too_long=27_000, kept=12_000, full=30_000)
+# The past of a decoder that keeps it cannot be cut: all of it is said, and then it begins anew.
+KEPT_PAST = Bounds(long=inf, too_long=inf, kept=inf, full=30_000)
 
 
-class OnnxModel:
+class ExportedModel(WindowModel[ExportedStream]):
     """Loaded once, shared by all its streams."""
+
+    stream_type = ExportedStream
 
     def __init__(
         self, name: str, net: OnnxNet, target: Pieces, source: Pieces | None, beams: int = 5
     ) -> None:
-        self.name, self.net, self.beams = name, net, beams
-        self.target, self.source = target, source
+        self.name, self._net, self._beams = name, net, beams
+        self._target, self._source = target, source
         config = net.config
+        self.late_stop = config.decides == "no"
         offers = {
             Feature.ATTENTION: config.attention_layer >= 0,
             Feature.CTC: config.ctc and source is not None,
@@ -47,8 +54,10 @@ class OnnxModel:
         self.features = frozenset(feature for feature, there in offers.items() if there)
 
     @classmethod
-    def load(cls, folder: Path, *, name: str = "", threads: int = 0, beams: int = 5) -> OnnxModel:
-        net = OnnxNet(folder, threads=threads)
+    def load(cls, folder: Path, name: str = "", options: Options | None = None) -> ExportedModel:
+        options = options or Options()
+        on_cpu(options, "An exported net")
+        net = OnnxNet(folder, threads=options.threads)
         config = net.config
         if config.input != "speech":
             raise DragomanError(f"{folder} holds a net that reads text; it cannot hear.")
@@ -57,142 +66,112 @@ class OnnxModel:
         source = None
         if config.ctc and path.exists():
             source = Pieces.load(path, units, suffix=config.source_suffix)
-        return cls(name or folder.name, net, target, source, beams)
+        return cls(name or folder.name, net, target, source, options.beams)
 
-    def open(self, source: str | None, target: str) -> OnnxStream:
-        self.net.config.languages.refuse_others(self.name, source, target)
-        return OnnxStream(
-            FeatureStream(self.net.config.bands),
-            lambda stream: listen(self.net, [stream]),
-            lambda: WordCounter(self.source, self.net.blank),
+    @property
+    def hears(self) -> tuple[str, ...]:
+        return tuple(filter(None, [self._net.config.languages.source]))
+
+    @property
+    def speaks(self) -> tuple[str, ...]:
+        return tuple(filter(None, [self._net.config.languages.target]))
+
+    def open(self, source: str | None, target: str, *, transcript: bool = False) -> ExportedStream:
+        config = self._net.config
+        config.languages.refuse_others(self.name, source, target)
+        return ExportedStream(
+            target,
+            Window(KEPT_PAST if config.keeps_past else BOUNDS, self._target),
+            source or config.languages.source or None,
+            net=self._net,
+            sound=FeatureStream(config.bands),
+            new_counter=lambda: WordCounter(self._source, self._net.blank),
         )
 
-    def hear(
-        self, streams: Sequence[Stream], chunks: Sequence[Samples], last: Sequence[bool]
-    ) -> None:
-        for stream, chunk, ended in zip(streams, chunks, last, strict=True):
-            own = _own(stream)
-            own.features.hear(chunk, ended)
-            own.ended = own.ended or ended
-
-    def draft(self, streams: Sequence[Stream], asks: Sequence[Ask]) -> list[Draft]:
-        own = [_own(stream) for stream in streams]
-        listen(self.net, own, flush=[ask.final for ask in asks])
-        for stream in own:
-            self._make_room(stream)
-        found: dict[int, Found] = {}
-        for members in self._together(own, asks):
-            batch = [(own[i], asks[i]) for i in members]
-            found |= dict(zip(members, self._search(batch), strict=True))
-        return [self._draft(own[i], asks[i], found.get(i)) for i in range(len(own))]
-
-    def _together(self, streams: Sequence[OnnxStream], asks: Sequence[Ask]) -> list[list[int]]:
-        """Which streams can be decoded as one batch: greedily, after as many tokens."""
-        groups: dict[object, list[int]] = defaultdict(list)
-        for i, (stream, ask) in enumerate(zip(streams, asks, strict=True)):
-            if stream.ears.memory is None:
-                continue
-            alone = ask.final or self.net.config.decides == "transducer"
-            groups[(i,) if alone else len(stream.mouth.said)].append(i)
-        return list(groups.values())
-
-    def _search(self, batch: Sequence[tuple[OnnxStream, Ask]]) -> list[Found]:
-        config = self.net.config
-        if config.decides == "transducer":
-            return [read_groups(self.net, stream, ask.final) for stream, ask in batch]
-        memory, lengths = self._memory([stream for stream, _ in batch])
-        limits = [self._limits(stream, ask) for stream, ask in batch]
-        if config.keeps_past:
-            starts = [[stream.mouth.said[-1] if stream.mouth.said else BOS] for stream, _ in batch]
-            pasts = [stream.mouth.cache or self.net.begin(1) for stream, _ in batch]
-            cache = tuple(np.concatenate(parts) for parts in zip(*pasts, strict=True))
-            return greedy(self.net, memory, lengths, starts, limits, cache)
-        starts = [[BOS, *stream.mouth.said] for stream, _ in batch]
-        if batch[0][1].final and self.beams > 1:
-            beams = self.beams
-            return [beam_search(self.net, memory, lengths, starts[0], limits[0], beams=beams)]
-        return greedy(self.net, memory, lengths, starts, limits)
-
-    def _memory(self, streams: Sequence[OnnxStream]) -> tuple[Arrays, Array]:
-        """The streams' memories as one batch, padded to the longest."""
-        axis, longest = self.net.config.memory_time, max(s.ears.states for s in streams)
-        padded = [
-            tuple(_padded(array, axis, longest) for array in stream.ears.memory or ())
-            for stream in streams
+    def encode(self, streams: Sequence[ExportedStream], closing: Sequence[bool]) -> None:
+        new = [
+            (stream, ends)
+            for stream, ends in zip(streams, closing, strict=True)
+            if ends or not stream.nothing_new()
         ]
-        memory = tuple(np.concatenate(parts) for parts in zip(*padded, strict=True))
-        return memory, np.array([stream.ears.states for stream in streams], np.int64)
+        encode_windows(self._net, [stream for stream, _ in new], [ends for _, ends in new])
+        for stream, _ in new:
+            stream.look()
 
-    def _limits(self, stream: OnnxStream, ask: Ask) -> Limits:
-        most = SPARE_TOKENS + stream.ears.states - len(stream.mouth.said)
+    def committed(self, stream: ExportedStream, tokens: int) -> None:
+        stream.committed(tokens)
+
+    # Searching.
+
+    def speak(self, streams: Sequence[ExportedStream], asks: Sequence[Ask]) -> list[Found]:
+        """Streams of which as much was said are searched together."""
+        groups: dict[tuple[bool, int], list[int]] = defaultdict(list)
+        spoken = [Found()] * len(streams)
+        for index, (stream, ask) in enumerate(zip(streams, asks, strict=True)):
+            if stream.encoded.memory is None:
+                continue
+            if self._net.config.decides == "transducer":
+                spoken[index] = read_groups(self._net, stream, ask.final)
+            else:
+                known = 0 if self._net.config.keeps_past else len(stream.window.said)
+                groups[ask.final, known].append(index)
+        for members in groups.values():
+            chosen = [streams[i] for i in members]
+            states = [stream.encoded.states for stream in chosen]
+            found = self._search(chosen, [asks[i] for i in members], states)
+            for index, one in zip(members, found, strict=True):
+                spoken[index] = one
+        return spoken
+
+    def speak_part(self, stream: ExportedStream) -> tuple[Found, float]:
+        config, closing = self._net.config, Ask(final=True)
+        if config.keeps_past:
+            encode_windows(self._net, [stream], [True])
+            return self.speak([stream], [closing])[0], stream.heard_ms
+        end_ms = stream.quiet_ms()
+        states = max(1, stream.states_before(end_ms))
+        if config.chunks is None:
+            encode_at_once(self._net, [stream], [stream.sound.frames[: FRAMES_PER_STATE * states]])
+        else:
+            encode_windows(self._net, [stream], [False])
+        states = min(states, stream.encoded.states)
+        found = self._search([stream], [closing], [states])[0]
+        return found, stream.start_ms + states * config.state_ms
+
+    def _search(
+        self, streams: Sequence[ExportedStream], asks: Sequence[Ask], states: Sequence[int]
+    ) -> list[Found]:
+        """Continue what was said of so many states of each stream."""
+        net = self._net
+        triples = zip(streams, asks, states, strict=True)
+        prompts = [self._prompt(stream, ask, count) for stream, ask, count in triples]
+        caches = None
+        if net.config.keeps_past:
+            caches = [stream.decoded.cache or net.begin(1) for stream in streams]
+        memories = [
+            net.cut(stream.encoded.memory or (), slice(count))
+            for stream, count in zip(streams, states, strict=True)
+        ]
+        texts = Texts(net, memories, states, prompts, caches)
+        careful = asks[0].final and not net.config.keeps_past
+        found = search(texts, prompts, self._beams if careful else 1)
+        for stream, one, trail in zip(streams, found, texts.trails, strict=True):
+            stream.keep_trail(trail[: len(one.tokens) + 1])
+        return found
+
+    def _prompt(self, stream: ExportedStream, ask: Ask, states: int) -> Prompt:
+        said = stream.window.said
+        most = SPARE_TOKENS + states - len(said)
         if ask.max_tokens is not None:
-            most = min(most, ask.max_tokens)
-        words, unfinished = ask.max_words, list(stream.mouth.unfinished)
+            most = min(most, ask.max_tokens - len(stream.window.settled.tokens))
+        enough = self._enough(stream.window, ask.max_words)
+        start, prefix = (BOS,), tuple(said)
+        if self._net.config.keeps_past:
+            start, prefix = (said[-1] if said else BOS,), ()
+        return Prompt(start, most, prefix, avoid_end=ask.avoid_end, final=ask.final, enough=enough)
 
-        def enough(tokens: Sequence[int]) -> bool:
-            if words is None:
-                return False
-            return len(self.target.words([*unfinished, *tokens], ended=False).words) >= words
-
-        final = ask.final or (self.net.config.keeps_past and stream.overfull)
-        return Limits(most, enough, ask.avoid_end, final)
-
-    def _draft(self, stream: OnnxStream, ask: Ask, found: Found | None) -> Draft:
-        if found is None:
-            return Draft()
-        mouth, config = stream.mouth, self.net.config
-        count = cut_loop(mouth.said, found.tokens)
-        tokens, ended = found.tokens[:count], found.ended and count == len(found.tokens)
-        mouth.drafted = found.caches
-        grouped = self.target.words([*mouth.unfinished, *tokens], ended=ended or ask.final)
-        attention = None
-        if config.attention_layer >= 0 and found.attention.size:
-            attention = found.attention[:count, config.attention_layer, : stream.ears.states]
-        return Draft(
-            tokens=tokens,
-            words=grouped.words,
-            ends=tuple(end - len(mouth.unfinished) for end in grouped.ends),
-            tail=grouped.tail,
-            log_probs=found.log_probs[:count],
-            ended=ended,
-            attention=attention,
-            frame_ms=config.state_ms,
-        )
-
-    def commit(self, stream: Stream, draft: Draft, tokens: int, closed: bool = False) -> None:
-        own = _own(stream)
-        mouth, said = own.mouth, draft.tokens[:tokens]
-        mouth.said += said
-        if draft.attention is not None:
-            mouth.attended += most_attended(draft.attention[:tokens])
-        else:
-            mouth.attended += [own.ears.states - 1] * tokens
-        if draft.words_within(tokens):
-            mouth.unfinished = list(draft.tokens[draft.whole(tokens) : tokens])
-        else:
-            mouth.unfinished += said
-        if self.net.config.keeps_past and tokens < len(mouth.drafted):
-            mouth.cache = mouth.drafted[tokens]
-        mouth.drafted = ()
-        if closed or (self.net.config.keeps_past and own.overfull):
-            own.close()
-
-    def _make_room(self, stream: OnnxStream) -> None:
-        """Forget the older half of a speech that never pauses, where that does no harm."""
-        if not stream.overfull or self.net.config.keeps_past:
-            return
-        states = stream.forget_half(self.target)
-        stream.ears.memory = self.net.cut(stream.ears.memory or (), slice(states, None))
-
-
-def _padded(array: Array, axis: int, size: int) -> Array:
-    """Zeros behind an array until it is `size` long."""
-    widths = [(0, 0)] * array.ndim
-    widths[axis] = (0, size - array.shape[axis])
-    return np.pad(array, widths)
-
-
-def _own(stream: Stream) -> OnnxStream:
-    if not isinstance(stream, OnnxStream):
-        raise DragomanError("This stream was opened by another model.")
-    return stream
+    def _enough(self, window: Window, words: int | None) -> Callable[[Sequence[int]], bool] | None:
+        if words is None:
+            return None
+        settled = window.settled.tokens
+        return lambda tokens: len(window.words([*settled, *tokens], ended=False).words) >= words

@@ -120,6 +120,11 @@ class OnnxNet:
         return tuple(session.run(None, dict(zip(names, inputs, strict=True))))
 
 
+def row_of(arrays: Arrays, item: int) -> Arrays:
+    """One item's part of a batch's cache or memory."""
+    return tuple(array[item : item + 1] for array in arrays)
+
+
 def _zeros(kept: Sequence[Kept], batch: int) -> Arrays:
     return tuple(np.zeros((batch, *one.shape), one.dtype) for one in kept)
 

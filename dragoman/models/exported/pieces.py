@@ -10,17 +10,9 @@ from typing import Any
 from dragoman.errors import DragomanError
 from dragoman.models.exported.config import ExportedNet
 from dragoman.models.exported.net import BOS, EOS, PAD, UNK
+from dragoman.models.words import Piece, Words, group
 from dragoman.text.languages import find_language
 from dragoman.text.units import SPACES, Marking, word_ends
-
-
-@dataclass(frozen=True, slots=True)
-class Grouped:
-    """Tokens as words, with the space before them; `ends[i]` tokens make up `words[:i + 1]`."""
-
-    words: tuple[str, ...]
-    ends: tuple[int, ...]
-    tail: str
 
 
 @dataclass(frozen=True)
@@ -49,47 +41,42 @@ class Pieces:
         path = folder / "target.model"
         return cls.load(path, config.target_units, suffix=config.suffix, spaced=spaced)
 
-    def words(self, tokens: Sequence[int], *, ended: bool) -> Grouped:
-        """Group tokens into words as they are printed."""
-        pieces = [self._piece(token) for token in tokens]
-        whole = word_ends(pieces, self.marking, ended) if self.spaced else [True] * len(pieces)
-        words: list[str] = []
-        ends: list[int] = []
-        begin = 0
-        for index, ends_here in enumerate(whole):
-            if not ends_here:
-                continue
-            text = self._printed(pieces[begin : index + 1])
-            if text:
-                words.append(text)
-                ends.append(index + 1)
-            begin = index + 1
-        return Grouped(tuple(words), tuple(ends), self._printed(pieces[begin:]))
+    def words(self, tokens: Sequence[int], *, ended: bool) -> Words:
+        """Group tokens into words as they are printed, each with the space before it."""
+        grouped = group(map(self._piece, tokens), ended=ended)
+        words = tuple(map(self._printed, grouped.words))
+        return Words(words, grouped.ends, self._printed(grouped.tail))
+
+    def text(self, tokens: Sequence[int]) -> str:
+        return _spaced("".join(map(self._name, tokens)))
 
     def count(self, tokens: Sequence[int]) -> int:
         """Words among source tokens: those that ended, or began where only that is marked."""
-        pieces = [self._piece(token) for token in tokens]
+        pieces = [self._name(token) for token in tokens]
         if self.marking == "prefix":
             return sum(piece.startswith(SPACES) for piece in pieces)
         return sum(word_ends(pieces, self.marking))
 
-    def begins_word(self, tokens: Sequence[int], index: int) -> bool:
-        """Whether a word begins with tokens[index]."""
-        if not self.spaced or index == 0:
-            return True
-        if self.marking == "prefix":
-            return self._piece(tokens[index]).startswith(SPACES)
-        return word_ends([self._piece(tokens[index - 1])], self.marking)[0]
+    def _piece(self, token: int) -> Piece:
+        name = self._name(token)
+        if not self.spaced:
+            return Piece(_spaced(name), ends=True)
+        begins = self.marking == "prefix" and name.startswith(SPACES)
+        ends = self.marking == "suffix" and name.endswith(SPACES)
+        return Piece(_spaced(name), begins=begins, ends=ends)
 
-    def _piece(self, token: int) -> str:
+    def _name(self, token: int) -> str:
         return "" if token in (PAD, BOS, EOS, UNK) else self.names[token]
 
-    def _printed(self, pieces: Sequence[str]) -> str:
-        text = "".join(pieces)
-        for space in SPACES:
-            text = text.replace(space, " ")
+    def _printed(self, text: str) -> str:
         text = text.strip()
         return f" {text}" if text and self.spaced else text
+
+
+def _spaced(text: str) -> str:
+    for space in SPACES:
+        text = text.replace(space, " ")
+    return text
 
 
 def open_units(path: Path) -> Any:

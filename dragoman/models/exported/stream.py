@@ -9,107 +9,142 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.audio.chunk import RATE
+from dragoman.models.base import Sound
+from dragoman.models.drafting import Span
 from dragoman.models.exported.caat_search import Hypothesis
 from dragoman.models.exported.counting import Counted, Evidence, WordCounter
 from dragoman.models.exported.features import FRAMES_PER_STATE, FeatureStream
-from dragoman.models.exported.net import BOS, Arrays
-from dragoman.models.exported.pieces import Pieces
+from dragoman.models.exported.net import BOS, Arrays, OnnxNet
+from dragoman.models.life import WindowStream
+from dragoman.models.window import quietest
 
-MOST_STATES = 750  # 30 s of speech that was not closed; then the older half is forgotten
+FRAME_MS = 10.0
 
 
 @dataclass(slots=True)
-class Ears:
-    """What was made of the sound of this utterance."""
+class Encoded:
+    """What was made of the sound of the window."""
 
     memory: Arrays | None = None
     states: int = 0
-    frames: int = 0  # heard when the memory was made, of all frames
     kept: Arrays | None = None  # by an encoder that hears chunks
     evidence: Evidence = field(default_factory=Evidence)  # of a net that encodes all anew
     counted: Counted = field(default_factory=Counted)
 
 
 @dataclass(slots=True)
-class Mouth:
-    """What was said in this utterance, and what is needed to go on."""
+class Decoded:
+    """What a decoder that goes on from its own past needs for that."""
 
-    said: list[int] = field(default_factory=list)
-    unfinished: list[int] = field(default_factory=list)  # last of them, of a word not whole
-    attended: list[int] = field(default_factory=list)  # the state each token looked at most
-    cache: Arrays | None = None  # of a decoder that keeps its past
+    cache: Arrays | None = None  # after what was said, less the last token
     drafted: tuple[Arrays, ...] = ()  # such caches after each token of the last draft
     survivors: tuple[Hypothesis, ...] = (Hypothesis((BOS,), 0.0, (), None),)  # a transducer's
     groups: int = 0  # of the source that it has read
 
 
-@dataclass(slots=True, eq=False)
-class OnnxStream:
+@dataclass(slots=True, eq=False, kw_only=True)
+class ExportedStream(WindowStream):
     """Bounded however long the talk: what was said and closed is forgotten."""
 
-    features: FeatureStream
-    update: Callable[[OnnxStream], None]  # brings `ears` up to date
+    net: OnnxNet
+    sound: FeatureStream
     new_counter: Callable[[], WordCounter]
     counter: WordCounter = field(init=False)  # goes along with an encoder that hears chunks
-    ears: Ears = field(default_factory=Ears)
-    mouth: Mouth = field(default_factory=Mouth)
-    ended: bool = False
+    encoded: Encoded = field(default_factory=Encoded)
+    decoded: Decoded = field(default_factory=Decoded)
     counted_before: Counted = field(default_factory=Counted)  # in what was forgotten
-    pause_ms: float = 0.0
+    start: int = 0  # of the window, in frames
+    levels: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))  # of them
 
     def __post_init__(self) -> None:
         self.counter = self.new_counter()
 
     @property
     def heard_ms(self) -> float:
-        return self.features.samples * 1000.0 / RATE
+        return self.sound.samples * 1000.0 / RATE
 
     @property
-    def words_heard(self) -> int:
-        self.update(self)
-        return self.counted_before.words + self.ears.counted.words
+    def start_ms(self) -> float:
+        return self.start * FRAME_MS
 
     @property
-    def ends_heard(self) -> int:
-        self.update(self)
-        return self.counted_before.ends + self.ears.counted.ends
+    def span(self) -> Span:
+        """The last state is left out: whatever is spoken, it collects attention."""
+        return Span(self.start_ms, max(0, self.encoded.states - 1), self.net.config.state_ms)
 
-    @property
-    def overfull(self) -> bool:
-        """More speech without an end than a net should look at."""
-        return self.ears.states > MOST_STATES
+    def take_in(self, sound: Sound) -> None:
+        heard = self.sound.end
+        self.sound.hear(sound.samples, sound.last)
+        new = self.sound.frames[heard - self.sound.start :].mean(axis=1)
+        self.levels = np.concatenate([self.levels, new])
 
-    def close(self) -> None:
-        """The utterance is over: the next one begins with what is heard next."""
-        self.counted_before += self.ears.counted
-        self.features.forget(self.features.end)
-        self.ears, self.mouth = Ears(), Mouth()
+    def quiet_ms(self) -> float:
+        """The quietest moment in the part of the window that may be settled up to."""
+        begin = int((self.settle_after_ms - self.start_ms) / FRAME_MS)
+        return (self.start + begin) * FRAME_MS + quietest(self.levels[begin:], FRAME_MS)
+
+    def states_before(self, moment_ms: float) -> int:
+        """How many states of the window come before a moment."""
+        return max(0, int((moment_ms - self.start_ms) / self.net.config.state_ms + 1e-6))
+
+    def encoded_anew(self, memory: Arrays, states: int, evidence: Evidence) -> None:
+        """The encoder looked at the whole window, or at its first part."""
+        counted = self.new_counter().hear(evidence)
+        self.encoded = Encoded(memory, states, None, evidence, counted)
+        self._tell()
+
+    def encoded_more(self, memory: Arrays, states: int, kept: Arrays, evidence: Evidence) -> None:
+        """The encoder heard one more chunk, and keeps what it needs for the next one."""
+        chunks = self.net.config.chunks
+        assert chunks is not None
+        self.encoded = Encoded(
+            self.net.join(self.encoded.memory, memory),
+            self.encoded.states + states,
+            kept,
+            counted=self.counter.hear(evidence),
+        )
+        self.sound.forget(self.sound.start + chunks.advance)
+        self._tell()
+
+    def forget(self, until_ms: float) -> None:
+        states = self.states_before(until_ms)
+        if states < self.encoded.states and not self.net.config.keeps_past:
+            frames = FRAMES_PER_STATE * states
+            self._drop_states(states)
+        else:
+            frames = max(0, min(int(until_ms / FRAME_MS + 1e-6), self.sound.end) - self.start)
+            self._drop_all()
+        self.sound.forget(min(self.start + frames, self.sound.end) if frames else 0)
+        self.start += frames
+        self.levels = self.levels[frames:]
+
+    def _drop_states(self, states: int) -> None:
+        """Part with the first states; what was said after them was said of the others."""
+        encoded = self.encoded
+        encoded.memory = self.net.cut(encoded.memory or (), slice(states, None))
+        encoded.states -= states
+        if encoded.kept is None:  # all of it was encoded at once, and will be again
+            dropped = self.new_counter().hear(encoded.evidence.part(slice(states)))
+            self.counted_before += dropped
+            encoded.counted -= dropped
+            encoded.evidence = encoded.evidence.part(slice(states, None))
+
+    def _drop_all(self) -> None:
+        """Begin anew with what is heard after the moment that the window begins at."""
+        self.counted_before += self.encoded.counted
+        self.encoded, self.decoded = Encoded(), Decoded()
         self.counter = self.new_counter()
 
-    def forget_half(self, pieces: Pieces) -> int:
-        """Drop the older half of the speech, and the words whose tokens looked at it.
+    def keep_trail(self, trail: Sequence[Arrays]) -> None:
+        """What the decoder would go on from, for every number of tokens that may be committed."""
+        self.decoded.drafted = tuple(trail)
 
-        Gives the number of states dropped.
-        """
-        states = self.ears.states - MOST_STATES // 2
-        mouth, first = self.mouth, 0
-        while first < len(mouth.said) and (
-            mouth.attended[first] < states or not pieces.begins_word(mouth.said, first)
-        ):
-            first += 1
-        mouth.said = mouth.said[first:]
-        mouth.attended = [max(0, state - states) for state in mouth.attended[first:]]
-        mouth.unfinished = mouth.unfinished if mouth.said else []
-        if self.ears.kept is None:  # a net that encodes anew what is left
-            self.features.forget(self.features.start + FRAMES_PER_STATE * states)
-            dropped = self.new_counter().hear(self.ears.evidence.part(slice(states)))
-            self.counted_before += dropped
-            self.ears.counted -= dropped
-            self.ears.evidence = self.ears.evidence.part(slice(states, None))
-        self.ears.states -= states
-        return states
+    def committed(self, tokens: int) -> None:
+        """So many tokens of the last draft were said."""
+        if self.net.config.keeps_past and tokens < len(self.decoded.drafted):
+            self.decoded.cache = self.decoded.drafted[tokens]
+        self.decoded.drafted = self.decoded.drafted[tokens:]
 
-
-def most_attended(attention: NDArray[np.float32]) -> Sequence[int]:
-    """The state each token looked at most: [tokens, S] -> tokens"""
-    return [int(state) for state in attention.argmax(axis=1)] if attention.size else []
+    def _tell(self) -> None:
+        counted = self.counted_before + self.encoded.counted
+        self.words_heard, self.ends_heard = counted.words, counted.ends

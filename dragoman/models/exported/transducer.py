@@ -17,41 +17,42 @@ from dragoman.models.exported.caat_search import (
     search_group,
 )
 from dragoman.models.exported.net import BOS, EOS, PAD, Arrays, OnnxNet
-from dragoman.models.exported.search import Found
-from dragoman.models.exported.stream import OnnxStream
+from dragoman.models.exported.stream import ExportedStream
+from dragoman.models.search import Found
 
 BEAM = Beam()
 
 
-def read_groups(net: OnnxNet, stream: OnnxStream, final: bool) -> Found:
+def read_groups(net: OnnxNet, stream: ExportedStream, final: bool) -> Found:
     """Read the groups of states that have become complete; all of the rest, if `final`.
 
-    Gives the tokens that are sure and were not said yet. They stay sure: the search goes on from
+    Returns the tokens that are sure and were not said yet. They stay sure: the search goes on from
     them whatever is committed.
     """
-    mouth, decision = stream.mouth, net.config.decision
-    groups = -(-stream.ears.states // decision) if final else stream.ears.states // decision
-    if final and groups and not mouth.survivors[0].ended:
+    decoded, decision = stream.decoded, net.config.decision
+    said = len(stream.window.said)
+    groups = -(-stream.encoded.states // decision) if final else stream.encoded.states // decision
+    if final and groups and not decoded.survivors[0].ended:
         # A source that ends with a group ends it anew: only the last group may end the sentence.
-        mouth.groups = min(mouth.groups, groups - 1)
-    while mouth.groups < groups:
-        mouth.groups += 1
-        last = final and mouth.groups == groups
-        seen = min(mouth.groups * decision, stream.ears.states)
+        decoded.groups = min(decoded.groups, groups - 1)
+    while decoded.groups < groups:
+        decoded.groups += 1
+        last = final and decoded.groups == groups
+        seen = min(decoded.groups * decision, stream.encoded.states)
         score = _scorer(net, stream, seen)
-        found = search_group(mouth.survivors, score, blank=BOS, end=EOS, final=last, beam=BEAM)
-        mouth.survivors = tuple(found)
-    best = mouth.survivors[0]
-    sure = best.tokens if final else common_prefix(mouth.survivors)
-    new = slice(len(mouth.said) + 1, len(sure))  # after BOS
-    log_probs = best.log_probs[len(mouth.said) : len(sure) - 1]
-    return Found(sure[new], log_probs, np.zeros((0, 0, 0), np.float32), best.ended)
+        found = search_group(decoded.survivors, score, blank=BOS, end=EOS, final=last, beam=BEAM)
+        decoded.survivors = tuple(found)
+    best = decoded.survivors[0]
+    sure = best.tokens if final else common_prefix(decoded.survivors)
+    new = slice(said + 1, len(sure))  # after BOS
+    log_probs = best.log_probs[said : len(sure) - 1]
+    return Found(sure[new], log_probs, (), best.ended)
 
 
-def _scorer(net: OnnxNet, stream: OnnxStream, states: int) -> Score:
+def _scorer(net: OnnxNet, stream: ExportedStream, states: int) -> Score:
     """Scores what may follow hypotheses that see the first `states` states."""
-    assert stream.ears.memory is not None
-    memory = net.cut(stream.ears.memory, slice(states))
+    assert stream.encoded.memory is not None
+    memory = net.cut(stream.encoded.memory, slice(states))
 
     def score(hypotheses: Sequence[Hypothesis]) -> tuple[NDArray[np.float32], Sequence[Any]]:
         rows: list[Any] = [None] * len(hypotheses)

@@ -9,17 +9,46 @@ changes nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.models.search import FORBIDDEN, Floats, Found, Prompt, Scores, search
 from dragoman.models.whisper.graph import Shape, decoder_graph, memory_graph
-from dragoman.models.whisper.search import FORBIDDEN, Floats, Prompt, Rules, Search, Spoken
 from dragoman.models.whisper.weights import Weights
 
 States = NDArray[np.float32]
 """What the encoder makes of a window: `[states, width]`, one state per two mel frames."""
+
+
+class Rules:
+    """Which tokens may be made."""
+
+    def __init__(
+        self, words: int, *, end: int, no_speech: int, never: list[int], not_first: list[int]
+    ) -> None:
+        self.end = end
+        self.no_speech = no_speech
+        self._later = np.zeros(words, np.float32)
+        self._later[never] = FORBIDDEN
+        self._first = self._later.copy()
+        self._first[not_first] = FORBIDDEN
+
+    def log_probs(self, logits: Floats, *, first: bool, avoid_end: bool) -> Floats:
+        """Log-probabilities `[rows, words]` among the tokens that are allowed."""
+        allowed = logits + (self._first if first else self._later)
+        if avoid_end:
+            allowed[:, self.end] = FORBIDDEN
+        allowed -= allowed.max(axis=1, keepdims=True)
+        allowed -= np.log(np.exp(allowed).sum(axis=1, keepdims=True))
+        return allowed
+
+    def silence(self, logits: Floats) -> float:
+        """The probability of silence, from the logits after the start of a text."""
+        spread = np.exp(logits - logits.max())
+        return float(spread[self.no_speech] / spread.sum())
 
 
 class Decoder:
@@ -42,62 +71,26 @@ class Decoder:
         self._memory_names = [output.name for output in self._memory.get_outputs()]
         self._output_names = [output.name for output in self._network.get_outputs()]
         self._weights = weights
-        self._shape = Shape.of(weights)
+        self.shape = Shape.of(weights)
         self._positions = weights.array("decoder/position_encodings/encodings")
-        self._rules = rules
+        self.rules = rules
 
     def speak(
         self, states: Sequence[States], prompts: Sequence[Prompt], beams: int = 1
-    ) -> list[Spoken]:
+    ) -> list[Found]:
         """Continue every prompt; guesses are for one beam only."""
-        searches = [Search(prompt, self._rules, beams) for prompt in prompts]
-        tape = Tape(self._remember(states), [len(s) for s in states], self._shape)
-        silences = self._read(tape, searches)
-        going = [search for search in searches if not search.over]
-        while going:
-            texts = [token for search in going for token in search.tokens]
-            logits, looks = self._pass(tape, [[token] for token in texts], [[0]] * len(texts))
-            each = len(texts) // len(going)
-            parents = []
-            for index, search in enumerate(going):
-                rows = slice(index * each, (index + 1) * each)
-                parents.append(search.advance(logits[rows, 0], looks[rows, 0]))
-            left = [index for index, search in enumerate(going) if not search.over]
-            tape.follow(left, [[index * each + row for row in parents[index]] for index in left])
-            going = [going[index] for index in left]
-        return [s.result(silence) for s, silence in zip(searches, silences, strict=True)]
+        texts = Texts(self, states, prompts)
+        found = search(texts, prompts, beams)
+        return [replace(one, silence=s) for one, s in zip(found, texts.silences, strict=True)]
 
-    def _read(self, tape: Tape, searches: Sequence[Search]) -> list[float]:
-        """Read what is known, and the guesses as far as they hold; the silence in each window."""
-        prompts = [search.prompt for search in searches]
-        texts = [[*prompt.known, *prompt.guess] for prompt in prompts]
-        width = max(map(len, texts))
-        # All texts end in the same column. The wanted rows of each are its start, whose next
-        # token tells of silence, its last known token, and its guess.
-        guess = max(len(prompt.guess) for prompt in prompts)
-        last = range(width - 1 - guess, width)
-        starts = [width - len(t) + len(p.context) for t, p in zip(texts, prompts, strict=True)]
-        logits, looks = self._pass(tape, texts, [[start, *last] for start in starts])
-        dropped, parents = [], []
-        for index, search in enumerate(searches):
-            wanted = guess - len(search.prompt.guess)
-            rows = logits[index, 1 + wanted :], looks[index, last.start + wanted :]
-            kept, followed = _follow_guess(search, *rows)
-            dropped.append(len(search.prompt.guess) - kept)
-            parents.append([index] * followed)
-        tape.drop(dropped)
-        left = [index for index, search in enumerate(searches) if not search.over]
-        tape.follow(left, [parents[index] for index in left])
-        return [self._rules.silence(logits[index, 0]) for index in range(len(searches))]
-
-    def _remember(self, states: Sequence[States]) -> dict[str, Floats]:
+    def remember(self, states: Sequence[States]) -> dict[str, Floats]:
         """Every layer's keys and values of the sound; shorter windows are filled up."""
         longest = max(map(len, states))
         filled = [np.pad(s, ((0, longest - len(s)), (0, 0))) for s in states]
         outputs = self._memory.run(None, {"states": np.stack(filled)})
         return dict(zip(self._memory_names, outputs, strict=True))
 
-    def _pass(
+    def read(
         self, tape: Tape, texts: Sequence[Sequence[int]], rows: Sequence[Sequence[int]]
     ) -> tuple[Floats, Floats]:
         """Read further tokens: the logits after the wanted rows, where each token looked."""
@@ -114,16 +107,61 @@ class Decoder:
         return logits, looks.reshape(len(texts), width, -1)
 
 
-def _follow_guess(search: Search, logits: Floats, looks: Floats) -> tuple[int, int]:
-    """Take tokens as long as they are those of the guess, and the one after: how many were."""
-    kept, followed = 0, 0
-    while not search.over:
-        followed = len(search.advance(logits[kept : kept + 1], looks[kept : kept + 1]))
-        guess = search.prompt.guess
-        if search.over or kept == len(guess) or search.tokens[0] != guess[kept]:
-            break
-        kept += 1
-    return kept, followed
+class Texts:
+    """The decoder in the middle of a batch of texts, as the search sees it."""
+
+    def __init__(
+        self, decoder: Decoder, states: Sequence[States], prompts: Sequence[Prompt]
+    ) -> None:
+        self._decoder, self._rules = decoder, decoder.rules
+        self._going = list(prompts)
+        self._tape = Tape(decoder.remember(states), [len(s) for s in states], decoder.shape)
+        self.silences: list[float] = []  # in the window of each prompt
+
+    @property
+    def end(self) -> int:
+        return self._rules.end
+
+    def read_known(self) -> list[Scores]:
+        prompts = self._going
+        texts = [[*prompt.known, *prompt.guess] for prompt in prompts]
+        width = max(map(len, texts))
+        # All texts end in the same column. The wanted rows of each are its start, whose next
+        # token tells of silence, its last known token, and its guess.
+        guess = max(len(prompt.guess) for prompt in prompts)
+        last = range(width - 1 - guess, width)
+        starts = [width - len(t) + len(p.context) for t, p in zip(texts, prompts, strict=True)]
+        rows = [[start, *last] for start in starts]
+        logits, looks = self._decoder.read(self._tape, texts, rows)
+        self.silences = [self._rules.silence(row[0]) for row in logits]
+        scores = []
+        for index, prompt in enumerate(prompts):
+            wanted = guess - len(prompt.guess)
+            after = logits[index, 1 + wanted :]
+            first = self._scored(after[:1], prompt, first=not prompt.said)
+            log_probs = np.concatenate([first, self._scored(after[1:], prompt)])
+            scores.append(Scores(log_probs, looks[index, last.start + wanted :]))
+        return scores
+
+    def read(self, tokens: Sequence[int]) -> list[Scores]:
+        texts = [[token] for token in tokens]
+        logits, looks = self._decoder.read(self._tape, texts, [[0]] * len(texts))
+        each = len(texts) // len(self._going)
+        scores = []
+        for index, prompt in enumerate(self._going):
+            rows = slice(index * each, (index + 1) * each)
+            scores.append(Scores(self._scored(logits[rows, 0], prompt), looks[rows, 0]))
+        return scores
+
+    def drop(self, counts: Sequence[int]) -> None:
+        self._tape.drop(counts)
+
+    def follow(self, prompts: Sequence[int], texts: Sequence[Sequence[int]]) -> None:
+        self._tape.follow(prompts, texts)
+        self._going = [self._going[index] for index in prompts]
+
+    def _scored(self, logits: Floats, prompt: Prompt, *, first: bool = False) -> Floats:
+        return self._rules.log_probs(logits, first=first, avoid_end=prompt.avoid_end)
 
 
 class Tape:

@@ -16,9 +16,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from dragoman.errors import DragomanError
-from dragoman.models.whisper.decoder import Decoder, States
+from dragoman.models.options import Options
+from dragoman.models.search import Found, Prompt
+from dragoman.models.whisper.alignment import alignment_heads
+from dragoman.models.whisper.decoder import Decoder, Rules, States
+from dragoman.models.whisper.graph import Shape
 from dragoman.models.whisper.mel import Mel
-from dragoman.models.whisper.search import Prompt, Rules, Spoken
 from dragoman.models.whisper.tokens import Vocabulary
 from dragoman.models.whisper.weights import Weights
 
@@ -36,16 +39,18 @@ class Engine(Protocol):
     def languages(self, states: Sequence[States]) -> list[dict[str, float]]:
         """The probability of every language code, for windows of equal length."""
 
-    def speak(
-        self, states: Sequence[States], prompts: Sequence[Prompt], beams: int
-    ) -> list[Spoken]:
+    def speak(self, states: Sequence[States], prompts: Sequence[Prompt], beams: int) -> list[Found]:
         """Continue every prompt."""
 
 
 class WhisperEngine:
     """Loaded from a folder in CTranslate2's format."""
 
-    def __init__(self, folder: Path, vocabulary: Vocabulary, *, threads: int, compute: str) -> None:
+    def __init__(self, folder: Path, vocabulary: Vocabulary, options: Options) -> None:
+        if options.device == "cuda":
+            raise DragomanError(
+                "This Whisper engine runs on the CPU only; leave --device cuda out."
+            )
         # Every length of window makes the library under CTranslate2 keep kernels of 3 MB; it would
         # keep a thousand of them. It reads this when it is loaded.
         os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "4")
@@ -53,7 +58,10 @@ class WhisperEngine:
 
         try:
             self._whisper = ctranslate2.models.Whisper(
-                str(folder), device="cpu", compute_type=compute, intra_threads=threads
+                str(folder),
+                device="cpu",
+                compute_type=options.compute,
+                intra_threads=options.threads,
             )
         except (RuntimeError, ValueError) as error:
             raise DragomanError(f"Cannot load a Whisper model from {folder}: {error}.") from error
@@ -66,8 +74,14 @@ class WhisperEngine:
             never=[*config["suppress_ids"], *vocabulary.times],
             not_first=config["suppress_ids_begin"],
         )
-        heads = [(int(layer), int(head)) for layer, head in config["alignment_heads"]]
-        self._decoder = Decoder(Weights(folder / "model.bin"), rules, heads, threads)
+        weights = Weights(folder / "model.bin")
+        shape = Shape.of(weights)
+        heads = alignment_heads(
+            config.get("alignment_heads"), layers=shape.layers, heads=shape.heads, words=shape.words
+        )
+        self._decoder = Decoder(weights, rules, heads, options.threads)
+        # Distilled models and turbo have fewer layers in the decoder; none learnt to translate.
+        self.copies = f"encoder/layer_{shape.layers}/ffn/linear_0/weight" in weights
 
     @property
     def bands(self) -> int:
@@ -82,9 +96,7 @@ class WhisperEngine:
         found = self._whisper.detect_language(self._stack(states))
         return [{code.strip("<|>"): float(p) for code, p in codes} for codes in found]
 
-    def speak(
-        self, states: Sequence[States], prompts: Sequence[Prompt], beams: int
-    ) -> list[Spoken]:
+    def speak(self, states: Sequence[States], prompts: Sequence[Prompt], beams: int) -> list[Found]:
         return self._decoder.speak(states, prompts, beams)
 
     def _stack(self, arrays: Sequence[Mel]) -> Any:
@@ -103,7 +115,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
     try:
         config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        for key in ("suppress_ids", "suppress_ids_begin", "alignment_heads"):
+        for key in ("suppress_ids", "suppress_ids_begin"):
             config[key]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DragomanError(f"{path} is not the settings of a Whisper model: {error}.") from error

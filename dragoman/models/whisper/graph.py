@@ -1,14 +1,18 @@
-"""Whisper's decoder as two ONNX graphs, made from the weights in memory.
+"""Whisper's decoder as two ONNX graphs, made from the weights in memory; Moonshine's, too.
 
 CTranslate2 runs the encoder, but its decoder tells nothing of where it looks and takes one step
 per token even for what was already said. This one reads what was said in one pass, and hands out
 its attention. Weights are 8-bit, scaled by row and by column, as in CTranslate2.
+
+Moonshine differs in two things, and its weights say so: positions turn queries and keys instead of
+being added, and the feed-forward part has gates.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -30,14 +34,20 @@ class Shape:
     heads: int
     width: int
     words: int
+    turning: int  # numbers of each head that positions turn, the first ones
+    gated: bool  # whether the feed-forward part has gates
 
     @classmethod
     def of(cls, weights: Weights) -> Shape:
-        words, width = weights.stored("decoder/embeddings/weight").shape
+        """Where positions turn, a row of them follows each embedding: cosines, then sines."""
+        words, row = weights.stored("decoder/embeddings/weight").shape
+        inner, width = weights.stored("decoder/layer_0/ffn/linear_0/weight").shape
+        gated = inner > weights.stored("decoder/layer_0/ffn/linear_1/weight").shape[1]
         layers = 0
         while f"decoder/layer_{layers}/ffn/linear_0/weight" in weights:
             layers += 1
-        return cls(layers, int(weights.stored("decoder/num_heads")), width, words)
+        heads = int(weights.stored("decoder/num_heads"))
+        return cls(layers, heads, width, words, row - width, gated)
 
     @property
     def head_width(self) -> int:
@@ -101,9 +111,9 @@ class Builder:
     # The pieces of a Transformer.
 
     def norm(self, x: str, name: str) -> str:
-        gamma = self.constant(self.weights.array(f"{name}/gamma"))
-        beta = self.constant(self.weights.array(f"{name}/beta"))
-        return self.node("LayerNormalization", x, gamma, beta, axis=-1, epsilon=1e-5)
+        known = [f"{name}/{part}" for part in ("gamma", "beta")]  # Moonshine has no beta
+        scales = [self.constant(self.weights.array(one)) for one in known if one in self.weights]
+        return self.node("LayerNormalization", x, *scales, axis=-1, epsilon=1e-5)
 
     def linear(self, x: str, name: str) -> str:
         """x times an 8-bit matrix: each row of x is brought to unsigned bytes around 128."""
@@ -120,15 +130,12 @@ class Builder:
             return y
         return self.node("Add", y, self.constant(self.weights.array(f"{name}/bias")))
 
-    def split(self, x: str, parts: int) -> list[str]:
-        """Cut the last axis into equal parts."""
-        width = self.shape.width
-        zero, one = self.number([-1]), self.number([1])
+    def split(self, x: str, *widths: int) -> list[str]:
+        """Cut the last axis into parts."""
+        axis, step = self.number([-1]), self.number([1])
         return [
-            self.node(
-                "Slice", x, self.number([i * width]), self.number([(i + 1) * width]), zero, one
-            )
-            for i in range(parts)
+            self.node("Slice", x, self.number([begin]), self.number([end]), axis, step)
+            for begin, end in pairwise(accumulate(widths, initial=0))
         ]
 
     def heads(self, x: str, *, transposed: bool = False, name: str = "") -> str:
@@ -137,10 +144,22 @@ class Builder:
         order = [0, 2, 3, 1] if transposed else [0, 2, 1, 3]
         return self.node("Transpose", self.node("Reshape", x, shape), perm=order, name=name)
 
+    def turned(self, x: str, position: tuple[str, str]) -> str:
+        """Heads `[batch, heads, n, head width]`, turned by `[batch, 1, n, half]` cosines, sines."""
+        half, (cosine, sine) = self.shape.turning // 2, position
+        a, b, rest = self.split(x, half, half, self.shape.head_width - 2 * half)
+
+        def product(one: str, other: str) -> str:
+            return self.node("Mul", one, other)
+
+        left = self.node("Sub", product(a, cosine), product(b, sine))
+        right = self.node("Add", product(b, cosine), product(a, sine))
+        return self.node("Concat", left, right, rest, axis=3)
+
     def attend(self, query: str, keys: str, values: str, mask: str) -> tuple[str, str]:
-        """What the heads see, joined, and how they spread their attention."""
+        """What the heads of a query see, joined, and how they spread their attention."""
         scaled = self.node("Mul", query, self.number(self.shape.head_width**-0.5))
-        scores = self.node("Add", self.node("MatMul", self.heads(scaled), keys), mask)
+        scores = self.node("Add", self.node("MatMul", scaled, keys), mask)
         spread = self.node("Softmax", scores, axis=-1)
         seen = self.node("Transpose", self.node("MatMul", spread, values), perm=[0, 2, 1, 3])
         return self.node("Reshape", seen, self.number([0, 0, self.shape.width])), spread
@@ -150,13 +169,12 @@ def quantized(weights: Weights, name: str) -> tuple[NDArray[np.int8], NDArray[np
     """A matrix [out, in] as bytes [in, out], and what one step of each column is worth."""
     stored = weights.stored(name)
     if stored.dtype == np.int8:
-        scale = 1.0 / weights.stored(f"{name}_scale").astype(np.float32)
-        return np.ascontiguousarray(stored.T), scale
+        return np.ascontiguousarray(stored.T), 1.0 / weights.array(f"{name}_scale")
     scale = np.empty(len(stored), np.float32)
     steps = np.empty(stored.shape[::-1], np.int8)
     for begin in range(0, len(stored), 256):  # in parts that fit into the processor's cache
         part = slice(begin, begin + 256)
-        numbers = stored[part].astype(np.float32)
+        numbers = weights.array(name, part)
         scale[part] = np.maximum(np.abs(numbers).max(axis=1) / 127.0, 1e-9)
         numbers /= scale[part, None]
         steps[:, part] = np.rint(numbers, out=numbers).astype(np.int8).T
@@ -169,7 +187,7 @@ def memory_graph(weights: Weights) -> bytes:
     outputs = []
     for layer in range(b.shape.layers):
         both = b.linear("states", f"decoder/layer_{layer}/attention/linear_1")
-        keys, values = b.split(both, 2)
+        keys, values = b.split(both, b.shape.width, b.shape.width)
         outputs.append(b.heads(keys, transposed=True, name=f"memory_keys_{layer}"))
         outputs.append(b.heads(values, name=f"memory_values_{layer}"))
     return b.model({"states": np.float32}, outputs)
@@ -178,16 +196,18 @@ def memory_graph(weights: Weights) -> bytes:
 def decoder_graph(weights: Weights, alignment: Sequence[tuple[int, int]]) -> bytes:
     """From embedded tokens, what was computed before and the memory, to the next tokens.
 
-    `x` is `[texts, n, width]`; there are as many texts about every sound. `rows` are the
+    `x` is `[texts, n, width]`, followed by each position's cosines and sines where positions turn;
+    there are as many texts about every sound. `rows` are the
     positions `[texts, rows, 1]` whose next token is wanted. `attention` is the mean over the
     alignment heads `(layer, head)`, `[sounds, texts per sound * n, states]`.
     """
     b = Builder(weights)
     kinds: dict[str, type] = {"x": np.float32, "mask": np.float32, "memory_mask": np.float32}
     kinds["rows"] = np.int64
-    x, looks, caches = "x", [], []
+    x, position = _positioned(b)
+    looks, caches = [], []
     for layer in range(b.shape.layers):
-        seen, keys, values = _look_back(b, x, layer)
+        seen, keys, values = _look_back(b, x, layer, position)
         x = b.node("Add", x, seen)
         seen, spread = _look_at_sound(b, x, layer)
         x = b.node("Add", x, seen)
@@ -205,13 +225,32 @@ def decoder_graph(weights: Weights, alignment: Sequence[tuple[int, int]]) -> byt
     return b.model(kinds, [logits, attention, *caches])
 
 
-def _look_back(b: Builder, x: str, layer: int) -> tuple[str, str, str]:
+def _positioned(b: Builder) -> tuple[str, tuple[str, str] | None]:
+    """The tokens, and by how much their positions turn, if they do."""
+    half = b.shape.turning // 2
+    if not half:
+        return "x", None
+    x, cosine, sine = b.split("x", b.shape.width, half, half)
+    one = b.number([1])  # the same for all heads
+    return x, (b.node("Unsqueeze", cosine, one), b.node("Unsqueeze", sine, one))
+
+
+def _look_back(
+    b: Builder, x: str, layer: int, position: tuple[str, str] | None
+) -> tuple[str, str, str]:
     """Self-attention over the text so far; its keys and values with those of the new tokens."""
     name = f"decoder/layer_{layer}/self_attention"
-    query, keys, values = b.split(b.linear(b.norm(x, f"{name}/layer_norm"), f"{name}/linear_0"), 3)
-    keys, values = b.heads(keys, transposed=True), b.heads(values)
+    made = b.linear(b.norm(x, f"{name}/layer_norm"), f"{name}/linear_0")
+    query, keys, values = b.split(made, *[b.shape.width] * 3)
+    if position is None:
+        query, keys = b.heads(query), b.heads(keys, transposed=True)
+    else:
+        query, turned = b.turned(b.heads(query), position), b.turned(b.heads(keys), position)
+        keys = b.node("Transpose", turned, perm=[0, 1, 3, 2])
     keys = b.node("Concat", f"keys_{layer}", keys, axis=3, name=f"new_keys_{layer}")
-    values = b.node("Concat", f"values_{layer}", values, axis=2, name=f"new_values_{layer}")
+    values = b.node(
+        "Concat", f"values_{layer}", b.heads(values), axis=2, name=f"new_values_{layer}"
+    )
     seen, _ = b.attend(query, keys, values, "mask")
     return b.linear(seen, f"{name}/linear_1"), keys, values
 
@@ -224,7 +263,7 @@ def _look_at_sound(b: Builder, x: str, layer: int) -> tuple[str, str]:
     together = b.node("Concat", sounds, b.number([-1, b.shape.width]), axis=0)
     query = b.node("Reshape", query, together)
     keys, values = f"memory_keys_{layer}", f"memory_values_{layer}"
-    seen, spread = b.attend(query, keys, values, "memory_mask")
+    seen, spread = b.attend(b.heads(query), keys, values, "memory_mask")
     seen = b.node("Reshape", seen, b.node("Shape", x))
     return b.linear(seen, f"{name}/linear_2"), spread
 
@@ -232,4 +271,9 @@ def _look_at_sound(b: Builder, x: str, layer: int) -> tuple[str, str]:
 def _think(b: Builder, x: str, layer: int) -> str:
     name = f"decoder/layer_{layer}/ffn"
     inner = b.linear(b.norm(x, f"{name}/layer_norm"), f"{name}/linear_0")
+    if b.shape.gated:
+        size = len(b.weights.stored(f"{name}/linear_0/weight")) // 2
+        inner, gate = b.split(inner, size, size)
+        opened = b.node("Mul", gate, b.node("Sigmoid", gate))
+        return b.linear(b.node("Mul", inner, opened), f"{name}/linear_1")
     return b.linear(b.node("Gelu", inner, domain=CONTRIB), f"{name}/linear_1")

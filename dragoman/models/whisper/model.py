@@ -8,33 +8,28 @@ encoded and nothing said.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from dataclasses import replace
 from pathlib import Path
 
-from dragoman.audio.chunk import RATE, Samples
-from dragoman.audio.vad import Vad
 from dragoman.errors import DragomanError
-from dragoman.models.base import Ask, Draft, Feature, Stream
-from dragoman.models.whisper.decoder import States
-from dragoman.models.whisper.draft import finished, nothing, prolonged
+from dragoman.models.base import Ask, Feature
+from dragoman.models.guard import cut_loop
+from dragoman.models.life import WindowModel
+from dragoman.models.options import Options
+from dragoman.models.search import Floats, Found, Prompt
 from dragoman.models.whisper.engine import Engine, WhisperEngine, release_memory
-from dragoman.models.whisper.guard import cut_loop, most_tokens
-from dragoman.models.whisper.mel import LogMel, Mel
-from dragoman.models.whisper.search import Prompt, Spoken
-from dragoman.models.whisper.stream import SECOND, Ear, WhisperStream, Window
-from dragoman.models.whisper.tokens import Vocabulary
-from dragoman.models.whisper.trim import quietest, trim
-from dragoman.text.languages import written_without_spaces
+from dragoman.models.whisper.mel import FRAME_MS, LogMel
+from dragoman.models.whisper.stream import Transcript, WhisperStream
+from dragoman.models.whisper.tokens import Vocabulary, WhisperUnits
+from dragoman.models.window import Bounds, Window
 
-PADDING = 4 * SECOND  # silence after the sound; with less of it the network loops
-SHORTEST = SECOND // 5  # sound that is worth a look
-FULL = 30 * SECOND - PADDING  # more sound than this the encoder cannot see
-PIECE = 5 * RATE  # samples heard at a time, however long the chunk
+BOUNDS = Bounds(long=12_000, too_long=20_000, kept=6_000, full=26_000, context=48)
 
 
-class WhisperModel:
+class WhisperModel(WindowModel[WhisperStream]):
     """Loaded once, shared by all its streams."""
 
+    stream_type = WhisperStream
     features = frozenset({Feature.ATTENTION, Feature.SILENCE, Feature.TRANSCRIPT})
 
     def __init__(
@@ -43,121 +38,117 @@ class WhisperModel:
         engine: Engine,
         vocabulary: Vocabulary,
         *,
-        vad: Vad | None = None,
         beams: int = 5,
         final_beams: int = 5,
+        translates: bool = True,
     ) -> None:
-        """`beams` is how many texts the search for a draft follows, `final_beams` at the end."""
+        """`beams` is how many texts the search for a draft follows, `final_beams` at the end;
+        without `translates` it writes down what it hears, and nothing else."""
         self.name = name
         self._engine = engine
         self._vocabulary = vocabulary
-        self._vad = vad
         self._beams = beams
         self._final_beams = final_beams
+        self._translates = translates
 
     @classmethod
     def load(
-        cls,
-        folder: Path,
-        *,
-        name: str = "whisper",
-        threads: int = 0,
-        compute: str = "int8",
-        beams: int = 5,
-        final_beams: int = 5,
+        cls, folder: Path, name: str = "whisper", options: Options | None = None
     ) -> WhisperModel:
-        """Load a folder in CTranslate2's format; `threads` 0 leaves their number to the library."""
+        """Load a folder in CTranslate2's format."""
+        options = options or Options()
         vocabulary = Vocabulary.load(folder)
-        engine = WhisperEngine(folder, vocabulary, threads=threads, compute=compute)
-        vad = Vad.load()
-        return cls(name, engine, vocabulary, vad=vad, beams=beams, final_beams=final_beams)
+        engine = WhisperEngine(folder, vocabulary, options)
+        translates = vocabulary.multilingual and not engine.copies
+        return cls(name, engine, vocabulary, beams=options.beams, translates=translates)
 
     @property
-    def languages(self) -> tuple[str, ...]:
-        """Codes of the languages that it understands."""
+    def hears(self) -> tuple[str, ...]:
         return tuple(self._vocabulary.languages)
 
-    def open(self, source: str | None, target: str) -> WhisperStream:
+    @property
+    def speaks(self) -> tuple[str, ...]:
+        """English, and each language that it hears, of that language itself."""
+        return self.hears
+
+    @property
+    def _only(self) -> str | None:
+        """The language that it hears, if it is one."""
+        return self.hears[0] if len(self.hears) == 1 else None
+
+    def open(self, source: str | None, target: str, *, transcript: bool = False) -> WhisperStream:
         for language in (source, target):
             if language is not None and language not in self._vocabulary.languages:
                 raise DragomanError(
                     f"Model '{self.name}' does not know the language '{language}'; "
                     "see 'dragoman languages'."
                 )
+        if not self._translates and target != (source or self._only):
+            raise DragomanError(
+                f"Model '{self.name}' writes down what it hears and was not trained to translate; "
+                "name the same language with --from and --to, take another Whisper, or put a "
+                f"translator behind it: --model {self.name}+TRANSLATOR."
+            )
         if target not in ("en", source):
             heard = f"'{source}'" if source else "a language to be detected"
             raise DragomanError(
                 f"Model '{self.name}' cannot translate from {heard} into '{target}': "
                 "it translates into English, or writes down what it hears in one language."
             )
-        ear = Ear(self._vad.stream() if self._vad else None)
-        stream = WhisperStream(LogMel(self._engine.bands), ear, source, target, source)
-        stream.transcribe = self._transcribe
-        return stream
+        return WhisperStream(
+            target,
+            Window(BOUNDS, self._units(target)),
+            source,
+            mel=LogMel(self._engine.bands),
+            detects=source is None,
+            writes=Transcript() if transcript else None,
+        )
 
-    def hear(
-        self, streams: Sequence[Stream], chunks: Sequence[Samples], last: Sequence[bool]
-    ) -> None:
-        for stream, chunk in zip(streams, chunks, strict=True):
-            own = _own(stream)
-            for begin in range(0, max(1, len(chunk)), PIECE):
-                own.hear(chunk[begin : begin + PIECE])
-                if own.frames > FULL:
-                    self._settle(own)
+    # Encoding.
 
-    def draft(self, streams: Sequence[Stream], asks: Sequence[Ask]) -> list[Draft]:
-        drafts: list[Draft | None] = []
-        for stream, ask in zip(streams, asks, strict=True):
-            drafts.append(self._without_looking(_own(stream), ask))
-        todo = [index for index, draft in enumerate(drafts) if draft is None]
-        looking = [_own(streams[index]) for index in todo]
-        self._look(looking)
-        spoken = self._speak(looking, [asks[index] for index in todo])
-        for index, stream, one in zip(todo, looking, spoken, strict=True):
-            final = asks[index].final
-            drafts[index] = finished(self._vocabulary, stream, one, final=final)
-        return [draft for draft in drafts if draft is not None]
-
-    def commit(self, stream: Stream, draft: Draft, tokens: int, closed: bool = False) -> None:
-        own = _own(stream)
-        own.take(draft, tokens)
-        if closed:
-            own.close()
-        elif trim(self._vocabulary, own):
-            release_memory()  # once per window: it costs a little
-
-    # Drafting.
-
-    def _without_looking(self, stream: WhisperStream, ask: Ask) -> Draft | None:
-        """The draft where no network has to be asked."""
-        if stream.frames < SHORTEST or not stream.ear.spoken:
-            return nothing(self._vocabulary, stream)
-        if not ask.final and stream.nothing_new() and stream.rest.ended:
-            return prolonged(stream.rest, stream.frames)
-        return None
-
-    def _look(self, streams: Sequence[WhisperStream]) -> None:
+    def encode(self, streams: Sequence[WhisperStream], closing: Sequence[bool]) -> None:
         """Encode the windows that have new sound; windows of equal length go together."""
         groups: dict[int, list[WhisperStream]] = {}
         for stream in streams:
             if not stream.nothing_new():
                 groups.setdefault(stream.frames, []).append(stream)
         for group in groups.values():
-            windows = [_padded(stream) for stream in group]
+            windows = [stream.padded() for stream in group]
             for stream, states in zip(group, self._engine.encode(windows), strict=True):
-                stream.seen = Window(stream.mel.start, stream.mel.frames, states)
+                stream.encoded(states)
                 self._detect(stream, states)
+        self._write_down([stream for group in groups.values() for stream in group])
 
-    def _detect(self, stream: WhisperStream, states: States) -> None:
+    def _detect(self, stream: WhisperStream, states: Floats) -> None:
         """Find the language out, as long as nothing was said in the belief that it is known."""
-        if stream.source is None and not (stream.said or stream.settled.tokens or stream.before):
+        if stream.detects and stream.window.untouched:
             found = self._engine.languages([states])[0]
-            stream.language = max(found, key=found.__getitem__)
+            stream.detected(max(found, key=found.__getitem__))
 
-    def _speak(self, streams: Sequence[WhisperStream], asks: Sequence[Ask]) -> list[Spoken]:
+    def _write_down(self, streams: Sequence[WhisperStream]) -> None:
+        """The words of the windows in their own language, where they are wanted."""
+        wanted = [stream for stream in streams if stream.writes is not None]
+        if not wanted:
+            return
+        prompts = [self._transcript_prompt(stream) for stream in wanted]
+        spoken = self._engine.speak([_states(stream) for stream in wanted], prompts, 1)
+        for stream, found in zip(wanted, spoken, strict=True):
+            keep = cut_loop((), found.tokens)
+            kept = replace(found, tokens=found.tokens[:keep], looks=found.looks[:keep])
+            stream.written(self._units(stream.language or "en"), kept)
+
+    def _transcript_prompt(self, stream: WhisperStream) -> Prompt:
+        language = stream.language or "en"
+        most = most_tokens(stream.frames * FRAME_MS, language == "en")
+        guess = stream.writes.tokens[: most - 1] if stream.writes else ()
+        return Prompt(self._start(stream, language), most, guess=guess)
+
+    # Searching.
+
+    def speak(self, streams: Sequence[WhisperStream], asks: Sequence[Ask]) -> list[Found]:
         """Drafts with the same number of beams are made together."""
         prompts = [self._prompt(s, ask) for s, ask in zip(streams, asks, strict=True)]
-        spoken: dict[int, Spoken] = {}
+        spoken: dict[int, Found] = {}
         for beams in {self._beams, self._final_beams}:
             chosen = [i for i, ask in enumerate(asks) if self._beams_for(ask) == beams]
             if chosen:
@@ -166,26 +157,37 @@ class WhisperModel:
                 spoken |= dict(zip(chosen, made, strict=True))
         return [spoken[i] for i in range(len(streams))]
 
+    def speak_part(self, stream: WhisperStream) -> tuple[Found, float]:
+        end = stream.quiet_frame()
+        states = self._engine.encode([stream.padded(end)])[0]
+        self._detect(stream, states)
+        prompt = self._prompt(stream, Ask(final=True))
+        found = self._engine.speak([states], [prompt], self._final_beams)[0]
+        return found, end * FRAME_MS
+
+    def trimmed(self) -> None:
+        release_memory()  # once per window: it costs a little
+
     def _beams_for(self, ask: Ask) -> int:
         return self._final_beams if ask.final else self._beams
 
     def _prompt(self, stream: WhisperStream, ask: Ask) -> Prompt:
-        most = most_tokens(stream.frames / SECOND, stream.target == "en") - len(stream.said)
+        window = stream.window
+        most = most_tokens(stream.frames * FRAME_MS, stream.target == "en") - len(window.said)
         if ask.max_tokens is not None:
-            most = min(most, ask.max_tokens - len(stream.settled.tokens))
-        context = stream.context
+            most = min(most, ask.max_tokens - len(window.settled.tokens))
         return Prompt(
             start=self._start(stream, stream.target),
             most=max(0, most),
-            said=tuple(stream.said),
-            context=(self._vocabulary.previous, *context) if context else (),
-            guess=self._guess(stream, most) if self._beams_for(ask) == 1 else (),
+            said=tuple(window.said),
+            context=(self._vocabulary.previous, *window.before) if window.before else (),
+            guess=self._guess(window, most) if self._beams_for(ask) == 1 else (),
             avoid_end=ask.avoid_end,
         )
 
-    def _guess(self, stream: WhisperStream, most: int) -> tuple[int, ...]:
+    def _guess(self, window: Window, most: int) -> tuple[int, ...]:
         """What the draft before said beyond what was committed of it."""
-        tokens = stream.rest.tokens[len(stream.settled.tokens) :]
+        tokens = window.rest.tokens[len(window.settled.tokens) :]
         return tokens[: max(0, most - 1)]
 
     def _start(self, stream: WhisperStream, target: str) -> tuple[int, ...]:
@@ -195,49 +197,15 @@ class WhisperModel:
         task = v.transcribe if stream.language == target else v.translate
         return v.start, v.languages[stream.language], task, v.no_times
 
-    def _transcribe(self, stream: WhisperStream) -> None:
-        """Write down the words of the window in their own language, to count them."""
-        if self._without_looking(stream, Ask()) is not None:
-            return
-        self._look([stream])
-        language = stream.language or "en"
-        most = most_tokens(stream.frames / SECOND, language == "en")
-        start = self._start(stream, language)
-        prompt = Prompt(start, most, guess=stream.transcript.tokens[: most - 1])
-        spoken = self._engine.speak([_states(stream)], [prompt], 1)[0]
-        tokens = spoken.tokens[: cut_loop((), spoken.tokens)]
-        spaceless = written_without_spaces(language)
-        words = self._vocabulary.words(tokens, spaceless=spaceless, ended=spoken.ended)
-        stream.transcript.tokens = tokens
-        stream.transcript.looks = [
-            stream.mel.start + 2 * max(int(look.argmax()) for look in spoken.looks[begin:end])
-            for begin, end in pairwise((0, *words.ends))
-        ]
-
-    # A window that is full.
-
-    def _settle(self, stream: WhisperStream) -> None:
-        """Nobody commits: draft the first part of the window for good, and drop its sound."""
-        end = quietest(stream)
-        states = self._engine.encode([_padded(stream, end)])[0]
-        self._detect(stream, states)
-        prompt = self._prompt(stream, Ask(final=True))
-        spoken = self._engine.speak([states], [prompt], self._final_beams)[0]
-        keep = cut_loop(stream.said, spoken.tokens)
-        stream.settle(spoken.tokens[:keep], spoken.log_probs[:keep], end)
+    def _units(self, language: str) -> WhisperUnits:
+        return WhisperUnits.of(self._vocabulary, language)
 
 
-def _own(stream: Stream) -> WhisperStream:
-    if not isinstance(stream, WhisperStream):
-        raise DragomanError("This stream was opened by another model.")
-    return stream
+def most_tokens(ms: float, english: bool) -> int:
+    """The most tokens that so much speech can hold; other scripts take more tokens a word."""
+    return 10 + int(ms / 1000.0 * (7.0 if english else 20.0))
 
 
-def _states(stream: WhisperStream) -> States:
-    assert stream.seen is not None
-    return stream.seen.states
-
-
-def _padded(stream: WhisperStream, end: int | None = None) -> Mel:
-    frames = stream.frames if end is None else end - stream.mel.start
-    return stream.mel.window(PADDING + frames % 2, stream.loudest, end)
+def _states(stream: WhisperStream) -> Floats:
+    assert stream.states is not None
+    return stream.states

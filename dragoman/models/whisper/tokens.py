@@ -7,23 +7,16 @@ over several more. Only a folder's own vocabulary file is read; nothing has to b
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from dragoman.errors import DragomanError
+from dragoman.models.words import Piece, Words, group
+from dragoman.text.languages import written_without_spaces
 
 ENGLISH_ONLY_END = 50256
-
-
-@dataclass(frozen=True, slots=True)
-class Words:
-    """Tokens grouped into words; `ends[i]` tokens are used up when `words[i]` is whole."""
-
-    words: tuple[str, ...]
-    ends: tuple[int, ...]
-    tail: str  # text of the tokens after the last whole word
 
 
 @dataclass(frozen=True)
@@ -82,34 +75,37 @@ class Vocabulary:
         """The text of tokens, special ones left out."""
         return b"".join(map(self.piece, tokens)).decode("utf-8", "replace")
 
-    def words(self, tokens: Sequence[int], *, spaceless: bool, ended: bool) -> Words:
-        """Group tokens into words as they are printed, each with the space before it.
 
-        A word is known to be whole when the next one begins, or when the text has `ended`.
-        Punctuation belongs to the word before it.
-        """
-        words: list[str] = []
-        ends: list[int] = []
-        word = ""  # being read
-        letters = b""  # bytes that do not make whole letters yet
-        first = 0  # the token in which they began
-        for count, token in enumerate(tokens):
-            first = first if letters else count
-            letters += self.piece(token)
+@dataclass(frozen=True, slots=True)
+class WhisperUnits:
+    """Its tokens as words of one language."""
+
+    vocabulary: Vocabulary
+    spaceless: bool  # every letter is a word of its own
+
+    @classmethod
+    def of(cls, vocabulary: Vocabulary, language: str) -> WhisperUnits:
+        return cls(vocabulary, written_without_spaces(language))
+
+    def text(self, tokens: Sequence[int]) -> str:
+        return self.vocabulary.text(tokens)
+
+    def words(self, tokens: Sequence[int], *, ended: bool) -> Words:
+        """Each word has the space before it; punctuation belongs to the word before it."""
+        return group(self._pieces(tokens), ended=ended)
+
+    def _pieces(self, tokens: Sequence[int]) -> Iterator[Piece]:
+        """Tokens that make no whole letters by themselves are one piece."""
+        letters, count = b"", 0
+        for token in tokens:
+            letters += self.vocabulary.piece(token)
+            count += 1
             text = _decoded(letters)
-            if text is None:
-                continue
-            if word.strip() and _begins_word(text, spaceless):
-                words.append(word)
-                ends.append(first)
-                word = ""
-            word += text
-            letters = b""
-        if word and ended:
-            words.append(word)
-            ends.append(len(tokens))
-            word = ""
-        return Words(tuple(words), tuple(ends), word)
+            if text is not None:
+                yield Piece(text, count, begins=_begins_word(text, self.spaceless))
+                letters, count = b"", 0
+        if count:
+            yield Piece("", count)
 
 
 def _decoded(letters: bytes) -> str | None:

@@ -11,20 +11,25 @@ from numpy.typing import NDArray
 
 from dragoman.errors import DragomanError
 
+BFLOAT16 = np.uint16  # numpy has no such numbers: their bits, the upper half of a float32's
 # By CTranslate2's own numbers.
-_TYPES = {0: np.float32, 1: np.int8, 2: np.int16, 3: np.int32, 4: np.float16}
+_TYPES = (np.float32, np.int8, np.int16, np.int32, np.float16, BFLOAT16)
 
 
 class Weights:
     """The variables of one file, by name."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, arrays: dict[str, NDArray[Any]] | None = None) -> None:
+        """`arrays`: the variables, if they were read already, from another kind of file."""
         self.path = path
+        if arrays is not None:
+            self._arrays = arrays
+            return
         try:
             self._bytes: Any = np.memmap(path, np.uint8, "r")
             self._at = 0
             self._arrays = self._read()
-        except (OSError, ValueError, KeyError, struct.error, UnicodeDecodeError) as error:
+        except (OSError, ValueError, LookupError, struct.error) as error:
             raise DragomanError(f"Cannot read {path} as a CTranslate2 model: {error}.") from error
 
     def __contains__(self, name: str) -> bool:
@@ -32,14 +37,16 @@ class Weights:
 
     def array(self, name: str, rows: Any = slice(None)) -> NDArray[np.float32]:
         """A variable, or some of its rows, as numbers, whatever it is stored as."""
-        numbers: NDArray[np.float32] = self.stored(name)[rows].astype(np.float32)
-        if self.stored(name).dtype == np.int8:
-            numbers /= self.stored(f"{name}_scale")[rows].astype(np.float32)[..., None]
+        stored = self.stored(name)
+        numbers = _numbers(stored[rows])
+        if stored.dtype in (np.int8, np.int16):
+            scale = _numbers(self.stored(f"{name}_scale"))  # one for all, or one per row
+            numbers /= scale[rows][..., None] if scale.ndim else scale
         return numbers
 
     def stored(self, name: str) -> NDArray[Any]:
         if name not in self._arrays:
-            raise DragomanError(f"{self.path} has no variable '{name}': it is not Whisper's.")
+            raise DragomanError(f"{self.path} has no variable '{name}': it is another model's.")
         return self._arrays[name]
 
     def _read(self) -> dict[str, NDArray[Any]]:
@@ -55,8 +62,11 @@ class Weights:
             arrays[name] = data.reshape(shape)
             self._at += size
         for _ in range(self._number("<I")):
-            other = self._name()
-            arrays[other] = arrays[self._name()]
+            other, name = self._name(), self._name()
+            arrays[other] = arrays[name]
+            # A tied weight's scale is tied too, though the file does not say so.
+            if f"{name}_scale" in arrays:
+                arrays[f"{other}_scale"] = arrays[f"{name}_scale"]
         return arrays
 
     def _number(self, form: str) -> int:
@@ -69,3 +79,9 @@ class Weights:
         raw = bytes(self._bytes[self._at : self._at + size])
         self._at += size
         return raw.rstrip(b"\0").decode("utf-8")
+
+
+def _numbers(stored: NDArray[Any]) -> NDArray[np.float32]:
+    if stored.dtype == BFLOAT16:
+        return (stored.astype(np.uint32) << 16).view(np.float32)
+    return stored.astype(np.float32)

@@ -85,9 +85,12 @@ class LatencyLoss:
                 f"There is no latency loss '{self.metric}'; choose one of {', '.join(METRICS)}."
             )
 
+    def counts(self, step: int) -> bool:
+        return step >= self.after and bool(self.average or self.variance)
+
     def __call__(self, delays: Tensor, source: Tensor, units: Tensor, step: int) -> Tensor:
         """delays of all heads [B, N, U], source lengths [B], target lengths [B] -> scalar"""
-        if step < self.after or not (self.average or self.variance):
+        if not self.counts(step):
             return delays.new_zeros(())
         loss = delays.new_zeros(len(delays), dtype=torch.float32)
         if self.average:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from dragoman.errors import DragomanError
 from dragoman.train.nets.base import Vocabularies
+from dragoman.train.nets.depthwise import depthwise
 from dragoman.train.nets.layers import FeedForward, LayerConfig, linear, padding_bias, scaled, valid
 from dragoman.train.nets.norms import MaskedBatchNorm
 from dragoman.train.nets.relative import RelativeAttention, RotaryAttention, distances, rotations
@@ -50,9 +51,8 @@ class Convolution(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """mask [B, T, 1], 0 where x is padding"""
-        side = self.depthwise.kernel_size[0] // 2
-        x = F.pad(self.gated(x) * mask, (0, 0, side, side))
-        return self.finish(self.depthwise(x.transpose(1, 2)).transpose(1, 2), mask)
+        one = self.depthwise
+        return self.finish(depthwise(self.gated(x) * mask, one.weight, one.bias), mask)
 
     def gated(self, x: Tensor) -> Tensor:
         """What enters the convolution."""

@@ -25,8 +25,8 @@ from dragoman.train.nets.layers import (
     sinusoids,
 )
 from dragoman.train.nets.mma import Aligned, MonotonicDecoder, MonotonicNet
-from dragoman.train.nets.monotonic import decide_every
-from dragoman.train.nets.monotonic_attention import MonotonicConfig
+from dragoman.train.nets.monotonic.attention import MonotonicConfig
+from dragoman.train.nets.monotonic.decisions import decide_every
 from dragoman.train.nets.subsampling import ConvSubsampling
 
 

@@ -27,13 +27,13 @@ from dragoman.train.nets.layers import (
     several,
     valid,
 )
-from dragoman.train.nets.monotonic import Decisions, decide_at, decide_every
-from dragoman.train.nets.monotonic_attention import (
+from dragoman.train.nets.monotonic.attention import (
     Expected,
     MonotonicAttention,
     MonotonicConfig,
     Real,
 )
+from dragoman.train.nets.monotonic.decisions import Decisions, decide_at, decide_every
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ update, over all processes and micro-batches. So two processes give the gradient
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -78,13 +79,27 @@ class Task(LightningModule, ABC):
 
     def host_decisions(self) -> str:
         """What of a step is decided outside the device, so that no graph of it can be captured."""
-        net, front = self.net, self.front
-        configs = (getattr(part, "config", None) for part in net.modules())
-        if any(getattr(config, "ctc_compression", False) for config in configs):
+        front = self.front
+        if self.compresses:
             return "CTC compression makes as many states as the data have runs of labels"
         if front is not None and front.pitch is not None:
             return "features of pitch are computed with numbers that the host reads"
-        return net.host_decisions
+        return self.net.host_decisions
+
+    @property
+    def compresses(self) -> bool:
+        """Whether the net's encoder, or that of a net within it, merges states by their labels."""
+        configs = (getattr(part, "config", None) for part in self.net.modules())
+        return any(getattr(config, "ctc_compression", False) for config in configs)
+
+    @property
+    def counts_states(self) -> bool:
+        """Whether times become states, for which all of them must last equally long."""
+        return self.needs_ends != "no" or self.has_head_for_ends
+
+    def stage(self, step: int) -> Hashable:
+        """Which losses count at a step: those of different stages cannot be compared."""
+        return None
 
     @property
     def chance(self) -> torch.Generator | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 import torch
@@ -31,6 +32,10 @@ class JointSettings:
 class Joint(Task):
     settings: JointSettings
     reads_text = True
+
+    def stage(self, step: int) -> Hashable:
+        settings = self.settings
+        return bool(settings.weights.at(step)["kd"]), settings.latency.counts(step)
 
     def forward(self, batch: Batch) -> Terms:
         if not batch.sound.shape[1]:

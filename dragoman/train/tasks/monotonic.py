@@ -7,6 +7,7 @@ A net with learned decisions learns its head for word ends at the same time.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -14,7 +15,7 @@ from dragoman.train.data.loader import Batch
 from dragoman.train.losses.latency import LatencyLoss
 from dragoman.train.nets.base import Encoded
 from dragoman.train.nets.boundaries import boundary_targets
-from dragoman.train.nets.monotonic import Decisions, decide_at
+from dragoman.train.nets.monotonic.decisions import Decisions, decide_at
 from dragoman.train.settings import Level, Share
 from dragoman.train.tasks.base import STATE_MS, Task, Terms, token_terms
 
@@ -36,6 +37,9 @@ class Monotonic(Task):
         if self.settings.decisions == "oracle":
             return "all"
         return "train" if self.settings.boundaries and self.has_head_for_ends else "no"
+
+    def stage(self, step: int) -> Hashable:
+        return self.settings.latency.counts(step)
 
     def forward(self, batch: Batch) -> Terms:
         settings = self.settings

@@ -38,7 +38,13 @@ def build_task(
         raise DragomanError(f"There is no task '{name}'; the tasks are {', '.join(TASKS)}.")
     kind, task = TASKS[name]
     _check_net(name, net, front)
-    return task(net, front, convert(kind, settings, "task_settings"), words or Words())
+    made = task(net, front, convert(kind, settings, "task_settings"), words or Words())
+    if made.compresses and made.counts_states:
+        raise DragomanError(
+            "CTC compression merges states, so that a time no longer says which state it is: for "
+            "wait-k and for word ends set ctc_compression to false."
+        )
+    return made
 
 
 def _check_net(name: str, net: Net, front: FrontEnd | None) -> None:

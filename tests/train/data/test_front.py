@@ -52,6 +52,24 @@ def test_chance_comes_from_the_seed_and_the_number_alone(batches):
     assert not torch.equal(one, other)
 
 
+@pytest.mark.parametrize(
+    "only", [{"spec": "LD"}, {"effects": 1.0}, {"rooms": 1.0}, {"noise": 1.0}], ids=str
+)
+def test_every_batch_is_augmented_otherwise(batches, only):
+    """The same sound under two numbers: each kind of change is drawn anew."""
+    front, fill = FrontEnd(80, Augment(**({"spec": "none"} | only)), seed=1), torch.zeros(80)
+    heard = []
+    for number in (3, 4, 3):
+        batch = batches[0].each(lambda tensor: tensor)
+        batch.number = number
+        heard.append(front(batch, fill)[0])
+    assert torch.equal(heard[0], heard[2])
+    changed = (heard[0] != heard[1]).any(2).any(1)
+    assert changed.all()  # of every item
+    rows = heard[0] - front(batches[0])[0]
+    assert not torch.equal(rows[0], rows[1])  # and items are changed each in its way
+
+
 def test_nothing_is_augmented_without_being_told(batches):
     quiet = Augment(spec="none")
     plain, _ = FrontEnd(80, quiet, seed=1)(batches[0])

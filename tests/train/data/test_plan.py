@@ -73,6 +73,24 @@ def test_the_stream_goes_on_from_anywhere():
     assert orders[0] != orders[1]
 
 
+def test_items_and_batches_are_shuffled_anew_in_every_epoch():
+    """Who is with whom changes, and so does when they come; short and long ones are mixed."""
+    data = fake_set([16_000] * 80 + [32_000] * 40, [(10, 10)] * 120)
+    plan = Plan(data, Batch(seconds=8, buckets=2), seed=4)
+    epochs = [plan.epoch(number) for number in range(2)]
+    for batches in epochs:
+        longer = [batch.shape.samples for batch in batches]
+        assert longer not in (sorted(longer), sorted(longer, reverse=True))
+        for samples in set(longer):
+            rows = np.concatenate([b.items for b in batches if b.shape.samples == samples])
+            assert rows.tolist() != sorted(rows.tolist())
+    company = [{frozenset(batch.items.tolist()) for batch in batches} for batches in epochs]
+    assert len(company[0] & company[1]) < len(company[0]) / 2
+    one = Plan(fake_set([16_000] * 40, [(10, 10)] * 40), Batch(seconds=8, buckets=1), seed=4)
+    firsts = {tuple(one.epoch(number)[0].items.tolist()) for number in range(5)}
+    assert len(firsts) == 5
+
+
 @pytest.fixture
 def sung_set(sung):
     data = open_set([sung], Data((str(sung),)), Faults())

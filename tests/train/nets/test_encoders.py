@@ -1,5 +1,11 @@
 """Encoder layers and what leads to them, against their formulas."""
 
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -88,3 +94,23 @@ def test_the_s_transformer_sees_speech_as_a_picture(label):
     found, lengths = picture(features, torch.tensor([40]))
     assert lengths.tolist() == [10]
     torch.testing.assert_close(found[0], expected, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.skipif(not find_spec("triton"), reason="triton is not installed")
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the kernels run for real, below")
+def test_depthwise_kernels_equal_pytorch():
+    """In Triton's interpreter, which must be chosen before triton is imported."""
+    script = Path(__file__).with_name("depthwise_kernels.py")
+    path = os.pathsep.join(filter(None, (str(script.parents[3]), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": path}
+    subprocess.run([sys.executable, str(script)], check=True, env=environment)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_depthwise_kernels_equal_pytorch_on_the_device():
+    from dragoman.train.nets import depthwise
+    from tests.train.nets.depthwise_kernels import check_all
+
+    check_all(torch.device("cuda"))
+    depthwise.trial(torch.device("cuda"), batch=50, time=250, size=256, taps=31)
+    assert depthwise._works()

@@ -10,8 +10,8 @@ from dragoman.train.nets.base import BOS, Encoded
 from dragoman.train.nets.decoder import TransformerDecoder
 from dragoman.train.nets.layers import LayerConfig, padding_bias, seen_bias
 from dragoman.train.nets.mma import Mma, MmaConfig, MonotonicDecoder
-from dragoman.train.nets.monotonic import decide_at, decide_every
-from dragoman.train.nets.monotonic_attention import MonotonicConfig
+from dragoman.train.nets.monotonic.attention import MonotonicConfig
+from dragoman.train.nets.monotonic.decisions import decide_at, decide_every
 from tests.train.nets.tiny_nets import SMALL, TINY, VOCABULARIES, noise, sentences
 
 ENCODER = {**SMALL, "conv_channels": 16, "ctc_layer": 0, "encoder_layers": 1, "decoder_layers": 0}

@@ -12,28 +12,28 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.train.nets import walk
 from dragoman.train.nets.layers import join_heads
-from dragoman.train.nets.monotonic import (
+from dragoman.train.nets.monotonic import alignment as walk
+from dragoman.train.nets.monotonic.decisions import (
     Decisions,
-    Manner,
     decide_at,
     decide_every,
     first_stop,
     waitk_energy,
 )
-from dragoman.train.nets.monotonic import read as read_side_by_side
+from dragoman.train.nets.monotonic.expectation import HeadSettings
+from dragoman.train.nets.monotonic.expectation import read as read_side_by_side
 
 
 def read(energy, value, decisions, soft, dropout=0.0):
     """With heads apart: what is read of values [B, H, S or G, K] under energies [B, H, U, G], and
     the delays; soft: queries [B, H, U, K] and keys [B, H, S, K], or None."""
-    manner = Manner(energy.shape[1], soft is not None, decisions, dropout=dropout)
+    settings = HeadSettings(energy.shape[1], soft is not None, decisions, dropout=dropout)
     memory, queries = join_heads(value), None
     if soft:
         queries = join_heads(soft[0] * value.shape[-1] ** 0.5)
         memory = torch.cat([join_heads(soft[1]), memory], -1)
-    context, delays, _ = read_side_by_side(manner, memory, queries, energy=energy)
+    context, delays, _ = read_side_by_side(settings, memory, queries, energy=energy)
     return context.unflatten(-1, (energy.shape[1], -1)).transpose(1, 2), delays
 
 
@@ -391,7 +391,7 @@ def test_flexible_pre_decision_follows_triggers():
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the kernels run for real, below")
 def test_kernels_equal_plain_functions():
     """In Triton's interpreter, which needs no GPU; it must be chosen before triton is imported."""
-    script = Path(__file__).with_name("walk_kernels.py")
+    script = Path(__file__).with_name("monotonic_kernels.py")
     path = os.pathsep.join(filter(None, (str(script.parents[3]), os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": path}
     subprocess.run([sys.executable, str(script)], check=True, env=environment)
@@ -407,7 +407,7 @@ KINDS = [(torch.float32, 1e-4), (torch.bfloat16, 3e-2)]
 @pytest.mark.parametrize("states", [1, 37, 143, 1000])
 @pytest.mark.parametrize(("kind", "close"), KINDS)
 def test_kernels_equal_plain_functions_on_the_device(soft, states, ratio, kind, close):
-    from tests.train.nets.walk_kernels import check
+    from tests.train.nets.monotonic_kernels import check
 
     sizes = {"units": 40, "states": states, "head": 64, "noise": 1.0, "dropout": 0.1}
     check("cuda", kind, close, soft=soft, ratio=ratio, **sizes)
@@ -417,7 +417,7 @@ def test_kernels_equal_plain_functions_on_the_device(soft, states, ratio, kind, 
 @pytest.mark.parametrize(("kind", "close"), KINDS)
 @pytest.mark.parametrize("head", [16, 24, 32, 128])
 def test_kernels_take_heads_of_any_size(head, kind, close):
-    from tests.train.nets.walk_kernels import check
+    from tests.train.nets.monotonic_kernels import check
 
     for soft in (True, False):
         check("cuda", kind, close, soft=soft, ratio=3, states=150, head=head, dropout=0.1)
@@ -426,15 +426,15 @@ def test_kernels_take_heads_of_any_size(head, kind, close):
 @on_device
 @pytest.mark.parametrize(("kind", "close"), KINDS)
 def test_kernels_take_given_and_large_energies_and_seeds_on_the_device(kind, close):
-    from tests.train.nets import walk_kernels
+    from tests.train.nets import monotonic_kernels
 
     for soft in (True, False):
-        walk_kernels.check_given_energies("cuda", kind, close, soft)
-    walk_kernels.check_large_energies("cuda", kind)
-    walk_kernels.check_random("cuda")
-    walk_kernels.check_seeds("cuda")
-    walk_kernels.check_little_is_kept("cuda")
-    walk_kernels.check_trial("cuda")
+        monotonic_kernels.check_given_energies("cuda", kind, close, soft)
+    monotonic_kernels.check_large_energies("cuda", kind)
+    monotonic_kernels.check_random("cuda")
+    monotonic_kernels.check_seeds("cuda")
+    monotonic_kernels.check_little_is_kept("cuda")
+    monotonic_kernels.check_trial("cuda")
 
 
 @on_device
@@ -442,6 +442,6 @@ def test_kernels_take_given_and_large_energies_and_seeds_on_the_device(kind, clo
 @pytest.mark.parametrize("policy", [{"energy_bias": -1.0}, {"wait": 2}])
 @pytest.mark.parametrize("ratio", [1, 3])
 def test_a_decoder_with_kernels_equals_one_without(attention, policy, ratio):
-    from tests.train.nets.walk_kernels import check_decoder
+    from tests.train.nets.monotonic_kernels import check_decoder
 
     check_decoder("cuda", attention=attention, ratio=ratio, **policy)

@@ -4,12 +4,12 @@ import pytest
 import torch
 
 from dragoman.train.nets.layers import LayerConfig
-from dragoman.train.nets.monotonic import decide_every
-from dragoman.train.nets.monotonic_attention import (
+from dragoman.train.nets.monotonic.attention import (
     Expected,
     MonotonicAttention,
     MonotonicConfig,
 )
+from dragoman.train.nets.monotonic.decisions import decide_every
 
 SIZE, HEADS, WIDTH = 8, 2, 4
 ENDS = [3, 6, 7]  # of 7 states, a decision every 3

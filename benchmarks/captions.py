@@ -1,0 +1,95 @@
+"""How many cues keep each rule of broadcasters: `python -m benchmarks.captions de-en:talk.wav …`.
+
+Over talks (see `talks.py`), with words where in the recording they were spoken, as `--captions`
+writes them, and at the moments at which they were said, as a live viewer gets them; and over
+caption files (`talk.srt`), whoever wrote them. `late` is how long after its first word a cue
+comes, on average.
+"""
+
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from benchmarks.talks import talks
+from dragoman.text.captions import Cue, TimedWord, make_cues, width
+from dragoman.text.phrases import INSIDE, break_cost
+
+# No mark at its head; two lines of 42; 20 characters a second; at least 0.83 s; at most 7 s; lines
+# that end with phrases.
+RULES = {
+    "mark": lambda cue: not re.match(r"[.,;:!?…]", cue.lines[0]),
+    "lines": lambda cue: len(cue.lines) <= 2 and max(map(width, cue.lines)) <= 42,
+    "speed": lambda cue: width(" ".join(cue.lines)) <= 20.1 * (cue.end - cue.start),
+    "short": lambda cue: cue.end - cue.start >= 0.829,
+    "long": lambda cue: cue.end - cue.start <= 7.001,
+    "phrase": lambda cue: all(
+        break_cost(one.split()[-1], two.split()[0]) < INSIDE for one, two in pairwise(cue.lines)
+    ),
+}
+_CLOCK = re.compile(r"(\d+):(\d\d):(\d\d)[.,](\d{3})")
+
+
+def run(names: Sequence[str] = ()) -> dict[str, float]:
+    """Print a row for each talk or file; the share of cues that keep every rule, of each."""
+    files = [name for name in names if name.endswith((".srt", ".vtt"))]
+    print(f"{'talk':22}{'cues':>4}{'late':>6}" + "".join(f"{rule:>7}" for rule in (*RULES, "all")))
+    shares = {name: report(name, read(Path(name)), None) for name in files}
+    rest = [name for name in names if name not in files]
+    for talk in talks(rest) if rest or not files else []:
+        modes = {"offline": talk.spoken, "live": talk.said}
+        if talk.spoken is talk.said:
+            del modes["offline"]
+        for mode, words in modes.items():
+            cues = list(make_cues(words, talk.language))
+            shares[f"{talk.name} {mode}"] = report(f"{talk.name} {mode}", cues, words)
+    return shares
+
+
+def report(name: str, cues: list[Cue], words: list[TimedWord] | None) -> float:
+    """One row; the share of cues that keep every rule and do not overlap the next."""
+    kept = {rule: [keeps(cue) for cue in cues] for rule, keeps in RULES.items()}
+    apart = [one.end <= two.start + 1e-3 for one, two in pairwise(cues)]
+    every = [all(row) for row in zip(*kept.values(), [*apart, True], strict=True)]
+    late = f"{lateness(cues, words):5.1f}s" if words else " " * 6
+    shares = "".join(f"{percent(marks):>7}" for marks in (*kept.values(), every))
+    print(f"{name[-21:]:22}{len(cues):4}{late}{shares}", flush=True)
+    return sum(every) / max(1, len(every))
+
+
+def percent(marks: Iterable[bool]) -> str:
+    found = list(marks)
+    return f"{100 * sum(found) / max(1, len(found)):.0f}%"
+
+
+def lateness(cues: list[Cue], words: list[TimedWord]) -> float:
+    """The mean over the cues of start minus its first word's start, found by counting letters."""
+    starts = [word.start for word in words for letter in word.text if letter.isalnum()]
+    late, place = [], 0
+    for cue in cues:
+        late.append(cue.start - starts[min(place, len(starts) - 1)])
+        place += sum(letter.isalnum() for line in cue.lines for letter in line)
+    return sum(late) / max(1, len(late))
+
+
+def read(path: Path) -> list[Cue]:
+    """The cues of a caption file."""
+    cues = []
+    for block in path.read_text(encoding="utf-8").strip().split("\n\n"):
+        head, *lines = block[max(0, block.find("\n")) :].strip().split("\n")
+        if " --> " in head and lines:
+            start, end = (seconds(clock) for clock in head.split(" --> "))
+            cues.append(Cue(start, end, tuple(lines)))
+    return cues
+
+
+def seconds(clock: str) -> float:
+    found = _CLOCK.match(clock)
+    assert found is not None, clock
+    hours, minutes, whole, milli = map(int, found.groups())
+    return hours * 3600 + minutes * 60 + whole + milli / 1000
+
+
+if __name__ == "__main__":
+    run(sys.argv[1:])

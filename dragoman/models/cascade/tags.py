@@ -1,0 +1,82 @@
+"""How a text model of CTranslate2 is told the languages: NLLB-200, M2M-100, OPUS-MT (Marian)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from dragoman.errors import DragomanError
+from dragoman.text.languages import find_language
+
+NLLB = re.compile(r"([a-z]{3}_[A-Z][a-z]{3})")  # eng_Latn, of the source first and of the target
+M2M = re.compile(r"__([a-z]{2,3})__")  # __en__, likewise
+OPUS = re.compile(r">>([a-z]{2,3})(?:_[A-Za-z]+)?<<")  # >>deu<<, of the target, before the source
+PAIR = re.compile(r"opus-(?:mt-)?(?:tc-(?:big|base)-)?([a-z]{2,3})-([a-z]{2,3})\b")  # in a name
+SHOWN = 12  # languages that an error names
+
+
+@dataclass(frozen=True)
+class Tags:
+    """The tokens for languages, by our codes and by the model's own; none: it knows one pair."""
+
+    tokens: dict[str, str] = field(default_factory=dict)
+    both: bool = False  # whether the source's language is told as well
+    pair: tuple[str, str] | None = None  # the only one, as far as the name tells
+
+    @classmethod
+    def of(cls, vocabulary: Sequence[str], name: str) -> Tags:
+        """What the vocabulary has, and what the model's name says."""
+        for form, both in ((NLLB, True), (M2M, True), (OPUS, False)):
+            found = {token: match[1] for token in vocabulary if (match := form.fullmatch(token))}
+            if found:
+                return cls(_by_code(found), both)
+        match = PAIR.search(name)
+        return cls(pair=(_code(match[1]), _code(match[2])) if match else None)
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Codes of the languages that it can write; none: it does not say."""
+        if self.pair:
+            return (self.pair[1],)
+        return tuple(dict.fromkeys(map(_code, self.tokens)))
+
+    def told(self, name: str, source: str, target: str) -> tuple[list[str], list[str]]:
+        """The tokens before the source and before the target; raises if a language is unknown."""
+        if self.pair and (_code(source), _code(target)) != self.pair:
+            raise DragomanError(
+                f"Model '{name}' translates from '{self.pair[0]}' into '{self.pair[1]}', "
+                f"not from '{source}' into '{target}'."
+            )
+        if not self.tokens:
+            return [], []
+        if not self.both:
+            return [self._token(name, target)], []
+        return [self._token(name, source)], [self._token(name, target)]
+
+    def _token(self, name: str, language: str) -> str:
+        token = self.tokens.get(language) or self.tokens.get(_code(language))
+        if token is None:
+            known = self.languages
+            more = f" and {len(known) - SHOWN} more" if len(known) > SHOWN else ""
+            raise DragomanError(
+                f"Model '{name}' does not know the language '{language}'; "
+                f"it knows {', '.join(known[:SHOWN])}{more}."
+            )
+        return token
+
+
+def _by_code(tokens: dict[str, str]) -> dict[str, str]:
+    """By our codes and by the model's own; of several scripts of a language, the first is ours."""
+    named = {own: token for token, own in tokens.items()}
+    for token, own in tokens.items():
+        named.setdefault(_code(own), token)
+    return named
+
+
+def _code(code: str) -> str:
+    """Our code of a language, or the one that the model has where we know none."""
+    try:
+        return find_language(code).code
+    except DragomanError:
+        return code

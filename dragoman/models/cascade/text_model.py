@@ -1,0 +1,177 @@
+"""Text models in CTranslate2's format, with their tokenizers: the second half of a cascade."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dragoman.errors import DragomanError
+from dragoman.models.cascade.owners import owners
+from dragoman.models.cascade.tags import Tags
+from dragoman.models.cascade.translator import Pair, Translation
+from dragoman.models.guard import cut_loop
+from dragoman.models.options import Options, on_cpu
+from dragoman.models.words import Piece, Words, group, without_stop
+from dragoman.text.languages import written_without_spaces
+
+LONGER, SPARE = 2.0, 10  # a translation has at most so many times the units of its source, and more
+SPACE = "▁"
+SPECIAL = ("<s>", "</s>", "<pad>", "<unk>", "<mask>")
+VOCABULARIES = ("shared_vocabulary", "target_vocabulary")
+# SentencePiece models for what is read and for what is written, as the families name them.
+TOKENIZERS = (
+    ("source.spm", "target.spm"),
+    *((name, name) for name in ("sentencepiece.bpe.model", "sentencepiece.model", "spm.model")),
+)
+
+
+@dataclass(frozen=True)
+class TextUnits:
+    """The target vocabulary in one language."""
+
+    names: tuple[str, ...]  # special tokens have none
+    spaced: bool
+
+    def words(self, tokens: Sequence[int], *, ended: bool) -> Words:
+        """Tokens grouped into words; without spaces, every piece is a word."""
+        return group(map(self._piece, tokens), ended=ended)
+
+    def text(self, tokens: Sequence[int]) -> str:
+        return "".join(self._piece(token).text for token in tokens)
+
+    def _piece(self, token: int) -> Piece:
+        name = self.names[token]
+        if not self.spaced:
+            return Piece(name.replace(SPACE, ""), ends=True)
+        return Piece(name.replace(SPACE, " "), begins=name.startswith(SPACE))
+
+
+class TextModel:
+    """Loaded once, immutable."""
+
+    def __init__(self, folder: Path, name: str, options: Options) -> None:
+        import ctranslate2
+
+        on_cpu(options, "A text model")
+        self._name, self._beams = name, options.beams
+        self._names = _read_vocabulary(folder)
+        self._ids = {piece: number for number, piece in enumerate(self._names)}
+        self._tags = Tags.of(self._names, name)
+        self._reads = _open_tokenizer(folder)
+        config = _read_config(folder)
+        self._end = str(config.get("eos_token", "</s>"))
+        self._source_end = () if config.get("add_source_eos") else (self._end,)
+        special = {*SPECIAL, self._end, *self._tags.tokens.values()}
+        self._written = tuple("" if piece in special else piece for piece in self._names)
+        try:
+            self._net: Any = ctranslate2.Translator(
+                str(folder), compute_type=options.compute, intra_threads=options.threads
+            )
+        except (RuntimeError, ValueError) as error:
+            raise DragomanError(f"Cannot load a text model from {folder}: {error}.") from error
+
+    @classmethod
+    def load(cls, folder: Path, name: str, options: Options) -> TextModel:
+        return cls(folder, name, options)
+
+    def between(self, source: str | None, target: str) -> Pair:
+        source = source or (self._tags.pair[0] if self._tags.pair else None)
+        if not source:
+            raise DragomanError(f"Say with --from which language '{self._name}' shall translate.")
+        self._tags.told(self._name, source, target)
+        return source, target
+
+    def words(self, tokens: Sequence[int], *, ended: bool, pair: Pair) -> Words:
+        return self._units(pair).words(tokens, ended=ended)
+
+    def translate(
+        self, words: Sequence[str], said: Sequence[int], *, closed: bool, pair: Pair
+    ) -> Translation:
+        """A sentence that is not `closed` is searched greedily, since it will be drafted again."""
+        pieces = [str(piece) for piece in self._reads.encode("".join(words).strip(), out_type=str)]
+        room = SPARE + int(LONGER * len(pieces)) - len(said)
+        if not pieces or room < 1:
+            return Translation((), (), np.zeros((0, len(words)), np.float32), bool(said))
+        before_source, before_target = self._tags.told(self._name, *pair)
+        source = [*before_source, *pieces, *self._source_end]
+        prefix = [*before_target, *(self._names[token] for token in said)]
+        found = self._search(source, prefix, room, beams=self._beams if closed else 1)
+        keep = cut_loop(said, found.tokens)
+        ended = found.ended and keep == len(found.tokens)
+        if ended and not closed:
+            keep = without_stop(self._units(pair), found.tokens)
+        attention = np.zeros((keep, len(words)), np.float32)
+        if keep:
+            begin = len(before_source)  # a language belongs to no word
+            looks = found.attention[:keep, begin : begin + len(pieces)]
+            np.add.at(attention.T, owners(pieces, words), looks.T)
+        return Translation(found.tokens[:keep], found.log_probs[:keep], attention, ended)
+
+    def _units(self, pair: Pair) -> TextUnits:
+        return TextUnits(self._written, not written_without_spaces(pair[1]))
+
+    def _search(
+        self, source: Sequence[str], prefix: Sequence[str], room: int, *, beams: int
+    ) -> Translation:
+        """The best continuation of a prefix; its attention is over the source tokens."""
+        (found,) = self._net.translate_batch(
+            [list(source)],
+            target_prefix=[list(prefix)],
+            beam_size=beams,
+            max_decoding_length=len(prefix) + room,
+            return_attention=True,
+            return_end_token=True,
+        )
+        text = found.hypotheses[0]
+        ended = len(text) > len(prefix) and text[-1] == self._end
+        new = text[len(prefix) : len(text) - ended]
+        looks = np.array(found.attention[0], np.float32)[len(prefix) : len(prefix) + len(new)]
+        (scored,) = self._net.score_batch([list(source)], [[*prefix, *new]])
+        log_probs = scored.log_probs[len(prefix) : len(prefix) + len(new)]
+        tokens = tuple(self._ids[piece] for piece in new)
+        return Translation(tokens, tuple(map(float, log_probs)), looks, ended)
+
+
+def _vocabulary_path(folder: Path) -> Path | None:
+    paths = (folder / f"{name}.{kind}" for name in VOCABULARIES for kind in ("json", "txt"))
+    return next((path for path in paths if path.is_file()), None)
+
+
+def _read_vocabulary(folder: Path) -> tuple[str, ...]:
+    path = _vocabulary_path(folder)
+    if path is None:
+        raise DragomanError(f"There is no shared_vocabulary or target_vocabulary in {folder}.")
+    try:
+        text = path.read_text(encoding="utf-8")
+        names = json.loads(text) if path.suffix == ".json" else text.removesuffix("\n").split("\n")
+    except (OSError, ValueError) as error:
+        raise DragomanError(f"Cannot read the vocabulary {path}: {error}.") from error
+    return tuple(map(str, names))
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DragomanError(f"Cannot read {folder / 'config.json'}: {error}.") from error
+    if not isinstance(config, dict):
+        raise DragomanError(f"{folder / 'config.json'} is not the settings of a text model.")
+    return config
+
+
+def _open_tokenizer(folder: Path) -> Any:
+    """The SentencePiece model for what is read."""
+    from dragoman.models.exported.pieces import open_units
+
+    for names in TOKENIZERS:
+        if all((folder / name).is_file() for name in names):
+            return open_units(folder / names[0])
+    raise DragomanError(
+        f"The text model in {folder} has no tokenizer: put the original model's source.spm and "
+        "target.spm, or its sentencepiece.bpe.model, beside model.bin."
+    )

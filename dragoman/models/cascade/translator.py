@@ -1,0 +1,46 @@
+"""What the second half of a cascade is: it translates sentences of words, and says what its tokens
+mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.models.words import Words
+
+Pair = tuple[str, str]  # from which language into which
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """A continuation of what was said of a sentence."""
+
+    tokens: tuple[int, ...]
+    log_probs: tuple[float, ...]
+    attention: NDArray[np.float32]  # [tokens, source words]
+    ended: bool
+
+
+class Translator(Protocol):
+    """Loaded once, immutable."""
+
+    def between(self, source: str | None, target: str) -> Pair:
+        """The languages it would translate between, asked for these; `source` None: its own.
+
+        Raises DragomanError, with a sentence, for languages that it has not.
+        """
+
+    def translate(
+        self, words: Sequence[str], said: Sequence[int], *, closed: bool, pair: Pair
+    ) -> Translation:
+        """Go on with the translation of a sentence of which `said` was said.
+
+        A sentence that is not `closed` may go on: it gets no full stop.
+        """
+
+    def words(self, tokens: Sequence[int], *, ended: bool, pair: Pair) -> Words:
+        """Tokens as words of the language that is translated into."""

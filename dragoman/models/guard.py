@@ -1,0 +1,42 @@
+"""What keeps a net honest: it loops when it sees too little, and talks when nobody does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+LONGEST_LOOP = 24  # tokens
+SILENT = 0.6  # probability of silence
+UNSURE = -1.0  # mean log-probability of a token
+
+
+def cut_loop(said: Sequence[int], draft: Sequence[int]) -> int:
+    """How many tokens of a draft to keep so that nothing is said over and over.
+
+    A loop is a phrase said again and again without a break; what was committed before counts.
+    The longer the phrase, the less often it is said in earnest. Its first round stays.
+    """
+    tokens = [*said[-3 * LONGEST_LOOP :], *draft]
+    before = len(tokens) - len(draft)
+    keep = len(tokens)
+    for size in range(1, LONGEST_LOOP + 1):
+        equal = 0  # tokens in a row that are the same as `size` tokens before
+        for index in range(size, keep):
+            equal = equal + 1 if tokens[index] == tokens[index - size] else 0
+            if equal == size * (_rounds(size) - 1):
+                keep = index + 1 - equal
+                break
+    return max(0, keep - before)
+
+
+def _rounds(size: int) -> int:
+    """How often a phrase of so many tokens may not be said in a row: "no, no, no" is speech."""
+    if size == 1:
+        return 5
+    return 3 if size < 5 else 2
+
+
+def invented(silence: float | None, log_probs: Sequence[float]) -> bool:
+    """Whether a text was made up: the net hears nobody and is not sure of its words either."""
+    if silence is None or not log_probs:
+        return False
+    return silence > SILENT and sum(log_probs) / len(log_probs) < UNSURE

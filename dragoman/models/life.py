@@ -1,0 +1,243 @@
+"""The life of every stream, written once: sound comes in, speech is told from silence, a bounded
+window is encoded, a search continues what was said, words settle, the window moves on.
+
+A family of nets supplies the rest: a `WindowStream` with its features and what its encoder made of
+them, and a `WindowModel` that encodes streams and searches on their behalf.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Generic, TypeVar
+
+from dragoman.audio.ear import Voice
+from dragoman.errors import DragomanError
+from dragoman.models.base import Ask, BatchError, Draft, Feature, Sound, Stream, fail_alone
+from dragoman.models.drafting import Manner, Span, finished, nothing, prolonged
+from dragoman.models.guard import cut_loop
+from dragoman.models.search import Found
+from dragoman.models.window import Window
+
+LEAD_IN_MS = 2000.0  # kept before speech sets in: an abrupt start sounds like half a sentence
+PAUSE_MS = 1000.0  # silence after which there is nothing new to see
+OVER_MS = 2000.0  # silence after which a sentence that may have been whole was whole
+SHORTEST_MS = 200.0  # sound that is worth a look
+
+
+@dataclass(slots=True, eq=False)
+class WindowStream(ABC):
+    """One speaker. Bounded however long the talk; what it tells are plain values."""
+
+    target: str
+    window: Window
+    language: str | None = None  # that is spoken
+    words_heard: int = 0
+    ends_heard: int = 0
+    transcript: tuple[str, ...] = ()
+    voice: Voice = field(default_factory=Voice)
+    spoken: bool = False  # whether anybody spoke since the utterance began
+    seen: tuple[float, float] | None = None  # from where to where the encoder last looked
+    fresh: bool = False  # it has looked since the last draft
+
+    # What a family supplies.
+
+    @property
+    @abstractmethod
+    def heard_ms(self) -> float:
+        """Audio heard since the stream was opened."""
+
+    @property
+    @abstractmethod
+    def start_ms(self) -> float:
+        """Where the window begins."""
+
+    @property
+    @abstractmethod
+    def span(self) -> Span:
+        """The window as frames of attention."""
+
+    @abstractmethod
+    def take_in(self, sound: Sound) -> None:
+        """Make features of the next sound."""
+
+    @abstractmethod
+    def forget(self, until_ms: float) -> None:
+        """Let the window begin at a moment, or at a frame shortly before."""
+
+    # What is the same for all.
+
+    @property
+    def rested(self) -> bool:
+        """Whether the pause is so long that the sentence before it is over."""
+        return self.voice.silence_ms > OVER_MS
+
+    @property
+    def worth_a_look(self) -> bool:
+        return self.spoken and self.heard_ms - self.start_ms >= SHORTEST_MS
+
+    @property
+    def settle_after_ms(self) -> float:
+        """A full window is settled up to a moment in its second half, behind all that was said."""
+        middle = self.start_ms + (self.heard_ms - self.start_ms) / 2
+        return min(max([middle, *self.window.looks]), self.heard_ms)
+
+    def hear(self, sound: Sound) -> None:
+        """Take the next sound; as long as nobody speaks, only the newest is kept."""
+        self.transcript = ()
+        self.take_in(sound)
+        self.voice = sound.voice
+        self.spoken |= sound.voice.spoken
+        if not self.spoken:
+            self.forget(self.heard_ms - LEAD_IN_MS)
+
+    def nothing_new(self) -> bool:
+        """Whether all that came since the encoder last looked was silence.
+
+        In the first moments of a pause it looks again all the same: a policy that compares drafts
+        shall not take one draft, seen twice, for two that agree. And once when the pause is long,
+        since the sentence is then over.
+        """
+        if self.seen is None or self.seen[0] != self.start_ms:
+            return False
+        unseen = self.heard_ms - self.seen[1]
+        enough = OVER_MS if self.rested else PAUSE_MS
+        return unseen <= 0 or self.voice.silence_ms > unseen + enough
+
+    def look(self) -> None:
+        """The encoder has seen the window."""
+        self.seen = (self.start_ms, self.heard_ms)
+        self.fresh = True
+
+    def drafted(self) -> None:
+        """What the encoder saw has been drafted."""
+        self.fresh = False
+
+    def close(self) -> None:
+        """The utterance is over: nothing of it is needed any more."""
+        self.window.close()
+        self.forget(self.heard_ms)
+        self.spoken = self.voice.speaking
+
+    def trim(self) -> bool:
+        """Cut the window if it is long and enough was said, or if all was said before a long pause.
+
+        Asked about the silence, a net would say "Thank you."; asked about the next sentence
+        together with this one and the gap between, it is slow to hear that there is more; told what
+        was said before the gap, it says that again. Returns whether the window was cut.
+        """
+        if self.rested and self.window.all_said():
+            self.close()
+            return True
+        due = self.window.due(self.start_ms, self.heard_ms)
+        if due is not None:
+            tokens, until_ms = due
+            self.window.drop(tokens)
+            self.forget(until_ms)
+        return due is not None
+
+
+S = TypeVar("S", bound=WindowStream)
+
+
+class WindowModel(ABC, Generic[S]):
+    """Loaded once, shared by all its streams."""
+
+    stream_type: ClassVar[type]
+    name: str
+    features: frozenset[Feature]
+    late_stop = True
+
+    # What a family supplies.
+
+    @abstractmethod
+    def encode(self, streams: Sequence[S], closing: Sequence[bool]) -> None:
+        """Encode the windows of streams, as far as they have new sound."""
+
+    @abstractmethod
+    def speak(self, streams: Sequence[S], asks: Sequence[Ask]) -> list[Found]:
+        """Continue what was said of encoded windows."""
+
+    @abstractmethod
+    def speak_part(self, stream: S) -> tuple[Found, float]:
+        """The best text of the first part of a window, for good, and where that part ends."""
+
+    # What is the same for all.
+
+    def hear(self, streams: Sequence[Stream], sounds: Sequence[Sound]) -> None:
+        own = [self._own(stream) for stream in streams]
+        every = range(len(own))
+        errors = {
+            place: error
+            for index in every
+            for place, error in fail_alone(
+                lambda members: self._take_in(own[members[0]], sounds[members[0]]), [index]
+            ).items()
+        }
+
+        def encode(members: Sequence[int]) -> None:
+            closing = [sounds[index].closing for index in members]
+            self.encode([own[index] for index in members], closing)
+
+        looking = [i for i in every if i not in errors and sounds[i].look and own[i].worth_a_look]
+        errors |= fail_alone(encode, looking)
+        if errors:
+            raise BatchError(errors)
+
+    def draft(self, streams: Sequence[Stream], asks: Sequence[Ask]) -> list[Draft]:
+        own = [self._own(stream) for stream in streams]
+        drafts = [self._without_looking(s, ask) for s, ask in zip(own, asks, strict=True)]
+        todo = [index for index, draft in enumerate(drafts) if draft is None]
+        if todo:
+            spoken = self.speak([own[i] for i in todo], [asks[i] for i in todo])
+            for index, found in zip(todo, spoken, strict=True):
+                drafts[index] = self._finished(own[index], found, asks[index])
+                own[index].drafted()
+        return [draft for draft in drafts if draft is not None]
+
+    def commit(self, stream: Stream, draft: Draft, tokens: int, closed: bool = False) -> None:
+        own = self._own(stream)
+        settled = min(tokens, len(own.window.settled.tokens))
+        own.window.take(draft, tokens)
+        self.committed(own, tokens - settled)
+        if closed:
+            own.close()
+        elif own.trim():
+            self.trimmed()
+
+    def committed(self, stream: S, tokens: int) -> None:
+        """A family may keep what its decoder computed of tokens that are final now."""
+
+    def trimmed(self) -> None:
+        """A family may tidy up when a window was cut."""
+
+    def _own(self, stream: Stream) -> S:
+        if not isinstance(stream, self.stream_type):
+            raise DragomanError("This stream was opened by another model.")
+        return stream  # type: ignore[return-value]
+
+    def _take_in(self, stream: S, sound: Sound) -> None:
+        stream.hear(sound)
+        while stream.heard_ms - stream.start_ms > stream.window.bounds.full:
+            self._settle(stream)
+
+    def _settle(self, stream: S) -> None:
+        """The window is full: draft its first part for good, then drop the sound of that."""
+        found, end_ms = self.speak_part(stream)
+        keep = cut_loop(stream.window.said, found.tokens)
+        stream.window.settle(found.tokens[:keep], found.log_probs[:keep])
+        stream.forget(end_ms)
+
+    def _without_looking(self, stream: S, ask: Ask) -> Draft | None:
+        """The draft where no network has to be asked."""
+        if not stream.worth_a_look or stream.seen is None:
+            return nothing(stream.window, stream.span)
+        if not ask.final and not stream.fresh and stream.window.rest.ended:
+            return prolonged(stream.window.rest, stream.span)
+        return None
+
+    def _finished(self, stream: S, found: Found, ask: Ask) -> Draft:
+        manner = Manner(ask.final, self.late_stop, stream.rested)
+        looks = Feature.ATTENTION in self.features
+        return finished(stream.window, found, stream.span, manner, looks=looks)

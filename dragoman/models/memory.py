@@ -1,0 +1,59 @@
+"""Whether a model fits into the memory that is free, told before it is loaded."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from dragoman.errors import DragomanError
+
+WEIGHTS = {".bin", ".onnx", ".ort"}
+TIMES = 3.5  # what loading and running takes, in sizes of the weights on disk: measured 3 to 5
+LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+USED = (Path("/sys/fs/cgroup/memory.current"), Path("/sys/fs/cgroup/memory/memory.usage_in_bytes"))
+MEMINFO = Path("/proc/meminfo")
+
+
+def refuse_too_large(folder: Path, name: str, free: int | None = None) -> None:
+    """Raise DragomanError if the model in a folder cannot be loaded into the `free` bytes."""
+    free = free_memory() if free is None else free
+    needed = int(TIMES * weights_size(folder))
+    if free is not None and needed > free:
+        raise DragomanError(
+            f"Model '{name}' takes about {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB "
+            "are free; take a smaller one ('dragoman models list'), or close other programs."
+        )
+
+
+def weights_size(folder: Path) -> int:
+    files = (path for path in folder.rglob("*") if path.suffix in WEIGHTS)
+    return sum(path.stat().st_size for path in files)
+
+
+def free_memory() -> int | None:
+    """Bytes that can be had, of the machine and of the container; None if nobody tells."""
+    told = [free for free in (_of_machine(), _of_container()) if free is not None]
+    return min(told, default=None)
+
+
+def _of_machine() -> int | None:
+    try:
+        found = re.search(r"^MemAvailable:\s+(\d+) kB", MEMINFO.read_text(), re.MULTILINE)
+    except OSError:
+        found = None
+    if found:
+        return int(found[1]) * 1024
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _of_container() -> int | None:
+    for limit, used in zip(LIMITS, USED, strict=True):
+        try:
+            return max(0, int(limit.read_text()) - int(used.read_text()))
+        except (OSError, ValueError):  # no container, or 'max'
+            continue
+    return None

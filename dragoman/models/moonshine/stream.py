@@ -1,0 +1,65 @@
+"""One speaker whom Moonshine hears: the sound itself, and what the encoder made of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dragoman.audio.chunk import RATE, Samples
+from dragoman.models.base import Sound
+from dragoman.models.drafting import Span
+from dragoman.models.life import WindowStream
+from dragoman.models.search import Floats
+from dragoman.models.window import quietest
+
+STATE = 384  # samples that the encoder makes one state of
+STATE_MS = 1000.0 * STATE / RATE
+PER_MS = RATE / 1000.0
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class MoonshineStream(WindowStream):
+    """Bounded however long the talk."""
+
+    samples: Samples = field(default_factory=lambda: np.empty(0, np.float32))  # of the window
+    start: int = 0  # samples before the window
+    states: Floats | None = None  # what the encoder last made of it
+
+    @property
+    def heard_ms(self) -> float:
+        return (self.start + len(self.samples)) / PER_MS
+
+    @property
+    def start_ms(self) -> float:
+        return self.start / PER_MS
+
+    @property
+    def span(self) -> Span:
+        return Span(self.start_ms, len(self.samples) // STATE, STATE_MS)
+
+    def take_in(self, sound: Sound) -> None:
+        self.samples = np.concatenate([self.samples, sound.samples])
+
+    def forget(self, until_ms: float) -> None:
+        """The window begins at a whole state."""
+        gone = int(until_ms * PER_MS + 1e-6) - self.start
+        gone = min(max(0, gone - gone % STATE), len(self.samples))
+        self.samples = self.samples[gone:].copy()
+        self.start += gone
+
+    def quiet_ms(self) -> float:
+        """The quietest moment up to which a full window may be settled."""
+        begin = int(self.settle_after_ms * PER_MS) - self.start
+        later = self.samples[begin:]
+        frames = later[: len(later) // STATE * STATE].reshape(-1, STATE)
+        levels = np.log10((frames**2).mean(axis=1) + 1e-10).astype(np.float32)
+        return (self.start + begin) / PER_MS + quietest(levels, STATE_MS)
+
+    def until(self, moment_ms: float) -> Samples:
+        """The sound of the window before a moment."""
+        return self.samples[: int(moment_ms * PER_MS) - self.start]
+
+    def encoded(self, states: Floats) -> None:
+        self.states = states
+        self.look()

@@ -1,0 +1,89 @@
+"""Moonshine's decoder under the names of CTranslate2, so that Whisper's decoder can run it."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.models.onnx_weights import Matrix, OnnxWeights
+from dragoman.models.whisper.weights import Weights
+
+ROOT = "model.decoder"
+ANGLES = "/model/decoder/rotary_emb/Cast_1_output_0"  # by how much each position turns further
+HEADS = 8  # in Moonshine of every size
+POSITIONS = 1024  # more tokens than any window holds
+NORMS = {
+    "self_attention": "input_layernorm",
+    "attention": "post_attention_layernorm",
+    "ffn": "final_layernorm",
+}
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def decoder_weights(path: Path) -> Weights:
+    """The decoder in an .onnx or .ort file."""
+    file = OnnxWeights(path)
+    table = file.table(f"{ROOT}.embed_tokens.weight")
+    width = table.steps.shape[1]
+    angles = file.array(ANGLES).ravel()
+    arrays: Arrays = {"decoder/num_heads": np.array(HEADS, np.int16)}
+    _put(arrays, "decoder/projection", table)
+    _put(arrays, "decoder/embeddings", Matrix(_wider(table.steps, 2 * len(angles)), table.scale))
+    arrays["decoder/position_encodings/encodings"] = _positions(width, angles)
+    arrays["decoder/layer_norm/gamma"] = file.array(f"{ROOT}.norm.weight")
+    apart = _apart(width // HEADS, 2 * len(angles))
+    for number in count():
+        if f"{ROOT}.layers.{number}.input_layernorm.weight" not in file:
+            break
+        _put_layer(arrays, file, number, apart)
+    return Weights(path, arrays)
+
+
+def _put_layer(arrays: Arrays, file: OnnxWeights, number: int, apart: NDArray[np.int64]) -> None:
+    root, to = f"{ROOT}.layers.{number}", f"decoder/layer_{number}"
+
+    def matrices(*names: str) -> Matrix:
+        return Matrix.joined([file.matrix(f"{root}.{name}") for name in names])
+
+    query, key = (matrices(f"self_attn.{name}_proj") for name in "qk")
+    turning = [Matrix(one.steps[apart], one.scale[apart]) for one in (query, key)]
+    both = Matrix.joined([*turning, matrices("self_attn.v_proj")])
+    _put(arrays, f"{to}/self_attention/linear_0", both)
+    _put(arrays, f"{to}/self_attention/linear_1", matrices("self_attn.dense"))
+    _put(arrays, f"{to}/attention/linear_0", matrices("encoder_attn.q_proj"))
+    memory = matrices("encoder_attn.k_proj", "encoder_attn.v_proj")
+    _put(arrays, f"{to}/attention/linear_1", memory)
+    _put(arrays, f"{to}/attention/linear_2", matrices("encoder_attn.dense"))
+    for name, part in (("linear_0", "mlp.up_proj"), ("linear_1", "mlp.down_proj")):
+        _put(arrays, f"{to}/ffn/{name}", matrices(part))
+        arrays[f"{to}/ffn/{name}/bias"] = file.array(f"{root}.{part}.bias")
+    for part, norm in NORMS.items():
+        arrays[f"{to}/{part}/layer_norm/gamma"] = file.array(f"{root}.{norm}.weight")
+
+
+def _put(arrays: Arrays, name: str, matrix: Matrix) -> None:
+    arrays[f"{name}/weight"], arrays[f"{name}/weight_scale"] = matrix.steps, matrix.scale
+
+
+def _positions(width: int, angles: NDArray[np.float32]) -> NDArray[np.float32]:
+    """What is added to the rows of embeddings: nothing, and then each position's turn."""
+    turns = np.arange(POSITIONS, dtype=np.float32)[:, None] * angles
+    nothing = np.zeros((POSITIONS, width), np.float32)
+    return np.concatenate([nothing, np.cos(turns), np.sin(turns)], axis=1).astype(np.float32)
+
+
+def _wider(rows: NDArray[np.int8], more: int) -> NDArray[np.int8]:
+    return np.pad(rows, ((0, 0), (0, more)))
+
+
+def _apart(size: int, turning: int) -> NDArray[np.int64]:
+    """The rows of a matrix so that what turns together, which are neighbours in each head, stands
+    in two halves. Queries and keys are put in the same order, so their products stay."""
+    order = [*range(0, turning, 2), *range(1, turning, 2), *range(turning, size)]
+    rows: NDArray[np.int64] = np.arange(HEADS)[:, None] * size + np.array(order)
+    return rows.ravel()

@@ -1,0 +1,119 @@
+"""What each model can do here and now: what it weighs on this machine, and whether it keeps up."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from dragoman.store import catalogue, home
+from dragoman.store.catalogue import Model
+from dragoman.store.kinds import kind_of
+from dragoman.store.shelf import find, is_here
+
+Speed = Literal["fast", "live", "late"]
+# What is recommended to translate live, best last: the best that keeps up with half of the cores.
+PREFERRED = ("whisper-base", "whisper-small")
+SPEECH = ("translation", "recognition")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A model, and how it fares on this machine."""
+
+    model: Model
+    path: Path | None  # where it lies, if it is here
+    memory: int | None  # bytes
+    cost: float | None  # CPU-seconds per second of speech
+    measured: bool  # or else estimated from the model's size
+    recommended: bool = False
+    partial: bool = False  # something of it is here, but not all, or not as it should be
+
+    def speed(self, cores: int) -> Speed | None:
+        """Whether it keeps up with a speaker: with ease, just so, or not at all."""
+        if self.cost is None:
+            return None
+        return "fast" if self.cost <= cores / 4 else "live" if self.cost <= cores * 0.8 else "late"
+
+
+def cores() -> int:
+    """How many processors this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
+
+
+def memory() -> int | None:
+    """Bytes of memory that this machine has, where that can be told."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def overview() -> list[Row]:
+    """Every model of the catalogue, then those that lie in folders and that no entry names."""
+    models = [catalogue.model(name) for name in catalogue.names()]
+    rows = [_row(model, find(model.name)) for model in models]
+    rows += [_row(model, Path(model.folder or "")) for model in _unnamed({m.name for m in models})]
+    best = recommended(rows, cores(), memory())
+    return [
+        replace(
+            row,
+            recommended=row.model.name == best,
+            partial=row.path is None and is_here(row.model.name),
+        )
+        for row in rows
+    ]
+
+
+def recommended(rows: list[Row], cores: int, memory: int | None) -> str:
+    """The best translator of speech that keeps up here; the first one where none does."""
+    room = memory / 4 if memory else float("inf")
+    fits = [
+        row.model.name
+        for row in rows
+        if row.model.name in PREFERRED
+        and (row.cost or 0) <= cores / 2
+        and (row.memory or 0) <= room
+    ]
+    return max(fits, key=PREFERRED.index, default=PREFERRED[0])
+
+
+def _row(model: Model, path: Path | None) -> Row:
+    measured = model.cost is not None
+    if measured or model.task not in SPEECH or "model.bin" not in model.files:
+        megabytes = model.memory
+        return Row(model, path, megabytes and megabytes * 10**6, model.cost, measured)
+    # Of Whisper's sizes, work and memory grow with the number of weights; the smallest is tiny.
+    small, large = catalogue.model("whisper-tiny.en"), catalogue.model("whisper-base")
+    share = (model.size - small.size) / (large.size - small.size)
+    cost = (small.cost or 0) + share * ((large.cost or 0) - (small.cost or 0))
+    grown = (small.memory or 0) + share * ((large.memory or 0) - (small.memory or 0))
+    return Row(model, path, int(grown * 1e6), cost, measured=False)
+
+
+def _unnamed(known: set[str]) -> list[Model]:
+    """Models in folders that the store or the user prepared and no entry names: known by path."""
+    found = []
+    for place in (home.home() / "models", *home.weight_folders()):
+        for folder in sorted(place.glob("*/")):
+            kind = None if home.name_of(folder.name) in known else kind_of(folder)
+            if kind is None:
+                continue
+            files = {
+                path.name: home.File(path.stat().st_size, sha256="?")
+                for path in folder.iterdir()
+                if path.is_file()
+            }
+            about = f"in {folder}"
+            found.append(
+                Model(
+                    *(about, kind.task, kind.languages, "?", files, kind.targets),
+                    folder=str(folder),
+                    name=str(folder),
+                )
+            )
+    return found

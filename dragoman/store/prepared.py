@@ -1,0 +1,69 @@
+"""Folders that are made of a model's files once and kept, as a converted model is.
+
+<home>/prepared/KIND/NAME-HASH/    the hash is of where the files lie
+    made-of.json                   what they looked like: others, and the folder is made anew
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from dragoman.store.home import home
+from dragoman.store.shelf import working_on
+
+STAMP = "made-of.json"
+
+
+def prepared(source: Path, kind: str, version: int, make: Callable[[Path], None]) -> Path:
+    """The folder that `make` makes of the files in `source`; made now if it is not there.
+
+    `version` is that of the making. A folder appears under its name only when it is whole; when
+    several processes want the same one, one makes it and the others wait.
+    """
+    stamp = {"version": version, "files": _look(source)}
+    folder = _place(source, kind)
+    if _is_made_of(folder, stamp):
+        return folder
+    with working_on(f"{kind}-{folder.name}") as bar:
+        if _is_made_of(folder, stamp):  # another process was quicker
+            return folder
+        bar.say(f"Preparing {source.name} in {folder}, once")
+        making = folder.with_name(f"{folder.name}.new")
+        for old in (making, folder):
+            shutil.rmtree(old, ignore_errors=True)
+        making.mkdir(parents=True)
+        make(making)
+        (making / STAMP).write_text(json.dumps({**stamp, "made": _look(making)}), encoding="utf-8")
+        making.replace(folder)
+    return folder
+
+
+def forget(source: Path) -> None:
+    """Remove whatever was made of a model's files."""
+    for kind in (home() / "prepared").glob("*"):
+        shutil.rmtree(_place(source, kind.name), ignore_errors=True)
+
+
+def _place(source: Path, kind: str) -> Path:
+    digest = hashlib.sha256(str(source.resolve()).encode()).hexdigest()[:12]
+    return home() / "prepared" / kind / f"{source.name}-{digest}"
+
+
+def _is_made_of(folder: Path, stamp: dict[str, object]) -> bool:
+    """Whether a folder was made of these files, and looks as it did then."""
+    try:
+        found = json.loads((folder / STAMP).read_bytes())
+        return bool(found == {**stamp, "made": _look(folder)})
+    except (OSError, ValueError):
+        return False
+
+
+def _look(folder: Path) -> dict[str, list[int]]:
+    """Size and time of every file, the stamp's own left out."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != STAMP)
+    seen = {path.relative_to(folder).as_posix(): path.stat() for path in files}
+    return {name: [stat.st_size, stat.st_mtime_ns] for name, stat in seen.items()}

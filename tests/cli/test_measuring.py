@@ -1,0 +1,175 @@
+"""`evaluate`, `sweep` and `tune` as a user calls them, with the scripted model."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from click.testing import CliRunner
+
+from dragoman.cli.app import dragoman
+from dragoman.errors import DragomanError
+from dragoman.setup import Setup
+
+ROOT = Path(__file__).parents[2]
+MODEL = ("--model", "tests.scripted:steady", "--from", "de")
+QUICK = (*MODEL, "--policies", "wait-k:k=1|3")
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    rows = ["audio\tde\ten\tzh"]
+    for index in range(4):
+        soundfile.write(tmp_path / f"{index}.wav", np.zeros(16000 * 5, np.float32), 16000)
+        rows.append(f"{index}.wav\tein Wort {index}\tword0 word1 word2 word3\tword0word1")
+    (tmp_path / "corpus.tsv").write_text("\n".join(rows) + "\n")
+    return tmp_path / "corpus.tsv"
+
+
+def call(*arguments):
+    return CliRunner().invoke(dragoman, list(map(str, arguments)), catch_exceptions=False)
+
+
+def done(*arguments):
+    result = call(*arguments)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def test_evaluate_scores_by_the_target(corpus):
+    english = json.loads(done("evaluate", corpus, *MODEL, "--policy", "greedy", "--json").stdout)
+    assert "|tok:13a|" in english["signature"]["BLEU"]
+    assert "|unit:word|" in english["signature"]["LAAL"]
+    chinese = json.loads(done("evaluate", corpus, *MODEL, "--to", "zh", "--json").stdout)
+    assert "|tok:zh|" in chinese["signature"]["BLEU"]
+    assert "|unit:char|" in chinese["signature"]["LAAL"]
+    assert chinese["scores"]["chrF"] > 0
+
+
+def test_sweep_scores_by_the_target_and_shows_what_was_spoken(corpus, tmp_path):
+    done("sweep", corpus, tmp_path / "out", *QUICK, "--to", "zh")
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "tok:zh|" in page
+    assert "unit:char|" in page
+    assert "ein Wort 3" in page
+    assert page.count("data:audio/ogg") == 4
+    done("sweep", corpus, tmp_path / "quiet", *QUICK, "--sound", "0")
+    assert "data:audio" not in (tmp_path / "quiet" / "report.html").read_text()
+
+
+def test_tune_ranks_by_the_target(corpus, tmp_path, monkeypatch):
+    """What it maximises is BLEU by the tokenizer of the target, on its unit."""
+    from dragoman.evaluate.result import Scorer
+
+    used = []
+    values = Scorer.values
+    monkeypatch.setattr(Scorer, "values", lambda self, t: used.append(self) or values(self, t))
+    done("tune", corpus, tmp_path / "best.yaml", *QUICK, "--to", "zh", "--max-latency", "9s")
+    assert set(used) == {Scorer("char", "zh")}
+    assert Setup.read(tmp_path / "best.yaml").target == "zh"
+
+
+@pytest.mark.parametrize("command", ["evaluate", "sweep", "tune"])
+def test_a_clip_that_cannot_be_read_is_named_and_the_others_count(corpus, tmp_path, command):
+    (tmp_path / "2.wav").write_bytes(b"not sound at all")
+    arguments = {
+        "evaluate": ("evaluate", corpus, *MODEL),
+        "sweep": ("sweep", corpus, tmp_path / "out", *QUICK),
+        "tune": ("tune", corpus, tmp_path / "best.yaml", *QUICK, "--max-latency", "9s"),
+    }[command]
+    result = done(*arguments)
+    assert result.stderr.count("clip 2 (2.wav)") == 1
+    if command == "sweep":
+        assert "1 clip could not be interpreted" in (tmp_path / "out/report.html").read_text()
+    if command == "tune":
+        assert Setup.read(tmp_path / "best.yaml").policy.startswith("wait-k")
+
+
+@pytest.mark.parametrize("command", ["evaluate", "sweep", "tune"])
+def test_a_corpus_of_which_nothing_can_be_read_is_one_sentence(corpus, tmp_path, command):
+    for index in range(4):
+        (tmp_path / f"{index}.wav").write_bytes(b"not sound at all")
+    out = {"evaluate": (), "sweep": (tmp_path / "out",), "tune": (tmp_path / "best.yaml",)}
+    more = MODEL if command == "evaluate" else QUICK
+    with pytest.raises(DragomanError, match="None of the 4 clips could be interpreted"):
+        call(command, corpus, *out[command], *more)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("tune", "CORPUS", "FILE/best.yaml"),
+        ("tune", "CORPUS", "FOLDER"),
+        ("tune", "CORPUS", "FOLDER/best.yaml", "--runs", "FILE"),
+        ("sweep", "CORPUS", "FILE"),
+        ("evaluate", "CORPUS", "--output", "FILE/runs"),
+    ],
+    ids=lambda arguments: " ".join(arguments),
+)
+def test_an_output_that_cannot_be_written_is_told_before_the_model_is_loaded(
+    corpus, tmp_path, monkeypatch, arguments
+):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder").mkdir()
+    named = {"CORPUS": corpus, "FILE": tmp_path / "file", "FOLDER": tmp_path / "folder"}
+    for name, path in named.items():
+        arguments = [str(each).replace(name, str(path)) for each in arguments]
+    monkeypatch.setattr("dragoman.setup.load_model", lambda *_, **__: pytest.fail("loaded"))
+    with pytest.raises(DragomanError, match="Cannot write"):
+        call(*arguments, *(MODEL if arguments[0] == "evaluate" else QUICK))
+
+
+def test_tune_does_not_overwrite_its_corpus(corpus):
+    before = corpus.read_text()
+    with pytest.raises(DragomanError, match="is read by this command"):
+        call("tune", corpus, corpus, *QUICK)
+    assert corpus.read_text() == before
+
+
+def test_evaluate_that_was_killed_goes_on(corpus, tmp_path):
+    """A real kill, in the middle of the corpus; the second call interprets only the rest."""
+    folder = tmp_path / "run"
+    slow = "tests.cli.test_measuring:slow_model"
+    command = ["evaluate", corpus, "--model", slow, "--from", "de", "--output", folder, "--json"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dragoman", *map(str, command)],
+        cwd=ROOT,
+        env=os.environ | {"SLOWLY": "yes"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    traces = folder / "traces.jsonl"
+    while process.poll() is None and not (traces.is_file() and b'"end"' in traces.read_bytes()):
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    text = traces.read_text()
+    kept = text[: text.rindex('{"end":true}') + 13]
+    assert 1 <= kept.count('"end"') < 4
+    with traces.open("a") as file:
+        file.write('{"dragoman_trace": 1, "ind')  # and the kill was inside a line
+    result = json.loads(done(*command).stdout)
+    assert len(result["sentences"]) == 4
+    assert traces.read_text().count('"end"') == 4
+    assert traces.read_text().startswith(kept)
+
+
+def slow_model():
+    """The scripted model; it takes its time where a test wants to kill it."""
+    from tests.scripted import steady
+
+    model = steady()
+    opened = model.open
+
+    def open_slowly(source, target):
+        if os.environ.get("SLOWLY"):
+            time.sleep(0.5)
+        return opened(source, target)
+
+    model.open = open_slowly
+    return model

@@ -1,0 +1,111 @@
+"""Every Python snippet of the README and of docs/, run."""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+import pytest
+import soundfile
+
+from dragoman.audio.chunk import Chunk
+from dragoman.errors import DragomanError
+from tests.audio.conftest import chirp
+from tests.docs.conftest import ROOT
+from tests.docs.snippets import snippets
+from tests.docs.test_commands import FOUND
+from tests.scripted import steady
+
+PAGES = sorted({s.page for s in FOUND if s.kind == "python"})
+
+
+class MadeMicrophone:
+    """Hears half a second, twice."""
+
+    def __init__(self, device=None, step_ms=1000):
+        self.step_ms = step_ms
+
+    def chunks(self):
+        sound = np.zeros(int(16 * self.step_ms), np.float32)
+        yield Chunk(sound, last=False, arrival=0.5)
+        yield Chunk(sound, last=True, arrival=1.0)
+
+
+class MadePlayer(contextlib.AbstractContextManager):
+    """Plays to nobody."""
+
+    def __init__(self, rate):
+        self.rate, self.free_ms = rate, 0.0
+
+    def __exit__(self, *error):
+        return None
+
+    def play(self, samples):
+        return 0.0
+
+    def __getattr__(self, name):
+        return lambda *values, **more: 0.0
+
+
+def prepare_audio(monkeypatch, sandbox):
+    from dragoman.store import get
+
+    monkeypatch.delenv("DRAGOMAN_HOME")
+    try:
+        get("silero-vad")
+    except DragomanError as error:
+        pytest.skip(f"the voice activity net cannot be fetched: {error}")
+    soundfile.write(sandbox / "long.wav", chirp(130.0), 16000)
+    (sandbox / "long.wav").replace(sandbox / "talk.m4a")
+    monkeypatch.setattr("dragoman.audio.microphone.Microphone", MadeMicrophone)
+    return {}
+
+
+def prepare_models(monkeypatch, sandbox):
+    (sandbox / "FOLDER").rename(sandbox / "whisper-base")
+    monkeypatch.setattr("dragoman.store.get", lambda name: sandbox / name)
+    monkeypatch.setattr("dragoman.store.find", lambda name: sandbox / name)
+    return {}
+
+
+def prepare_nets(monkeypatch, sandbox):
+    pytest.importorskip("torch")
+    from tests.train.exported import Exporter
+
+    made = Exporter(sandbox).folder_of("transformer")
+    (sandbox / "models").mkdir()
+    made.rename(sandbox / "models/en-de")
+    return {}
+
+
+def prepare_training(monkeypatch, sandbox):
+    pytest.importorskip("lhotse")
+    return {}
+
+
+def prepare_voices(monkeypatch, sandbox):
+    monkeypatch.setattr("dragoman.audio.playback.Player", MadePlayer)
+    return {"source": np.zeros(16000, np.float32)}
+
+
+PREPARE = {
+    "audio.md": prepare_audio,
+    "models.md": prepare_models,
+    "nets.md": prepare_nets,
+    "training.md": prepare_training,
+    "voices.md": prepare_voices,
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_snippets_of_a_page_run_one_after_the_other(page, sandbox, monkeypatch, request):
+    if page == "longform.md":
+        request.getfixturevalue("talks")
+    monkeypatch.setattr("dragoman.setup.load_model", lambda name, **options: steady())
+    names = PREPARE.get(page, lambda monkeypatch, sandbox: {})(monkeypatch, sandbox)
+    path = ROOT / page if (ROOT / page).is_file() else ROOT / "docs" / page
+    own = [snippet for snippet in snippets(path) if snippet.kind == "python"]
+    assert own
+    for snippet in own:
+        code = "\n" * (snippet.line - 1) + snippet.text  # a traceback names the page's line
+        exec(compile(code, str(path), "exec"), names)

@@ -1,0 +1,233 @@
+"""Moonshine in the common life of a stream, with a toy for its network; and its real self."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.audio.chunk import RATE, Chunk
+from dragoman.audio.ear import Voice
+from dragoman.errors import DragomanError
+from dragoman.interpreter import Interpreter
+from dragoman.models import Ask, Sound
+from dragoman.models.kind import kind_of
+from dragoman.models.load import load_model
+from dragoman.models.moonshine.model import BOUNDS, MoonshineModel
+from dragoman.models.moonshine.stream import STATE, STATE_MS
+from dragoman.models.moonshine.units import END, START, MoonshineUnits
+from dragoman.models.search import Found, Prompt
+from dragoman.policies import make_policy
+from dragoman.store import get
+
+WORDS = 20
+STOP = 3 + WORDS
+NAMES = ("", "", "", *(f"▁w{index}" for index in range(WORDS)), ".", "<0xE2>", "<0x82>", "<0xAC>")
+LENGTH = RATE  # samples of a word
+
+
+def spoken(words: list[int]) -> np.ndarray:
+    """A second of a steady level for every word; -1 is silence."""
+    return np.repeat(np.float32([(word + 1) / 100 for word in words]), LENGTH)
+
+
+class ToyEngine:
+    """Hears levels: writes the words of its window in order, and a stop at the end."""
+
+    def __init__(self) -> None:
+        self.windows: list[int] = []
+        self.batches: list[int] = []
+        self.prompts: list[Prompt] = []
+
+    def encode(self, sounds):
+        self.batches.append(len(sounds))
+        self.windows += map(len, sounds)
+        return [s[: len(s) // STATE * STATE].reshape(-1, STATE).mean(1)[:, None] for s in sounds]
+
+    def speak(self, states, prompts, beams):
+        self.prompts += prompts
+        return [self._speak(s[:, 0], p) for s, p in zip(states, prompts, strict=True)]
+
+    def _speak(self, states: np.ndarray, prompt: Prompt) -> Found:
+        words = heard(states)
+        said = [token - 3 for token in prompt.said if token != STOP]
+        assert said == [word for word, _ in words[: len(said)]], "what was said is not there"
+        found = [(3 + word, middle) for word, middle in words[len(said) :]]
+        if found:
+            found.append((STOP, 0))
+        looks = [np.eye(1, len(states), at, dtype=np.float32)[0] for _, at in found]
+        tokens = tuple(token for token, _ in found)[: prompt.most]
+        return Found(tokens, (-0.1,) * len(tokens), tuple(looks), len(found) <= prompt.most, 0.0)
+
+
+def heard(states: np.ndarray) -> list[tuple[int, int]]:
+    """Levels that last for most of a word, with the state in the middle of each."""
+    labels = np.rint(states * 100).astype(int) - 1
+    found, begin = [], 0
+    for index in range(1, len(labels) + 1):
+        if index == len(labels) or labels[index] != labels[begin]:
+            if labels[begin] >= 0 and index - begin > 0.6 * LENGTH / STATE:
+                found.append((int(labels[begin]), (begin + index) // 2))
+            begin = index
+    return found
+
+
+def toy() -> tuple[MoonshineModel, ToyEngine]:
+    engine = ToyEngine()
+    return MoonshineModel("toy", engine, MoonshineUnits(NAMES), beams=1), engine
+
+
+def interpreted(model, sound: np.ndarray, policy: str, step: int) -> str:
+    interpreter = Interpreter(model, make_policy(policy), source="en", target="en")
+    pieces = [sound[at : at + step] for at in range(0, len(sound), step)]
+    said = []
+    for index, piece in enumerate(pieces):
+        said += interpreter.hear(Chunk(piece, index == len(pieces) - 1)).said
+    return "".join(said)
+
+
+POLICIES = ["greedy", "offline", "local-agreement:n=2", "alignatt:last=400",
+            "agreeatt:old=600,alone=1350,sure=0.8"]  # fmt: skip
+TALK = st.lists(st.integers(0, WORDS - 1), min_size=1, max_size=90).map(
+    lambda words: [word for at, word in enumerate(words) if at == 0 or word != words[at - 1]]
+)
+
+
+@settings(max_examples=30)
+@given(TALK, st.sampled_from(POLICIES), st.integers(4000, 40_000))
+def test_nothing_that_was_heard_is_lost(words, policy, step):
+    model, engine = toy()
+    said = interpreted(model, spoken([*words, -1]), policy, step)
+    assert [one.strip(".") for one in said.split()] == [f"w{word}" for word in words]
+    assert max(engine.windows) <= (BOUNDS.full + 5000) * RATE / 1000
+
+
+def test_ten_minutes_stay_within_bounds():
+    model, engine = toy()
+    words = [index % WORDS for index in range(600)]
+    said = interpreted(model, spoken(words), "agreeatt:old=600,alone=1350,sure=0.8", RATE)
+    assert [one.strip(".") for one in said.split()] == [f"w{word}" for word in words]
+    assert max(engine.windows) <= 30 * RATE
+
+
+def test_windows_of_equal_length_are_encoded_together():
+    model, engine = toy()
+    streams = [model.open("en", "en") for _ in range(3)]
+    sounds = [Sound(spoken([index])) for index in range(2)] + [Sound(spoken([3, 4]))]
+    model.hear(streams, sounds)
+    assert sorted(engine.batches) == [1, 2]
+    drafts = model.draft(streams, [Ask()] * 3)
+    assert [draft.text.strip() for draft in drafts] == ["w0", "w1", "w3 w4"]
+
+
+def test_a_draft_tells_when_its_words_were_heard():
+    model, _ = toy()
+    stream = model.open(None, "en")
+    model.hear([stream], [Sound(spoken([5, 6, 7]))])
+    draft = model.draft([stream], [Ask(final=True)])[0]
+    assert draft.words == (" w5", " w6", " w7.")
+    np.testing.assert_allclose(draft.looks(0, 3), [500, 1500, 2500], atol=2 * STATE_MS)
+    model.commit(stream, draft, 2)
+    assert stream.window.said == [3 + 5, 3 + 6]
+
+
+def test_what_was_said_and_what_may_come_is_told_to_the_search():
+    model, engine = toy()
+    stream = model.open("en", "en")
+    model.hear([stream], [Sound(spoken([5, 6, 7]))])
+    draft = model.draft([stream], [Ask()])[0]
+    model.commit(stream, draft, 1)
+    model.hear([stream], [Sound(spoken([8]))])
+    model.draft([stream], [Ask(max_tokens=2)])
+    prompt = engine.prompts[-1]
+    assert (prompt.start, prompt.said, prompt.most) == ((START,), (8,), 2)
+    assert prompt.guess == (9,)  # of the last draft's rest, one less than may be made
+    model.draft([stream], [Ask(final=True)])
+    assert engine.prompts[-1].most == 10 + int(7 * 4.0) - 1
+
+
+def test_silence_is_not_encoded():
+    model, engine = toy()
+    stream = model.open("en", "en")
+    quiet = Sound(np.zeros(8 * RATE, np.float32), Voice(False, False, 8000.0))
+    model.hear([stream], [quiet])
+    assert model.draft([stream], [Ask(final=True)])[0].tokens == ()
+    assert engine.windows == []
+    assert len(stream.samples) <= 2 * RATE + STATE
+    assert stream.heard_ms == 8000
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "sentence"),
+    [
+        ("de", "en", "hears English only, not 'de'"),
+        ("en", "de", r"cannot translate it into 'de'; put a translator .* toy\+TRANSLATOR"),
+    ],
+)
+def test_other_languages_are_refused(source, target, sentence):
+    with pytest.raises(DragomanError, match=sentence):
+        toy()[0].open(source, target)
+
+
+def test_bytes_make_letters():
+    units = MoonshineUnits(NAMES)
+    euro = [STOP + 1, STOP + 2, STOP + 3]
+    assert units.text([3, *euro, STOP]) == " w0€."
+    grouped = units.words([3, *euro, 4], ended=False)
+    assert (grouped.words, grouped.ends, grouped.tail) == ((" w0€",), (4,), " w1")
+    assert units.text([3, *euro[:2], 4]) == " w0� w1"  # a letter that never became whole
+    assert units.text([START, END, 999]) == ""
+
+
+def test_a_tokenizer_of_something_else_is_a_sentence(tmp_path: Path):
+    path = tmp_path / "tokenizer.json"
+    with pytest.raises(DragomanError, match="not Moonshine's tokenizer"):
+        MoonshineUnits.load(path)
+    path.write_text(json.dumps({"model": {}}))
+    with pytest.raises(DragomanError, match="not Moonshine's tokenizer"):
+        MoonshineUnits.load(path)
+    added = [{"id": 1, "content": "<s>"}]
+    path.write_text(json.dumps({"model": {"vocab": {"▁a": 3, "<s>": 1}}, "added_tokens": added}))
+    assert MoonshineUnits.load(path).names == ("", "", "", "▁a")
+
+
+def test_a_folder_that_lacks_its_files_is_no_moonshine(tmp_path: Path):
+    (tmp_path / "encoder_model.ort").write_bytes(b"")
+    assert kind_of(tmp_path) is None
+    (tmp_path / "decoder_model_merged.ort").write_bytes(b"nonsense")
+    assert kind_of(tmp_path) == "moonshine"
+    vocab = {"vocab": {"a": 3}}
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"model": vocab, "added_tokens": []}))
+    with pytest.raises(DragomanError, match=r"Cannot load .*encoder_model\.ort"):
+        load_model(str(tmp_path))
+
+
+SENTENCES = "The quick brown fox jumps over the lazy dog. It was a bright cold day in April."
+
+
+@pytest.mark.weights
+def test_it_writes_down_english():
+    """Spoken by the English voice that is installed with the package; noise says nothing."""
+    import soxr
+
+    from dragoman.audio.ear import Ear
+    from dragoman.audio.vad import Vad
+    from dragoman.voices.hibari import HibariVoice
+
+    try:
+        model, vad = load_model("moonshine-tiny", threads=2), Vad.load()
+    except DragomanError as error:
+        pytest.skip(f"no weights: {error}")
+    voice = HibariVoice()
+    speech = soxr.resample(voice.speak(SENTENCES), voice.rate, RATE).astype(np.float32)
+    noise = 0.1 * np.random.default_rng(0).standard_normal(6 * RATE).astype(np.float32)
+    texts = []
+    for sound in (np.concatenate([speech, np.zeros(RATE, np.float32)]), noise):
+        policy = make_policy("local-agreement:n=2")
+        interpreter = Interpreter(model, policy, source="en", ear=Ear(vad.stream()))
+        pieces = [sound[at : at + RATE] for at in range(0, len(sound), RATE)]
+        updates = [interpreter.hear(Chunk(p, p is pieces[-1])) for p in pieces]
+        texts.append("".join(word for update in updates for word in update.said).strip())
+    assert texts == [SENTENCES, ""]

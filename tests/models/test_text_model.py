@@ -1,0 +1,191 @@
+"""Text models in CTranslate2's format: small ones of random weights, with their tokenizers."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dragoman.errors import DragomanError
+from dragoman.models.cascade.tags import Tags
+from dragoman.models.cascade.text_model import TextModel
+from dragoman.models.options import Options
+
+from . import made_translator as made
+
+PAIR = ("en", "de")
+WORDS = ("The", " red", " house", " stands", " by", " the", " sea.")
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("text")
+    return {
+        "opus": made.opus(root / "opus-en-de"),
+        "opus-eos": made.opus(root / "opus-eos", source_eos=True),
+        "opus-many": made.opus(root / "opus-many", tags=(">>deu<<", ">>fra<<")),
+        "nllb": made.nllb(root / "nllb"),
+        "m2m": made.m2m(root / "m2m"),
+    }
+
+
+FAMILIES = ["opus", "opus-eos", "opus-many", "nllb", "m2m"]
+
+
+@pytest.fixture(scope="module")
+def models(folders) -> dict[str, TextModel]:
+    return {name: TextModel.load(folders[name], name, Options(threads=1)) for name in folders}
+
+
+def source_of(family: str, pieces: list[str]) -> list[str]:
+    """As the documentation of each family has it."""
+    before = {"nllb": ["eng_Latn"], "m2m": ["__en__"], "opus-many": [">>deu<<"]}
+    after = [] if family == "opus-eos" else ["</s>"]
+    return [*before.get(family, []), *pieces, *after]
+
+
+def target_of(family: str) -> list[str]:
+    return {"nllb": ["deu_Latn"], "m2m": ["__de__"]}.get(family, [])
+
+
+def pieces_of(folder: Path, family: str) -> list[str]:
+    import sentencepiece
+
+    spm = folder / ("source.spm" if "opus" in family else "sentencepiece.bpe.model")
+    reads = sentencepiece.SentencePieceProcessor(model_file=str(spm))
+    return reads.encode("".join(WORDS), out_type=str)
+
+
+def directly(folder: Path, family: str, beams: int) -> tuple[list[str], list[float], np.ndarray]:
+    """The translation by CTranslate2 itself: its pieces, their log-probabilities, attention."""
+    import ctranslate2
+
+    pieces = pieces_of(folder, family)
+    net = ctranslate2.Translator(str(folder), compute_type="int8")
+    source, prefix = source_of(family, pieces), target_of(family)
+    result = net.translate_batch(
+        [source],
+        target_prefix=[prefix],
+        beam_size=beams,
+        return_attention=True,
+        max_decoding_length=len(prefix) + 10 + 2 * len(pieces),
+    )[0]
+    scored = net.score_batch([source], [result.hypotheses[0]])[0]
+    skip = len(prefix)
+    return result.hypotheses[0][skip:], scored.log_probs[skip:], np.array(result.attention[0])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_translation_is_ctranslate2s_own(folders, models, family, closed):
+    found = models[family].translate(WORDS, (), closed=closed, pair=PAIR)
+    pieces, log_probs, _ = directly(folders[family], family, 5 if closed else 1)
+    names = json.loads((folders[family] / "shared_vocabulary.json").read_text())
+    kept = len(found.tokens)
+    assert kept > 0
+    assert [names[token] for token in found.tokens] == pieces[:kept]
+    np.testing.assert_allclose(found.log_probs, log_probs[:kept], atol=1e-4)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_attention_is_over_the_words(folders, models, family):
+    """By hand: the shares of the pieces of each word, which begins with a space, added up;
+    languages and the end belong to no word."""
+    found = models[family].translate(WORDS, (), closed=True, pair=PAIR)
+    _, _, attention = directly(folders[family], family, 5)
+    pieces = pieces_of(folders[family], family)
+    begin = source_of(family, pieces).index(pieces[0])
+    expected = np.zeros((len(found.tokens), len(WORDS)))
+    for row in range(len(found.tokens)):
+        word = -1
+        for place, piece in enumerate(pieces):
+            word += piece.startswith("▁")
+            expected[row, word] += attention[len(target_of(family)) + row, begin + place]
+    np.testing.assert_allclose(found.attention, expected, atol=1e-5)
+    assert len(found.tokens) > 2
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(family=st.sampled_from(FAMILIES), count=st.integers(0, 6))
+def test_what_was_said_is_continued(models, family, count):
+    """Said in two parts, greedily, a translation is the same as at once."""
+    model = models[family]
+    whole = model.translate(WORDS, (), closed=False, pair=PAIR)
+    said = whole.tokens[:count]
+    rest = model.translate(WORDS, said, closed=False, pair=PAIR)
+    assert (*said, *rest.tokens)[: len(whole.tokens)] == whole.tokens
+    np.testing.assert_allclose(
+        rest.log_probs[: len(whole.tokens) - len(said)], whole.log_probs[len(said) :], atol=0.02
+    )
+
+
+def test_the_target_language_is_told(models):
+    into = {to: models["nllb"].translate(WORDS, (), closed=True, pair=("en", to)).tokens
+            for to in ("de", "zh")}  # fmt: skip
+    assert into["de"] != into["zh"]
+
+
+def test_words_are_those_of_the_target_language(models):
+    model = models["nllb"]
+    names = model._names
+    tokens = [names.index(piece) for piece in ("▁the", "▁s", "e", "a", ".", "</s>", "deu_Latn")]
+    spaced = model.words(tokens, ended=True, pair=PAIR)
+    assert (spaced.words, spaced.ends) == ((" the", " sea."), (1, 7))
+    assert model.words(tokens[:4], ended=False, pair=PAIR).tail == " sea"
+    unspaced = model.words(tokens[:5], ended=True, pair=("en", "zh"))
+    assert unspaced.words == ("the", "s", "e", "a", ".")
+
+
+def test_nothing_is_made_of_nothing(models):
+    found = models["opus"].translate((" ",), (), closed=True, pair=PAIR)
+    assert found.tokens == ()
+    assert not found.ended
+
+
+@pytest.mark.parametrize(
+    ("family", "pair", "sentence"),
+    [
+        ("nllb", ("en", "sw"), "does not know the language 'sw'; it knows en, de, zh"),
+        ("m2m", ("ja", "de"), "does not know the language 'ja'"),
+        ("opus-many", ("en", "es"), "does not know the language 'es'; it knows de, fr"),
+        ("nllb", (None, "de"), "Say with --from"),
+    ],
+)
+def test_an_unknown_pair_is_a_sentence(models, family, pair, sentence):
+    with pytest.raises(DragomanError, match=sentence):
+        models[family].between(*pair)
+
+
+def test_a_pair_in_the_name_is_the_only_one(folders):
+    model = TextModel.load(folders["opus"], "opus-mt-en-de", Options(threads=1))
+    assert model.between(None, "de") == ("en", "de")
+    with pytest.raises(DragomanError, match="from 'en' into 'de', not from 'en' into 'fr'"):
+        model.between("en", "fr")
+
+
+def test_codes_of_both_kinds_are_understood():
+    tags = Tags.of(["a", "zho_Hans", "zho_Hant", "deu_Latn"], "")
+    assert tags.told("n", "de", "zh") == (["deu_Latn"], ["zho_Hans"])
+    assert tags.told("n", "deu_Latn", "zho_Hant") == (["deu_Latn"], ["zho_Hant"])
+    assert Tags.of(["a", ">>por_BR<<", ">>spa<<"], "").told("n", "en", "pt") == ([">>por_BR<<"], [])
+    assert Tags.of(["a", "b"], "some folder").told("n", "xx", "yy") == ([], [])
+
+
+def test_a_folder_that_lacks_something_is_a_sentence(tmp_path: Path):
+    folder = made.opus(tmp_path / "opus-de-en")
+    (folder / "target.spm").unlink()
+    with pytest.raises(DragomanError, match=r"no tokenizer: put the original model's source\.spm"):
+        TextModel.load(folder, "x", Options())
+    folder = made.m2m(tmp_path / "m2m")
+    (folder / "sentencepiece.bpe.model").write_bytes(b"nonsense")
+    with pytest.raises(DragomanError, match="is not a SentencePiece model"):
+        TextModel.load(folder, "x", Options())
+    folder = made.nllb(tmp_path / "nllb")
+    (folder / "model.bin").write_bytes((folder / "model.bin").read_bytes()[:500])
+    with pytest.raises(DragomanError, match="Cannot load a text model"):
+        TextModel.load(folder, "x", Options())
+    (folder / "shared_vocabulary.json").unlink()
+    with pytest.raises(DragomanError, match="no shared_vocabulary"):
+        TextModel.load(folder, "x", Options())

@@ -1,0 +1,91 @@
+"""Whisper of every size: heads that tell where it looks, and who can translate."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dragoman.errors import DragomanError
+from dragoman.models.options import Options
+from dragoman.models.whisper.alignment import PUBLISHED, alignment_heads
+from dragoman.models.whisper.model import WhisperModel
+from dragoman.store import get
+
+from . import made_whisper as made
+
+SHAPES = {  # layers and heads of the decoder, tokens
+    "tiny.en": (4, 6, 51864), "tiny": (4, 6, 51865), "base.en": (6, 8, 51864),
+    "base": (6, 8, 51865), "small.en": (12, 12, 51864), "small": (12, 12, 51865),
+    "medium.en": (24, 16, 51864), "medium": (24, 16, 51865),
+    "large-v2": (32, 20, 51865), "large-v3": (32, 20, 51866),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_heads_are_those_that_were_published(name):
+    """CTranslate2's converter has the same list, for models that come without."""
+    transformers = pytest.importorskip("ctranslate2.converters.transformers")
+    told = transformers._WHISPER_ALIGNMENT_HEADS[f"openai/whisper-{name}"]
+    assert PUBLISHED[SHAPES[name]] == [tuple(head) for head in told]
+
+
+def test_every_published_head_exists():
+    for (layers, heads, _), found in PUBLISHED.items():
+        assert len(set(found)) == len(found)
+        assert all(0 <= layer < layers and 0 <= head < heads for layer, head in found)
+
+
+def test_heads_of_a_folder_are_taken_as_far_as_they_exist():
+    shape = {"layers": 2, "heads": 3, "words": 51866}
+    assert alignment_heads([[1, 2], [0, 0]], **shape) == [(1, 2), (0, 0)]
+    assert alignment_heads([[1, 2], [1, 3], [2, 0], [7, 0]], **shape) == [(1, 2)]
+    assert alignment_heads([[7, 0], [9, 1]], **shape) == [(1, 0), (1, 1), (1, 2)]
+    assert alignment_heads(None, **shape) == [(1, 0), (1, 1), (1, 2)]
+    turbo = alignment_heads([], layers=4, heads=20, words=51866)
+    assert turbo == PUBLISHED[4, 20, 51866]
+
+
+@pytest.mark.weights
+def test_whisper_base_names_the_published_heads():
+    try:
+        folder = get("whisper-base")
+    except DragomanError as error:
+        pytest.skip(f"no weights: {error}")
+    told = json.loads((folder / "config.json").read_text())["alignment_heads"]
+    assert PUBLISHED[SHAPES["base"]] == [tuple(head) for head in told]
+
+
+def load(folder: Path) -> WhisperModel:
+    return WhisperModel.load(folder, "whisper-x", Options(threads=1))
+
+
+def test_a_whole_model_translates(tmp_path: Path):
+    model = load(made.make(tmp_path))
+    model.open("de", "en")
+    model.open(None, "en")
+    model.open("de", "de")
+    with pytest.raises(DragomanError, match="cannot translate from 'en' into 'de'"):
+        model.open("en", "de")
+
+
+def test_a_distilled_model_writes_down_what_it_hears(tmp_path: Path):
+    """Its decoder has fewer layers than its encoder; it names heads that it has not."""
+    folder = made.make(tmp_path, decoder_layers=1)
+    config = json.loads((folder / "config.json").read_text())
+    config["alignment_heads"] = [[7, 0], [10, 17]]
+    (folder / "config.json").write_text(json.dumps(config))
+    model = load(folder)
+    model.open("de", "de")
+    for source in ("de", None):  # a language that is detected may be another
+        with pytest.raises(DragomanError, match="not trained to translate"):
+            model.open(source, "en")
+
+
+def test_a_model_of_english_writes_english(tmp_path: Path):
+    filler = [f"Ġx{index}" for index in range(50256 - made.TEXT)]
+    names = [name for name in made.NAMES if name not in ("<|de|>", "<|ja|>")]
+    model = load(made.make(tmp_path, names=[*names[: made.TEXT], *filler, *names[made.TEXT :]]))
+    model.open(None, "en")
+    model.open("en", "en")
+    with pytest.raises(DragomanError, match="does not know the language 'de'"):
+        model.open("de", "en")

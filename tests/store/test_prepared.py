@@ -1,0 +1,79 @@
+"""Folders that are made of a model's files once."""
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.store.prepared import forget, prepared
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path / "home"))
+    folder = tmp_path / "model"
+    (folder / "onnx").mkdir(parents=True)
+    (folder / "onnx" / "a.onnx").write_text("weights")
+    return folder
+
+
+class Making:
+    """Writes a file, and counts how often."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def __call__(self, folder: Path) -> None:
+        self.times += 1
+        (folder / "model.bin").write_text(f"made {self.times}")
+
+
+def test_a_folder_is_made_once(source: Path):
+    make = Making()
+    first = prepared(source, "kind", 1, make)
+    assert prepared(source, "kind", 1, make) == first
+    assert make.times == 1
+    assert (first / "model.bin").read_text() == "made 1"
+
+
+def test_it_is_made_anew_when_anything_changed(source: Path):
+    make = Making()
+    folder = prepared(source, "kind", 1, make)
+    prepared(source, "kind", 2, make)  # another way of making
+    assert make.times == 2
+    (source / "onnx" / "a.onnx").write_text("other weights")
+    prepared(source, "kind", 2, make)
+    assert make.times == 3
+    (folder / "model.bin").write_text("damaged here")
+    prepared(source, "kind", 2, make)
+    assert make.times == 4
+    (folder / "model.bin").unlink()
+    prepared(source, "kind", 2, make)
+    assert (make.times, (folder / "model.bin").read_text()) == (5, "made 5")
+
+
+def test_what_failed_is_not_there(source: Path):
+    def fail(folder: Path) -> None:
+        (folder / "model.bin").write_text("half")
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        prepared(source, "kind", 1, fail)
+    make = Making()
+    folder = prepared(source, "kind", 1, make)
+    assert (folder / "model.bin").read_text() == "made 1"
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+
+
+def test_folders_of_the_same_name_are_kept_apart(source: Path, tmp_path: Path):
+    other = tmp_path / "elsewhere" / "model"
+    other.mkdir(parents=True)
+    make = Making()
+    assert prepared(source, "kind", 1, make) != prepared(other, "kind", 1, make)
+    assert prepared(source, "kind", 1, make) != prepared(source, "other", 1, make)
+    assert make.times == 3
+
+
+def test_it_goes_with_the_model(source: Path):
+    made = [prepared(source, kind, 1, Making()) for kind in ("one", "two")]
+    forget(source)
+    assert not any(folder.exists() for folder in made)

@@ -1,0 +1,88 @@
+"""Files that are whole or not there: what is left by an error, a full disk, a killed process."""
+
+import errno
+import os
+import subprocess
+import sys
+
+import pytest
+
+from dragoman import files
+from dragoman.errors import DragomanError
+from dragoman.files import sweep, temporary_for, whole_file, write_whole
+from dragoman.setup import Setup
+
+
+def test_a_file_appears_when_it_is_complete(tmp_path):
+    path = tmp_path / "new" / "folder" / "a.txt"
+    with whole_file(path) as file:
+        file.write("grüß ")
+        file.flush()
+        assert not path.exists()
+        file.write("dich")
+    assert path.read_text(encoding="utf-8") == "grüß dich"
+    assert os.listdir(path.parent) == ["a.txt"]
+
+
+def test_an_error_leaves_what_was_there(tmp_path):
+    path = tmp_path / "a.bin"
+    path.write_bytes(b"old")
+
+    def fail_half_way(stream):
+        stream.write(b"new")
+        stream.flush()
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), whole_file(path, "wb") as file:
+        fail_half_way(file)
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["a.bin"]
+
+
+def test_the_data_is_on_the_disk_before_the_name(tmp_path, monkeypatch):
+    done = []
+    sync, replace = os.fsync, os.replace
+    monkeypatch.setattr(files.os, "fsync", lambda number: (done.append("sync"), sync(number)))
+    monkeypatch.setattr(files.os, "replace", lambda *names: (done.append("name"), replace(*names)))
+    write_whole(tmp_path / "a", lambda stream: stream.write(b"data"))
+    assert done == ["sync", "name"]
+
+
+@pytest.mark.parametrize(
+    ("number", "sentence"),
+    [(errno.ENOSPC, "the disk is full; make room"), (errno.EROFS, "is read-only; choose another")],
+)
+def test_a_disk_that_refuses_is_a_sentence(tmp_path, monkeypatch, number, sentence):
+    path = tmp_path / "setup.yaml"
+    Setup().write(path)
+    before = path.read_bytes()
+
+    def refuse(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(files.os, "replace", refuse)
+    with pytest.raises(DragomanError, match=f"Cannot write {path}: .*{sentence}"):
+        Setup(model="other").write(path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["setup.yaml"]
+
+
+def test_a_file_where_a_folder_should_be(tmp_path):
+    (tmp_path / "a").write_text("file")
+    with (
+        pytest.raises(DragomanError, match="a file where a folder should be"),
+        whole_file(tmp_path / "a" / "b"),
+    ):
+        pass
+
+
+def test_what_the_killed_left_is_swept_and_what_the_living_write_is_not(tmp_path):
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    mine = temporary_for(tmp_path / "b")
+    theirs = tmp_path / f".a.{dead.pid}.tmp"
+    other = tmp_path / "notes.tmp"
+    for path in (mine, theirs, other):
+        path.write_text("half")
+    sweep(tmp_path)
+    assert sorted(os.listdir(tmp_path)) == sorted([mine.name, other.name])
