@@ -150,6 +150,12 @@ class System:
         own = self._given is not None or is_function(self.setup.model)
         return None if own else Vad.load()
 
+    def changed(self, **changes: Any) -> System:
+        """The same model, loaded as it is, under other settings of the loop."""
+        other = System(self.setup.with_changes(**changes))
+        other.__dict__.update(model=self.model, vad=self.vad)
+        return other
+
     def interpreter(
         self,
         record: Recorder | None = None,

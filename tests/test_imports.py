@@ -24,11 +24,12 @@ MAY_IMPORT = {
     "policies": {"models", "text"},
     "clock": set(),
     "interpreter": {"audio", "text", "trace", "models", "detectors", "policies", "clock"},
-    "setup": {"trace", "models", "detectors", "policies", "interpreter", "clock"},
+    "setup": {"audio", "trace", "models", "detectors", "policies", "interpreter", "clock"},
     "voices": {"audio", "text", "store"},
     "listeners": {"audio", "text", "trace", "interpreter", "voices"},
     "events": {"interpreter", "listeners"},
     "api": {"audio", "policies", "setup", "clock", "events"},
+    "talks": {"audio", "voices"},
     "trial": {"audio", "clock", "setup"},
     "evaluate": {
         *("audio", "text", "store", "trace", "metrics", "models", "detectors", "policies"),

@@ -82,4 +82,4 @@ def open_interpreter(
             f"--show both needs {Feature.TRANSCRIPT}, which model '{system.model.name}' does not "
             "have; choose another model."
         )
-    return system.interpreter(record, clock)
+    return system.interpreter(record, clock, transcript=both)
