@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,6 +16,7 @@ from dragoman.trace import Hearing, Recorder, Saying, Showing, TraceWriter
 
 if TYPE_CHECKING:
     from dragoman.text.caption_files import CaptionFile
+    from dragoman.text.caption_layout import TimedWord
     from dragoman.voices import Narration, Speaker
 
 
@@ -31,24 +32,68 @@ class Listener(Protocol):
     def take(self, chunk: Chunk, update: Update) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """Captions that a crash cut off are gone on with."""
+
+    offset: float | None = None
+    """Seconds of the recording that are not heard again; None: where the captions end."""
+
+
 @contextmanager
-def captions(path: Path, language: str, *, resume: bool = False) -> Iterator[Listener]:
-    """A .srt or .vtt file, each word where in the recording it was spoken."""
+def captions(
+    path: Path, language: str, resumed: Resumed | None = None, source: str | None = None
+) -> Iterator[Listener]:
+    """A .srt or .vtt file, each word where in the recording it was spoken.
+
+    With `source`, a language, the speaker's own words stand below the translation.
+    """
+    with _caption_file(path, language, resumed, source) as file:
+        yield _Captions(file.say, file.say_source if source else None)
+
+
+@contextmanager
+def source_captions(
+    path: Path, language: str, resumed: Resumed | None = None
+) -> Iterator[Listener]:
+    """The same with the speaker's words alone."""
+    with _caption_file(path, language, resumed, None) as file:
+        yield _Captions(None, file.say)
+
+
+def _caption_file(
+    path: Path, language: str, resumed: Resumed | None, source: str | None
+) -> CaptionFile:
     from dragoman.text.caption_files import CaptionFile
 
-    with CaptionFile(path, language, resume=resume) as file:
-        yield _Captions(file)
+    return CaptionFile(
+        path,
+        language,
+        source_language=source,
+        resume=resumed is not None,
+        offset=resumed.offset if resumed else None,
+    )
 
 
 class _Captions:
-    def __init__(self, file: CaptionFile) -> None:
+    """Hands on the words of the translation, and those of the speaker, to whoever takes them."""
+
+    def __init__(
+        self, say: Callable[[TimedWord], None] | None, say_source: Callable[[TimedWord], None] | None
+    ) -> None:
         from dragoman.text.word_times import WordTimes
 
-        self._file, self._times = file, WordTimes()
+        self._say, self._say_source = say, say_source
+        self._times, self._source_times = WordTimes(), WordTimes()
 
     def take(self, chunk: Chunk, update: Update) -> None:
-        for word in self._times.place(update.said, update.hearing.audio_ms, update.lag_ms):
-            self._file.say(word)
+        when = (update.hearing.audio_ms, update.lag_ms)
+        if self._say_source is not None:
+            for word in self._source_times.place(update.transcript, *when):
+                self._say_source(word)
+        if self._say is not None:
+            for word in self._times.place(update.said, *when):
+                self._say(word)
 
 
 @contextmanager

@@ -118,7 +118,7 @@ def _devices() -> list[Found]:
 
 def _models() -> list[Found]:
     from dragoman.store import catalogue
-    from dragoman.store.shelf import megabytes
+    from dragoman.store.home import megabytes
 
     found = []
     for name in catalogue.names():

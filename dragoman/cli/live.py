@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dragoman.cli.app import GroupedCommand
+from dragoman.cli.caption_options import Captions, caption_options
 from dragoman.cli.outputs import check_outputs, check_suffix
 from dragoman.cli.setup_options import grouped, read_system, setup_options, show_option
 from dragoman.errors import DragomanError
@@ -36,8 +37,7 @@ PAUSE_MS = 800.0
 @_input("--file", type=_FILE, metavar="FILE", help="Play this file as if it were spoken.")
 @_output("--speak", is_flag=True, help="Speak the translation aloud.")
 @_output("--voice", metavar="NAME", help="Voice to speak with ('dragoman voices' lists them).")
-@_output("--captions", type=_FILE, multiple=True, metavar="FILE", help="Write a .srt or .vtt file.")
-@_output("--resume", is_flag=True, help="Go on with captions that a crash cut off.")
+@caption_options
 @_output("--record", type=_FILE, metavar="FILE", help="Keep what the microphone hears: a .flac.")
 @_output("--trace", type=_FILE, metavar="FILE", help="Write what was heard and said, when.")
 @show_option
@@ -48,8 +48,7 @@ def command(
     file: Path | None,
     speak: bool,
     voice: str | None,
-    captions: tuple[Path, ...],
-    resume: bool,
+    captions: Captions,
     record: Path | None,
     trace: Path | None,
     show: str,
@@ -75,7 +74,7 @@ def command(
     if file is not None and (microphone is not None or record is not None):
         raise DragomanError("--file and --microphone (or --record) exclude each other.")
     check_suffix("--record", record, SUFFIXES)
-    check_outputs([file, options["setup"]], [*captions, trace, record])
+    check_outputs([file, options["setup"]], [*captions.files, trace, record])
     if file is None:
         _check_microphone(microphone)
     with ExitStack() as stack:
@@ -87,8 +86,7 @@ def command(
         click.echo(f"Loading {setup.model} …", err=True)
         system.model  # noqa: B018  before the microphone opens, or its first words would wait
         audience = [enter(printed.summary(setup, notes))]
-        for path in captions:
-            audience.append(enter(listeners.captions(path, setup.target, resume=resume)))
+        audience += captions.opened(stack, setup)
         if speak:
             audience.append(enter(listeners.spoken(voice, setup.target, notes.tell)))
         trace_record = enter(listeners.traced(trace, str(file or "microphone"), notes.tell))
@@ -99,7 +97,9 @@ def command(
             audience.append(enter(printed.json_lines(both)))
         else:
             audience += shown(stack, setup, notes, both)
-        interpreter = open_interpreter(system, trace_record, sound.clock(), both)
+        interpreter = open_interpreter(
+            system, trace_record, sound.clock(), both or captions.need_source
+        )
         listeners.interpret(interpreter, sound.chunks, audience, notes.tell, sound.stop)
 
 

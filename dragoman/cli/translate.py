@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from dragoman.cli.app import GroupedCommand
+from dragoman.cli.caption_options import Captions, caption_options
 from dragoman.cli.outputs import check_outputs, check_suffix
 from dragoman.cli.ranges import SECONDS
 from dragoman.cli.setup_options import grouped, read_system, setup_options, show_option
@@ -28,9 +29,8 @@ _FILE = click.Path(path_type=Path)
 @_input("--realtime", is_flag=True, help="Hear the file at the speed it was spoken.")
 @show_option
 @_output("--json", "as_json", is_flag=True, help="JSON lines instead of text.")
-@_output("--captions", type=_FILE, multiple=True, metavar="FILE", help="Write a .srt or .vtt file.")
+@caption_options
 @_output("--trace", type=_FILE, metavar="FILE", help="Write what was heard and said, when.")
-@_output("--resume", is_flag=True, help="Go on with captions that a crash cut off.")
 @_output("--speak", type=_FILE, metavar="FILE", help="Speak the translation into a sound file.")
 @_output("--mix", type=_FILE, metavar="FILE", help="The speaker left, the interpreter right.")
 @_output("--duck", type=click.FloatRange(0, 60), default=12.0, show_default=True, metavar="DB",
@@ -45,9 +45,8 @@ def command(
     realtime: bool,
     show: str,
     as_json: bool,
-    captions: tuple[Path, ...],
+    captions: Captions,
     trace: Path | None,
-    resume: bool,
     speak: Path | None,
     mix: Path | None,
     duck: float,
@@ -72,7 +71,7 @@ def command(
         raise DragomanError("--voice needs something to speak into: --speak FILE or --mix FILE.")
     for option, path in (("--speak", speak), ("--mix", mix)):
         check_suffix(option, path, tuple(FORMATS))
-    check_outputs([file, options["setup"]], [*captions, trace, speak, mix])
+    check_outputs([file, options["setup"]], [*captions.files, trace, speak, mix])
     part = Part(start, end, RawFormat.parse(raw) if raw else None)
     with ExitStack() as stack:
         enter = stack.enter_context
@@ -89,13 +88,14 @@ def command(
             audience.append(enter(printed.detected(setup, notes)))
         if sound.live and not quiet:
             audience.append(enter(printed.pressed(setup, notes)))
-        for path in captions:
-            audience.append(enter(listeners.captions(path, setup.target, resume=resume)))
+        audience += captions.opened(stack, setup, start)
         if speak is not None or mix is not None:
             audience.append(enter(listeners.narration(speak, mix, voice, setup.target, duck)))
         record = enter(listeners.traced(trace, file, notes.tell))
         system.model  # noqa: B018  loaded before the clock of a file starts
-        interpreter = open_interpreter(system, record, sound.clock(), both)
+        interpreter = open_interpreter(
+            system, record, sound.clock(), both or captions.need_source
+        )
         hidden = quiet or sound.live
         audience.append(enter(audio_progress(file, start, end, hidden=hidden)))
         listeners.interpret(interpreter, sound.chunks, audience, notes.tell, sound.stop)

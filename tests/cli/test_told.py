@@ -147,4 +147,36 @@ def test_both_languages_are_shown_a_sentence_a_line(tmp_path):
 def test_a_model_that_writes_nothing_down_cannot_show_both(wav):
     done = dragoman("translate", wav, "--model", "tests.talkers:mute", *SYSTEM, "--show", "both")
     assert done.returncode == 2
-    assert "--show both needs a transcript of the source, which model" in done.stderr
+    assert "Showing both languages needs a transcript of the source, which model" in done.stderr
+
+
+def test_captions_of_the_speaker_of_both_and_resumed(tmp_path):
+    path = tmp_path / "talk.wav"
+    soundfile.write(path, np.zeros(16000 * 8, np.float32), 16000)
+    files = {name: tmp_path / f"{name}.srt" for name in ("en", "de", "both")}
+    args = ("translate", path, "--model", "tests.talkers:bilingual", *SYSTEM, "--from", "de")
+    outputs = ("--captions", files["en"], "--captions-source", files["de"])
+    done = dragoman(*args, *outputs, "--captions-both", files["both"])
+    assert done.returncode == 0, done.stderr
+    texts = {name: file.read_text() for name, file in files.items()}
+    assert "Dies ist" in texts["de"]
+    assert "This is" not in texts["de"]
+    assert "This is" in texts["en"]
+    assert "Dies ist" not in texts["en"]
+    assert "Dies ist" in texts["both"]
+    assert "This is" in texts["both"]
+    again = dragoman(*args, "--captions", files["en"], "--resume", "--start", "4")
+    assert again.returncode == 0, again.stderr
+    resumed = files["en"].read_text()
+    assert resumed.startswith(texts["en"])
+    assert len(resumed) > len(texts["en"])
+
+
+def test_captions_of_a_speaker_of_unknown_language(wav, tmp_path):
+    args = ("translate", wav, "--model", "tests.talkers:bilingual", *SYSTEM)
+    done = dragoman(*args, "--captions-source", tmp_path / "a.srt")
+    assert done.returncode == 2
+    assert "--from CODE" in done.stderr
+    done = dragoman(*args, "--resume")
+    assert done.returncode == 2
+    assert "name them with --captions" in done.stderr
