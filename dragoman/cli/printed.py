@@ -201,11 +201,10 @@ class _Pressed:
 
 def advice(setup: Setup) -> str:
     """What to do when the machine is too slow."""
-    cheaper = f"--step {max(1.0, setup.step_ms / 500):g}s" + (" --beams 1" * (setup.beams > 1))
-    return (
-        f"Try '--max-latency auto', or {cheaper}, or a smaller model ('dragoman models list'); "
-        "'dragoman check' measures it."
-    )
+    smaller = "a smaller model ('dragoman models list'); 'dragoman check' measures it."
+    cheaper = [f"--step {max(1.0, setup.step_ms / 500):g}s"] if setup.step_ms < 2000 else []
+    cheaper += ["--beams 1"] if setup.beams > 1 else []
+    return f"Try '--max-latency auto', or {' '.join(cheaper)}, or {smaller}" if cheaper else f"Try {smaller}"
 
 
 @contextmanager
