@@ -127,9 +127,7 @@ class Talk:
     As a context manager it is finished at the end: the rest is said, unless an error ended it.
     """
 
-    def __init__(
-        self, system: System, work: threading.Lock, live: bool, transcript: bool
-    ) -> None:
+    def __init__(self, system: System, work: threading.Lock, live: bool, transcript: bool) -> None:
         self._setup, self._work = system.setup, work
         clock = RealClock() if live else SimulatedClock()
         self._interpreter = system.interpreter(clock=clock, transcript=transcript)

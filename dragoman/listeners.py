@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from dragoman.audio.chunk import Chunk
 from dragoman.errors import DragomanError
@@ -75,12 +75,13 @@ def _caption_file(
     )
 
 
+_Say: TypeAlias = "Callable[[TimedWord], None]"
+
+
 class _Captions:
     """Hands on the words of the translation, and those of the speaker, to whoever takes them."""
 
-    def __init__(
-        self, say: Callable[[TimedWord], None] | None, say_source: Callable[[TimedWord], None] | None
-    ) -> None:
+    def __init__(self, say: _Say | None, say_source: _Say | None) -> None:
         from dragoman.text.word_times import WordTimes
 
         self._say, self._say_source = say, say_source

@@ -66,7 +66,7 @@ class Captions:
         return bool(self.source or self.both)
 
     def opened(self, stack: ExitStack, setup: Setup, start: float = 0.0) -> list[Listener]:
-        """Writers of all of them; a recording that is heard from `start` on is gone on with there."""
+        """Writers of all of them; `start` is where in the recording one begins to hear."""
         from dragoman import listeners
 
         if self.resume and not self.files:

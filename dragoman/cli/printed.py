@@ -204,7 +204,9 @@ def advice(setup: Setup) -> str:
     smaller = "a smaller model ('dragoman models list'); 'dragoman check' measures it."
     cheaper = [f"--step {max(1.0, setup.step_ms / 500):g}s"] if setup.step_ms < 2000 else []
     cheaper += ["--beams 1"] if setup.beams > 1 else []
-    return f"Try '--max-latency auto', or {' '.join(cheaper)}, or {smaller}" if cheaper else f"Try {smaller}"
+    if not cheaper:
+        return f"Try {smaller}"
+    return f"Try '--max-latency auto', or {' '.join(cheaper)}, or {smaller}"
 
 
 @contextmanager

@@ -93,9 +93,7 @@ def command(
             audience.append(enter(listeners.narration(speak, mix, voice, setup.target, duck)))
         record = enter(listeners.traced(trace, file, notes.tell))
         system.model  # noqa: B018  loaded before the clock of a file starts
-        interpreter = open_interpreter(
-            system, record, sound.clock(), both or captions.need_source
-        )
+        interpreter = open_interpreter(system, record, sound.clock(), both or captions.need_source)
         hidden = quiet or sound.live
         audience.append(enter(audio_progress(file, start, end, hidden=hidden)))
         listeners.interpret(interpreter, sound.chunks, audience, notes.tell, sound.stop)
