@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dragoman.errors import DragomanError
+from dragoman.models.cascade.owners import owners
 from dragoman.models.cascade.translator import Pair, Translation
 from dragoman.models.exported.decoder import Texts
 from dragoman.models.exported.net import BOS, OnnxNet
@@ -20,7 +19,6 @@ from dragoman.models.options import Options, on_cpu
 from dragoman.models.search import Prompt, search
 from dragoman.models.words import Words, without_stop
 from dragoman.text.plain import plain
-from dragoman.text.units import SPACES
 
 LONGER = 2.0  # a translation has at most so many times the units of its source,
 SPARE = 10  # and so many more
@@ -62,9 +60,9 @@ class TextNet:
         self, words: Sequence[str], said: Sequence[int], *, closed: bool, pair: Pair
     ) -> Translation:
         """A sentence that is not `closed` is searched greedily, since it will be drafted again."""
-        ids, word_of = self._read(words)
+        ids, word_of = self._read(words, pair[1])
         room = SPARE + int(LONGER * len(ids)) - len(said)
-        if not ids or room < 1:
+        if not word_of or room < 1:
             return Translation((), (), np.zeros((0, len(words)), np.float32), bool(said))
         source = self._net.encode(np.array([ids], np.int64), np.array([len(ids)], np.int64))
         prompts = [Prompt((BOS,), room, tuple(said))]
@@ -77,29 +75,23 @@ class TextNet:
         attention = np.zeros((keep, len(words)), np.float32)
         if keep:
             looks = np.stack(found.looks[:keep])
-            np.add.at(attention.T, word_of, looks[:, : len(ids)].T)
+            spoken = looks[:, len(ids) - len(word_of) : len(ids)]  # none of it is the tag's
+            np.add.at(attention.T, word_of, spoken.T)
         return Translation(found.tokens[:keep], found.log_probs[:keep], attention, ended)
 
-    def _read(self, words: Sequence[str]) -> tuple[list[int], list[int]]:
-        """Source units of some words, and the word that each belongs to."""
+    def _read(self, words: Sequence[str], target: str) -> tuple[list[int], list[int]]:
+        """Source units of some words, and the word that each belongs to.
+
+        A net with several targets reads a tag first, which belongs to no word.
+        """
         text = "".join(words).strip()
         if self._net.config.source_plain:
             text = plain(text)
         ids = [int(number) for number in self._source.encode(text)]
-        pieces = [self._source.id_to_piece(number) for number in ids]
-        return ids, _owners([_letters(piece) for piece in pieces], [_letters(w) for w in words])
+        word_of = owners([self._source.id_to_piece(number) for number in ids], words)
+        return [*self._tag(target), *ids], word_of
 
-
-def _letters(text: str) -> int:
-    return len(text) - sum(text.count(space) for space in SPACES)
-
-
-def _owners(pieces: Sequence[int], words: Sequence[int]) -> list[int]:
-    """For pieces of so many letters, the word in whose letters the middle of each lies.
-
-    A vocabulary may write some letters differently, so places are shares of the whole text.
-    """
-    ends, total = list(accumulate(words)), max(1, sum(pieces))
-    middles = (end - size / 2 for end, size in zip(accumulate(pieces), pieces, strict=True))
-    places = (middle * ends[-1] / total for middle in middles)
-    return [min(bisect_right(ends, place), len(words) - 1) for place in places]
+    def _tag(self, target: str) -> list[int]:
+        if len(self._net.config.languages.targets) < 2:
+            return []
+        return [int(self._source.piece_to_id(f"<2{target}>"))]
