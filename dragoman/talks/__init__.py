@@ -1,1 +1,1 @@
-"""Recordings for `dragoman demo` and for trials: NAME.ogg, and in NAME.tsv what is said in it."""
+"""Recordings for `dragoman demo` and for trials: NAME.ogg, and in NAME.json what is said in it."""
