@@ -52,7 +52,11 @@ def caption_screen(setup: Setup, notes: Notes, title: str = "") -> Iterator[List
     screen.refresh = live.refresh
     try:
         with live:
-            yield screen
+            try:
+                yield screen
+            finally:
+                screen.over = True  # a terminal that was resized may keep what was drawn last
+                live.refresh()
     finally:
         notes.hold(False)
 
@@ -67,6 +71,7 @@ class CaptionScreen:
         self._heard_ms = 0.0
         self._lag = Lag()
         self._recent: list[tuple[float, float]] = []  # (heard, lag) of the last words
+        self.over = False
         self.refresh: Callable[[], None] = lambda: None
         """Draws at once what has come, instead of soon."""
 
@@ -85,6 +90,8 @@ class CaptionScreen:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.text import Text
 
+        if self.over:
+            return
         height = console.height
         gap = [Text("")] if height > 8 else []
         notes = self._wrapped(console, self._notes.latest, "yellow")[:3] if height > 6 else []

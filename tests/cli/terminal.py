@@ -31,7 +31,7 @@ class Terminal:
         self._alternate = pyte.Screen(columns, lines)
         self._alternate_stream = pyte.ByteStream(self._alternate)
         self.inside = False  # the alternate screen, which pyte does not know
-        self.last_inside: list[str] = []  # what that showed when it was left
+        self.last_inside: list[str] = []  # the last frame of that with anything in it
 
     def read(self, seconds: float = 0.1) -> bool:
         """Take what was written; False at the end."""
@@ -50,11 +50,19 @@ class Terminal:
         while data:
             mark = leave if self.inside else enter
             part, found, data = data.partition(mark)
-            (self._alternate_stream if self.inside else self._stream).feed(part)
+            self._draw(part)
             if found:
-                self.last_inside = self.lines if self.inside else []
                 self.inside = not self.inside
                 self._alternate.reset()
+
+    def _draw(self, data: bytes) -> None:
+        if not self.inside:
+            self._stream.feed(data)
+            return
+        home = b"\x1b[H"  # begins a frame
+        for number, frame in enumerate(data.split(home)):
+            self._alternate_stream.feed(home + frame if number else frame)
+            self.last_inside = self.lines or self.last_inside
 
     def until(self, text: str) -> None:
         """Read until the screen shows a text."""
