@@ -62,7 +62,8 @@ class Terminal:
         home = b"\x1b[H"  # begins a frame
         for number, frame in enumerate(data.split(home)):
             self._alternate_stream.feed(home + frame if number else frame)
-            self.last_inside = self.lines or self.last_inside
+            if any(self.lines[:1]):  # not on its way to being empty
+                self.last_inside = self.lines
 
     def until(self, text: str) -> None:
         """Read until the screen shows a text."""
