@@ -18,7 +18,8 @@ from rapidfuzz.distance import Levenshtein
 from dragoman.audio.chunk import RATE
 from dragoman.audio.level import loudness
 from dragoman.audio.resample import resample
-from dragoman.models.base import Ask
+from dragoman.models.base import Ask, Sound
+from dragoman.models.options import Options
 from dragoman.models.whisper.model import WhisperModel
 from dragoman.store import get
 from dragoman.voices import VOICES, Voice, espeak, open_voice
@@ -84,7 +85,7 @@ Ninguém sabe por que a velha biblioteca ficou fechada tanto tempo.""",
 
 def run() -> dict[str, float]:
     """Measure every local voice in every language that there are sentences for."""
-    recogniser = WhisperModel.load(get("whisper-base"), beams=1)
+    recogniser = WhisperModel.load(get("whisper-base"), options=Options(beams=1))
     rates = {}
     print(f"{'voice':24}{'WER':>8}{'cost':>8}{'faster':>8}{'level':>10}{'peak':>7}")
     for language, text in SENTENCES.items():
@@ -131,7 +132,8 @@ def recognise(sound, rate: int, language: str, recogniser: WhisperModel) -> str:
     stream = recogniser.open(language, language)
     # Sound that ends with the last word makes Whisper say the sentence twice now and then.
     quiet = np.zeros(3 * RATE, np.float32)
-    recogniser.hear([stream], [np.concatenate([resample(sound, rate), quiet])], [True])
+    samples = np.concatenate([resample(sound, rate), quiet])
+    recogniser.hear([stream], [Sound(samples, last=True, closing=True)])
     return recogniser.draft([stream], [Ask(final=True)])[0].text
 
 

@@ -285,8 +285,9 @@ def step(interpreters: Sequence[Interpreter], chunks: Sequence[Chunk]) -> list[U
         except Exception as error:
             for turn in members:
                 turn.fail(error)
+        share_ms = (timer() - start) * 1000.0 / len(members)
         for turn in members:
-            turn.work_ms += (timer() - start) * 1000.0 / len(members)
+            turn.work_ms += share_ms
 
     each(_Turn.begin)
     for piece in range(max(len(turn.sounds) for turn in turns)):

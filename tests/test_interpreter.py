@@ -25,7 +25,7 @@ from dragoman.policies import (
     make_policy,
 )
 from dragoman.trace import Trace, TraceWriter, is_trace, read_traces
-from tests.scripted import FRAME_MS, DiaryModel, ScriptedModel, chunks_of
+from tests.scripted import FRAME_MS, DiaryModel, ScriptedEar, ScriptedModel, chunks_of
 
 SCRIPT = [("the", 300.0), ("old", 700.0), ("man", 1100.0), ("sings", 1900.0), ("well", 2400.0)]
 TEXT = "the old man sings well"
@@ -131,7 +131,11 @@ def test_knobs_can_be_turned_while_the_stream_runs():
 def test_a_pause_ends_the_utterance_even_for_the_offline_policy():
     model = ScriptedModel([("one", 300.0), ("two", 600.0), ("three", 2900.0)])
     trace, _, interpreter = interpret(
-        model, Offline(), utterance_pause_ms=700, detector=Boundaries((300.0, 600.0, 2900.0))
+        model,
+        Offline(),
+        utterance_pause_ms=700,
+        detector=Boundaries((300.0, 600.0, 2900.0)),
+        ear=ScriptedEar((300.0, 600.0, 2900.0)),
     )
     assert list(trace.instance().delays)[:2] == [1400, 1400]
     assert [closed for _, _, closed in interpreter.stream.commits].count(True) == 2
@@ -141,7 +145,11 @@ def test_wait_k_counts_from_the_start_of_each_utterance():
     ends = (200.0, 400.0, 600.0, 2000.0, 2200.0, 2400.0)
     script = [(f"w{i}", end) for i, end in enumerate(ends)]
     trace, _, _ = interpret(
-        ScriptedModel(script), WaitK(k=2), utterance_pause_ms=600, detector=Boundaries(ends)
+        ScriptedModel(script),
+        WaitK(k=2),
+        utterance_pause_ms=600,
+        detector=Boundaries(ends),
+        ear=ScriptedEar(ends),
     )
     # w0 and w1 are said two words behind, w2 with the pause at 1200; then it waits for two again.
     assert list(trace.instance().delays) == [400, 600, 1200, 2200, 2400, 3000]
@@ -172,7 +180,7 @@ class _Multiplexed(DiaryModel):
         self._of = {}
         super().__init__(lambda stream, ask: self._of[id(stream)]._continue(stream, ask))
 
-    def open(self, source, target):
+    def open(self, source, target, *, transcript=False):
         stream = super().open(source, target)
         self._of[id(stream)] = self._models["abc".index(source)]
         return stream
@@ -186,21 +194,22 @@ def test_a_finished_stream_refuses_more():
 
 
 def test_the_simulated_clock_queues_work_behind_work():
-    ticks = iter([0.0, 0.5, 10.0, 10.1, 20.0, 20.1])
-    clock = SimulatedClock(lambda: next(ticks))
-    assert clock.begin(200.0, None) == (200.0, 200.0)
-    assert clock.end() == 700.0
-    assert clock.begin(400.0, None) == (400.0, 700.0)  # waits for the work before it
-    assert clock.end() == pytest.approx(800.0)
-    assert clock.begin(1000.0, None) == (1000.0, 1000.0)
-    assert clock.end() == pytest.approx(1100.0)
+    clock = SimulatedClock()
+    assert clock.begin(200.0, None) == 200.0
+    assert clock.end(500.0) == (200.0, 700.0)
+    assert clock.begin(400.0, 99.0) == 400.0
+    assert clock.end(100.0) == (700.0, 800.0)  # waits for the work before it
+    assert clock.begin(1000.0, None) == 1000.0
+    assert clock.end(100.0) == (1000.0, 1100.0)
 
 
 def test_the_real_clock_takes_the_arrival_that_the_source_stamped():
-    ticks = iter([100.0, 101.0, 101.25])
+    ticks = iter([100.0, 101.0, 101.25, 101.5, 102.0])
     clock = RealClock(lambda: next(ticks))
-    assert clock.begin(500.0, 0.5) == (500.0, 1000.0)
-    assert clock.end() == 1250.0
+    assert clock.begin(500.0, 0.5) == 500.0
+    assert clock.end(200.0) == (1050.0, 1250.0)
+    assert clock.begin(700.0, None) == 1500.0  # nobody stamped it: it comes now
+    assert clock.begin(700.0, 9.0) == 2000.0  # nothing arrives later than now
 
 
 def test_memory_stays_flat_over_an_eight_hour_talk():
@@ -279,7 +288,8 @@ def test_a_bad_line_of_a_trace_is_named(tmp_path, line):
 
 
 def test_the_three_clocks_of_a_trace():
-    ticks = itertools.count(0.0, 0.3)  # every piece of work takes 300 ms, audio comes every 200
+    # Each of the five pieces of work on a chunk takes 60 ms; audio comes every 200.
+    ticks = itertools.count(0.0, 0.06)
     trace, _, _ = interpret(
         ScriptedModel(SCRIPT), Greedy(), clock=SimulatedClock(lambda: next(ticks))
     )

@@ -1,7 +1,5 @@
 """A cascade with ears that follow a script and a mouth that translates word for word."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,13 +7,13 @@ from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter
-from dragoman.models import Ask, Feature
+from dragoman.models import Ask, Feature, Sound
 from dragoman.models.cascade.model import CascadeModel
-from dragoman.models.cascade.text_net import Translation
+from dragoman.models.cascade.translator import Translation
 from dragoman.models.exported.config import Languages
 from dragoman.models.exported.pieces import Pieces
 from dragoman.policies import ages, make_policy
-from tests.scripted import ScriptedModel, chunks_of
+from tests.scripted import ScriptedEar, ScriptedModel, chunks_of
 
 GERMAN = {"Red": "rot", "Green": "grün", "Blue": "blau", "Mr.": "Herr", "See": "seh en"}
 STOP = "."
@@ -30,10 +28,16 @@ class WordForWord:
             first, *rest = german.split()
             spelled += [f"▁{first}", *rest]
         self.target = Pieces(tuple(spelled), "prefix")
-        self.net = SimpleNamespace(config=SimpleNamespace(languages=Languages("en", "de")))
         self.read: list[tuple[tuple[str, ...], bool]] = []
 
-    def translate(self, words, said=(), *, closed=True) -> Translation:
+    def between(self, source, target):
+        Languages("en", "de").refuse_others("words", source, target)
+        return source or "en", target
+
+    def words(self, tokens, *, ended, pair):
+        return self.target.words(tokens, ended=ended)
+
+    def translate(self, words, said, *, closed, pair) -> Translation:
         self.read.append((tuple(words), closed))
         tokens, looks = [], []
         for place, word in enumerate(words):
@@ -59,7 +63,9 @@ def german(words) -> str:
 
 def cascade(words, *, every=400.0, **more) -> CascadeModel:
     script = [(word, every * (place + 1)) for place, word in enumerate(words)]
-    return CascadeModel("ears+mouth", ScriptedModel(script, **more), WordForWord())
+    model = CascadeModel("ears+mouth", ScriptedModel(script, **more), WordForWord())
+    model.mouth = model._translator
+    return model
 
 
 def interpret(model, policy, total_ms, step_ms) -> tuple[str, Interpreter]:
@@ -75,7 +81,7 @@ SENTENCES = st.lists(
     min_size=1,
     max_size=4,
 ).map(lambda sentences: [word for one in sentences for word in one])
-POLICIES = ["greedy", "offline", "local-agreement:n=2", "wait-k:k=2", "alignatt:f=20",
+POLICIES = ["greedy", "offline", "local-agreement:n=2", "wait-k:k=2", "alignatt:last=400",
             "agreeatt:old=600,alone=1350,sure=0.8"]  # fmt: skip
 
 
@@ -85,7 +91,7 @@ def test_all_is_said_whatever_the_policy(words, policy, step_ms, tokens_per_word
     model = cascade(words, tokens_per_word=tokens_per_word)
     said, interpreter = interpret(model, policy, 400 * len(words) + 900, step_ms)
     assert said == german(words)
-    assert interpreter.stream.ear.committed == [f" {word}" for word in words]
+    assert interpreter.stream.speech.committed == [f" {word}" for word in words]
 
 
 @settings(max_examples=40, deadline=None)
@@ -109,7 +115,7 @@ def test_the_ears_never_run_ahead_of_the_mouth(words, step_ms):
     said = 0
     for chunk in chunks_of(400 * len(words) + 900, step_ms):
         said += len(interpreter.hear(chunk).said)
-        assert len(interpreter.stream.ear.committed) == said
+        assert len(interpreter.stream.speech.committed) == said
 
 
 def test_attention_is_that_of_the_source_words():
@@ -117,12 +123,12 @@ def test_attention_is_that_of_the_source_words():
     model = cascade(words)
     stream = model.open("en", "de")
     for chunk in chunks_of(2300, 2300):
-        model.hear([stream], [chunk.samples], [False])
+        model.hear([stream], [Sound(chunk.samples)])
     draft = model.draft([stream], [Ask()])[0]
     assert draft.words == (" rot", " sehen", " Herr", " blau", " grün")
     assert draft.ends == (1, 3, 4, 5, 6)
     expected = [2300 - 400 * (place + 1) for place in (0, 1, 1, 2, 3, 4)]
-    found = ages(draft.attention[:, :-1], draft.frame_ms)
+    found = ages(draft.attention, draft.frame_ms)
     np.testing.assert_allclose(found, expected, atol=2 * 40)
     np.testing.assert_allclose(draft.attention.sum(axis=1), 1)
     # Nobody is surer of a translation than of the word that it translates.
@@ -148,7 +154,12 @@ def test_what_did_not_change_is_not_translated_again():
 def test_a_pause_ends_the_utterance():
     model = cascade(["Red", "See."])
     interpreter = Interpreter(
-        model, make_policy("offline"), source="en", target="de", utterance_pause_ms=1000
+        model,
+        make_policy("offline"),
+        source="en",
+        target="de",
+        utterance_pause_ms=1000,
+        ear=ScriptedEar((400.0, 800.0)),
     )
     said = [interpreter.hear(chunk).said for chunk in chunks_of(3000, 500)]
     assert [" ".join(words) for words in said[:3]] == [""] * 3

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dragoman.models.whisper.search import Prompt, Rules, Search
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError
-from dragoman.models.whisper.decoder import Decoder
+from dragoman.models.search import Prompt, Scores, Search
+from dragoman.models.whisper.decoder import Decoder, Rules
 from dragoman.models.whisper.weights import Weights
 
 from . import tiny_whisper as tiny
@@ -120,8 +120,8 @@ def test_a_right_guess_is_taken_in_one_pass(decoder, monkeypatch):
     prompt = Prompt(START, 8, (5,))
     tokens = decoder.speak([states], [prompt])[0].tokens
     passes = []
-    original = decoder._pass
-    monkeypatch.setattr(decoder, "_pass", lambda *a: passes.append(1) or original(*a))
+    original = decoder.read
+    monkeypatch.setattr(decoder, "read", lambda *a: passes.append(1) or original(*a))
     guessed = decoder.speak([states], [Prompt(START, 8, (5,), guess=tokens[:7])])[0]
     assert guessed.tokens == tokens
     assert len(passes) == 1
@@ -202,12 +202,11 @@ def test_a_damaged_file_is_refused(tmp_path: Path):
 @pytest.mark.parametrize(("said", "found"), [((), (0, 1)), ((3,) * 9, ())])
 def test_what_was_said_counts_as_tokens(said, found):
     """Two likely tokens beat an early end, but late in a text they are padding."""
-    rules = Rules(4, end=2, no_speech=3, never=[], not_first=[])
-    search = Search(Prompt(START, 5, said), rules, beams=2)
+    search = Search(Prompt(START, 5, said), end=2, beams=2)
     #           now    after token 0   and token 1
     steps = [(0.5, 0.05, 0.4), (0.05, 0.6, 0.05), (0.05, 0.05, 0.85)]
     for a, b, end in steps:
         row = np.log(np.array([a, b, end, 1 - a - b - end], np.float32))
         texts = len(search.tokens)
-        search.advance(np.tile(row, (texts, 1)), np.zeros((texts, 1), np.float32))
-    assert search.result(0.0).tokens == found
+        search.advance(Scores(np.tile(row, (texts, 1)), np.zeros((texts, 1), np.float32)))
+    assert search.result().tokens == found

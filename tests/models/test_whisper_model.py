@@ -4,14 +4,15 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from dragoman.models.whisper.trim import TOO_LONG, boundary
 
 from dragoman.audio.chunk import RATE, Chunk
+from dragoman.audio.ear import Ear
 from dragoman.detectors import make_detector
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter, step
-from dragoman.models import Ask, Draft
-from dragoman.models.whisper.model import FULL, WhisperModel
+from dragoman.models import Ask, Draft, Sound
+from dragoman.models.whisper.model import BOUNDS, WhisperModel
+from dragoman.models.window import boundary
 from dragoman.policies import make_policy
 from dragoman.trace import Trace
 
@@ -19,7 +20,15 @@ from .toy_whisper import ToyEngine, ToyVad, tones, vocabulary
 
 
 def model(**more) -> WhisperModel:
-    return WhisperModel("toy", ToyEngine(), vocabulary(), vad=ToyVad(), **more)
+    return WhisperModel("toy", ToyEngine(), vocabulary(), **more)
+
+
+def ear() -> Ear:
+    return Ear(ToyVad().stream())
+
+
+def hear(whisper: WhisperModel, stream, words: list[int], **more) -> None:
+    whisper.hear([stream], [Sound(tones(words), **more)])
 
 
 def chunks(sound: np.ndarray, seconds: float = 1.0) -> list[Chunk]:
@@ -31,7 +40,7 @@ def chunks(sound: np.ndarray, seconds: float = 1.0) -> list[Chunk]:
 def interpret(whisper: WhisperModel, policy: str, sound: np.ndarray, seconds: float = 1.0, **more):
     trace = Trace()
     interpreter = Interpreter(
-        whisper, make_policy(policy), source="de", target="en", record=trace, **more
+        whisper, make_policy(policy), source="de", target="en", ear=ear(), record=trace, **more
     )
     longest = 0
     for chunk in chunks(sound, seconds):
@@ -56,7 +65,15 @@ def talk(seconds: int) -> list[int]:
 
 
 POLICIES = [
-    *("greedy", "offline", "local-agreement", "alignatt:f=4", "edatt", "agreeatt", "wait-k:k=3"),
+    *(
+        "greedy",
+        "offline",
+        "local-agreement",
+        "alignatt:last=80",
+        "edatt",
+        "agreeatt",
+        "wait-k:k=3",
+    ),
     *("consensus", "confidence:gamma=0.5", "confidence:gamma=0.5,measure=tokens", "ksn"),
 ]
 
@@ -69,15 +86,15 @@ def test_every_policy_says_all_words_once(policy: str):
     assert trace.prediction.endswith(".")
 
 
-@pytest.mark.parametrize("policy", ["greedy", "local-agreement", "alignatt:f=4"])
+@pytest.mark.parametrize("policy", ["greedy", "local-agreement", "alignatt:last=80"])
 @pytest.mark.parametrize("seconds", [0.7, 3.7])
 def test_a_long_talk_runs_in_a_short_window(policy: str, seconds: float):
     words = talk(90)
     trace, interpreter, longest = interpret(model(), policy, tones(words), seconds)
     assert words_of(trace.prediction) == words
-    assert longest <= TOO_LONG + 500
-    stream = interpreter.stream
-    assert len(stream.said) + len(stream.before) + len(stream.settled.tokens) < 100
+    assert longest <= BOUNDS.too_long / 10 + 500
+    window = interpreter.stream.window
+    assert len(window.said) + len(window.before) + len(window.settled.tokens) < 100
 
 
 def test_a_long_talk_that_nobody_commits_is_drafted_piece_by_piece():
@@ -85,7 +102,7 @@ def test_a_long_talk_that_nobody_commits_is_drafted_piece_by_piece():
     whisper = model()
     trace, _, longest = interpret(whisper, "offline", tones(words))
     assert words_of(trace.prediction) == words
-    assert longest <= FULL + 100
+    assert longest <= BOUNDS.full / 10 + 100
     assert max(whisper._engine.windows) <= 3000
     assert {said.chunk for said in trace.sayings} == {99}
 
@@ -102,7 +119,7 @@ def test_silence_costs_nothing_and_says_nothing():
     assert trace.prediction == ""
     assert whisper._engine.windows == []
     assert longest <= 200
-    assert interpreter.stream.pause_ms >= 59_000
+    assert interpreter.stream.voice.silence_ms >= 59_000
 
 
 def test_a_pause_is_not_looked_at_again():
@@ -128,7 +145,7 @@ def test_a_pause_closes_the_utterance():
 def test_the_full_stop_of_a_draft_waits():
     whisper = model()
     stream = whisper.open("de", "en")
-    whisper.hear([stream], [tones([1, 2])], [False])
+    hear(whisper, stream, [1, 2])
     draft = whisper.draft([stream], [Ask()])[0]
     assert draft.words == (" w1", " w2")
     assert draft.ended
@@ -154,7 +171,7 @@ def test_a_short_pause_does_not_end_the_sentence():
 def test_a_word_committed_in_part_is_printed_whole():
     whisper = model()
     stream = whisper.open("de", "en")
-    whisper.hear([stream], [tones([4, 3])], [False])
+    hear(whisper, stream, [4, 3])
     draft = whisper.draft([stream], [Ask()])[0]
     assert draft.words == (" w4.", " w3")
     assert draft.ends == (2, 3)
@@ -171,7 +188,8 @@ def test_batch_equals_one_by_one():
     whisper = model()
     traces = [Trace() for _ in sounds]
     interpreters = [
-        Interpreter(whisper, policy, source="de", target="en", record=trace) for trace in traces
+        Interpreter(whisper, policy, source="de", target="en", ear=ear(), record=trace)
+        for trace in traces
     ]
     for parts in zip(*(chunks(sound) for sound in sounds), strict=True):
         step(interpreters, list(parts))
@@ -203,7 +221,7 @@ def test_final_drafts_take_more_care():
 def test_limits_of_an_ask_are_kept():
     whisper = model()
     stream = whisper.open("de", "en")
-    whisper.hear([stream], [tones([1, 2, 3])], [False])
+    hear(whisper, stream, [1, 2, 3])
     draft = whisper.draft([stream], [Ask(max_tokens=2)])[0]
     assert len(draft.tokens) == 2
     assert not draft.ended
@@ -218,7 +236,7 @@ def test_task_follows_the_languages():
         (None, "en", ["de", "translate"]),
     ]:
         stream = whisper.open(source, target)
-        whisper.hear([stream], [tones([1])], [False])
+        hear(whisper, stream, [1])
         whisper.draft([stream], [Ask()])
         prompt, _ = whisper._engine.prompts[-1]
         names = [whisper._vocabulary.names[token].strip("<|>") for token in prompt.start]
@@ -239,8 +257,10 @@ def test_a_stream_of_another_model_is_refused():
 
 
 def test_boundary_ignores_a_stray_look():
-    dropped, kept = [100, 160, 40, 220], [400, 20, 460]
-    assert 220 <= boundary(dropped, kept) < 400
-    assert 220 < boundary(dropped, []) <= 300
-    for cut, later in pairwise(boundary([100, 200], [201 + gap]) for gap in range(0, 100, 10)):
-        assert 200 <= cut <= later
+    dropped, kept = [1000, 1600, 400, 2200], [4000, 200, 4600]
+    assert boundary(dropped, kept) == 2450  # a quarter of a second after the last word that goes
+    assert boundary(dropped, []) == 2450
+    assert boundary([1000, 2000], [2200]) == 2100  # midway, where the next word is near
+    assert boundary([1000, 9000, 2000], [2600, 3000, 3400]) == 2250  # 9000 is astray
+    for cut, later in pairwise(boundary([1000, 2000], [2010 + gap]) for gap in range(0, 999, 99)):
+        assert 2000 <= cut <= later

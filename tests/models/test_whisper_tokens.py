@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError
-from dragoman.models.whisper.tokens import Vocabulary
+from dragoman.models.whisper.tokens import Vocabulary, WhisperUnits
 
 SPECIAL = [
     *("<|endoftext|>", "<|startoftranscript|>", "<|en|>", "<|de|>", "<|ja|>", "<|translate|>"),
@@ -56,28 +56,29 @@ def test_json_vocabulary_reads_the_same(tmp_path: Path, vocabulary: Vocabulary):
 
 def test_words_carry_their_space_and_punctuation(vocabulary: Vocabulary):
     tokens = tokens_of(" Yes, naïve folk")
-    grouped = vocabulary.words(tokens, spaceless=False, ended=False)
+    grouped = WhisperUnits(vocabulary, spaceless=False).words(tokens, ended=False)
     assert grouped.words == (" Yes,", " naïve")
     assert grouped.ends == (5, 12)
     assert grouped.tail == " folk"
-    ended = vocabulary.words(tokens, spaceless=False, ended=True)
+    ended = WhisperUnits(vocabulary, spaceless=False).words(tokens, ended=True)
     assert ended.words[-1] == " folk"
     assert ended.ends[-1] == len(tokens)
 
 
 def test_spaceless_scripts_split_by_letter(vocabulary: Vocabulary):
-    grouped = vocabulary.words(tokens_of("世界、OK 🙂"), spaceless=True, ended=True)
+    grouped = WhisperUnits(vocabulary, spaceless=True).words(tokens_of("世界、OK 🙂"), ended=True)
     assert grouped.words == ("世", "界、OK", " 🙂")
 
 
 def test_a_letter_cut_in_two_is_not_printed(vocabulary: Vocabulary):
     cut = tokens_of(" caf\u00e9")[:-1]
-    assert vocabulary.words(cut, spaceless=False, ended=False).tail == " caf"
+    assert WhisperUnits(vocabulary, spaceless=False).words(cut, ended=False).tail == " caf"
 
 
 def test_bytes_that_are_no_letter_do_not_swallow_the_rest(vocabulary: Vocabulary):
     tokens = [*tokens_of(" a"), 0xC3, *tokens_of(" b")]
-    assert vocabulary.words(tokens, spaceless=False, ended=True).words == (" a\ufffd b",)
+    units = WhisperUnits(vocabulary, spaceless=False)
+    assert units.words(tokens, ended=True).words == (" a\ufffd b",)
 
 
 @given(st.text(max_size=40), st.booleans(), st.booleans())
@@ -85,7 +86,7 @@ def test_grouping_loses_nothing(text: str, spaceless: bool, ended: bool):
     names = tuple(byte_names() + SPECIAL)
     vocabulary = Vocabulary(names, {}, 257, 256, 261, 262, 264, 265, 266)
     tokens = tokens_of(text)
-    grouped = vocabulary.words(tokens, spaceless=spaceless, ended=ended)
+    grouped = WhisperUnits(vocabulary, spaceless=spaceless).words(tokens, ended=ended)
     assert "".join(grouped.words) + grouped.tail == text
     assert list(grouped.ends) == sorted(set(grouped.ends))
     for count, end in enumerate(grouped.ends, start=1):

@@ -7,7 +7,7 @@ from dragoman.models import Draft
 from dragoman.policies import AgreeAtt, AlignAtt, EDAtt
 
 
-@pytest.mark.parametrize("policy", [AlignAtt(), AlignAtt(f=0), EDAtt(), AgreeAtt()])
+@pytest.mark.parametrize("policy", [AlignAtt(), AlignAtt(last=0), EDAtt(), AgreeAtt()])
 def test_an_empty_draft_needs_no_attention(policy):
     assert policy.commit(Draft(), ()) == 0
 

@@ -39,7 +39,7 @@ def test_spec_round_trip(name):
             "agreeatt:old=3000,alone=2000",
             "AgreeAtt needs 0 <= old <= alone (in ms), not 3000 and 2000.",
         ),
-        ("alignatt:f=-1", "AlignAtt's f counts frames: 0 or more, not -1."),
+        ("alignatt:last=-1", "AlignAtt holds back 0 ms of sound or more, not -1."),
     ],
 )
 def test_bad_specs_get_a_sentence(spec, sentence):

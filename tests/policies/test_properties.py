@@ -35,7 +35,7 @@ POLICIES = st.one_of(
     st.builds(Confidence, gamma=st.floats(0, 1), measure=st.sampled_from(["speech", "tokens"])),
     st.builds(Consensus, alpha=st.floats(0, 1)),
     st.builds(LocalAgreement, n=st.integers(2, 4)),
-    st.builds(AlignAtt, f=st.integers(0, 12)),
+    st.builds(AlignAtt, last=st.floats(0, 240)),
     st.builds(
         AgreeAtt,
         old=st.floats(0, 200),
@@ -43,7 +43,7 @@ POLICIES = st.one_of(
         sure=st.floats(0, 1),
         n=st.integers(2, 3),
     ),
-    st.builds(EDAtt, alpha=st.floats(0, 1), frames=st.integers(1, 4)),
+    st.builds(EDAtt, alpha=st.floats(0, 1), last=st.floats(1, 80)),
 )
 
 
@@ -192,23 +192,23 @@ def test_confidence_commits_exactly_when_sure(gamma, measure, seed):
 @given(st.integers(0, 12), st.integers(0, 10**6))
 @settings(deadline=None)
 def test_alignatt_holds_back_what_looks_at_the_newest_frames(f, seed):
-    _, stream, _ = interpret(AlignAtt(f=f), seed)
+    _, stream, _ = interpret(AlignAtt(last=20.0 * f), seed)
     for (_, ask, draft), (_, tokens, _) in _pairs(stream):
         if ask.final:
             continue
-        peaks = [int(np.argmax(row[:-1])) for row in draft.attention]
-        allowed = next((i for i, p in enumerate(peaks) if p >= 11 - f), len(peaks))
+        peaks = [int(np.argmax(row)) for row in draft.attention]
+        allowed = next((i for i, p in enumerate(peaks) if p >= 12 - f), len(peaks))
         assert tokens == max([e for e in draft.ends if e <= allowed], default=0)
 
 
 @given(st.floats(0, 1), st.integers(1, 4), st.integers(0, 10**6))
 @settings(deadline=None)
 def test_edatt_holds_back_what_leans_on_the_newest_frames(alpha, frames, seed):
-    _, stream, _ = interpret(EDAtt(alpha=alpha, frames=frames), seed)
+    _, stream, _ = interpret(EDAtt(alpha=alpha, last=20.0 * frames), seed)
     for (_, ask, draft), (_, tokens, _) in _pairs(stream):
         if ask.final:
             continue
-        share = [float(r[:-1][-frames:].sum() / r[:-1].sum()) for r in draft.attention]
+        share = [float(r[-frames:].sum() / r.sum()) for r in draft.attention]
         if any(abs(s - alpha) < 1e-5 for s in share):
             continue  # on the edge, rounding decides
         allowed = next((i for i, s in enumerate(share) if s >= alpha), len(share))
@@ -231,7 +231,6 @@ def _agreeatt_by_words(policy: AgreeAtt, draft: Draft, previous: list[str]) -> i
     """The rule spelled out word by word: an independent reading of the docstring."""
 
     def token_age(row) -> float:
-        row = row[:-1]
         spent, middle = 0.0, 0
         while spent + row[middle] < 0.5 * row.sum():
             spent += row[middle]
@@ -254,7 +253,7 @@ def _agreeatt_by_words(policy: AgreeAtt, draft: Draft, previous: list[str]) -> i
 def test_the_ends_of_the_attention_scale():
     draft = random_drafter(3, words=6)(ScriptedStream(), Ask())
     assert draft.words
-    assert AlignAtt(f=0).commit(draft, ()) == draft.ends[-1]
+    assert AlignAtt(last=0).commit(draft, ()) == draft.ends[-1]
     assert EDAtt(alpha=0.0).commit(draft, ()) == 0
 
 
@@ -266,7 +265,8 @@ def test_without_force_finish_the_models_end_is_the_end(go_on):
     model, trace = DiaryModel(once), Trace()
     policy = WaitK(k=1, force_finish=go_on)
     list(Interpreter(model, policy, record=trace).run(chunks_of(1400, 280)))
-    assert len(trace.sayings) == (5 if go_on else 1)
+    # Without it the rest is said when the source ends.
+    assert [said.chunk for said in trace.sayings] == ([0, 1, 2, 3, 4] if go_on else [0, 4])
 
 
 def test_avoid_eos_while_reading_is_asked_of_the_model_until_the_end():

@@ -9,12 +9,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from dragoman.models.exported.search import Limits, greedy
 
 from dragoman.models.exported.caat_search import Hypothesis, search_group
+from dragoman.models.exported.decoder import Texts
 from dragoman.models.exported.net import OnnxNet, Stepped
-from dragoman.models.exported.stream import Ears, Mouth
+from dragoman.models.exported.stream import Decoded, Encoded
 from dragoman.models.exported.transducer import BEAM, read_groups
+from dragoman.models.search import Prompt, search
 from dragoman.train.export import Surroundings, describe
 from dragoman.train.nets.base import BOS, EOS
 from dragoman.train.nets.mma import Mma, MmaConfig
@@ -73,11 +74,12 @@ def test_mma_writes_as_soon_as_its_heads_let_it():
     cache, last, said = behind.begin(1), BOS, []
     for heard in range(1, 25):
         piece = behind.cut(as_arrays(memory), slice(heard))
-        limits = Limits(8 - len(said), final=heard == 24)
-        found = greedy(behind, piece, np.array([heard]), [[last]], [limits], cache)[0]
+        prompts = [Prompt((last,), 8 - len(said), final=heard == 24)]
+        texts = Texts(behind, [piece], [heard], prompts, [cache])
+        found = search(texts, prompts, 1)[0]
         said += [(token, heard) for token in found.tokens]
         if found.tokens:
-            last, cache = found.tokens[-1], found.caches[len(found.tokens)]
+            last, cache = found.tokens[-1], texts.trails[0][len(found.tokens)]
     assert said == expected
     assert 1 < said[0][1] < 24  # neither at once nor at the end
 
@@ -110,6 +112,11 @@ def searched_by_hand(net, memory, total):
     return best
 
 
+def speaker(encoded: Encoded) -> SimpleNamespace:
+    """What a transducer looks at of a stream."""
+    return SimpleNamespace(window=SimpleNamespace(said=[]), encoded=encoded, decoded=Decoded())
+
+
 @torch.no_grad()
 @pytest.mark.parametrize("total", [7, 8])  # groups of 3
 def test_caat_searches_every_group_once_it_is_heard(caat, total):
@@ -117,16 +124,16 @@ def test_caat_searches_every_group_once_it_is_heard(caat, total):
     states = torch.randn(1, total, 32, generator=torch.manual_seed(1))
     memory = net.memory(states)
     expected = searched_by_hand(net, memory, total)
-    stream, found = SimpleNamespace(mouth=Mouth(), ears=Ears()), []
+    stream, found = speaker(Encoded()), []
     for heard in range(1, total + 1):
-        stream.ears.memory = behind.cut(as_arrays(memory), slice(heard))
-        stream.ears.states = heard
-        before = stream.mouth.groups
+        stream.encoded.memory = behind.cut(as_arrays(memory), slice(heard))
+        stream.encoded.states = heard
+        before = stream.decoded.groups
         new = read_groups(behind, stream, final=heard == total)
-        stream.mouth.said += new.tokens
-        assert bool(new.tokens) <= (stream.mouth.groups > before)
-        if stream.mouth.groups > before:
-            found.append((BOS, *stream.mouth.said))
+        stream.window.said += new.tokens
+        assert bool(new.tokens) <= (stream.decoded.groups > before)
+        if stream.decoded.groups > before:
+            found.append((BOS, *stream.window.said))
     assert found == expected
     assert new.ended
 
@@ -136,10 +143,10 @@ def test_a_source_that_ends_with_a_group_still_ends_the_sentence(caat):
     """The group was searched before anybody knew that it is the last."""
     net, behind = caat
     memory = as_arrays(net.memory(torch.randn(1, 6, 32, generator=torch.manual_seed(2))))
-    stream = SimpleNamespace(mouth=Mouth(), ears=Ears(memory, 6))
+    stream = speaker(Encoded(memory, 6))
     first = read_groups(behind, stream, final=False)
-    assert stream.mouth.groups == 2
+    assert stream.decoded.groups == 2
     assert not first.ended
-    stream.mouth.said += first.tokens
+    stream.window.said += first.tokens
     assert read_groups(behind, stream, final=True).ended
-    assert stream.mouth.groups == 2
+    assert stream.decoded.groups == 2

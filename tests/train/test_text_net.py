@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter
-from dragoman.models.cascade.text_net import TextNet, _owners
+from dragoman.models.cascade.owners import owners
+from dragoman.models.cascade.text_net import TextNet
 from dragoman.models.load import exported_net, load_model
+from dragoman.models.options import Options
 from dragoman.policies import make_policy
 from dragoman.train.data.pack import Pack
 from dragoman.train.export import Surroundings, export
@@ -30,34 +32,36 @@ def folder(teacher, tmp_path_factory):
 
 
 def test_it_translates_as_the_trained_net_does(teacher, folder, sung):
-    trained, made = open_run(teacher), TextNet.load(folder, threads=1, beams=1)
+    trained, made = open_run(teacher), TextNet.load(folder, options=Options(threads=1, beams=1))
     for item in Pack(sung).items[:10]:
         ids = trained.source.encode([item.text["en"]])
         with torch.no_grad():
             encoded = trained.task.net.encode(torch.tensor(ids), torch.tensor([len(ids[0])]))
         expected = translate(trained.task.net, encoded, beam=1)[0]
         words = [f" {word}" for word in item.text["en"].split()]
-        found = made.translate(words)
+        found = made.translate(words, (), closed=True, pair=("en", "de"))
         assert list(found.tokens) == expected
         assert found.ended
         assert found.attention.shape == (len(expected), len(words))
         np.testing.assert_allclose(found.attention.sum(axis=1), 1, atol=1e-4)
         # Gone on with from any point, it says the rest.
         for said in range(len(expected)):
-            assert list(made.translate(words, expected[:said]).tokens) == expected[said:]
+            rest = made.translate(words, expected[:said], closed=True, pair=("en", "de"))
+            assert list(rest.tokens) == expected[said:]
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=8), st.data())
 def test_pieces_belong_to_the_words_that_they_are_of(words, data):
     """Every word cut at random; then the same with a vocabulary that writes letters doubly."""
-    pieces, owners = [], []
+    pieces, wanted = [], []
     for number, size in enumerate(words):
         cuts = data.draw(st.sets(st.integers(1, size - 1)) if size > 1 else st.just(set()))
         bounds = [0, *sorted(cuts), size]
-        pieces += [b - a for a, b in pairwise(bounds)]
-        owners += [number] * (len(bounds) - 1)
-    assert _owners(pieces, words) == owners
-    assert _owners([2 * size for size in pieces], words) == owners
+        pieces += ["x" * (b - a) for a, b in pairwise(bounds)]
+        wanted += [number] * (len(bounds) - 1)
+    texts = [" " + "x" * size for size in words]
+    assert owners(pieces, texts) == wanted
+    assert owners([2 * piece for piece in pieces], texts) == wanted
 
 
 def test_a_cascade_hears_and_translates(folder):
@@ -81,3 +85,36 @@ def test_halves_in_the_wrong_place(folder, exporter):
         load_model(f"{folder}+{folder}")
     with pytest.raises(DragomanError, match="nowhere"):
         load_model("tests.scripted:colours+nowhere")
+
+
+def test_a_net_with_several_targets_reads_a_tag(tmp_path):
+    """The tag of the wanted language comes first; what looks at it looks at no word."""
+    from dragoman.train.data.vocabulary import Pieces, train_pieces
+    from dragoman.train.nets.base import Vocabularies
+    from dragoman.train.nets.registry import build
+    from dragoman.train.recipe import Units
+
+    units = tmp_path / "units.model"
+    train_pieces(["one house", "ein Haus", "una casa"] * 3, Units("char", 60), units, ("de", "es"))
+    vocabulary = Pieces(units, Units("char", 60))
+    torch.manual_seed(1)
+    small = {"size": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_heads": 2}
+    small |= {"decoder_heads": 2, "encoder_ffn": 16, "decoder_ffn": 16, "shared_vocabulary": True}
+    net = build("text-transformer", small, Vocabularies(len(vocabulary), len(vocabulary)))
+    around = Surroundings("en", "de,es", target_units=units, source_units=units, suffix=True)
+    export(net, tmp_path / "net", around)
+    made = TextNet.load(tmp_path / "net", options=Options(threads=1, beams=1))
+    words, plain = [" one", " house"], vocabulary.encode(["one house"])[0]
+    for code in ("de", "es"):
+        pair = made.between("en", code)
+        assert made._read(words, code)[0] == [vocabulary.tag(code), *plain]
+        found = made.translate(words, (), closed=True, pair=pair)
+        ids = torch.tensor([[vocabulary.tag(code), *plain]])
+        with torch.no_grad():
+            encoded = net.eval().encode(ids, torch.tensor([ids.shape[1]]))
+            expected = translate(net, encoded, 1, len(found.tokens))[0]
+        assert list(found.tokens) == expected[: len(found.tokens)]
+        assert found.tokens
+        assert (found.attention.sum(axis=1) < 0.99).all()  # the rest was the tag's
+    with pytest.raises(DragomanError, match="speaks 'de' and 'es', not 'fr'"):
+        made.between("en", "fr")

@@ -28,11 +28,11 @@ class TextNet:
     """Loaded once, immutable."""
 
     def __init__(
-        self, name: str, net: OnnxNet, source: Any, target: Pieces, beams: int = 5
+        self, name: str, net: OnnxNet, source: Any, targets: dict[str, Pieces], beams: int = 5
     ) -> None:
-        """`source` is a SentencePiece model."""
+        """`source` is a SentencePiece model, `targets` the units by language ("": of any)."""
         self._name, self._net, self._beams = name, net, beams
-        self._source, self._target = source, target
+        self._source, self._targets = source, targets
 
     @classmethod
     def load(cls, folder: Path, name: str = "", options: Options | None = None) -> TextNet:
@@ -42,8 +42,10 @@ class TextNet:
         config = net.config
         if config.input != "text":
             raise DragomanError(f"{folder} holds a net that hears speech; it cannot read text.")
-        source, target = open_units(folder / "source.model"), Pieces.of_target(folder, config)
-        return cls(name or folder.name, net, source, target, options.beams)
+        codes = config.languages.targets or ("",)
+        targets = {code: Pieces.of_target(folder, config, code) for code in codes}
+        source = open_units(folder / "source.model")
+        return cls(name or folder.name, net, source, targets, options.beams)
 
     def between(self, source: str | None, target: str) -> Pair:
         known = self._net.config.languages
@@ -54,7 +56,10 @@ class TextNet:
         return source, target
 
     def words(self, tokens: Sequence[int], *, ended: bool, pair: Pair) -> Words:
-        return self._target.words(tokens, ended=ended)
+        return self._units(pair).words(tokens, ended=ended)
+
+    def _units(self, pair: Pair) -> Pieces:
+        return self._targets.get(pair[1]) or self._targets[""]
 
     def translate(
         self, words: Sequence[str], said: Sequence[int], *, closed: bool, pair: Pair
@@ -71,7 +76,7 @@ class TextNet:
         keep = cut_loop(said, found.tokens)
         ended = found.ended and keep == len(found.tokens)
         if ended and not closed:
-            keep = without_stop(self._target, found.tokens)
+            keep = without_stop(self._units(pair), found.tokens)
         attention = np.zeros((keep, len(words)), np.float32)
         if keep:
             looks = np.stack(found.looks[:keep])

@@ -74,7 +74,7 @@ class ExportedModel(WindowModel[ExportedStream]):
 
     @property
     def speaks(self) -> tuple[str, ...]:
-        return tuple(filter(None, [self._net.config.languages.target]))
+        return self._net.config.languages.targets
 
     def open(self, source: str | None, target: str, *, transcript: bool = False) -> ExportedStream:
         config = self._net.config

@@ -34,9 +34,9 @@ class Pieces:
         return cls(names, "suffix" if suffix else "prefix", spaced)
 
     @classmethod
-    def of_target(cls, folder: Path, config: ExportedNet) -> Pieces:
-        """What an exported net writes."""
-        language = config.languages.target
+    def of_target(cls, folder: Path, config: ExportedNet, language: str = "") -> Pieces:
+        """What an exported net writes; of one with several targets, in one of them."""
+        language = language or config.languages.target
         spaced = find_language(language).spaced if language else True
         path = folder / "target.model"
         return cls.load(path, config.target_units, suffix=config.suffix, spaced=spaced)

@@ -1,9 +1,10 @@
 """Loops are cut after their first round; honest repetition is left alone."""
 
-from dragoman.models.whisper.guard import cut_loop, invented, most_tokens
-from dragoman.models.whisper.search import Spoken
 from hypothesis import given
 from hypothesis import strategies as st
+
+from dragoman.models.guard import cut_loop, invented
+from dragoman.models.whisper.model import most_tokens
 
 
 def test_honest_text_is_kept():
@@ -46,15 +47,16 @@ def test_never_keeps_more_than_there_is(said: list[int], draft: list[int]):
 
 
 def test_unsure_words_in_silence_are_invented():
-    def said(silence: float, *log_probs: float) -> Spoken:
-        return Spoken(silence, tuple(range(len(log_probs))), log_probs)
-
-    assert invented(said(0.9, -1.5, -2.0))
-    assert not invented(said(0.9, -0.1, -0.2))  # sure of its words
-    assert not invented(said(0.1, -1.5, -2.0))  # hears somebody
-    assert not invented(said(0.9))
+    assert invented(0.9, [-1.5, -2.0])
+    assert not invented(0.9, [-0.1, -0.2])  # sure of its words
+    assert not invented(0.1, [-1.5, -2.0])  # hears somebody
+    assert not invented(0.6, [-1.5, -2.0])  # may hear somebody
+    assert not invented(0.9, [-1.5, -0.5])  # just sure enough
+    assert not invented(0.9, [])
+    assert not invented(None, [-1.5, -2.0])  # cannot tell
 
 
 def test_more_sound_holds_more_tokens():
-    assert most_tokens(2.0, english=True) < most_tokens(4.0, english=True)
-    assert most_tokens(4.0, english=True) < most_tokens(4.0, english=False)
+    assert most_tokens(2000, english=True) == 24
+    assert most_tokens(4000, english=True) == 38
+    assert most_tokens(4000, english=False) == 90

@@ -35,11 +35,6 @@ def test_without_spaces_every_piece_is_a_word():
     assert (grouped.words, grouped.ends, grouped.tail) == (("世", "界"), (1, 2), "")
 
 
-def test_where_words_begin():
-    assert [SUFFIX.begins_word([4, 5, 6, 7], i) for i in range(4)] == [True, False, True, True]
-    assert [PREFIX.begins_word([4, 5, 6, 7], i) for i in range(4)] == [True, False, True, False]
-
-
 def test_words_among_source_units():
     assert SUFFIX.count([4, 5, 5, 6, 4]) == 3
     assert PREFIX.count([4, 5, 6]) == 2  # the last has begun

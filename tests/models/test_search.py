@@ -1,0 +1,116 @@
+"""Search over a net that is a table: found texts against the list of all texts."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from dragoman.models.exported.net import BOS, EOS
+from dragoman.models.search import search
+
+from .table_net import WORDS, TableNet, found, log_prob, prompt, table, texts_of
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("said", [(), (4,), (5, 4, 4)])
+def test_a_wide_beam_finds_the_best_of_all(seed, said):
+    """The best has the likeliest tokens on average, what was said and the end included."""
+    one = found([seed], [prompt(5, said)], beams=40)[0]
+    texts = itertools.chain.from_iterable(itertools.product(WORDS, repeat=n) for n in range(5))
+
+    def worth(text) -> float:
+        return log_prob(seed, said, text, ended=True) / (len(said) + len(text) + 1)
+
+    best = max(texts, key=worth)
+    assert one.tokens == best
+    assert one.ended
+    assert sum(one.log_probs) == pytest.approx(log_prob(seed, said, best, ended=False), abs=1e-4)
+
+
+def test_what_was_said_counts_for_every_family():
+    """The more was said, the less a mean gains by padding: some texts get shorter, none longer."""
+    shorter = 0
+    for seed in range(40):
+        said = (4, 5) * 4
+        counted = found([seed], [prompt(6, said)], beams=10)[0].tokens
+        texts = itertools.chain.from_iterable(itertools.product(WORDS, repeat=n) for n in range(6))
+        alone = max(texts, key=lambda t: log_prob(seed, said, t, ended=True) / (len(t) + 1))
+        assert len(counted) <= len(alone)
+        shorter += len(counted) < len(alone)
+    assert shorter > 5
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_one_beam_takes_the_best_next_token(seed):
+    one = found([seed], [prompt(9, (4,))])[0]
+    row = [BOS, 4]
+    for token, log in zip(one.tokens, one.log_probs, strict=True):
+        scores = table(seed, np.array(row))
+        assert log == pytest.approx(float(scores[token]))
+        scores[BOS] = -99
+        assert token == scores.argmax()
+        row.append(token)
+    scores = table(seed, np.array(row))
+    scores[BOS] = -99
+    assert one.ended == (scores.argmax() == EOS and len(one.tokens) < 9)
+    assert one.ended or len(one.tokens) == 9
+
+
+def test_where_the_end_is_avoided_the_next_best_is_taken():
+    for seed in range(6):
+        one = found([seed], [prompt(6, avoid_end=True)])[0]
+        assert len(one.tokens) == 6
+        assert not one.ended
+        row = [BOS]
+        for token in one.tokens:
+            assert token == max(WORDS, key=lambda word: table(seed, np.array(row))[word])
+            row.append(token)
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_a_batch_is_its_items(beams):
+    seeds, prompts = (1, 2, 3), [prompt(n, avoid_end=n == 7) for n in (2, 7, 0)]
+    net = TableNet()
+    together = found(seeds, prompts, beams, net)
+    assert max(net.batches) >= 2
+    for seed, one, made in zip(seeds, prompts, together, strict=True):
+        alone = found([seed], [one], beams)[0]
+        assert made.tokens == alone.tokens
+        assert made.ended == alone.ended
+        np.testing.assert_allclose(np.array(made.looks), np.array(alone.looks))
+    assert together[2].tokens == ()
+
+
+def test_each_token_tells_where_it_looked():
+    """The table looks at the sum of the tokens before it."""
+    one = found([2], [prompt(5, (4,), avoid_end=True)], beams=3)[0]
+    sums = np.cumsum([BOS + 4, *one.tokens])[:-1]
+    assert [look.tolist() for look in one.looks] == [[total] * 2 for total in sums]
+
+
+def test_search_stops_when_there_is_enough():
+    enough = prompt(50, avoid_end=True, enough=lambda tokens: list(tokens).count(4) == 2)
+    one = found([1], [enough])[0]
+    assert one.tokens.count(4) == 2
+    assert one.tokens[-1] == 4
+
+
+def test_any_kept_beginning_can_be_gone_on_from():
+    whole = prompt(6, avoid_end=True)
+    texts = texts_of(TableNet(), [5], [whole])
+    one = search(texts, [whole], 1)[0]
+    for kept in range(6):
+        start = one.tokens[kept - 1] if kept else BOS
+        rest = [prompt(6 - kept, avoid_end=True)]
+        rest = [type(whole)((start,), 6 - kept, avoid_end=True)]
+        again = texts_of(TableNet(), [5], rest, [texts.trails[0][kept]])
+        assert one.tokens == (*one.tokens[:kept], *search(again, rest, 1)[0].tokens)
+
+
+def test_a_net_that_would_rather_hear_more_writes_no_further():
+    net = TableNet(write=lambda row, ended: bool(ended) or len(row) < 4)  # BOS and two tokens
+    waiting = prompt(9, avoid_end=True, final=False)
+    made = found([1, 1], [waiting, prompt(9, avoid_end=True)], net=net)
+    assert [len(one.tokens) for one in made] == [3, 9]
+    assert not made[0].ended
+    assert made[0].tokens == made[1].tokens[:3]
