@@ -4,7 +4,8 @@ import pytest
 
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter, Update
-from dragoman.listeners import Lag, Talk, interpret, lived_ms
+from dragoman.lag import Lag, lived_ms
+from dragoman.listeners import Talk, interpret
 from dragoman.policies import make_policy
 from dragoman.trace import Hearing
 from tests.scripted import chunks_of, steady

@@ -15,7 +15,8 @@ from dragoman.cli.notes import Notes, one_terminal
 from dragoman.errors import DragomanError
 from dragoman.files import sentences_for
 from dragoman.interpreter import Update
-from dragoman.listeners import Lag, Listener, lived_ms
+from dragoman.lag import Lag, lived_ms
+from dragoman.listeners import Listener
 from dragoman.text.sentences import ends_sentence
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from dragoman.audio.chunk import Chunk
 from dragoman.cli.notes import Notes
 from dragoman.interpreter import Update
-from dragoman.listeners import Lag, Listener, lived_ms
+from dragoman.lag import Lag, lived_ms
+from dragoman.listeners import Listener
 from dragoman.setup import Setup
 
 if TYPE_CHECKING:
