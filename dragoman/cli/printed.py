@@ -214,8 +214,11 @@ def advice(setup: Setup) -> str:
 def summary(setup: Setup, notes: Notes) -> Iterator[Listener]:
     """At the end: how far behind the speaker the words were."""
     counter = _Summary(setup)
-    yield counter
-    notes.tell(counter.sentence())
+    try:
+        yield counter
+    finally:  # also when something went wrong after a talk, or in the middle of it
+        if counter.lag.audio_ms:
+            notes.tell(counter.sentence())
     if counter.lag.load > 1:
         notes.tell(f"A live speaker is too fast for this machine. {advice(setup)}")
 
