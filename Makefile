@@ -8,6 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 help:
 	@echo "make demo   set up and show Dragoman at work"
+	@echo "make check  set up, lint and type-check"
 	@echo "make test   set up, lint, type-check and run every test"
 	@echo "make bench  measure speed, as ratios within one run"
 

@@ -1,18 +1,17 @@
-"""How many cues keep each rule of broadcasters: `python -m benchmarks.captions de-en:talk.wav …`.
+"""How many cues keep each rule of broadcasters, over talks (`talks.py`) and caption files.
 
-Over talks (see `talks.py`), with words where in the recording they were spoken, as `--captions`
-writes them, and at the moments at which they were said, as a live viewer gets them; and over
-caption files (`talk.srt`), whoever wrote them. `late` is how long after its first word a cue
-comes, on average.
+A talk's words stand where in the recording they were spoken, as `--captions` writes them, and then
+at the moments at which they were said, as a live viewer gets them. Among the names may be caption
+files (`talk.srt`), whoever wrote them. `late` is how long after its first word a cue comes, on
+average.
 """
 
 import re
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
 
-from benchmarks.talks import talks
+from benchmarks.talks import talks, wanted
 from dragoman.text.captions import Cue, TimedWord, make_cues, width
 from dragoman.text.phrases import INSIDE, break_cost
 
@@ -31,13 +30,13 @@ RULES = {
 _CLOCK = re.compile(r"(\d+):(\d\d):(\d\d)[.,](\d{3})")
 
 
-def run(names: Sequence[str] = ()) -> dict[str, float]:
+def run() -> dict[str, float]:
     """Print a row for each talk or file; the share of cues that keep every rule, of each."""
+    names = wanted()
     files = [name for name in names if name.endswith((".srt", ".vtt"))]
     print(f"{'talk':22}{'cues':>4}{'late':>6}" + "".join(f"{rule:>7}" for rule in (*RULES, "all")))
     shares = {name: report(name, read(Path(name)), None) for name in files}
-    rest = [name for name in names if name not in files]
-    for talk in talks(rest) if rest or not files else []:
+    for talk in talks(name for name in names if name not in files):
         modes = {"offline": talk.spoken, "live": talk.said}
         if talk.spoken is talk.said:
             del modes["offline"]
@@ -89,7 +88,3 @@ def seconds(clock: str) -> float:
     assert found is not None, clock
     hours, minutes, whole, milli = map(int, found.groups())
     return hours * 3600 + minutes * 60 + whole + milli / 1000
-
-
-if __name__ == "__main__":
-    run(sys.argv[1:])

@@ -1,4 +1,4 @@
-"""A dub of whole talks: `python -m benchmarks.dubbing de-en:talk.wav …` (see `talks.py`).
+"""Dubs of whole talks, those in DRAGOMAN_BENCH_TALKS (`talks.py`).
 
 `end` is how long after the talk its dub ends, `lag` how long after the speaker the phrases begin on
 average, `fast` the mean speed, `few` the share of phrases below three words, `words` the mean
@@ -6,20 +6,19 @@ length of a phrase. `WER` is what Whisper base hears in the dub against the text
 A text of the project's own is dubbed by the German voice as well, if that is here.
 """
 
-import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
-from benchmarks.talks import Talk, talks
+from benchmarks.talks import Talk, talks, wanted
 from benchmarks.voices import SENTENCES, normal, recognise
 from dragoman.audio.chunk import RATE
 from dragoman.audio.source import read_audio
-from dragoman.models.whisper.model import WhisperModel
-from dragoman.store import find, get
+from dragoman.models import Model
+from dragoman.setup import Setup, System
+from dragoman.store import find
 from dragoman.text.captions import TimedWord
 from dragoman.voices import Narration, Voice, open_voice
 
@@ -27,13 +26,13 @@ LONGEST = 20.0
 """Seconds of the dub that are recognised at a time."""
 
 
-def run(names: Sequence[str] = ()) -> dict[str, float]:
+def run() -> dict[str, float]:
     """Print a row for each talk; the word error rates."""
-    recogniser = WhisperModel.load(get("whisper-base"), beams=5)
+    recogniser = System(Setup()).model
     print(
         f"{'talk':26}{'talk s':>8}{'end':>7}{'lag':>6}{'fast':>6}{'few':>6}{'words':>7}{'WER':>7}"
     )
-    chosen = talks(list(names))
+    chosen = talks(wanted())
     if find("dittli-de"):
         chosen.append(read_out("de"))
     return {talk.name: measure(talk, recogniser) for talk in chosen}
@@ -48,7 +47,7 @@ def read_out(language: str) -> Talk:
     return Talk(f"sentences {language}", language, words[-1].end, words, words)
 
 
-def measure(talk: Talk, recogniser: WhisperModel) -> float:
+def measure(talk: Talk, recogniser: Model) -> float:
     """Print one row; the word error rate of the dub."""
     voice = open_voice(None, talk.language)
     with tempfile.TemporaryDirectory() as folder:
@@ -72,7 +71,7 @@ def measure(talk: Talk, recogniser: WhisperModel) -> float:
 
 
 def word_errors(
-    phrases: list[tuple[float, str]], dub: np.ndarray, voice: Voice, recogniser: WhisperModel
+    phrases: list[tuple[float, str]], dub: np.ndarray, voice: Voice, recogniser: Model
 ) -> float:
     """What is heard in the dub, some phrases at a time, against what was to be said."""
     errors = count = first = 0
@@ -85,7 +84,3 @@ def word_errors(
             errors += Levenshtein.distance(wanted, heard)
             count, first = count + len(wanted), last
     return errors / max(1, count)
-
-
-if __name__ == "__main__":
-    run(sys.argv[1:])

@@ -7,6 +7,7 @@ of the demo is taken. An interpreted recording takes about its own length on two
 """
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,10 +30,14 @@ class Talk:
     said: list[TimedWord]
 
 
-def talks(names: list[str]) -> list[Talk]:
-    """The talks of these names, or of the environment's, or the demo."""
-    names = names or os.environ.get("DRAGOMAN_BENCH_TALKS", "").split()
-    names = names or [f"de-en:{get('demo-de') / 'proverb.wav'}"]
+def wanted() -> list[str]:
+    """The names in the environment, or that of the demo's recording."""
+    names = os.environ.get("DRAGOMAN_BENCH_TALKS", "").split()
+    return names or [f"de-en:{get('demo-de') / 'proverb.wav'}"]
+
+
+def talks(names: Iterable[str]) -> list[Talk]:
+    """The talks of these names."""
     return [talk for name in names for talk in _read(name)]
 
 

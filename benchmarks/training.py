@@ -29,7 +29,7 @@ from dragoman.train.capture import CapturedStep
 from dragoman.train.compiled import compile_layers
 from dragoman.train.data.front import FrontEnd
 from dragoman.train.data.loader import Batch
-from dragoman.train.data.plan import Place
+from dragoman.train.data.plan import Place, aligned
 from dragoman.train.nets.base import Vocabularies
 from dragoman.train.nets.registry import build
 from dragoman.train.recipe import Augment, Data, Machine, Recipe
@@ -197,7 +197,8 @@ def make_batch(size: Size, number: int, device: torch.device) -> Batch:
     """Noise for speech and random units for text: speed depends on neither."""
     random = torch.Generator().manual_seed(number)
     samples = int(size.seconds * RATE)
-    shape, units = (size.items, samples), size.units
+    width = aligned(samples) if samples else 0
+    shape, units = (size.items, width), size.units
 
     def ints(low: int, high: int, *dims: int) -> torch.Tensor:
         return torch.randint(low, high, dims, generator=random)
@@ -206,7 +207,7 @@ def make_batch(size: Size, number: int, device: torch.device) -> Batch:
         place=Place(0, 0),
         number=number,
         items=np.arange(size.items),
-        width=samples,
+        width=width,
         perturbed=False,
         sound=ints(-3000, 3000, *shape).to(torch.int16),
         samples=torch.full((size.items,), samples),

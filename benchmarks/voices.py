@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
-from dragoman.audio.chunk import RATE
+from dragoman.audio.chunk import RATE, Chunk
 from dragoman.audio.level import loudness
 from dragoman.audio.resample import resample
-from dragoman.models.base import Ask, Sound
-from dragoman.models.options import Options
-from dragoman.models.whisper.model import WhisperModel
-from dragoman.store import get
+from dragoman.interpreter import Interpreter
+from dragoman.models import Model
+from dragoman.policies import Offline
+from dragoman.setup import Setup, System
 from dragoman.voices import VOICES, Voice, espeak, open_voice
 
 # No small numbers: a recogniser is free to write them as digits.
@@ -85,7 +85,7 @@ Ninguém sabe por que a velha biblioteca ficou fechada tanto tempo.""",
 
 def run() -> dict[str, float]:
     """Measure every local voice in every language that there are sentences for."""
-    recogniser = WhisperModel.load(get("whisper-base"), options=Options(beams=1))
+    recogniser = System(Setup(beams=1)).model
     rates = {}
     print(f"{'voice':24}{'WER':>8}{'cost':>8}{'faster':>8}{'level':>10}{'peak':>7}")
     for language, text in SENTENCES.items():
@@ -98,7 +98,7 @@ def run() -> dict[str, float]:
     return rates
 
 
-def measure(label: str, voice: Voice, sentences: list[str], recogniser: WhisperModel) -> float:
+def measure(label: str, voice: Voice, sentences: list[str], recogniser: Model) -> float:
     """Print one row; the word error rate."""
     voice.speak(sentences[0])  # load
     begun = cpu_seconds()
@@ -127,14 +127,13 @@ def measure(label: str, voice: Voice, sentences: list[str], recogniser: WhisperM
     return errors / words
 
 
-def recognise(sound, rate: int, language: str, recogniser: WhisperModel) -> str:
-    """What Whisper hears in a sound."""
-    stream = recogniser.open(language, language)
+def recognise(sound, rate: int, language: str, model: Model) -> str:
+    """What a model hears in a sound."""
+    interpreter = Interpreter(model, Offline(), source=language, target=language)
     # Sound that ends with the last word makes Whisper say the sentence twice now and then.
     quiet = np.zeros(3 * RATE, np.float32)
-    samples = np.concatenate([resample(sound, rate), quiet])
-    recogniser.hear([stream], [Sound(samples, last=True, closing=True)])
-    return recogniser.draft([stream], [Ask(final=True)])[0].text
+    heard = np.concatenate([resample(sound, rate), quiet])
+    return "".join(interpreter.hear(Chunk(heard, last=True)).said)
 
 
 def normal(text: str) -> list[str]:

@@ -188,8 +188,9 @@ class Interpreter:
             self._utterance = (self.stream.heard_ms, self._words)
         else:
             self._said = Said(self._said.words + len(words), self._said.tokens + count)
-            whole = draft.ended and count == len(draft.tokens)
-            self._silenced = whole and not self._policy.go_on
+            # Silence, of which nothing is to be said, ends nothing.
+            over = draft.ended and count == len(draft.tokens) and self._said.tokens > 0
+            self._silenced = over and not self._policy.go_on
             self._remember(draft, count)
         return words, _lag(draft, count) if words else None
 

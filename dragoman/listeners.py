@@ -5,9 +5,9 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
 from dragoman.audio.chunk import Chunk
 from dragoman.errors import DragomanError
@@ -15,8 +15,7 @@ from dragoman.interpreter import Interpreter, Update
 from dragoman.trace import Hearing, Recorder, Saying, Showing, TraceWriter
 
 if TYPE_CHECKING:
-    from dragoman.text.caption_files import CaptionFile
-    from dragoman.text.caption_layout import TimedWord
+    from dragoman.text.captions import TimedWord
     from dragoman.voices import Narration, Speaker
 
 
@@ -32,69 +31,47 @@ class Listener(Protocol):
     def take(self, chunk: Chunk, update: Update) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Resumed:
-    """Captions that a crash cut off are gone on with."""
-
-    offset: float | None = None
-    """Seconds of the recording that are not heard again; None: where the captions end."""
-
-
 @contextmanager
 def captions(
-    path: Path, language: str, resumed: Resumed | None = None, source: str | None = None
+    path: Path, language: str, *, source: str | None = None, resume: bool = False
 ) -> Iterator[Listener]:
     """A .srt or .vtt file, each word where in the recording it was spoken.
 
-    With `source`, a language, the speaker's own words stand below the translation.
+    With `source`, the speaker's language, the speaker's words stand below the translation.
     """
-    with _caption_file(path, language, resumed, source) as file:
-        yield _Captions(file.say, file.say_source if source else None)
+    from dragoman.text.caption_files import CaptionFile
+
+    with CaptionFile(path, language, source_language=source, resume=resume) as file:
+        yield _Captions(file.say, file.say_source)
 
 
 @contextmanager
-def source_captions(
-    path: Path, language: str, resumed: Resumed | None = None
-) -> Iterator[Listener]:
-    """The same with the speaker's words alone."""
-    with _caption_file(path, language, resumed, None) as file:
-        yield _Captions(None, file.say)
-
-
-def _caption_file(
-    path: Path, language: str, resumed: Resumed | None, source: str | None
-) -> CaptionFile:
+def source_captions(path: Path, language: str, *, resume: bool = False) -> Iterator[Listener]:
+    """The same of what the speaker says, where the model writes it down."""
     from dragoman.text.caption_files import CaptionFile
 
-    return CaptionFile(
-        path,
-        language,
-        source_language=source,
-        resume=resumed is not None,
-        offset=resumed.offset if resumed else None,
-    )
-
-
-_Say: TypeAlias = "Callable[[TimedWord], None]"
+    with CaptionFile(path, language, resume=resume) as file:
+        yield _Captions(lambda word: None, file.say)
 
 
 class _Captions:
-    """Hands on the words of the translation, and those of the speaker, to whoever takes them."""
-
-    def __init__(self, say: _Say | None, say_source: _Say | None) -> None:
+    def __init__(
+        self, say: Callable[[TimedWord], None], say_source: Callable[[TimedWord], None]
+    ) -> None:
         from dragoman.text.word_times import WordTimes
 
         self._say, self._say_source = say, say_source
         self._times, self._source_times = WordTimes(), WordTimes()
+        self._source_ms = 0.0  # of the sound that was written down so far
 
     def take(self, chunk: Chunk, update: Update) -> None:
-        when = (update.hearing.audio_ms, update.lag_ms)
-        if self._say_source is not None:
-            for word in self._source_times.place(update.transcript, *when):
-                self._say_source(word)
-        if self._say is not None:
-            for word in self._times.place(update.said, *when):
-                self._say(word)
+        now = update.hearing.audio_ms
+        for word in self._source_times.place(update.transcript, now, (now - self._source_ms) / 2):
+            self._say_source(word)
+        if update.transcript:
+            self._source_ms = now
+        for word in self._times.place(update.said, now, update.lag_ms):
+            self._say(word)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from difflib import get_close_matches
 from functools import cached_property
@@ -12,7 +13,7 @@ from typing import Any
 from dragoman.audio.ear import Ear
 from dragoman.audio.vad import Vad
 from dragoman.clock import Clock
-from dragoman.detectors import make_detector
+from dragoman.detectors import check_detector, make_detector
 from dragoman.errors import DragomanError
 from dragoman.files import whole_file
 from dragoman.interpreter import Interpreter
@@ -54,7 +55,7 @@ class Setup:
     def __post_init__(self) -> None:
         """A policy or a detector that does not exist is told before any model is loaded."""
         make_policy(self.policy)
-        make_detector(self.detector, self.word_ms)
+        check_detector(self.detector, self.word_ms)
         if not STEP_MS[0] <= self.step_ms <= STEP_MS[1]:
             raise DragomanError(
                 f"A step is {STEP_MS[0]:g} to {STEP_MS[1]:g} ms long, not {self.step_ms:g}."
@@ -156,22 +157,36 @@ class System:
         other.__dict__.update(model=self.model, vad=self.vad)
         return other
 
+    def _new_ear(self) -> Ear | None:
+        """For one speaker; a model of the user's own may bring it, by a method `ear`."""
+        bring: Callable[[], Ear] | None = getattr(self.model, "ear", None)
+        if bring is not None:
+            return bring()
+        return Ear(self.vad.stream()) if self.vad else None
+
     def interpreter(
         self,
         record: Recorder | None = None,
         clock: Clock | None = None,
         *,
         transcript: bool = False,
+        recording: str = "",
+        start_ms: float = 0.0,
     ) -> Interpreter:
-        """An interpreter for one speaker; `transcript`: what was spoken is wanted too."""
+        """An interpreter for one speaker; `transcript`: what was spoken is wanted too.
+
+        `recording` and `start_ms` say what is heard, to a detector that knows its word ends.
+        """
         setup = self.setup
         return Interpreter(
             self.model,
             make_policy(setup.policy),
             source=setup.source,
             target=setup.target,
-            detector=make_detector(setup.detector, setup.word_ms),
-            ear=Ear(self.vad.stream()) if self.vad else None,
+            detector=make_detector(
+                setup.detector, setup.word_ms, recording=recording, start_ms=start_ms
+            ),
+            ear=self._new_ear(),
             transcript=transcript,
             clock=clock,
             record=record,

@@ -46,6 +46,7 @@ def test_the_data_is_on_the_disk_before_the_name(tmp_path, monkeypatch):
     monkeypatch.setattr(files.os, "replace", lambda *names: (done.append("name"), replace(*names)))
     write_whole(tmp_path / "a", lambda stream: stream.write(b"data"))
     assert done == ["sync", "name"]
+    assert (tmp_path / "a").read_bytes() == b"data"
 
 
 @pytest.mark.parametrize(
@@ -86,3 +87,13 @@ def test_what_the_killed_left_is_swept_and_what_the_living_write_is_not(tmp_path
         path.write_text("half")
     sweep(tmp_path)
     assert sorted(os.listdir(tmp_path)) == sorted([mine.name, other.name])
+
+
+def test_what_somebody_else_writes_is_not_swept(tmp_path, monkeypatch):
+    def forbidden(*_):
+        raise PermissionError
+
+    monkeypatch.setattr(files.os, "kill", forbidden)
+    (tmp_path / ".a.1.tmp").write_text("half")
+    sweep(tmp_path)
+    assert os.listdir(tmp_path) == [".a.1.tmp"]

@@ -25,7 +25,7 @@ from dragoman.policies import (
     make_policy,
 )
 from dragoman.trace import Trace, TraceWriter, is_trace, read_traces
-from tests.scripted import FRAME_MS, DiaryModel, ScriptedEar, ScriptedModel, chunks_of
+from tests.scripted import FRAME_MS, DiaryModel, ScriptedEar, ScriptedModel, chunks_of, spell
 
 SCRIPT = [("the", 300.0), ("old", 700.0), ("man", 1100.0), ("sings", 1900.0), ("well", 2400.0)]
 TEXT = "the old man sings well"
@@ -299,3 +299,134 @@ def test_the_three_clocks_of_a_trace():
     assert instance.works[0] == pytest.approx(300)
     assert instance.ends[0] == pytest.approx(200 + 2 * 300)  # the second chunk had to queue
     assert instance.compute == pytest.approx(15 * 300)
+
+
+def test_what_was_said_of_a_draft_decides_which_past_drafts_still_count():
+    """Of three drafts the first said another first word: once that is committed, it is dropped."""
+    texts = iter([["x", "b", "c"], ["a", "b", "c"], ["a", "b", "c"], ["b", "c"]])
+    seen = []
+
+    class Watching(LocalAgreement):
+        def commit(self, draft, past):
+            seen.append([old.words for old in past])
+            return super().commit(draft, past)
+
+    model = DiaryModel(lambda stream, ask: spell([f" {w}" for w in next(texts)], 1, False))
+    interpreter = Interpreter(model, Watching(n=3))
+    for chunk in chunks_of(1000, 200)[:2]:
+        assert interpreter.hear(chunk).said == ()
+    interpreter.policy = Watching(n=2)  # two that agree are enough now
+    assert interpreter.hear(chunks_of(1000, 200)[2]).said == (" a", " b", " c")
+    assert seen[-1] == [(" x", " b", " c"), (" a", " b", " c")]
+    interpreter.policy = Watching(n=3)
+    interpreter.hear(chunks_of(1000, 200)[3])
+    assert seen[-1] == [()]  # of the two that were remembered, what they said beyond
+
+
+def test_a_count_that_shrinks_is_not_believed():
+    counts = iter([3, 1, 4])
+
+    class Shrinking:
+        needs = frozenset()
+
+        def count(self, heard_ms, stream):
+            return next(counts)
+
+    model = DiaryModel(lambda stream, ask: spell([" w"] * (ask.max_words or 0), 1, False))
+    interpreter = Interpreter(model, WaitK(k=1), detector=Shrinking())
+    said = [len(interpreter.hear(chunk).said) for chunk in chunks_of(2000, 200)[:3]]
+    assert said == [3, 0, 1]
+
+
+def test_silence_from_the_start_is_no_pause():
+    model = ScriptedModel([("one", 900.0)])
+    trace, _, interpreter = interpret(
+        model, Offline(), total_ms=1800, utterance_pause_ms=400, ear=ScriptedEar((900.0,))
+    )
+    assert [(ms, closed) for ms, _, closed in interpreter.stream.commits] == [
+        (1400.0, True),  # the word ended at 900 ms; 400 ms later comes the chunk at 1400
+        (1800.0, True),
+    ]
+    assert trace.prediction == "one"
+
+
+def test_an_ended_draft_that_is_committed_in_part_silences_nobody():
+    """The model believes the sentence over, but the policy took only the first of two words."""
+
+    def two(stream, ask):
+        return spell([" a", " b"][len(stream.committed) :], 1, ended=True)
+
+    model = DiaryModel(two)
+    policy = WaitK(k=1, force_finish=False)
+    interpreter = Interpreter(model, policy, detector=FixedStep(200))
+    said = [interpreter.hear(chunk).said for chunk in chunks_of(1000, 200)[:4]]
+    assert said == [(" a",), (" b",), (), ()]
+    assert len(interpreter.stream.drafts) == 2  # after the second nothing was asked
+
+
+def test_an_allowance_in_words_and_tokens_is_kept_whatever_is_drafted():
+    model = DiaryModel(lambda stream, ask: spell([" a", " b", " c"], 2, False))
+    interpreter = Interpreter(model, WaitK(k=1), detector=FixedStep(200))
+    assert interpreter.hear(chunks_of(2000, 200)[0]).said == (" a",)
+    interpreter = Interpreter(model, make_policy("ksn:k=20,s=20,n=3"))
+    update = interpreter.hear(chunks_of(2000, 200)[0])
+    assert update.said == (" a",)
+    assert update.interim == " b c"
+    assert interpreter.stream.commits == [(200.0, 3, False)]
+
+
+def test_time_and_words_are_counted_from_the_start_of_an_utterance():
+    heard = []
+
+    class Watching(Greedy):
+        def allow(self, now, said):
+            heard.append((now.ms, now.new_ms, now.words, said.words, said.tokens))
+            return super().allow(now, said)
+
+    ends = (200.0, 400.0, 2000.0)
+    model = ScriptedModel([(f"w{i}", end) for i, end in enumerate(ends)], tokens_per_word=2)
+    interpret(
+        model,
+        Watching(),
+        total_ms=2400,
+        step_ms=400,
+        utterance_pause_ms=700,
+        detector=Boundaries(ends),
+        ear=ScriptedEar(ends),
+    )
+    # The pause at 1200 closes the first utterance; at 1600 the silence is older than the second.
+    assert heard == [
+        (400.0, 400.0, 2, 0, 0),
+        (800.0, 400.0, 2, 2, 4),
+        (400.0, 400.0, 0, 0, 0),
+        (800.0, 400.0, 1, 0, 0),
+    ]
+
+
+def test_updates_tell_the_language_and_the_words_of_the_source():
+    class Telling(ScriptedModel):
+        def hear(self, streams, sounds):
+            super().hear(streams, sounds)
+            for stream in streams:
+                stream.transcript = (f" heard{stream.words_heard}",)
+
+    interpreter = Interpreter(Telling(SCRIPT), Greedy(), source="de", transcript=True)
+    update = interpreter.hear(chunks_of(3000, 400)[0])
+    assert (update.language, update.transcript) == ("de", (" heard1",))
+
+
+def test_word_ends_from_a_file(tmp_path):
+    path = tmp_path / "ends.tsv"
+    path.write_text("# of two recordings\n001.ogg\t100 250.5\n002.ogg\t70\n")
+    assert make_detector(f"boundaries:{path}", recording="001.ogg") == Boundaries((100.0, 250.5))
+    later = make_detector(f"boundaries:{path}", recording="001.ogg", start_ms=100.0)
+    assert later == Boundaries((150.5,))
+    with pytest.raises(DragomanError, match=r"no word ends of '003.ogg'"):
+        make_detector(f"boundaries:{path}", recording="003.ogg")
+    path.write_text("100 250\n")
+    assert make_detector(f"boundaries:{path}", recording="any.wav") == Boundaries((100.0, 250.0))
+    path.write_text("100 soon\n")
+    with pytest.raises(DragomanError, match=r"Line 1 of .* should hold word ends in ms"):
+        make_detector(f"boundaries:{path}")
+    with pytest.raises(DragomanError, match="Cannot read the word ends"):
+        make_detector(f"boundaries:{tmp_path}")

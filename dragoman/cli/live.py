@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dragoman.cli.app import GroupedCommand
-from dragoman.cli.caption_options import Captions, caption_options
+from dragoman.cli.captions import caption_files, caption_options
 from dragoman.cli.outputs import check_outputs, check_suffix
 from dragoman.cli.setup_options import grouped, read_system, setup_options, show_option
 from dragoman.errors import DragomanError
@@ -48,7 +48,10 @@ def command(
     file: Path | None,
     speak: bool,
     voice: str | None,
-    captions: Captions,
+    captions: tuple[Path, ...],
+    captions_source: Path | None,
+    captions_both: Path | None,
+    resume: bool,
     record: Path | None,
     trace: Path | None,
     show: str,
@@ -74,7 +77,8 @@ def command(
     if file is not None and (microphone is not None or record is not None):
         raise DragomanError("--file and --microphone (or --record) exclude each other.")
     check_suffix("--record", record, SUFFIXES)
-    check_outputs([file, options["setup"]], [*captions.files, trace, record])
+    texts = [*captions, captions_source, captions_both]
+    check_outputs([file, options["setup"]], [*texts, trace, record])
     if file is None:
         _check_microphone(microphone)
     with ExitStack() as stack:
@@ -82,11 +86,13 @@ def command(
         notes = enter(open_notes())
         system = read_system(notes.tell, pause_ms=PAUSE_MS, **options)
         setup, both = system.setup, show == "both"
+        in_source = bool(captions_source or captions_both)
         sound = _open_file(file, setup) if file is not None else None
         click.echo(f"Loading {setup.model} …", err=True)
         system.model  # noqa: B018  before the microphone opens, or its first words would wait
         audience = [enter(printed.summary(setup, notes))]
-        audience += captions.opened(stack, setup)
+        for listener in caption_files(setup, captions, captions_source, captions_both, resume):
+            audience.append(enter(listener))
         if speak:
             audience.append(enter(listeners.spoken(voice, setup.target, notes.tell)))
         trace_record = enter(listeners.traced(trace, str(file or "microphone"), notes.tell))
@@ -97,9 +103,7 @@ def command(
             audience.append(enter(printed.json_lines(both)))
         else:
             audience += shown(stack, setup, notes, both)
-        interpreter = open_interpreter(
-            system, trace_record, sound.clock(), both or captions.need_source
-        )
+        interpreter = open_interpreter(system, trace_record, sound.clock(), both or in_source)
         listeners.interpret(interpreter, sound.chunks, audience, notes.tell, sound.stop)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from dragoman.cli.app import GroupedCommand
-from dragoman.cli.caption_options import Captions, caption_options
+from dragoman.cli.captions import caption_files, caption_options
 from dragoman.cli.outputs import check_outputs, check_suffix
 from dragoman.cli.ranges import SECONDS
 from dragoman.cli.setup_options import grouped, read_system, setup_options, show_option
@@ -45,7 +45,10 @@ def command(
     realtime: bool,
     show: str,
     as_json: bool,
-    captions: Captions,
+    captions: tuple[Path, ...],
+    captions_source: Path | None,
+    captions_both: Path | None,
+    resume: bool,
     trace: Path | None,
     speak: Path | None,
     mix: Path | None,
@@ -71,7 +74,8 @@ def command(
         raise DragomanError("--voice needs something to speak into: --speak FILE or --mix FILE.")
     for option, path in (("--speak", speak), ("--mix", mix)):
         check_suffix(option, path, tuple(FORMATS))
-    check_outputs([file, options["setup"]], [*captions.files, trace, speak, mix])
+    texts = [*captions, captions_source, captions_both]
+    check_outputs([file, options["setup"]], [*texts, trace, speak, mix])
     part = Part(start, end, RawFormat.parse(raw) if raw else None)
     with ExitStack() as stack:
         enter = stack.enter_context
@@ -82,18 +86,20 @@ def command(
         # The summary comes first in, last out: after the last line of text has been ended.
         audience = [] if quiet else [enter(printed.summary(setup, notes))]
         both = show == "both"
+        in_source = bool(captions_source or captions_both)
         text = printed.json_lines(both) if as_json else printed.plain_text(setup, notes, both)
         audience.append(enter(text))
         if not quiet:
             audience.append(enter(printed.detected(setup, notes)))
         if sound.live and not quiet:
             audience.append(enter(printed.pressed(setup, notes)))
-        audience += captions.opened(stack, setup, start)
+        for listener in caption_files(setup, captions, captions_source, captions_both, resume):
+            audience.append(enter(listener))
         if speak is not None or mix is not None:
             audience.append(enter(listeners.narration(speak, mix, voice, setup.target, duck)))
         record = enter(listeners.traced(trace, file, notes.tell))
         system.model  # noqa: B018  loaded before the clock of a file starts
-        interpreter = open_interpreter(system, record, sound.clock(), both or captions.need_source)
+        interpreter = open_interpreter(system, record, sound.clock(), both or in_source)
         hidden = quiet or sound.live
         audience.append(enter(audio_progress(file, start, end, hidden=hidden)))
         listeners.interpret(interpreter, sound.chunks, audience, notes.tell, sound.stop)

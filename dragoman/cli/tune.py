@@ -20,8 +20,8 @@ _tune = grouped("Tuning")
 CANDIDATES = (
     "local-agreement:n=2|3",
     "agreeatt:old=500|1000|1500,alone=2000|3000,sure=0.7|0.9",
-    "alignatt:f=15|25|50|75",
-    "edatt:alpha=0.2|0.1,frames=25|50",
+    "alignatt:last=300|500|1000|1500",
+    "edatt:alpha=0.2|0.1,last=500|1000",
     "consensus:alpha=0.5|0.75|0.9",
     "confidence:gamma=0.5|0.7|0.9,measure=tokens",
 )
@@ -32,7 +32,7 @@ CANDIDATES = (
 @click.argument("output", type=click.Path(path_type=Path), default="dragoman.yaml")
 @setup_options
 @_tune("--aware", is_flag=True, help="The budget includes computation on this machine.")
-@_tune("--policies", multiple=True, metavar="SPEC", help="Candidates, such as alignatt:f=4|8.")
+@_tune("--policies", multiple=True, metavar="SPEC", help="Candidates, e.g. alignatt:last=300|600.")
 @_tune("--steps", type=STEPS, default="500ms,1s", show_default=True, help="Steps to try.")
 @_tune("--runs", type=Path, metavar="DIR", help="Keep the runs, to go on after an interruption.")
 @corpus_options

@@ -1,6 +1,7 @@
 """Detectors count the words heard so far: the pre-decision module."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 from dragoman.detectors.base import (
     Boundaries,
@@ -10,6 +11,7 @@ from dragoman.detectors.base import (
     LearnedBoundaries,
     TranscriptWords,
 )
+from dragoman.detectors.ends import read_ends
 from dragoman.errors import DragomanError
 
 DETECTORS: dict[str, Callable[[], Detector]] = {
@@ -20,13 +22,32 @@ DETECTORS: dict[str, Callable[[], Detector]] = {
 }
 
 
-def make_detector(name: str, step_ms: float = 280.0) -> Detector:
-    """A detector by its name on the command line."""
+def make_detector(
+    name: str, step_ms: float = 280.0, *, recording: str = "", start_ms: float = 0.0
+) -> Detector:
+    """A detector by its name on the command line.
+
+    `boundaries:FILE` takes the word ends of a `recording`, heard from `start_ms` on, from a file.
+    """
+    kind, _, file = name.partition(":")
+    if kind == "boundaries" and file:
+        return read_ends(Path(file).expanduser(), recording, start_ms)
     if name == "fixed":
         return FixedStep(step_ms)
     if name in DETECTORS:
         return DETECTORS[name]()
-    raise DragomanError(f"There is no detector '{name}'. There are: {', '.join(DETECTORS)}.")
+    known = ", ".join([*DETECTORS, "boundaries:FILE"])
+    raise DragomanError(f"There is no detector '{name}'. There are: {known}.")
+
+
+def check_detector(name: str, step_ms: float = 280.0) -> None:
+    """Tell a detector that does not exist before any model is loaded."""
+    kind, _, file = name.partition(":")
+    if kind == "boundaries" and file:
+        if not Path(file).expanduser().is_file():
+            raise DragomanError(f"There is no file {file} with word ends.")
+    else:
+        make_detector(name, step_ms)
 
 
 __all__ = [
@@ -37,5 +58,7 @@ __all__ = [
     "FixedStep",
     "LearnedBoundaries",
     "TranscriptWords",
+    "check_detector",
     "make_detector",
+    "read_ends",
 ]

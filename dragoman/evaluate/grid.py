@@ -17,8 +17,8 @@ STANDARD = (
     "consensus:alpha=0.5|0.75",
     "local-agreement:n=2|3",
     "wait-k:k=1|3|5|7",
-    "alignatt:f=25|50|75",
-    "edatt:alpha=0.2|0.1,frames=25",
+    "alignatt:last=500|1000|1500",
+    "edatt:alpha=0.2|0.1,last=500",
     "agreeatt:old=500|1000|1500",
 )
 

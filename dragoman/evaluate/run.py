@@ -66,7 +66,9 @@ def interpret_clip(system: System, clip: Clip) -> Trace:
     chunks = open_audio(
         clip.audio, start=clip.start or 0.0, end=clip.end, step_ms=system.setup.step_ms
     )
-    for _ in system.interpreter(record=trace).run(chunks):
+    start_ms = 1000.0 * (clip.start or 0.0)
+    interpreter = system.interpreter(record=trace, recording=clip.audio.name, start_ms=start_ms)
+    for _ in interpreter.run(chunks):
         pass
     return trace
 
@@ -195,7 +197,8 @@ def _attempt_here(clip: Clip) -> Outcome:
 
 
 def _attempt(system: System, clip: Clip) -> Outcome:
-    system.interpreter()  # a setup that does not fit fails the run, not every clip of it
+    # A setup that does not fit fails the run, not every clip of it.
+    system.interpreter(recording=clip.audio.name)
     try:
         return interpret_clip(system, clip)
     except DragomanError as error:

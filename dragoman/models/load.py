@@ -66,8 +66,9 @@ def _load(name: str, options: Options) -> Model:
     kind = kind_of(folder)
     if kind in TRANSLATORS:
         raise DragomanError(f"{folder} holds a net that reads text; it cannot hear.")
+    loader = _loader(folder, kind, KINDS)
     refuse_too_large(folder, name)
-    model: Model = _loader(folder, kind, KINDS).load(folder, name, options)
+    model: Model = loader.load(folder, name, options)
     return model
 
 
@@ -77,8 +78,9 @@ def load_translator(name: str, options: Options) -> Translator:
     kind = kind_of(folder)
     if kind in KINDS:
         raise DragomanError(f"{folder} holds a net that hears speech; it cannot read text.")
+    loader = _loader(folder, kind, TRANSLATORS)
     refuse_too_large(folder, name)
-    translator: Translator = _loader(folder, kind, TRANSLATORS).load(folder, name, options)
+    translator: Translator = loader.load(folder, name, options)
     return translator
 
 

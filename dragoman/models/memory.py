@@ -27,8 +27,8 @@ def refuse_too_large(folder: Path, name: str, free: int | None = None) -> None:
 
 
 def weights_size(folder: Path) -> int:
-    files = (path for path in folder.rglob("*") if path.suffix in WEIGHTS)
-    return sum(path.stat().st_size for path in files)
+    found = [path for where in ("*", "onnx/*") for path in folder.glob(where)]
+    return sum(path.stat().st_size for path in found if path.suffix in WEIGHTS and path.is_file())
 
 
 def free_memory() -> int | None:

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.models.base import Draft
-from dragoman.models.words import Units, Words
+from dragoman.models.words import Units, Words, without_stop
 from dragoman.text.sentences import STOPS
 
 REST_MS = 250.0  # how much of a word may come after the moment that the decoder looked at
+ASTRAY_MS = 1000.0  # looks go back by less than this from word to word, if they are to be trusted
 SMOOTH_MS = 250.0  # a moment is quiet if so much sound around it is
 
 
@@ -112,7 +113,14 @@ class Window:
             tokens = self._old_words(now_ms - self.bounds.kept)
         if not tokens:
             return None
-        return tokens, boundary(self.looks[:tokens], self.looks[tokens:])
+        left = self.rest.looks(0, len(self.rest.tokens))  # sound of which something is to be said
+        kept = [*self.looks[tokens:], *left]
+        return tokens, boundary(self.looks[:tokens], kept, self._last_word_look(tokens))
+
+    def _last_word_look(self, tokens: int) -> float | None:
+        """What the last word of the first tokens looks at; a full stop is no word."""
+        words = without_stop(self.units, self.said[:tokens])
+        return self.looks[words - 1] if words else None
 
     def _last_sentence(self) -> int:
         """How many of the tokens said make whole sentences."""
@@ -127,11 +135,14 @@ class Window:
         return max((end for end in ends if max(self.looks[:end]) < before_ms), default=0)
 
 
-def boundary(dropped: Sequence[float], kept: Sequence[float]) -> float:
+def boundary(
+    dropped: Sequence[float], kept: Sequence[float], last_word: float | None = None
+) -> float:
     """The moment that parts the looks of dropped words from those of kept ones most cleanly.
 
     Attention strays now and then, so no single look is trusted: as few looks as can be lie on the
-    wrong side. Between the last word that goes and the first that stays, the cut is midway.
+    wrong side. Between the last word that goes and the first that stays, the cut is midway. If the
+    look of the last word, `last_word`, is astray itself, that word may be anywhere up to the next.
     """
 
     def astray(moment: float) -> int:
@@ -139,6 +150,8 @@ def boundary(dropped: Sequence[float], kept: Sequence[float]) -> float:
 
     last = min(sorted(set(dropped)), key=astray)
     following = min((look for look in kept if look > last), default=last + 2 * REST_MS)
+    if last_word is not None and last_word < last - ASTRAY_MS:
+        return max((last + following) / 2, following - 2 * REST_MS)
     return min((last + following) / 2, last + REST_MS)
 
 

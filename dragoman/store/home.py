@@ -5,6 +5,7 @@
 <home>/locks/NAME.lock       one process at a time works on a model
 <home>/partial/NAME/HASH     downloads on their way, named by what they will be
 <home>/entries/NAME.yaml     models that the user added, or that came from the hub
+<home>/prepared/KIND/...     what was made of a model's files, once (`prepared.py`)
 """
 
 from __future__ import annotations

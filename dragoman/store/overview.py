@@ -10,6 +10,7 @@ from typing import Literal
 from dragoman.store import catalogue, home
 from dragoman.store.catalogue import Model
 from dragoman.store.kinds import kind_of
+from dragoman.store.prepared import size_of
 from dragoman.store.shelf import find, is_here
 
 Speed = Literal["fast", "live", "late"]
@@ -29,6 +30,7 @@ class Row:
     measured: bool  # or else estimated from the model's size
     recommended: bool = False
     partial: bool = False  # something of it is here, but not all, or not as it should be
+    prepared: int = 0  # bytes that were made of its files and are kept
 
     def speed(self, cores: int) -> Speed | None:
         """Whether it keeps up with a speaker: with ease, just so, or not at all."""
@@ -64,6 +66,7 @@ def overview() -> list[Row]:
             row,
             recommended=row.model.name == best,
             partial=row.path is None and is_here(row.model.name),
+            prepared=size_of(row.path) if row.path else 0,
         )
         for row in rows
     ]

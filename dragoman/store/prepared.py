@@ -48,6 +48,12 @@ def forget(source: Path) -> None:
         shutil.rmtree(_place(source, kind.name), ignore_errors=True)
 
 
+def size_of(source: Path) -> int:
+    """Bytes of whatever was made of a model's files."""
+    places = [_place(source, kind.name) for kind in (home() / "prepared").glob("*")]
+    return sum(path.stat().st_size for place in places for path in place.rglob("*"))
+
+
 def _place(source: Path, kind: str) -> Path:
     digest = hashlib.sha256(str(source.resolve()).encode()).hexdigest()[:12]
     return home() / "prepared" / kind / f"{source.name}-{digest}"

@@ -1,8 +1,8 @@
 """Which words share a cue and where its lines break: the cheapest way, by dynamic programming.
 
 A cue costs something by itself, so there are few; a break costs what it spoils (`phrases.py`); a
-cue that would have to be shown too long costs so much that it is made only where nothing else is
-left.
+cue that spans a pause, or would have to be shown too long, costs so much that it is made only where
+nothing else is left.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dragoman.text.words import join_words
 
 PER_CUE = 1.0
 """Of a cue by itself."""
-SHORT, TOO_LONG, MIXED = 1.0, 20.0, 1.0
+SHORT, TOO_LONG, PAUSE, MIXED = 1.0, 20.0, 4.0, 1.0
 SHORT_COLUMNS = 15
 """A cue of fewer columns flashes by."""
 UNEVEN = 1.5
@@ -121,7 +121,9 @@ class Passage:
         words, settings = self.words[first:last], self._settings
         cost = found[0] / 2 + self._breaks[last] + self._mixed(first, last)
         cost += SHORT * (self.width(first, last) < SHORT_COLUMNS)
-        return cost + TOO_LONG * (words[-1].end - words[0].start > settings.max_seconds)
+        cost += TOO_LONG * (words[-1].end - words[0].start > settings.max_seconds)
+        gaps = (two.start - one.end for one, two in pairwise(words))
+        return cost + PAUSE * sum(gap >= settings.pause_seconds for gap in gaps)
 
     def _mixed(self, first: int, last: int) -> float:
         """A cue is part of a sentence or whole ones, rather than an end and a beginning."""

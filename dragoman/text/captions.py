@@ -36,8 +36,8 @@ _ENDLESS = re.compile(f"([{re.escape(_MARKS)}]{{3}})[{re.escape(_MARKS)}]+")
 _NUMBER = re.compile(r"[.,]\d")
 LINGER = 0.5
 """Seconds: a gap between two cues that is shorter than this is closed, or the screen flickers."""
-SOON = 1.5
-"""Seconds that a speaker's sentence may end after its translation, and still be shown with it."""
+SOON = 2.0
+"""Seconds between the ends of a sentence and its translation that are taken for one moment."""
 MOST_CUES = 4
 """So many full cues wait for the end of a sentence, no more."""
 
@@ -75,11 +75,12 @@ class CaptionMaker:
         """Take the next word; returns the cues that are complete with it."""
         said = self._tracks[0]
         cues: list[Cue] = []
+        alone = len(self._tracks) == 1  # else the speaker's words may come later, and belong here
         for piece in said.pieces(word):
-            if said.ended_before(piece):
-                cues += self._cues(before=piece.start)
+            if alone and said.ended_before(piece):
+                cues += self._cues(until=piece.start)
             elif self._is_full():
-                cues += self._cues(before=math.inf, keep=2)
+                cues += self._cues(keep=2)
             said.words.append(piece)
         return cues
 
@@ -88,30 +89,26 @@ class CaptionMaker:
         if len(self._tracks) == 1:
             return []
         self._tracks[1].words.extend(self._tracks[1].pieces(word))
-        return self._cues(before=math.inf, keep=2) if self._is_full() else []
+        return self._cues(keep=2) if self._is_full() else []
 
     def finish(self) -> list[Cue]:
         """The last cues."""
-        return self._cues(before=math.inf)
+        return self._cues()
 
     def _is_full(self) -> bool:
-        room = MOST_CUES * self._lines * self._settings.columns
+        room = MOST_CUES * 2 * self._settings.columns
         return any(track.columns > room for track in self._tracks)
 
-    def _cues(self, before: float, keep: int = 0) -> list[Cue]:
-        """The cues of what waits and began before a moment, all but the last few."""
-        waiting = [track.before(before) for track in self._tracks[1:]]
-        taken = [self._tracks[0].words, *waiting]
-        passages = [
-            Passage(words, track.language, self._settings)
-            for words, track in zip(taken, self._tracks, strict=True)
-        ]
+    def _cues(self, until: float = math.inf, keep: int = 0) -> list[Cue]:
+        """The cues of what waits, all but the last few; what follows begins at a moment."""
+        taken = [track.words for track in self._tracks]
+        passages = [Passage(t.words, t.language, self._settings) for t in self._tracks]
         spans = cut(passages, _places(taken), self._lines)
         done = spans[: len(spans) - keep]
         starts = [_first(taken, span).start for span in spans]
         cues = [
-            self._cue(passages, span, until)
-            for span, until in zip(done, [*starts[1:], before], strict=False)
+            self._cue(passages, span, following)
+            for span, following in zip(done, [*starts[1:], until], strict=False)
         ]
         for track, count in zip(self._tracks, done[-1][1] if done else (), strict=False):
             del track.words[:count]
@@ -172,14 +169,6 @@ class _Track:
         """Of all that waits, in one line."""
         return sum(width(word.text) + 1 for word in self.words) - 1
 
-    def before(self, moment: float) -> list[TimedWord]:
-        """The words up to a moment, or to the end of a sentence that comes soon after it."""
-        count = sum(word.start < moment for word in self.words)
-        for number, word in enumerate(self.words[count:], count + 1):
-            if word.start < moment + SOON and ends_sentence(word.text):
-                return self.words[:number]
-        return self.words[:count]
-
     def _without_marks(self, text: str) -> str:
         """A text without the marks at its head, which belong to the word before it."""
         if _NUMBER.match(text):
@@ -207,14 +196,37 @@ def make_cues(
 
 
 def _places(tracks: Sequence[Sequence[TimedWord]]) -> list[Place]:
-    """Where several languages may be cut together: after each word, in the order of their times."""
-    order = sorted((word.start, number) for number, words in enumerate(tracks) for word in words)
+    """Where several languages may be cut together: after each word, in the order of their times.
+
+    Sentences that end at about the same time in all of them are cut there, whoever is late.
+    """
+    meetings = _meetings(*tracks) if len(tracks) == 2 else []
+    order = sorted(
+        (sum(place[number] <= count for place in meetings), word.start, number)
+        for number, words in enumerate(tracks)
+        for count, word in enumerate(words)
+    )
     place = [0] * len(tracks)
     places: list[Place] = [tuple(place)]
-    for _, number in order:
+    for _, _, number in order:
         place[number] += 1
         places.append(tuple(place))
     return places
+
+
+def _meetings(said: Sequence[TimedWord], source: Sequence[TimedWord]) -> list[Place]:
+    """After how many words of each language a sentence ends in both at about the same time."""
+    ends = [
+        [n for n, word in enumerate(words, 1) if ends_sentence(word.text)]
+        for words in (said, source)
+    ]
+    meetings: list[Place] = []
+    for count in ends[0]:
+        after = meetings[-1][1] if meetings else 0
+        gaps = [(abs(source[n - 1].end - said[count - 1].end), n) for n in ends[1] if n > after]
+        if gaps and min(gaps)[0] < SOON:
+            meetings.append((count, min(gaps)[1]))
+    return meetings
 
 
 def _first(tracks: Sequence[Sequence[TimedWord]], span: tuple[Place, Place]) -> TimedWord:

@@ -196,7 +196,9 @@ class Training:
         self.plain_task.eval()
         some = self.dev_set.subset(range(min(self.recipe.steps.translate, len(self.dev_set))))
         with self.fabric.autocast():
-            scores = translation_quality(self.plain_task, some, self.target, self.fabric.device)
+            scores = translation_quality(
+                self.plain_task, some, self.target, self.fabric.device, self.recipe.batch
+            )
         self.plain_task.train()
         return scores
 

@@ -106,13 +106,14 @@ def translations(
 
 
 def translation_quality(
-    task: Task, data: TrainingSet, target: Pieces, device: torch.device
+    task: Task, data: TrainingSet, target: Pieces, device: torch.device, batch: Batch
 ) -> dict[str, float]:
-    """BLEU and chrF of greedy translations."""
+    """BLEU and chrF of greedy translations, in batches as large as those of training: every unit is
+    a step of all of a batch's items together."""
     import sacrebleu
 
     wanted = data.target_texts()
-    found = dict(translations(task, data, target, device))
+    found = dict(translations(task, data, target, device, batch=batch))
     said = [found[number] for number in range(len(data))]
     return {
         "bleu": sacrebleu.corpus_bleu(said, [wanted]).score,

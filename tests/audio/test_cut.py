@@ -79,6 +79,21 @@ def test_a_cut_mp3_is_noticed_unless_between_frames(tmp_path, share, rate, told)
     assert is_cut(path) == (told or size not in ends)
 
 
+@pytest.mark.parametrize("rate", RATES)
+def test_between_frames_only_the_length_that_was_told_shows_the_cut(tmp_path, rate):
+    path = written(tmp_path, "talk.mp3", rate)
+    data = path.read_bytes()
+    last = Frame.read(data[:4]).size
+    while frame := Frame.read(data[last : last + 4]):
+        if last + frame.size == len(data):
+            break
+        last += frame.size
+    path.write_bytes(data[:last])
+    assert is_cut(path)
+    path.write_bytes(without_length(data[:last]))
+    assert not is_cut(path)
+
+
 @pytest.mark.parametrize("name", OGG)
 def test_a_whole_ogg_is_whole_and_every_cut_is_noticed(tmp_path, name):
     path = written(tmp_path, name)

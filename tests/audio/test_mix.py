@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from dragoman.audio import mix as module
 from dragoman.audio.chunk import RATE
 from dragoman.audio.level import LEVEL, loudness
-from dragoman.audio.mix import StereoMix, duck_curve
+from dragoman.audio.mix import StereoMix, duck_curve, pad_until
+from dragoman.audio.write import SoundWriter
 from dragoman.errors import DragomanError
 
 STEP = 1 / 2**15
@@ -78,6 +79,11 @@ def test_levels_change_softly_and_do_not_pump():
     assert curve[0] == curve[-1] == 1.0
 
 
+def test_a_pause_is_counted_from_the_phrase_before_it():
+    moments, gains = duck_curve([(2.0, 3.0), (6.0, 7.0), (7.9, 9.0), (10.0, 11.0)], 20.0)
+    assert np.interp([4.5, 7.4, 9.5], moments, gains) == pytest.approx([1.0, 0.1, 1.0])
+
+
 def test_an_interpreter_who_begins_at_once():
     moments, gains = duck_curve([(0.0, 1.0)], 20.0)
     assert np.interp(0.0, moments, gains) == pytest.approx(0.1)
@@ -107,6 +113,18 @@ def test_ten_minutes_are_mixed_in_flat_memory(tmp_path):
     tracemalloc.stop()
     assert peak < 2e7  # the mix alone is 77 MB as floats
     assert soundfile.info(tmp_path / "a.wav").duration == 600
+
+
+def test_a_long_silence_is_written_in_flat_memory(tmp_path):
+    import tracemalloc
+
+    with SoundWriter(tmp_path / "a.wav") as writer:
+        tracemalloc.start()
+        pad_until(writer, 300.0)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert peak < 2e6  # all of it is 19 MB
+    assert writer.frames == 300 * RATE
 
 
 def test_only_the_mix_is_left(tmp_path):

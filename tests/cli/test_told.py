@@ -165,18 +165,8 @@ def test_captions_of_the_speaker_of_both_and_resumed(tmp_path):
     assert "Dies ist" not in texts["en"]
     assert "Dies ist" in texts["both"]
     assert "This is" in texts["both"]
-    again = dragoman(*args, "--captions", files["en"], "--resume", "--start", "4")
+    again = dragoman(*args, "--captions", files["en"], "--resume")
     assert again.returncode == 0, again.stderr
     resumed = files["en"].read_text()
     assert resumed.startswith(texts["en"])
     assert len(resumed) > len(texts["en"])
-
-
-def test_captions_of_a_speaker_of_unknown_language(wav, tmp_path):
-    args = ("translate", wav, "--model", "tests.talkers:bilingual", *SYSTEM)
-    done = dragoman(*args, "--captions-source", tmp_path / "a.srt")
-    assert done.returncode == 2
-    assert "--from CODE" in done.stderr
-    done = dragoman(*args, "--resume")
-    assert done.returncode == 2
-    assert "name them with --captions" in done.stderr

@@ -73,6 +73,10 @@ def test_sounds_keep_to_their_room(clips):
     # Room for the second alone: the first is too long for it, the third comes too late.
     some = spoken_clips(clips, "de", (sizes[1] + 100) / 1_000_000)
     assert [bool(some[clip.index].sound) for clip in clips] == [False, True, False]
+    twice = spoken_clips([clips[1], replace(clips[1], index=7)], "de", 1.5 * sizes[1] / 1_000_000)
+    assert [bool(spoken.sound) for spoken in twice.values()] == [True, False]
+    tight = spoken_clips(clips[1:2], "de", 0.9 * sizes[1] / 1_000_000)  # as bytes it would fit
+    assert not tight[1].sound
     none = spoken_clips(clips, "fr", 0)
     assert not any(each.sound or each.text for each in none.values())
 

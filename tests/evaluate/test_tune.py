@@ -120,3 +120,21 @@ def test_a_corpus_of_broken_clips_is_not_the_budget_s_fault(tmp_path, clips):
 def test_silence_is_not_the_budget_s_fault(tmp_path, clips):
     with pytest.raises(DragomanError, match="No policy said anything"):
         tune(clips, grid(BASE, ["offline"], [280.0]), 2000, tmp_path / "t", lambda traces: {})
+
+
+def test_all_are_judged_on_the_clips_that_all_could_hear(tmp_path, clips, monkeypatch):
+    """The second candidate fails on a clip that the first one had heard."""
+    from dragoman.evaluate import tune as tuning
+    from dragoman.evaluate.run import Failure, Run, run_corpus
+
+    def failing(clips, setup, folder, **more):
+        run = run_corpus(clips, setup, folder, **more)
+        if setup.policy != "wait-k:k=2":
+            return run
+        heard = [trace for trace in run.traces if trace.index != 3]
+        return Run(heard, [Failure(3, "3.wav", "no")] if len(heard) < len(run.traces) else [])
+
+    monkeypatch.setattr(tuning, "run_corpus", failing)
+    candidates = grid(BASE, ["wait-k:k=1|2"], [280.0])
+    tuned = tune(clips, candidates, 9000, tmp_path / "t", by_delay)
+    assert [trial.clips for trial in tuned.trials] == [19, 19]

@@ -20,7 +20,6 @@ from dragoman.models.moonshine.stream import STATE, STATE_MS
 from dragoman.models.moonshine.units import END, START, MoonshineUnits
 from dragoman.models.search import Found, Prompt
 from dragoman.policies import make_policy
-from dragoman.store import get
 
 WORDS = 20
 STOP = 3 + WORDS

@@ -5,7 +5,6 @@ import pytest
 
 from dragoman.audio.chunk import RATE, Chunk
 from dragoman.audio.ear import Ear
-from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter
 from dragoman.models.whisper.model import WhisperModel
 from dragoman.policies import POLICIES, make_policy
@@ -19,6 +18,7 @@ SPECS = [
     *("ksn:k=200,s=200,n=1", "wait-k:k=3,force_finish=false", "confidence:measure=tokens"),
     *("wait-k:k=1,strict=true", "alignatt:last=2000", "agreeatt:old=600,alone=1350"),
 ]
+LONG = ["offline", "greedy", "local-agreement", "ksn:k=200,s=200,n=1", "agreeatt"]
 SECONDS = (5, 31, 60, 600)
 
 
@@ -42,12 +42,7 @@ def interpret(model, spec: str, sound: np.ndarray, seconds: float, **more) -> Tr
 
 
 def fits(model, spec: str) -> bool:
-    try:
-        Interpreter(model, make_policy(spec), source="en", target="de")
-    except DragomanError as error:
-        assert "does not have" in str(error)
-        return False
-    return True
+    return make_policy(spec).needs <= model.features
 
 
 @pytest.mark.parametrize("seconds", SECONDS)
@@ -55,13 +50,13 @@ def fits(model, spec: str) -> bool:
 def test_exported_nets_say_all_that_was_heard(kind, seconds, monkeypatch):
     words = talk(seconds)
     sound, told = speech(words), 0
-    for spec in SPECS:
+    for spec in SPECS if seconds <= 60 else LONG:
         model = toy_model(kind, monkeypatch)
         if fits(model, spec):
             trace = interpret(model, spec, sound, 2.0 if seconds > 60 else 0.7)
             assert trace.prediction == spelled(words).strip(), spec
             told += 1
-    assert told >= len(SPECS) - 6  # few policies need what a net has not
+    assert told >= 4
 
 
 @pytest.mark.parametrize("spec", ["offline", "ksn:k=200,s=200,n=1"])
@@ -76,7 +71,7 @@ def test_in_steps_of_any_size(kind, step, spec, monkeypatch):
 @pytest.mark.parametrize("spec", SPECS)
 def test_whisper_says_all_that_was_heard(spec):
     whisper = WhisperModel("toy", ToyEngine(), vocabulary())
-    if not fits(whisper_of_two(whisper), spec):
+    if not fits(whisper, spec):
         return
     words = talk(100)
     trace = Trace()
@@ -91,11 +86,3 @@ def test_whisper_says_all_that_was_heard(spec):
         interpreter.hear(chunk)
     said = [int(word.strip(".").removeprefix("w")) for word in trace.prediction.split()]
     assert said == words
-
-
-class whisper_of_two:  # noqa: N801
-    """The same model, asked for languages that the toy has."""
-
-    def __init__(self, model: WhisperModel) -> None:
-        self.name, self.features = model.name, model.features
-        self.open = lambda source, target, transcript=False: model.open("de", "en")

@@ -8,12 +8,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dragoman.audio.chunk import RATE, Chunk
 from dragoman.errors import DragomanError
+from dragoman.interpreter import Interpreter
 from dragoman.models.cascade.tags import Tags
 from dragoman.models.cascade.text_model import TextModel
+from dragoman.models.load import load_model
 from dragoman.models.options import Options
+from dragoman.policies import make_policy
 
 from . import made_translator as made
+from . import made_whisper
 
 PAIR = ("en", "de")
 WORDS = ("The", " red", " house", " stands", " by", " the", " sea.")
@@ -189,3 +194,27 @@ def test_a_folder_that_lacks_something_is_a_sentence(tmp_path: Path):
     (folder / "shared_vocabulary.json").unlink()
     with pytest.raises(DragomanError, match="no shared_vocabulary"):
         TextModel.load(folder, "x", Options())
+
+
+def test_any_recogniser_with_any_translator_is_a_model(folders, tmp_path: Path):
+    """Two folders by their names, through the whole loop."""
+    heard = made_whisper.make(tmp_path / "whisper")
+    for family, target in (("opus", "de"), ("nllb", "zh"), ("m2m", "fr")):
+        model = load_model(f"{heard}+{folders[family]}", threads=1, beams=2)
+        interpreter = Interpreter(model, make_policy("greedy"), source="en", target=target)
+        sound = np.random.default_rng(0).standard_normal(3 * RATE).astype(np.float32)
+        pieces = [sound[at : at + RATE] for at in range(0, len(sound), RATE)]
+        updates = [interpreter.hear(Chunk(p, p is pieces[-1])) for p in pieces]
+        assert "".join(word for update in updates for word in update.said)
+        assert "".join(word for update in updates for word in update.transcript)
+
+
+def test_halves_in_the_wrong_place_are_a_sentence(folders, tmp_path: Path):
+    heard = made_whisper.make(tmp_path / "whisper")
+    with pytest.raises(DragomanError, match="reads text; it cannot hear"):
+        load_model(str(folders["opus"]))
+    with pytest.raises(DragomanError, match="hears speech; it cannot read text"):
+        load_model(f"{heard}+{heard}")
+    cascade = load_model(f"{heard}+{folders['nllb']}", threads=1)
+    with pytest.raises(DragomanError, match="does not know the language 'fr'"):
+        cascade.open("en", "fr")

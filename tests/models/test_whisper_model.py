@@ -262,5 +262,8 @@ def test_boundary_ignores_a_stray_look():
     assert boundary(dropped, []) == 2450
     assert boundary([1000, 2000], [2200]) == 2100  # midway, where the next word is near
     assert boundary([1000, 9000, 2000], [2600, 3000, 3400]) == 2250  # 9000 is astray
+    assert boundary([1000, 2000, 300], [4000], 300) == 3500  # the last word is before the next
+    assert boundary([1000, 2000, 1500], [4000], 1500) == 2250
+    assert boundary([1000, 2000, 300], [2600], 300) == 2300
     for cut, later in pairwise(boundary([1000, 2000], [2010 + gap]) for gap in range(0, 999, 99)):
         assert 2000 <= cut <= later

@@ -131,8 +131,7 @@ class ToyNet:
         write = np.ones((count, width), bool)
         for i, row in enumerate(rows):
             states = memory[0][i, : lengths[i]]
-            if i == 0 or lengths[i] != lengths[i - 1] or (states != before).any():
-                heard, before = words_in(states), states
+            heard = words_in(states)
             for u in range(width):
                 said = row[1 : len(row) - width + u + 1]
                 if said.tolist() != [word + FIRST for word, _ in heard[: len(said)]]:

@@ -3,11 +3,13 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from dragoman.cli.models import _print_table, command
+from dragoman.store.prepared import prepared
 
 FILES = {"model.bin": b"weights"}
 
@@ -47,6 +49,7 @@ def test_list_as_json(toy, home):
         "targets": [],
         "licence": "MIT",
         "bytes": 7,
+        "prepared": 0,
         "memory": row["memory"],
         "cost": row["cost"],
         "measured": False,
@@ -86,6 +89,15 @@ def test_long_names_on_a_narrow_terminal(monkeypatch, capsys, columns, lines):
     assert max(map(len, told)) <= int(columns)
     assert told[1].startswith(f"* {name}")
     assert told[-1].split()[-6:] == ["148", "MB", "~616", "MB", "~live", "yes"]
+
+
+def test_what_was_prepared_of_a_model_counts(toy):
+    folder = Path(run("get", "toy").strip())
+    prepared(folder, "kind", 1, lambda to: (to / "big").write_bytes(b"x" * 2_000_000))
+    (row,) = json.loads(run("list", "--here", "--json"))
+    assert row["bytes"] == 7
+    assert 2_000_000 < row["prepared"] < 2_010_000  # and a stamp
+    assert "  2.0 MB  " in run("list", "--here")
 
 
 def test_a_model_that_is_here_in_part(toy, home):

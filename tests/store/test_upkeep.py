@@ -6,6 +6,7 @@ import pytest
 
 from dragoman.errors import DragomanError
 from dragoman.store import catalogue, find, get, shelf
+from dragoman.store.prepared import prepared
 
 FILES = {"model.bin": b"weights", "voices/a.bin": b"a"}
 ABOUT = {"about": "mine", "task": "translation", "languages": ("de",), "licence": "MIT"}
@@ -48,8 +49,11 @@ def test_missing_and_foreign_files_are_told(toy):
 
 def test_remove(toy, home):
     assert shelf.is_here("toy")
+    made = prepared(toy, "kind", 1, lambda folder: (folder / "made").write_text("of it"))
+    assert made.exists()
     shelf.remove("toy")
     assert not toy.exists()
+    assert not made.exists()
     assert not list((home / "records").iterdir())
     with pytest.raises(DragomanError, match="there is no model 'toy'"):
         get("toy")  # it was added by the user, so it is forgotten altogether

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError
-from dragoman.text.caption_files import CaptionFile, srt_block, vtt_block
+from dragoman.text.caption_files import MOST_CUT_OFF, CaptionFile, srt_block, vtt_block
 from dragoman.text.captions import Cue, TimedWord, make_cues
 
 TIME = re.compile(r"(?:(\d\d+):)?([0-5]\d):([0-5]\d)[,.](\d{3})")
@@ -154,6 +154,13 @@ def test_a_file_cut_off_anywhere_is_gone_on_with(tmp_path, suffix):
     assert kept == len(before)
 
 
+def test_hours_are_gone_on_with(tmp_path):
+    path = tmp_path / "a.srt"
+    path.write_text("1\n01:02:03,000 --> 01:02:04,567\nHello.\n\n")
+    write(path, "Here I am again.", resume=True)
+    assert parse(path.read_text())[-1].start == pytest.approx(3724.567)
+
+
 def test_the_time_to_go_on_at_may_be_told(tmp_path):
     write(tmp_path / "a.srt", TALK)
     write(tmp_path / "a.srt", "Here I am again.", resume=True, offset=100.0)
@@ -178,6 +185,27 @@ def test_somebody_elses_text_is_not_cut_off(tmp_path):
     with pytest.raises(DragomanError, match="cannot be gone on with: what follows cue 0"):
         CaptionFile(path, resume=True)
     assert path.read_text() == "A novel. " * 100
+
+
+def test_no_more_than_what_a_crash_may_leave_is_cut_off(tmp_path):
+    path = tmp_path / "a.srt"
+    path.write_text("x" * MOST_CUT_OFF)
+    CaptionFile(path, resume=True).close()
+    assert path.read_text() == ""
+    path.write_text("x" * (MOST_CUT_OFF + 1))
+    with pytest.raises(DragomanError, match="cannot be gone on with"):
+        CaptionFile(path, resume=True)
+
+
+def test_the_longest_cue_is_shorter_than_what_may_be_cut_off():
+    cue = Cue(360_000.0, 360_007.0, ("<" * 42, "<" * 42))  # each becomes four characters
+    assert 360 < len(vtt_block(100_000, cue)) < MOST_CUT_OFF == 500
+
+
+def test_closing_gives_the_file_back(tmp_path):
+    file = CaptionFile(tmp_path / "a.srt")
+    file.close()
+    assert file._file.closed
 
 
 def test_without_being_asked_a_file_is_begun_anew(tmp_path):

@@ -10,7 +10,7 @@ from dragoman.text import caption_layout as module
 from dragoman.text.caption_layout import CaptionSettings, Passage, TimedWord, cut, width
 from dragoman.text.phrases import SENTENCE, break_cost
 
-SETTINGS = CaptionSettings(columns=10, wide_columns=8, max_seconds=3.0)
+SETTINGS = CaptionSettings(columns=10, wide_columns=8, max_seconds=3.0, pause_seconds=1.0)
 WORDS = st.lists(
     st.tuples(
         st.sampled_from(["a", "the", "of", "and", "word", "longer,", "end.", "Begin", "lengthy"]),
@@ -72,7 +72,8 @@ def price(words, first, last):
         cost += module.SHORT
     if cue[-1].end - cue[0].start > SETTINGS.max_seconds:
         cost += module.TOO_LONG
-    return cost
+    gaps = [two.start - one.end for one, two in pairwise(cue)]
+    return cost + module.PAUSE * len([gap for gap in gaps if gap >= SETTINGS.pause_seconds])
 
 
 def price_of_all(words, way):

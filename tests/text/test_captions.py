@@ -210,6 +210,36 @@ def test_both_languages_have_a_line_each():
     assert cues[-1].lines[1].endswith("Bericht.")
 
 
+def test_a_sentence_and_its_translation_share_a_cue_though_one_is_late():
+    """The speaker's words are written down a second later, and are shown where they belong."""
+    said = [*spoken("One sentence is said right here."), *spoken("Another one is over there.", 3.0)]
+    source = [
+        *spoken("Ein Satz wird genau hier gesagt.", 0.8),
+        *spoken("Ein anderer ist dort drüben.", 3.9),
+    ]
+    assert [cue.lines for cue in both(said, source)] == [
+        ("One sentence is said right here.", "Ein Satz wird genau hier gesagt."),
+        ("Another one is over there.", "Ein anderer ist dort drüben."),
+    ]
+
+
+def test_words_of_the_speaker_that_come_much_later_are_shown_where_they_belong():
+    maker, cues = CaptionMaker("en", PLAIN, "de"), []
+    for word in spoken("One sentence is here. Another one is there."):
+        cues += maker.say(word)
+    for word in spoken("Ein Satz ist hier. Ein anderer ist dort."):
+        cues += maker.say_source(word)
+    cues += maker.finish()
+    assert [cue.lines[1] for cue in cues] == ["Ein Satz ist hier.", "Ein anderer ist dort."]
+
+
+def test_a_long_talk_in_both_languages_does_not_wait_for_its_end():
+    maker, cues = CaptionMaker("en", PLAIN, "de"), []
+    for one, two in zip(spoken("It is so. " * 60), spoken("So ist es. " * 60), strict=True):
+        cues += maker.say_source(two) + maker.say(one)
+    assert len(cues) > 10
+
+
 def test_without_a_second_language_the_speaker_is_not_shown():
     maker = CaptionMaker("en")
     assert maker.say_source(TimedWord("Guten", 0, 1)) == []

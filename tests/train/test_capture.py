@@ -47,8 +47,7 @@ def text(tiny, tmp_path):
     }
 
 
-@pytest.mark.parametrize("kind", ["speech", "text"])
-@pytest.mark.parametrize("accumulate", [1, 2])
+@pytest.mark.parametrize(("kind", "accumulate"), [("speech", 1), ("speech", 2), ("text", 1)])
 def test_steps_on_buffers_are_plain_steps(kind, accumulate, tiny, text, tmp_path, monkeypatch):
     used = set()
     fill = CapturedStep.learn
@@ -109,8 +108,10 @@ on_device = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CU
 
 
 @on_device
-@pytest.mark.parametrize("kind", ["speech", "text"])
-@pytest.mark.parametrize("compiled", ["", "default"])
+@pytest.mark.parametrize(
+    ("kind", "compiled"),
+    [("speech", ""), ("text", ""), pytest.param("speech", "default", marks=pytest.mark.slow)],
+)
 def test_captured_steps_learn_what_plain_ones_do(kind, compiled, tiny, text, tmp_path, monkeypatch):
     captured = []
     capture = Repeated._capture
@@ -118,7 +119,7 @@ def test_captured_steps_learn_what_plain_ones_do(kind, compiled, tiny, text, tmp
         Repeated, "_capture", lambda self, *a, **k: (captured.append(1), capture(self, *a, **k))[1]
     )
     settings = {"speech": tiny, "text": text}[kind]
-    steps = {"total": 50, "validate": 25, "save": 10, "log": 1, "average": 1}
+    steps = {"total": 50, "validate": 50, "save": 50, "log": 1, "average": 1}
     machine = {"accelerator": "cuda", "precision": "bf16-mixed", "compile": compiled}
     changes = {"augment": AUGMENT, "steps": steps, "optimiser": {"rate": 0.001}}
     run(settings, tmp_path / "plain", **changes, machine={**machine, "capture": False})

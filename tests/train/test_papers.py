@@ -13,6 +13,7 @@ from dragoman.train.train import check, make_net
 
 FOLDER = Path(__file__).parents[2] / "recipes"
 RECIPES = sorted(FOLDER.glob("*.yaml"))
+CLAIMS = sorted((FOLDER / "claims").glob("*.yaml"))
 
 
 def net_of(recipe):
@@ -37,7 +38,7 @@ def test_nets_have_the_papers_sizes(name, paper):
 def check_fit(recipe):
     """Every run it starts from is one of the recipes here, and has the parts, as large as here."""
     for before in starts_of(recipe):
-        first = read_recipe(FOLDER / f"{Path(before.run).name}.yaml")
+        first = read_recipe(FOLDER / f"{Path(before.run).relative_to('runs')}.yaml")
         given, ours = net_of(first).state_dict(), net_of(recipe).state_dict()
         chosen = fitting(given, ours, before.parts, Path(before.run))
         assert chosen
@@ -45,9 +46,36 @@ def check_fit(recipe):
             assert chosen.keys() == ours.keys()
 
 
-@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*RECIPES, *CLAIMS], ids=lambda path: path.stem)
 def test_what_a_recipe_starts_from_fits(path):
     check_fit(read_recipe(path))
+
+
+@pytest.mark.parametrize("path", CLAIMS, ids=lambda path: path.stem)
+def test_claims_are_tried_with_small_nets(path):
+    recipe = read_recipe(path)
+    check(recipe)
+    assert sum(parameter.numel() for parameter in net_of(recipe).parameters()) < 25e6
+
+
+LEARNED = ("net_settings.decisions=learned", "net_settings.encoder_settings.boundaries=true")
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("mma", ("task_settings.decisions=oracle", "task_settings.trigger=next", *LEARNED)),
+        ("waitk", ("task_settings.words=oracle", "task_settings.trigger=next")),
+        ("waitk", ("task_settings.words=ctc", "task_settings.k=11")),
+        ("vgg", ("vocabulary.target.kind=bpe", "vocabulary.target.size=400")),
+        (
+            "joint",
+            tuple(f"task_settings.weights.{name}=0.1" for name in ("mt", "kd", "car", "dar")),
+        ),
+    ],
+)
+def test_settings_of_the_claims_scripts_are_settings(name, changes):
+    check(read_recipe(FOLDER / "claims" / f"{name}.en-de.yaml", changes))
 
 
 COMMANDS = [  # as the recipes tell them

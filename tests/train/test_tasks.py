@@ -177,3 +177,25 @@ def test_a_stage_ends_where_other_losses_begin_to_count(corpus):
     taught = make("joint", corpus, weights={"kd": 0.0, "kd_after": 5})
     assert taught.stage(4) == taught.stage(5)
     assert make("offline", corpus).stage(1) == make("offline", corpus).stage(10**6)
+
+
+def test_a_word_may_be_noticed_with_the_next_one(corpus):
+    """Equation 3 of paper 000 triggers at the first state that belongs to another word."""
+    batch = one_batch(corpus[0])
+    oracle = {"decisions": "oracle"}
+    for name, settings in (("mma", oracle), ("wait-k", {"words": "oracle", "k": 1})):
+        found = []
+        for trigger in ("end", "next"):
+            task = make(name, corpus, **settings, trigger=trigger).eval()
+            encoded = task.encode(batch)
+            if name == "mma":
+                decisions = task.decisions(batch, encoded)
+                found.append((decisions.ends, decisions.counts))
+            else:
+                found.append((task.seen(batch, encoded)[:, :1], torch.ones(len(batch.items))))
+        for item, length in enumerate(encoded.lengths.tolist()):
+            first, later = (ends[item, : int(n[item])].tolist() for ends, n in found)
+            inner = [end for end in first if end < length]
+            assert inner
+            moved = [end + 1 for end in inner if end + 1 < length]
+            assert [end for end in later if end < length] == moved

@@ -177,7 +177,7 @@ def test_wait_k_sees_k_words_more_than_it_has_said(corpus, batch, words, per):
         generator = torch.Generator().manual_seed(0)
         scores = torch.rand(encoded.ctc_logits.shape, generator=generator)
         end = int(task.source_word_ends.nonzero()[0])
-        scores[..., [end, task.net.blank]] += 0.4
+        scores[..., [end, task.net.blank]] += 0.6
         encoded.ctc_logits = scores
     seen = task.seen(batch, encoded).tolist()
     for item, length in enumerate(encoded.lengths.tolist()):

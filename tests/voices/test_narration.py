@@ -160,6 +160,12 @@ def test_speech_longer_than_the_speakers_is_faster_but_never_overlaps_nor_gets_l
     assert " ".join(p.text for p in phrases).count("many.") == 20
 
 
+def test_a_phrase_has_to_end_before_the_next_begins_not_before_its_first_word_ends():
+    voice = ToneVoice(seconds_per_character=0.12)
+    talk = [*in_turn("These are just so many."), (1.5, 9.0, " Weeeell"), (9.0, 9.3, " yes it is.")]
+    assert narrate(talk, 12.0, voice)[0].speed > 1.1
+
+
 def test_speech_that_has_room_is_not_hurried():
     talk = [w for n in range(5) for w in in_turn("These are just so many.", 4.0 * n)]
     assert {phrase.speed for phrase in narrate(talk, 20.0)} == {1.0}

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from rapidfuzz.distance import Levenshtein
 
-from dragoman.audio.chunk import RATE
+from dragoman.audio.chunk import RATE, Chunk
 from dragoman.audio.source import read_audio
+from dragoman.setup import Setup, System
 from dragoman.voices import Narration, open_voice
 from tests.voices.weights import need
 
@@ -32,10 +33,6 @@ def test_the_voice_that_comes_with_dragoman_speaks():
 def test_a_dub_that_hurries_is_understood_and_ends_with_the_talk(tmp_path):
     """So fast a speaker makes the dub hurry; Whisper hears what it says all the same."""
     need("whisper-base")
-    from dragoman.models.base import Ask
-    from dragoman.models.whisper.model import WhisperModel
-    from dragoman.store import get
-
     words = TEXT.split()
     seconds = 0.22 * len(words)
     with Narration(open_voice("hibari", "en"), tmp_path / "dub.mp3") as narration:
@@ -45,10 +42,8 @@ def test_a_dub_that_hurries_is_understood_and_ends_with_the_talk(tmp_path):
     assert max(phrase.speed for phrase in narration.phrases) > 1.05
     assert narration.end - seconds < 3.0
 
-    recogniser = WhisperModel.load(get("whisper-base"), beams=1)
-    stream = recogniser.open("en", "en")
+    interpreter = System(Setup(source="en", policy="offline", beams=1)).interpreter()
     sound = np.concatenate([read_audio(tmp_path / "dub.mp3"), np.zeros(3 * RATE, np.float32)])
-    recogniser.hear([stream], [sound], [True])
-    heard = recogniser.draft([stream], [Ask(final=True)])[0].text
+    heard = "".join(interpreter.hear(Chunk(sound, last=True)).said)
     wanted = plain(TEXT)
     assert Levenshtein.distance(plain(heard), wanted) <= 0.1 * len(wanted), heard

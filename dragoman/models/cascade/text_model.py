@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 
 from dragoman.errors import DragomanError
-from dragoman.models.cascade.owners import owners
+from dragoman.models.cascade.owners import Owned, nothing, over_words, owners, room_for
 from dragoman.models.cascade.tags import Tags
 from dragoman.models.cascade.translator import Pair, Translation
-from dragoman.models.guard import cut_loop
 from dragoman.models.options import Options, on_cpu
-from dragoman.models.words import Piece, Words, group, without_stop
+from dragoman.models.search import Found
+from dragoman.models.words import Piece, Words, group
 from dragoman.text.languages import written_without_spaces
 
-LONGER, SPARE = 2.0, 10  # a translation has at most so many times the units of its source, and more
 SPACE = "▁"
 SPECIAL = ("<s>", "</s>", "<pad>", "<unk>", "<mask>")
 VOCABULARIES = ("shared_vocabulary", "target_vocabulary")
@@ -94,31 +93,24 @@ class TextModel:
     ) -> Translation:
         """A sentence that is not `closed` is searched greedily, since it will be drafted again."""
         pieces = [str(piece) for piece in self._reads.encode("".join(words).strip(), out_type=str)]
-        room = SPARE + int(LONGER * len(pieces)) - len(said)
+        room = room_for(len(pieces), len(said))
         if not pieces or room < 1:
-            return Translation((), (), np.zeros((0, len(words)), np.float32), bool(said))
+            return nothing(said, len(words))
         before_source, before_target = self._tags.told(self._name, *pair)
         source = [*before_source, *pieces, *self._source_end]
         prefix = [*before_target, *(self._names[token] for token in said)]
         found = self._search(source, prefix, room, beams=self._beams if closed else 1)
-        keep = cut_loop(said, found.tokens)
-        ended = found.ended and keep == len(found.tokens)
-        if ended and not closed:
-            keep = without_stop(self._units(pair), found.tokens)
-        attention = np.zeros((keep, len(words)), np.float32)
-        if keep:
-            begin = len(before_source)  # a language belongs to no word
-            looks = found.attention[:keep, begin : begin + len(pieces)]
-            np.add.at(attention.T, owners(pieces, words), looks.T)
-        return Translation(found.tokens[:keep], found.log_probs[:keep], attention, ended)
+        # A language belongs to no word.
+        owned = Owned(owners(pieces, words), len(words), begin=len(before_source))
+        return over_words(found, said, owned, self._units(pair), closed=closed)
 
     def _units(self, pair: Pair) -> TextUnits:
         return TextUnits(self._written, not written_without_spaces(pair[1]))
 
     def _search(
         self, source: Sequence[str], prefix: Sequence[str], room: int, *, beams: int
-    ) -> Translation:
-        """The best continuation of a prefix; its attention is over the source tokens."""
+    ) -> Found:
+        """The best continuation of a prefix; it looks at the source tokens."""
         (found,) = self._net.translate_batch(
             [list(source)],
             target_prefix=[list(prefix)],
@@ -134,7 +126,7 @@ class TextModel:
         (scored,) = self._net.score_batch([list(source)], [[*prefix, *new]])
         log_probs = scored.log_probs[len(prefix) : len(prefix) + len(new)]
         tokens = tuple(self._ids[piece] for piece in new)
-        return Translation(tokens, tuple(map(float, log_probs)), looks, ended)
+        return Found(tokens, tuple(map(float, log_probs)), tuple(looks), ended)
 
 
 def _vocabulary_path(folder: Path) -> Path | None:

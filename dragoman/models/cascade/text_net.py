@@ -9,19 +9,15 @@ from typing import Any
 import numpy as np
 
 from dragoman.errors import DragomanError
-from dragoman.models.cascade.owners import owners
+from dragoman.models.cascade.owners import Owned, nothing, over_words, owners, room_for
 from dragoman.models.cascade.translator import Pair, Translation
 from dragoman.models.exported.decoder import Texts
 from dragoman.models.exported.net import BOS, OnnxNet
 from dragoman.models.exported.pieces import Pieces, open_units
-from dragoman.models.guard import cut_loop
 from dragoman.models.options import Options, on_cpu
 from dragoman.models.search import Prompt, search
-from dragoman.models.words import Words, without_stop
+from dragoman.models.words import Words
 from dragoman.text.plain import plain
-
-LONGER = 2.0  # a translation has at most so many times the units of its source,
-SPARE = 10  # and so many more
 
 
 class TextNet:
@@ -66,23 +62,15 @@ class TextNet:
     ) -> Translation:
         """A sentence that is not `closed` is searched greedily, since it will be drafted again."""
         ids, word_of = self._read(words, pair[1])
-        room = SPARE + int(LONGER * len(ids)) - len(said)
+        room = room_for(len(word_of), len(said))
         if not word_of or room < 1:
-            return Translation((), (), np.zeros((0, len(words)), np.float32), bool(said))
+            return nothing(said, len(words))
         source = self._net.encode(np.array([ids], np.int64), np.array([len(ids)], np.int64))
         prompts = [Prompt((BOS,), room, tuple(said))]
         texts = Texts(self._net, [source.memory], [len(ids)], prompts)
         found = search(texts, prompts, self._beams if closed else 1)[0]
-        keep = cut_loop(said, found.tokens)
-        ended = found.ended and keep == len(found.tokens)
-        if ended and not closed:
-            keep = without_stop(self._units(pair), found.tokens)
-        attention = np.zeros((keep, len(words)), np.float32)
-        if keep:
-            looks = np.stack(found.looks[:keep])
-            spoken = looks[:, len(ids) - len(word_of) : len(ids)]  # none of it is the tag's
-            np.add.at(attention.T, word_of, spoken.T)
-        return Translation(found.tokens[:keep], found.log_probs[:keep], attention, ended)
+        owned = Owned(word_of, len(words), begin=len(ids) - len(word_of))  # the tag is nobody's
+        return over_words(found, said, owned, self._units(pair), closed=closed)
 
     def _read(self, words: Sequence[str], target: str) -> tuple[list[int], list[int]]:
         """Source units of some words, and the word that each belongs to.

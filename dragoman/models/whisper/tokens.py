@@ -42,8 +42,7 @@ class Vocabulary:
             start, translate = ids["<|startoftranscript|>"], ids["<|translate|>"]
             return cls(
                 names=tuple(names),
-                languages={n.strip("<|>"): i for n, i in ids.items() if start < i < translate}
-                or {"en": start},
+                languages=_languages(ids, start, translate),
                 start=start,
                 end=ids["<|endoftext|>"],
                 translate=translate,
@@ -106,6 +105,14 @@ class WhisperUnits:
                 letters, count = b"", 0
         if count:
             yield Piece("", count)
+
+
+def _languages(ids: dict[str, int], start: int, translate: int) -> dict[str, int]:
+    """Tokens by language code. Models of English alone have them all the same, but learnt none."""
+    found = {name.strip("<|>"): id for name, id in ids.items() if start < id < translate}
+    if not found or ids["<|endoftext|>"] == ENGLISH_ONLY_END:
+        return {"en": found.get("en", start)}
+    return found
 
 
 def _decoded(letters: bytes) -> str | None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -26,13 +29,26 @@ class Ragged:
     starts: np.ndarray
 
     @classmethod
-    def of(cls, rows: list[list[int]]) -> Ragged:
+    def of(cls, rows: Sequence[Sequence[int]]) -> Ragged:
         lengths = np.fromiter((len(row) for row in rows), np.int64, len(rows))
         starts = np.concatenate([[0], np.cumsum(lengths)])
-        flat = np.fromiter((x for row in rows for x in row), np.int32, int(starts[-1]))
+        flat = np.fromiter(chain.from_iterable(rows), np.int32, int(starts[-1]))
         return cls(flat, starts)
 
-    @property
+    def take(self, numbers: np.ndarray) -> Ragged:
+        """Some of the rows."""
+        lengths = self.lengths[numbers]
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        places = np.arange(starts[-1]) + np.repeat(self.starts[numbers] - starts[:-1], lengths)
+        return Ragged(self.flat[places], starts)
+
+    def padded(self, width: int, fill: int) -> np.ndarray:
+        """All rows as [rows, width] int64, filled up."""
+        padded = np.full((len(self.lengths), width), fill, np.int64)
+        padded[np.arange(width) < self.lengths[:, None]] = self.flat
+        return padded
+
+    @cached_property
     def lengths(self) -> np.ndarray:
         return np.diff(self.starts)
 
@@ -59,6 +75,8 @@ class TrainingSet:
         items = (self.item(n) for n in range(len(parts)))
         phones = data.ends == "phones"
         self.word_ends = Ragged.of([i.phone_ends if phones else i.word_ends for i in items])
+
+        self.most_words = int(self.word_ends.lengths.max(initial=1))
 
     def __len__(self) -> int:
         return len(self.parts)
@@ -115,11 +133,12 @@ class TrainingSet:
 
     def subset(self, numbers: Iterable[int]) -> TrainingSet:
         """Some of the items."""
-        numbers = list(numbers)
-        some = TrainingSet(self.packs, [self.parts[number] for number in numbers], self.data)
-        some.source = Ragged.of([list(self.source[number]) for number in numbers])
-        some.target = Ragged.of([list(self.target[number]) for number in numbers])
-        some.samples, some.silent = self.samples[numbers], self.silent
+        chosen = np.fromiter(numbers, np.int64)
+        some = copy(self)
+        some.parts = [self.parts[number] for number in chosen.tolist()]
+        some.samples = self.samples[chosen]
+        for name in ("source", "target", "word_ends"):
+            setattr(some, name, getattr(self, name).take(chosen))
         return some
 
     def _unit_fault(self, number: int, source: list[int], target: list[int]) -> Fault | None:

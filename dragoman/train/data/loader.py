@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -138,13 +138,11 @@ class Loader:
         recut, chance = self.recut, random.Random(f"{self.recut.seed} {number}")
         sources = _rows(data.source, items, recut.source, shape.source, chance)
         targets = _rows(data.target, items, recut.target, shape.target - 1, chance)
-        source, source_lengths = _padded(sources, shape.source)
-        target, target_lengths = _padded(targets, shape.target)
-        longest = int(data.word_ends.lengths.max(initial=1))
-        ends, _ = _padded(_rows(data.word_ends, items), longest, fill=-1)
+        source, target = sources.padded(shape.source, PAD), targets.padded(shape.target, PAD)
+        ends = data.word_ends.take(items).padded(data.most_words, -1)
         ends = np.where(ends < 0, ends, (ends / planned.speeds[:, None]).astype(np.int64))
         labels = target.copy()
-        labels[np.arange(len(items)), target_lengths] = EOS
+        labels[np.arange(len(items)), targets.lengths] = EOS
         tokens = np.concatenate([np.full((len(items), 1), BOS), target[:, :-1]], axis=1)
         batch = Batch(
             place=planned.place,
@@ -156,10 +154,10 @@ class Loader:
             samples=torch.from_numpy(played(lengths, planned.speeds)),
             speeds=torch.from_numpy(planned.speeds).float(),
             source=torch.from_numpy(source),
-            source_lengths=torch.from_numpy(source_lengths),
+            source_lengths=torch.from_numpy(sources.lengths),
             tokens=torch.from_numpy(tokens),
             labels=torch.from_numpy(labels),
-            target_lengths=torch.from_numpy(target_lengths + 1),
+            target_lengths=torch.from_numpy(targets.lengths + 1),
             word_ends=torch.from_numpy(ends),
         )
         return batch.each(_pin) if self.pinned else batch
@@ -188,20 +186,11 @@ def _rows(
     recut: BpeDropout | None = None,
     most: int = 0,
     chance: random.Random | None = None,
-) -> list[Sequence[int]]:
+) -> Ragged:
     """The rows of some items, cut anew where there is somebody to do so."""
-    chosen = (rows[number] for number in items)
-    return [row if recut is None else recut.within(row, most, chance) for row in chosen]
-
-
-def _padded(
-    rows: list[Sequence[int]], width: int, fill: int = PAD
-) -> tuple[np.ndarray, np.ndarray]:
-    """Rows as [B, width] int64, filled up, and their lengths."""
-    padded = np.full((len(rows), width), fill, np.int64)
-    for place, row in enumerate(rows):
-        padded[place, : len(row)] = row
-    return padded, np.array([len(row) for row in rows], np.int64)
+    if recut is None:
+        return rows.take(items)
+    return Ragged.of([recut.within(rows[number], most, chance) for number in items])
 
 
 def _pin(tensor: Tensor) -> Tensor:

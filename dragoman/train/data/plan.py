@@ -9,15 +9,17 @@ batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from dragoman.train.data.corpus import TrainingSet
+from dragoman.train.data.fbank import SHIFT, WINDOW
 from dragoman.train.data.pack import RATE
 from dragoman.train.recipe import Batch
 
+STATES, FRAMES_PER_STATE = 8, 4  # lengths are multiples of so many states
 _ROOM_FOR_TEXTS = 0.99  # the share of a bucket's items whose texts must fit its shape
 
 
@@ -67,7 +69,8 @@ class Plan:
         self.samples = data.samples
         texts = np.stack([data.source.lengths, data.target.lengths + 1])  # EOS
         self.texts = np.ceil(texts * (1 + np.array([room]).T)).astype(np.int64)
-        self.shapes = _shapes(self.samples / min(speeds), self.texts, batch)
+        fit = float if data.silent else aligned
+        self.shapes = _shapes(self.samples / min(speeds), self.texts, batch, fit)
 
     def epoch(self, number: int) -> list[Planned]:
         """The batches of one epoch, in order."""
@@ -110,7 +113,9 @@ def played(samples: np.ndarray, speeds: np.ndarray) -> np.ndarray:
     return np.floor(samples / speeds).astype(np.int64)
 
 
-def _shapes(samples: np.ndarray, texts: np.ndarray, batch: Batch) -> list[Shape]:
+def _shapes(
+    samples: np.ndarray, texts: np.ndarray, batch: Batch, fit: Callable[[float], float]
+) -> list[Shape]:
     """Shapes of buckets that each hold about the same amount of speech."""
     order = np.argsort(samples, kind="stable")
     speech = np.cumsum(samples[order])
@@ -119,7 +124,7 @@ def _shapes(samples: np.ndarray, texts: np.ndarray, batch: Batch) -> list[Shape]
     for members in np.split(order, cuts):
         if len(members) == 0:
             continue
-        longest = _up(float(samples[members].max()), RATE // 25)
+        longest = int(fit(float(samples[members].max())))
         room = np.quantile(texts[:, members], _ROOM_FOR_TEXTS, axis=1)
         source, target = (_up(float(value), 8) for value in room)
         if shapes:  # a longer bucket has room for whatever a shorter one has
@@ -139,6 +144,13 @@ def _buckets(samples: np.ndarray, texts: np.ndarray, shapes: list[Shape]) -> np.
         fits = (samples <= shape.samples) & (texts[0] <= shape.source) & (texts[1] <= shape.target)
         found[(found < 0) & fits] = number
     return found
+
+
+def aligned(samples: float) -> int:
+    """The next length whose states of 40 ms are a multiple of 8: products of such matrices are
+    several times faster on a GPU."""
+    frames = _up((samples - WINDOW) / SHIFT + 1, STATES * FRAMES_PER_STATE)
+    return WINDOW + (frames - 1) * SHIFT
 
 
 def _up(value: float, step: int) -> int:

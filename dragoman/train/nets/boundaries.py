@@ -22,14 +22,18 @@ class BoundaryHead(nn.Module):
         return self.linear(states).squeeze(-1)
 
 
-def boundary_targets(ends_ms: Tensor, lengths: Tensor, size: int, state_ms: float) -> Tensor:
+def boundary_targets(
+    ends_ms: Tensor, lengths: Tensor, size: int, state_ms: float, later: int = 0
+) -> Tensor:
     """1 at the state in which a word ends, else 0: [B, S].
 
     ends_ms [B, W] are the times at which words end, negative where an item has fewer words. State
     j covers the time from j to j + 1 times `state_ms`; an end beyond the last state is that state.
+    `later` marks so many states after it instead.
     """
     last = (lengths - 1).clamp(min=0).unsqueeze(1)
-    state = torch.minimum((torch.ceil(ends_ms / state_ms) - 1).clamp(min=0).long(), last)
+    state = (torch.ceil(ends_ms / state_ms) - 1).clamp(min=0).long() + later
+    state = torch.minimum(state, last)
     targets = torch.zeros(len(lengths), size, device=lengths.device)
     return targets.scatter_reduce(1, state, (ends_ms >= 0).float(), reduce="amax")
 

@@ -152,13 +152,19 @@ class Task(LightningModule, ABC):
                 self.net.blank,
             )
 
+    def ends(self, batch: Batch, encoded: Encoded) -> Tensor:
+        """1 at the states in which words end, or with `trigger: next` one state after: [B, S]"""
+        later = int(getattr(self.settings, "trigger", "end") == "next")
+        size = encoded.states.shape[1]
+        return boundary_targets(batch.word_ends, encoded.lengths, size, STATE_MS, later)
+
     def add_boundaries(self, terms: Terms, encoded: Encoded, batch: Batch, weight: float) -> None:
         """The learned pre-decision: fire at the states in which words end."""
         logits = encoded.boundary_logits
         if logits is None or not weight:
             return
         known = (batch.word_ends >= 0).any(1)  # items whose word ends nobody knows are no negatives
-        ends = boundary_targets(batch.word_ends, encoded.lengths, logits.shape[1], STATE_MS)
+        ends = self.ends(batch, encoded)
         lengths = encoded.lengths * known
         terms.losses["boundaries"] = weight * boundaries(logits, ends, lengths, STATES_PER_WORD)
         fired = (logits > 0) & encoded.valid & known.unsqueeze(1)

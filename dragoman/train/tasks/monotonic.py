@@ -14,10 +14,9 @@ from typing import Literal
 from dragoman.train.data.loader import Batch
 from dragoman.train.losses.latency import LatencyLoss
 from dragoman.train.nets.base import Encoded
-from dragoman.train.nets.boundaries import boundary_targets
 from dragoman.train.nets.monotonic.decisions import Decisions, decide_at
 from dragoman.train.settings import Level, Share
-from dragoman.train.tasks.base import STATE_MS, Task, Terms, token_terms
+from dragoman.train.tasks.base import Task, Terms, token_terms
 
 
 @dataclass(frozen=True)
@@ -26,6 +25,9 @@ class MonotonicSettings:
     ctc: Level = 0.0
     boundaries: Level = 0.1  # counts only where the encoder has a head for word ends
     decisions: Literal["net", "oracle"] = "net"
+    # Where a word's end is noticed: in its last state, or in the first one of the next word, as
+    # equation 3 of paper 000 has it.
+    trigger: Literal["end", "next"] = "end"
     latency: LatencyLoss = field(default_factory=LatencyLoss)
 
 
@@ -57,6 +59,4 @@ class Monotonic(Task):
         """Where heads may stop; None leaves it to the net."""
         if self.settings.decisions == "net":
             return None
-        size = encoded.states.shape[1]
-        ends = boundary_targets(batch.word_ends, encoded.lengths, size, STATE_MS)
-        return decide_at(ends > 0, encoded.lengths).trimmed()
+        return decide_at(self.ends(batch, encoded) > 0, encoded.lengths).trimmed()

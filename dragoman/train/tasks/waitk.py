@@ -34,6 +34,7 @@ class WaitKSettings:
     k: Count = 7  # 0: a k of its own for every batch, from 1 to k_max
     k_max: Whole = 13
     words: Literal["fixed", "ctc", "oracle"] = "fixed"
+    trigger: Literal["end", "next"] = "end"  # a word is heard at its end, or one state later
     ratio: Whole = 7  # states per word where words are fixed: 280 ms
     per: Literal["word", "unit"] = "word"  # what advances the mask
     label_smoothing: Share = 0.1
@@ -94,7 +95,7 @@ class WaitK(Task):
             k = self.k(lengths.max() / settings.ratio)
             return seen_fixed(k, settings.ratio, words, lengths)
         if settings.words == "oracle":
-            ends = oracle_word_ends(batch.word_ends, lengths)
+            ends = oracle_word_ends(batch.word_ends, lengths, int(settings.trigger == "next"))
             k = self.k((batch.word_ends >= 0).sum(1).max())
         else:
             labels = encoded.ctc_logits.argmax(-1)
@@ -111,8 +112,8 @@ class WaitK(Task):
         return draw_k(math.ceil(longest), self.settings.k_max) if self.training else middle
 
 
-def oracle_word_ends(ends_ms: Tensor, lengths: Tensor) -> Tensor:
+def oracle_word_ends(ends_ms: Tensor, lengths: Tensor, later: int = 0) -> Tensor:
     """States heard when each word ends [B, W]; all of them where there are no more words."""
-    heard = torch.ceil(ends_ms / STATE_MS).long()
+    heard = torch.ceil(ends_ms / STATE_MS).long() + later
     everything = lengths.unsqueeze(1)
     return torch.where(ends_ms < 0, everything, torch.minimum(heard, everything))

@@ -16,7 +16,8 @@ from dragoman.train.recipe import Batch
 
 def plan(items: int, seed: int = 3, speeds: tuple[float, ...] = (1.0,)) -> Plan:
     texts = Ragged.of([[5] * 4 for _ in range(items)])
-    data = SimpleNamespace(samples=np.full(items, 16_000), source=texts, target=texts)
+    samples = np.full(items, 16_000)
+    data = SimpleNamespace(samples=samples, source=texts, target=texts, silent=True)
     return Plan(data, Batch(seconds=2, buckets=1), seed, speeds)
 
 

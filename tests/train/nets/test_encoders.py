@@ -10,7 +10,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from dragoman.train.losses.tokens import ctc
 from dragoman.train.nets.conformer import ConformerLayer
+from dragoman.train.nets.ctc import CtcHead
 from dragoman.train.nets.layers import LayerConfig
 from dragoman.train.nets.relative import RelativeAttention, distances
 from tests.train.nets.tiny_nets import noise, tiny
@@ -94,6 +96,22 @@ def test_the_s_transformer_sees_speech_as_a_picture(label):
     found, lengths = picture(features, torch.tensor([40]))
     assert lengths.tolist() == [10]
     torch.testing.assert_close(found[0], expected, atol=1e-5, rtol=1e-4)
+
+
+def test_units_that_nobody_hears_change_nothing():
+    """A GPU computes a few more than there are: they have no probability and no gradient."""
+    torch.manual_seed(0)
+    head, states = CtcHead(16, 20), torch.randn(2, 30, 16)
+    lengths, counts = torch.tensor([30, 21]), torch.tensor([5, 3])
+    targets = torch.randint(1, 20, (2, 5))
+    found = []
+    for logits in (head(states), head.padded(states, more=3)):
+        loss = ctc(logits, lengths, targets, counts, blank=20)
+        found.append((loss.detach(), *torch.autograd.grad(loss, list(head.parameters()))))
+    assert head.padded(states, more=3).shape[-1] == 24
+    for plain, padded in zip(*found, strict=True):
+        torch.testing.assert_close(padded, plain)
+    assert torch.equal(head(states).argmax(-1), head.padded(states, more=3).argmax(-1))
 
 
 @pytest.mark.skipif(not find_spec("triton"), reason="triton is not installed")

@@ -1,0 +1,153 @@
+"""Exported nets of every kind on a toy: in steps as at once, in batches, astray, and counted."""
+
+import numpy as np
+import pytest
+
+from dragoman.audio.chunk import RATE, Chunk
+from dragoman.detectors import LearnedBoundaries
+from dragoman.interpreter import Interpreter, step
+from dragoman.models import Ask, Sound
+from dragoman.policies import make_policy
+from dragoman.trace import Trace
+
+from .toy_net import FIRST, KINDS, ToyNet, speech, spelled, talk, toy_model
+
+
+def hear(model, stream, samples, size, **more) -> None:
+    for at in range(0, len(samples), size):
+        model.hear([stream], [Sound(samples[at : at + size], **more)])
+
+
+@pytest.mark.parametrize("size", [1600, 5333, 16000])
+@pytest.mark.parametrize("kind", KINDS)
+def test_in_steps_as_at_once_before_the_end_of_the_source(kind, size, monkeypatch):
+    """However the sound comes, the same is encoded and drafted while it goes on."""
+    model = toy_model(kind, monkeypatch)
+    samples = speech(talk(9))
+    in_steps, at_once = model.open("en", "de"), model.open("en", "de")
+    hear(model, in_steps, samples, size)
+    model.hear([at_once], [Sound(samples)])
+    np.testing.assert_array_equal(in_steps.encoded.memory[0], at_once.encoded.memory[0])
+    assert in_steps.encoded.states == at_once.encoded.states > 200
+    # What is not yet a whole chunk has not been encoded.
+    assert in_steps.ends_heard == at_once.ends_heard == (8 if in_steps.net.config.chunks else 9)
+    drafts = [model.draft([stream], [Ask()])[0] for stream in (in_steps, at_once)]
+    assert drafts[0].tokens == drafts[1].tokens
+    assert drafts[0].words == drafts[1].words
+    assert len(drafts[0].tokens) >= 8
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_committed_bit_by_bit_the_same_is_said(kind, monkeypatch):
+    """Between drafts, any number of tokens may be committed; the decoder goes on from there."""
+    model = toy_model(kind, monkeypatch)
+    words = talk(12)
+    for each in (1, 2, 5):
+        stream, said = model.open("en", "de"), []
+        for second in range(12):
+            model.hear([stream], [Sound(speech(words[second : second + 1]))])
+            draft = model.draft([stream], [Ask()])[0]
+            count = min(each, len(draft.tokens))
+            said += draft.tokens[:count]
+            model.commit(stream, draft, count)
+            if count < len(draft.tokens):  # and once more, of what is left
+                again = model.draft([stream], [Ask()])[0]
+                assert again.tokens == draft.tokens[count:]
+        assert said == [word + FIRST for word in words[: len(said)]]
+        assert len(said) >= 10
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_batch_of_streams_is_each_of_them(kind, monkeypatch):
+    talks = [talk(20, seed) for seed in range(4)]
+    texts = []
+    for together in (True, False):
+        model = toy_model(kind, monkeypatch)
+        traces = [Trace() for _ in talks]
+        speakers = [
+            Interpreter(model, make_policy("local-agreement"), target="de", record=trace)
+            for trace in traces
+        ]
+        for second in range(20):
+            chunks = [Chunk(speech(one[second : second + 1]), last=second == 19) for one in talks]
+            if together:
+                step(speakers, chunks)
+            else:
+                for speaker, chunk in zip(speakers, chunks, strict=True):
+                    speaker.hear(chunk)
+        texts.append([[(s.text, s.chunk) for s in trace.sayings] for trace in traces])
+        assert [t.prediction for t in traces] == [spelled(one).strip() for one in talks]
+        if together and kind != "transducer":
+            assert max(model._net.batches) >= 4
+    assert texts[0] == texts[1]
+
+
+def test_limits_of_an_ask_are_kept(monkeypatch):
+    model = toy_model("whole", monkeypatch)
+    stream = model.open("en", "de")
+    model.hear([stream], [Sound(speech(talk(9)))])
+    assert len(model.draft([stream], [Ask(max_tokens=3)])[0].tokens) == 3
+    assert len(model.draft([stream], [Ask(max_words=4)])[0].words) == 4
+    whole = model.draft([stream], [Ask()])[0]
+    assert whole.ended
+    forced = model.draft([stream], [Ask(avoid_end=True, max_tokens=len(whole.tokens) + 2)])[0]
+    assert len(forced.tokens) == len(whole.tokens) + 2
+    assert not forced.ended
+
+
+class Astray(ToyNet):
+    """Looks back at the very beginning with every seventh token."""
+
+    def step(self, tokens, memory, lengths, cache, final=None):
+        made = super().step(tokens, memory, lengths, cache, final)
+        for i in range(len(lengths)):
+            if made.cache[0].shape[1] % 7 == 0:
+                made.attention[i] = 0
+                made.attention[i, 0, :, 0] = 1
+        return made
+
+
+@pytest.mark.parametrize("spec", ["greedy", "local-agreement", "offline", "alignatt:last=400"])
+def test_a_net_that_looks_astray_loses_nothing(spec, monkeypatch):
+    model = toy_model("whole", monkeypatch)
+    model._net = Astray("whole")
+    words, trace = talk(90), Trace()
+    interpreter = Interpreter(model, make_policy(spec), target="de", record=trace)
+    for second, word in enumerate(words):
+        interpreter.hear(Chunk(speech([word]), last=second == 89))
+    assert trace.prediction == spelled(words).strip()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_word_ends_are_counted_once_however_the_window_moves(kind, monkeypatch):
+    model = toy_model(kind, monkeypatch)
+    interpreter = Interpreter(
+        model, make_policy("local-agreement"), target="de", detector=LearnedBoundaries()
+    )
+    counts = []
+    for second, word in enumerate(talk(100)):
+        interpreter.hear(Chunk(speech([word]), last=second == 99))
+        counts.append(interpreter.stream.ends_heard)
+    assert counts == sorted(counts)
+    assert abs(counts[-1] - 100) <= 3  # a cut within a pause may count it twice
+
+
+def test_languages_that_it_tells(monkeypatch):
+    model = toy_model("whole", monkeypatch)
+    assert (model.hears, model.speaks) == (("en",), ("de",))
+    assert model.open(None, "de").language == "en"
+
+
+def test_before_anybody_speaks_little_is_kept(monkeypatch):
+    from dragoman.audio.ear import Voice
+
+    model = toy_model("whole", monkeypatch)
+    stream = model.open("en", "de")
+    silence = Voice(spoken=False, speaking=False, silence_ms=1000.0)
+    for _ in range(10):
+        model.hear([stream], [Sound(np.zeros(RATE, np.float32), silence)])
+    assert model._net.encoded == []
+    assert 1900 <= stream.heard_ms - stream.start_ms <= 2100
+    assert model.draft([stream], [Ask()])[0].tokens == ()
+    model.hear([stream], [Sound(speech([3]))])
+    assert model.draft([stream], [Ask()])[0].words == (" w3",)

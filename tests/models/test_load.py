@@ -1,0 +1,65 @@
+"""A folder says what kind of model it holds."""
+
+import json
+import struct
+from pathlib import Path
+
+import pytest
+
+from dragoman.errors import DragomanError
+from dragoman.models.kind import kind_of
+from dragoman.models.load import is_function, load_model
+from dragoman.models.options import Options
+
+
+def write_spec(folder: Path, name: str) -> None:
+    head = struct.pack("<IH", 6, len(name) + 1) + name.encode() + b"\0"
+    (folder / "model.bin").write_bytes(head + b"more")
+
+
+def test_kinds_that_are_declared(tmp_path):
+    assert kind_of(tmp_path) is None
+    (tmp_path / "config.json").write_text(json.dumps({"input": "speech"}))
+    assert kind_of(tmp_path) == "exported"
+    (tmp_path / "config.json").write_text(json.dumps({"input": "text"}))
+    assert kind_of(tmp_path) == "exported-text"
+    write_spec(tmp_path, "WhisperSpec")
+    assert kind_of(tmp_path) == "whisper"  # what the weights say goes before the settings
+    (tmp_path / "dragoman.json").write_text('{"kind": "mine"}')
+    assert kind_of(tmp_path) == "mine"  # and what is said outright before both
+
+
+def test_kinds_that_nobody_loads(tmp_path):
+    (tmp_path / "dragoman.json").write_text('{"kind": "parrot"}')
+    with pytest.raises(DragomanError, match=r"holds a model of the kind 'parrot'"):
+        load_model(str(tmp_path))
+    (tmp_path / "dragoman.json").write_text("{")
+    with pytest.raises(DragomanError, match=r"dragoman\.json is damaged"):
+        load_model(str(tmp_path))
+    (tmp_path / "dragoman.json").unlink()
+    (tmp_path / "model.bin").write_bytes(b"\1")
+    with pytest.raises(DragomanError, match="as a CTranslate2 model"):
+        load_model(str(tmp_path))
+
+
+def test_functions_are_told_from_folders(tmp_path):
+    assert is_function("package.module:make")
+    assert is_function("package.module:make+somewhere")
+    assert not is_function("whisper-base")
+    odd = tmp_path / "a:b"
+    odd.mkdir()
+    assert not is_function(str(odd))
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"device": "tpu"}, "There is no device 'tpu'. There are: auto, cpu, cuda."),
+        ({"compute": "int4"}, "There is no compute type 'int4'. There are: int8, "),
+        ({"beams": 0}, "A search follows 1 beam or more, not 0."),
+    ],
+)
+def test_options_that_do_not_exist(settings, sentence):
+    with pytest.raises(DragomanError) as caught:
+        Options(**settings)
+    assert sentence in str(caught.value)

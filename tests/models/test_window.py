@@ -1,0 +1,154 @@
+"""The window's text by hand: what is taken, what settles, and where it is cut."""
+
+import numpy as np
+import pytest
+
+from dragoman.models import Draft
+from dragoman.models.drafting import Manner, Span, finished, nothing, prolonged
+from dragoman.models.search import Found
+from dragoman.models.window import Bounds, Window, quietest
+
+from .toy_net import FIRST, pieces
+
+BOUNDS = Bounds(long=12_000, too_long=20_000, kept=6_000, full=26_000, context=3)
+SPAN = Span(1000.0, 10, 40.0)  # ten frames from 1000 ms on
+
+
+def tokens(*words: int) -> tuple[int, ...]:
+    return tuple(word + FIRST for word in words)
+
+
+def window(said=(), looks=(), **more) -> Window:
+    return Window(BOUNDS, pieces(), list(tokens(*said)), list(looks), **more)
+
+
+def found(*words: int, at=(), ended=True, silence=None, log_prob=-0.1) -> Found:
+    looks = tuple(np.eye(12, dtype=np.float32)[place] for place in at or range(len(words)))
+    return Found(tokens(*words), (log_prob,) * len(words), looks, ended, silence)
+
+
+def drafted(one: Window, made: Found, **manner) -> Draft:
+    return finished(one, made, SPAN, Manner(**{"final": False, **manner}), looks=True)
+
+
+def test_what_is_taken_is_said_with_the_moment_that_it_looks_at():
+    one = window([1], [500.0])
+    draft = drafted(one, found(2, 3, 5, at=(4, 7, 9), ended=False))
+    assert draft.words == (" w2", " w3", " w5")
+    assert draft.looks(0, 3) == [1160.0, 1280.0, 1360.0]
+    one.take(draft, 2)
+    assert one.said == list(tokens(1, 2, 3))
+    assert one.looks == [500.0, 1160.0, 1280.0]
+    assert one.rest.tokens == tokens(5)
+    assert one.unfinished == []
+
+
+def test_attention_ends_with_the_span_whatever_the_decoder_saw():
+    one = window()
+    draft = drafted(one, found(1, 2, at=(3, 11)))  # the second looks behind all sound
+    assert draft.attention.shape == (2, 10)
+    assert draft.attention.sum(axis=1).tolist() == [1.0, 0.0]
+    longer = prolonged(draft, Span(1000.0, 13, 40.0))
+    assert longer.attention.shape == (2, 13)
+    assert longer.attention[:, 10:].sum() == 0
+
+
+def test_settled_words_come_first_and_look_at_the_beginning():
+    one = window([1], [900.0], before=[9])
+    one.settle(tokens(2, 3), [-0.5, -0.25])
+    assert (one.said, one.looks) == ([], [])
+    assert one.before == [*tokens(1, 2, 3)]  # three tokens of context
+    draft = drafted(one, found(5, at=(6,), ended=False))
+    assert draft.words == (" w2", " w3", " w5")
+    assert draft.log_probs == (-0.5, -0.25, -0.1)
+    assert draft.attention.argmax(axis=1).tolist() == [0, 0, 6]
+    assert draft.attention[:, 0].tolist() == [1.0, 1.0, 0.0]
+    one.take(draft, 1)
+    assert one.settled.tokens == tokens(3)
+    assert (one.said, one.looks) == ([], [])  # it was of sound that is gone
+    one.take(drafted(one, found(5, at=(6,))), 2)
+    assert one.settled.tokens == ()
+    assert (one.said, one.looks) == (list(tokens(5)), [1240.0])
+
+
+def test_nothing_is_drafted_of_silence_but_what_waits():
+    one = window()
+    draft = nothing(one, SPAN)
+    assert (draft.tokens, draft.ended, draft.silence) == ((), True, 1.0)
+    one.settle(tokens(7), [-0.1])
+    assert nothing(one, SPAN).words == (" w7",)
+
+
+def test_what_nobody_spoke_is_not_drafted():
+    assert drafted(window(), found(1, 2, silence=0.9, log_prob=-2.0)).tokens == ()
+    assert drafted(window(), found(1, 2, silence=0.9, log_prob=-0.5)).words == (" w1", " w2")
+
+
+def test_a_loop_is_cut_and_its_text_has_not_ended():
+    draft = drafted(window(), found(1, *[2] * 6))
+    assert draft.tokens == tokens(1, 2)
+    assert not draft.ended
+
+
+def test_whole_sentences_make_a_cut_in_a_long_window():
+    # The toy's words 4 and 9 end a sentence.
+    one = window([1, 4, 2, 9, 3], [1000, 2000, 3000, 4000, 6000])
+    assert one.due(0.0, 12_000.0) is None  # not long yet
+    assert one.due(0.0, 12_001.0) == (4, 4250.0)
+    one.drop(4)
+    assert (one.said, one.looks) == (list(tokens(3)), [6000])
+    assert one.before == list(tokens(4, 2, 9))
+
+
+def test_old_words_make_a_cut_in_a_window_that_is_too_long():
+    one = window([1, 2, 3], [1000, 14_000, 15_000])
+    assert one.due(0.0, 20_000.0) is None
+    assert one.due(0.0, 20_001.0) == (2, 14_250.0)  # six seconds stay: all before 14,001
+    assert window([1, 2], [14_002, 14_500]).due(0.0, 20_001.0) is None
+    assert window().due(0.0, 30_000.0) is None
+
+
+def test_an_unfinished_word_is_never_cut_off():
+    one = window([1, 4], [1000, 2000], unfinished=list(tokens(4)))
+    assert one.due(0.0, 13_000.0) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "rest", "over"),
+    [
+        ([1, 4], Draft(ended=True), True),
+        ([1, 4, 2], Draft(ended=True), False),  # the last sentence goes on
+        ([1, 4], Draft(ended=False), False),
+        ([1, 4], Draft(tokens=(5,), ended=True), False),
+        ([], Draft(ended=True), False),
+    ],
+)
+def test_when_all_was_said(said, rest, over):
+    assert window(said, [0.0] * len(said), rest=rest).all_said() == over
+
+
+def test_nothing_is_all_said_while_something_waits():
+    one = window([1, 4], [0.0, 0.0], rest=Draft(ended=True))
+    one.settled = Draft(tokens=(5,))
+    assert not one.all_said()
+    one = window([1, 4], [0.0, 0.0], rest=Draft(ended=True), unfinished=[7])
+    assert not one.all_said()
+
+
+def test_a_closed_window_is_empty():
+    one = window([1], [0.0], before=[2], unfinished=[3], rest=Draft((5,)), settled=Draft((6,)))
+    one.close()
+    assert one == window()
+    assert one.untouched
+    assert not window([1], [0.0]).untouched
+    assert not window(before=[1]).untouched
+    assert not window(settled=Draft((6,))).untouched
+
+
+def test_the_quietest_moment():
+    levels = np.ones(200, np.float32)
+    levels[100:140] = 0.0  # 400 ms of silence; a quarter of a second fits first at frame 100
+    assert quietest(levels, 10.0) == 1120.0
+    levels[160:190] = -1.0
+    assert quietest(levels, 10.0) == 1720.0
+    assert quietest(levels[:20], 10.0) == 100.0  # too short to tell: its middle

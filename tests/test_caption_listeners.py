@@ -1,0 +1,65 @@
+"""Captions as a talk goes on: the translation, the speaker's own words, or both."""
+
+import numpy as np
+import pytest
+
+from dragoman import listeners
+from dragoman.audio.chunk import Chunk
+from dragoman.interpreter import Update
+from dragoman.trace import Hearing
+
+TALK = [  # (heard, said, lag, transcript)
+    (1000, (), None, ()),
+    (3000, (" Good", " morning"), 1500.0, (" Guten", " Morgen")),
+    (4000, (".",), 2000.0, (".",)),
+    (9000, (" We", " begin", " with", " the", " first", " report"), 2000.0, ()),
+    (10000, (".",), 2000.0, (" Wir", " beginnen", " mit", " dem", " Bericht", ".")),
+]
+
+
+def shown(listener):
+    chunk = Chunk(np.zeros(0, np.float32), last=False)
+    with listener as file:
+        for heard, said, lag, transcript in TALK:
+            hearing = Hearing(heard, heard, heard + 40_000.0, heard + 50_000.0)  # a slow machine
+            file.take(chunk, Update(said, "", hearing, lag, transcript))
+
+
+def cues(path):
+    blocks = path.read_text(encoding="utf-8").strip().split("\n\n")
+    return [tuple(block.split("\n")[1:]) for block in blocks]
+
+
+def test_the_translation_stands_where_it_was_spoken_however_slow_the_machine(tmp_path):
+    shown(listeners.captions(tmp_path / "a.srt", "en"))
+    (first, one), (second, two) = cues(tmp_path / "a.srt")
+    assert (one, two) == ("Good morning.", "We begin with the first report.")
+    assert first.startswith("00:00:00,9")  # around 1.5 s: 13 letters at 12 a second
+    assert "00:00:05" < second < "00:00:07"
+
+
+def test_the_speakers_words_in_a_file_of_their_own(tmp_path):
+    shown(listeners.source_captions(tmp_path / "a.srt", "de"))
+    assert [cue[1] for cue in cues(tmp_path / "a.srt")] == [
+        "Guten Morgen.",
+        "Wir beginnen mit dem Bericht.",
+    ]
+
+
+def test_both_in_one_file_each_above_its_own(tmp_path):
+    shown(listeners.captions(tmp_path / "a.srt", "en", source="de"))
+    assert [cue[1:] for cue in cues(tmp_path / "a.srt")] == [
+        ("Good morning.", "Guten Morgen."),
+        ("We begin with the first report.", "Wir beginnen mit dem Bericht."),
+    ]
+
+
+@pytest.mark.parametrize("kind", [listeners.captions, listeners.source_captions])
+def test_what_a_crash_left_is_gone_on_with(tmp_path, kind):
+    path = tmp_path / "a.srt"
+    shown(kind(path, "en"))
+    before = path.read_text()
+    path.write_text(before + "3\n00:00:1")
+    shown(kind(path, "en", resume=True))
+    assert path.read_text().startswith(before)
+    assert len(cues(path)) == 4

@@ -1,0 +1,177 @@
+"""Several speakers in one step: a batch, in which each has errors and work of its own."""
+
+import numpy as np
+import pytest
+
+from dragoman.audio.chunk import RATE, Chunk
+from dragoman.audio.ear import Ear
+from dragoman.clock import SimulatedClock
+from dragoman.errors import DragomanError
+from dragoman.interpreter import Interpreter, step
+from dragoman.policies import Greedy, make_policy
+from dragoman.trace import Trace
+from tests.models.toy_net import speech, spelled, toy_model
+from tests.models.toy_whisper import ToyVad
+from tests.scripted import DiaryModel, ScriptedModel, chunks_of
+
+SCRIPT = [(f"w{i}", 300.0 * (i + 1)) for i in range(6)]
+
+
+class Fragile(ScriptedModel):
+    """Fails for the stream that was opened as 'bad' once it has heard enough."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__(SCRIPT)
+        self._where = where
+
+    def _fail(self, where, streams) -> None:
+        if where == self._where and any(
+            stream.language == "bad" and stream.heard_ms >= 600 for stream in streams
+        ):
+            raise RuntimeError(f"broken while it should {where}")
+
+    def draft(self, streams, asks):
+        self._fail("draft", streams)
+        return super().draft(streams, asks)
+
+    def commit(self, stream, draft, tokens, closed=False):
+        self._fail("commit", [stream])
+        super().commit(stream, draft, tokens, closed)
+
+
+@pytest.mark.parametrize("where", ["draft", "commit"])
+def test_a_stream_that_fails_ends_alone(where):
+    alone = Trace()
+    list(Interpreter(ScriptedModel(SCRIPT), Greedy(), record=alone).run(chunks_of(2400, 200)))
+    model, traces = Fragile(where), [Trace() for _ in range(3)]
+    speakers = [
+        Interpreter(model, Greedy(), source=source, record=trace)
+        for source, trace in zip(["good", "bad", "fine"], traces, strict=True)
+    ]
+    going, failed = list(speakers), []
+    for chunk in chunks_of(2400, 200):
+        updates = step(going, [chunk] * len(going))
+        failed += [update.error for update in updates if update.error is not None]
+        going = [one for one, u in zip(going, updates, strict=True) if u.error is None]
+    assert [str(error) for error in failed] == [f"broken while it should {where}"]
+    assert going == [speakers[0], speakers[2]]
+    assert speakers[1].finished
+    assert traces[0].prediction == traces[2].prediction == alone.prediction
+    assert traces[1].prediction == "w0"  # what it had said before stays said
+    with pytest.raises(DragomanError, match="has ended"):
+        speakers[1].hear(Chunk(np.zeros(10, np.float32), last=False))
+
+
+def test_one_speaker_alone_raises_the_error():
+    interpreter = Interpreter(Fragile("draft"), Greedy(), source="bad")
+    with pytest.raises(RuntimeError, match="broken"):
+        list(interpreter.run(chunks_of(2400, 200)))
+    assert interpreter.finished
+
+
+def test_sound_that_cannot_be_taken_in_ends_one_stream_alone(monkeypatch):
+    model = toy_model("whole", monkeypatch)
+    traces = [Trace() for _ in range(3)]
+    speakers = [Interpreter(model, Greedy(), target="de", record=trace) for trace in traces]
+    words = [1, 2, 3]
+    sound = speech(words)
+    for second in range(3):
+        good = Chunk(sound[second * RATE : (second + 1) * RATE], last=second == 2)
+        bad = Chunk(good.samples[:, None] if second == 1 else good.samples, last=second == 2)
+        updates = step(speakers, [good, bad, good] if len(speakers) == 3 else [good, good])
+        assert [u.error is not None for u in updates] == [False, second == 1, False][: len(updates)]
+        speakers = [one for one, u in zip(speakers, updates, strict=True) if u.error is None]
+    assert traces[0].prediction == traces[2].prediction == spelled(words).strip()
+    assert traces[1].prediction == "w1"
+
+
+def test_each_trace_is_charged_its_own_share():
+    """A clock that ticks a second each time it is read: work for all is shared, the rest is not."""
+    reads = iter(range(10**6))
+    clock = lambda: SimulatedClock(lambda: float(next(reads)))  # noqa: E731
+    traces = [Trace() for _ in range(4)]
+    model = ScriptedModel(SCRIPT)
+    policies = [Greedy(), Greedy(), make_policy("offline"), make_policy("offline")]
+    speakers = [
+        Interpreter(model, policy, record=trace, clock=clock())
+        for policy, trace in zip(policies, traces, strict=True)
+    ]
+    step(speakers, [chunks_of(2400, 200)[0]] * 4)
+    works = [trace.hearings[0].compute_ms for trace in traces]
+    # One's own: to listen, to ask, to take. Shared: a quarter of the hearing, half of the drafting.
+    assert works == [3750.0, 3750.0, 3250.0, 3250.0]
+    assert traces[0].hearings[0].start_ms == 200.0
+
+
+def test_encoding_is_paid_only_where_something_may_be_said(monkeypatch):
+    model = toy_model("whole", monkeypatch)
+    interpreter = Interpreter(model, make_policy("offline"), target="de")
+    for second in range(5):
+        interpreter.hear(Chunk(speech([second]), last=second == 4))
+    assert model._net.encoded == [125]
+    model = toy_model("whole", monkeypatch)
+    interpreter = Interpreter(model, Greedy(), target="de")
+    for second in range(5):
+        interpreter.hear(Chunk(speech([second]), last=second == 4))
+    assert len(model._net.encoded) == 5
+
+
+@pytest.mark.parametrize("kind", ["whole", "chunks", "monotonic", "transducer"])
+def test_a_pause_ends_the_utterance_of_an_exported_net(kind, monkeypatch):
+    """Two seconds of silence between two words and one: all of the first is said in the pause."""
+    model, trace = toy_model(kind, monkeypatch), Trace()
+    interpreter = Interpreter(
+        model,
+        make_policy("offline"),
+        target="de",
+        ear=Ear(ToyVad().stream()),
+        record=trace,
+        utterance_pause_ms=1000,
+    )
+    seconds = [11, 12, -1, -1, 3, 5]
+    for number, word in enumerate(seconds):
+        interpreter.hear(Chunk(speech([word]), last=number == 5))
+    assert [(said.text, said.chunk) for said in trace.sayings] == [
+        (" w11", 2),
+        (" w12", 2),
+        (" w3", 5),
+        (" w5", 5),
+    ]
+
+
+def test_without_force_finish_the_next_utterance_is_spoken_again(monkeypatch):
+    """The model ends with every draft; that silences the rest of the utterance, no more."""
+    model, trace = toy_model("whole", monkeypatch), Trace()
+    interpreter = Interpreter(
+        model,
+        make_policy("wait-k:k=1,force_finish=false"),
+        target="de",
+        ear=Ear(ToyVad().stream()),
+        record=trace,
+        utterance_pause_ms=1000,
+    )
+    seconds = [11, 12, 13, -1, -1, 3, 5, 6]
+    for number, word in enumerate(seconds):
+        interpreter.hear(Chunk(speech([word]), last=number == 7))
+    assert [(said.text, said.chunk) for said in trace.sayings] == [
+        (" w11", 0),
+        (" w12", 3),
+        (" w13", 3),
+        (" w3", 5),
+        (" w5", 7),
+        (" w6", 7),
+    ]
+
+
+def test_a_long_chunk_is_heard_in_pieces():
+    pieces = []
+
+    class Counting(DiaryModel):
+        def hear(self, streams, sounds):
+            pieces.append([(len(sound.samples), sound.last, sound.look) for sound in sounds])
+            super().hear(streams, sounds)
+
+    model = Counting(lambda stream, ask: ScriptedModel([])._continue(stream, ask))
+    Interpreter(model, Greedy()).hear(Chunk(np.zeros(11 * RATE, np.float32), last=True))
+    five = 5 * RATE
+    assert pieces == [[(five, False, False)], [(five, False, False)], [(RATE, True, True)]]
