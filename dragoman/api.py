@@ -36,12 +36,18 @@ class Translator:
     """A model that is loaded once; any number of talks share it, on as many threads as you like."""
 
     def __init__(
-        self, setup: Setup | None = None, *, max_latency: float | None = None, **changes: Any
+        self,
+        setup: Setup | None = None,
+        *,
+        max_latency: float | None = None,
+        transcript: bool = False,
+        **changes: Any,
     ) -> None:
         """Load the model. `changes` are fields of a `Setup`: source, target, model, policy, …
 
         `max_latency` (seconds, 2 by default) takes the policy that was tuned for that lag; a
-        `policy` or a `setup` has its own.
+        `policy` or a `setup` has its own. `transcript`: what is spoken is wanted too, of a model
+        that can write it down.
         """
         if max_latency is not None and "policy" in changes:
             raise DragomanError("max_latency chooses a policy; give it or policy, not both.")
@@ -49,6 +55,7 @@ class Translator:
         if max_latency is not None or setup is None:
             chosen = chosen.tuned(1000 * (max_latency or 2.0))
         self._system = System(chosen.with_changes(**changes))
+        self._transcript = transcript
         self._work = threading.Lock()  # one talk at a time works on the model
         self._closed = False
         self._system.model  # noqa: B018  what is wrong with it is told now
@@ -65,7 +72,7 @@ class Translator:
         """
         if self._closed:
             raise DragomanError("This translator is closed; open another.")
-        return Talk(self._system, self._work, live)
+        return Talk(self._system, self._work, live, self._transcript)
 
     def translate(
         self, sound: str | Path | Sound | Iterable[Sound], rate: int = RATE, *, live: bool = False
@@ -120,9 +127,10 @@ class Talk:
     As a context manager it is finished at the end: the rest is said, unless an error ended it.
     """
 
-    def __init__(self, system: System, work: threading.Lock, live: bool) -> None:
+    def __init__(self, system: System, work: threading.Lock, live: bool, transcript: bool) -> None:
         self._setup, self._work = system.setup, work
-        self._interpreter = system.interpreter(clock=RealClock() if live else SimulatedClock())
+        clock = RealClock() if live else SimulatedClock()
+        self._interpreter = system.interpreter(clock=clock, transcript=transcript)
         self._chunker = Chunker(system.setup.step_ms)
         self._due: list[Chunk] = []  # whole by a step that became shorter
         self._resampler, self._rate = Resampler(RATE), RATE

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dragoman.interpreter import Update
-from dragoman.listeners import lived_ms
+from dragoman.lag import lived_ms
 
 PAUSE_MS = 800.0
 """A silence this long is a pause."""

@@ -158,6 +158,12 @@ class System:
         own = self._given is not None or is_function(self.setup.model)
         return None if own else Vad.load()
 
+    def changed(self, **changes: Any) -> System:
+        """The same model, loaded as it is, under other settings of the loop."""
+        other = System(self.setup.with_changes(**changes))
+        other.__dict__.update(model=self.model, vad=self.vad)
+        return other
+
     def _new_ear(self) -> Ear | None:
         """For one speaker; a model of the user's own may bring it, by a method `ear`."""
         bring: Callable[[], Ear] | None = getattr(self.model, "ear", None)

@@ -56,10 +56,11 @@ def suited(
     rungs = dict.fromkeys((step or rung, beams or width) for rung, width in LADDER)
     trial: Trial | None = None
     for step_ms, width in rungs:
-        changed = setup.with_changes(step_ms=step_ms, beams=width)
-        same = trial is not None and trial.system.setup.beams == width
-        model = trial.system.model if trial is not None and same else None
-        trial = measured(System(changed, model), timer)
+        if trial is not None and trial.system.setup.beams == width:
+            system = trial.system.changed(step_ms=step_ms)
+        else:
+            system = System(setup.with_changes(step_ms=step_ms, beams=width))
+        trial = measured(system, timer)
         if trial.keeps_up:
             break
     assert trial is not None

@@ -7,6 +7,7 @@ import sys
 import time
 
 from dragoman.errors import DragomanError
+from dragoman.models import Feature
 from tests.scripted import ScriptedModel
 
 TEXT = (
@@ -81,8 +82,8 @@ def failing() -> ScriptedModel:
     model = many()
     hear = model.hear
 
-    def fail_at_last(streams, chunks, last) -> None:
-        hear(streams, chunks, last)
+    def fail_at_last(streams, sounds) -> None:
+        hear(streams, sounds)
         if streams[0].heard_ms > 2000:
             raise DragomanError("It is over.")
 
@@ -95,10 +96,43 @@ def detecting() -> ScriptedModel:
     model = sentences()
     hear = model.hear
 
-    def hear_welsh(streams, chunks, last) -> None:
-        hear(streams, chunks, last)
+    def hear_welsh(streams, sounds) -> None:
+        hear(streams, sounds)
         for stream in streams:
             stream.language = "cy" if stream.heard_ms >= 1000 else None
 
     model.hear = hear_welsh
+    return model
+
+
+SPOKEN = "Dies ist der erste Satz eines Vortrags, der weiter und weiter geht. Hier endet er."
+
+
+def bilingual() -> ScriptedModel:
+    """Writes down the speaker's words too, one every 400 ms, if it is asked to."""
+    model = sentences()
+    hear, open_stream = model.hear, model.open
+
+    def open_both(source, target, *, transcript=False):
+        stream = open_stream(source, target, transcript=transcript)
+        stream.wanted = transcript
+        return stream
+
+    def hear_both(streams, sounds) -> None:
+        for stream in streams:
+            stream.before = stream.heard_ms
+        hear(streams, sounds)
+        for stream in streams:
+            words = [" " + word for word in SPOKEN.split()]
+            fresh = words[int(stream.before / 400) : int(stream.heard_ms / 400)]
+            stream.transcript = tuple(fresh) if stream.wanted else ()
+
+    model.open, model.hear = open_both, hear_both
+    return model
+
+
+def mute() -> ScriptedModel:
+    """Writes nothing down."""
+    model = sentences()
+    model.features = model.features - {Feature.TRANSCRIPT}
     return model

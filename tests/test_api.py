@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 import threading
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,6 +12,9 @@ import soundfile
 
 import dragoman
 from dragoman.api import mono
+from dragoman.events import Events
+from dragoman.interpreter import Update
+from dragoman.trace import Hearing
 
 WORDS = [f"word{i}" for i in range(12)]
 SETTINGS = {"source": "de", "model": "tests.scripted:steady", "policy": "greedy", "step_ms": 500.0}
@@ -135,15 +139,51 @@ def test_interim_text_is_told_when_it_changes_and_when_it_is_gone():
     interim = [event.text for event in events if isinstance(event, dragoman.Interim)]
     assert interim[0] == " word0"
     assert interim[-1] == ""
-    assert all(one != other for one, other in zip(interim, interim[1:], strict=False))
+    assert all(one != other for one, other in pairwise(interim))
 
 
-def test_a_pause_is_told_once():
-    """The last of seven words ends at 2.8 s; then nothing is said."""
-    events = dragoman.translate(silence(), **SETTINGS | {"model": "tests.scripted:sentence"})
-    pauses = [event for event in events if isinstance(event, dragoman.Pause)]
-    assert [event.heard_ms for event in pauses] == [4000]
-    assert pauses[0].silence_ms == pytest.approx(1200)
+def events_of(*updates):
+    """The events of updates, one a second, that differ from an empty one."""
+    events = Events()
+    return [
+        event
+        for second, changes in enumerate(updates, 1)
+        for event in events.of(
+            Update(**{"said": (), "interim": "", "hearing": at(1000 * second)} | changes), False
+        )
+    ]
+
+
+def at(ms):
+    return Hearing(ms, ms, ms, ms + 100)
+
+
+def test_a_pause_is_told_once_and_not_before_the_first_word():
+    silences = (1500, 2500, 0, 500, 900, 1900, 0, 1000)
+    pauses = events_of(*({"silence_ms": float(ms)} for ms in silences))
+    assert all(isinstance(event, dragoman.Pause) for event in pauses)
+    assert [(event.heard_ms, event.silence_ms) for event in pauses] == [(5000, 900), (8000, 1000)]
+
+
+def test_one_update_leads_to_events_in_their_order():
+    events = events_of(
+        {"transcript": (" Guten", " Tag"), "language": "de", "said": (" Good", " day"),
+         "interim": " then", "lag_ms": 400.0},
+    )  # fmt: skip
+    assert events == [
+        dragoman.Transcript(1000, 1100, " Guten Tag", "de"),
+        dragoman.Said(1000, 1100, " Good day", 500.0),
+        dragoman.Interim(1000, 1100, " then"),
+    ]
+
+
+def test_the_words_of_the_speaker_are_told_where_they_are_wanted():
+    settings = SETTINGS | {"model": "tests.talkers:bilingual"}
+    wanted = list(dragoman.translate(silence(), transcript=True, **settings))
+    spoken = [event.text for event in wanted if isinstance(event, dragoman.Transcript)]
+    assert "".join(spoken).split()[:3] == ["Dies", "ist", "der"]
+    plain = dragoman.translate(silence(), **settings)
+    assert not any(isinstance(event, dragoman.Transcript) for event in plain)
 
 
 def test_one_model_is_loaded_for_all_talks(monkeypatch):
@@ -186,7 +226,9 @@ def test_the_latency_may_change_while_a_talk_runs():
         assert talk.policy.startswith("agreeatt:old=600")
         heard = [event.heard_ms for event in talk.hear(silence(seconds=3.5))]
         assert heard[0] <= 2000  # the new step is half a second
-        assert text(talk.finish())[-1:] == WORDS[-1:]
+        rest = talk.finish()
+        assert text(rest)[-1:] == WORDS[-1:]
+        assert rest[-1].heard_ms == 5000  # what waited for a step is not lost
 
 
 def test_the_rate_may_change_while_a_talk_runs(translator):
@@ -210,8 +252,8 @@ def test_what_is_closed_says_so(translator):
 
 
 def test_an_error_leaves_the_rest_unsaid(translator):
-    with pytest.raises(KeyError), translator.talk() as talk:
-        talk.on(dragoman.End, lambda event: pytest.fail("it was finished"))
+    talk = translator.talk().on(dragoman.End, lambda event: pytest.fail("it was finished"))
+    with pytest.raises(KeyError), talk:
         raise KeyError
 
 

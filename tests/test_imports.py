@@ -27,8 +27,10 @@ MAY_IMPORT = {
     "setup": {"audio", "trace", "models", "detectors", "policies", "interpreter", "clock"},
     "voices": {"audio", "text", "store"},
     "listeners": {"audio", "text", "trace", "interpreter", "voices"},
-    "events": {"interpreter", "listeners"},
+    "lag": {"interpreter"},
+    "events": {"interpreter", "lag"},
     "api": {"audio", "policies", "setup", "clock", "events"},
+    "talks": {"audio", "voices"},
     "trial": {"audio", "clock", "setup"},
     "evaluate": {
         *("audio", "text", "store", "trace", "metrics", "models", "detectors", "policies"),

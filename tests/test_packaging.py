@@ -236,7 +236,7 @@ def test_the_demo_runs_from_there(installed, tmp_path):
     from dragoman.store import get
 
     try:
-        get("whisper-base"), get("demo-de")
+        get("whisper-base")
     except DragomanError as error:
         pytest.skip(f"the weights cannot be fetched: {error}")
     done = run(installed, "demo", "--fast", "--threads", "1", folder=tmp_path)

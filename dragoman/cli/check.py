@@ -6,7 +6,6 @@ import json
 import os
 import platform
 import shutil
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from importlib.util import find_spec
 
@@ -19,8 +18,9 @@ from dragoman.cli.setup_options import grouped
 from dragoman.errors import DragomanError
 
 _check = grouped("Check")
+DEFAULT = "--step 0.5s --beams 5"
 WHAT_FOR = {
-    "train": "train, export, distill, voice",
+    "train": "train, export, distill",
     "mic": "live, --speak aloud",
     "espeak": "voices for many languages",
 }
@@ -66,10 +66,10 @@ class Report:
 
 
 @click.command(cls=GroupedCommand)
-@_check("--model", metavar="NAME", default="whisper-base", show_default=True, help="Try this one.")
+@_check("--model", metavar="NAME", help="Try this model (default: the best that is here).")
 @_check("--no-trial", is_flag=True, help="Do not measure the speed.")
 @_check("--json", "as_json", is_flag=True, help="As JSON.")
-def command(model: str, no_trial: bool, as_json: bool) -> None:
+def command(model: str | None, no_trial: bool, as_json: bool) -> None:
     """Tell what is installed, what is there, how fast this machine is, and what to run next.
 
     Nothing is fetched. The speed is measured with a model that is here, in a trial of two seconds
@@ -83,9 +83,10 @@ def command(model: str, no_trial: bool, as_json: bool) -> None:
         voices=_voices(),
         sound=[*_sound("input"), *_sound("output")],
     )
-    if not no_trial and _is_here(model):
-        report.speed = _speed(model)
-    report.next = _next(report, model)
+    tried = model or _best_here()
+    if not no_trial and tried is not None:
+        report.speed = _speed(tried)
+    report.next = _next(report, tried)
     if as_json:
         click.echo(json.dumps(asdict(report), indent=2, ensure_ascii=False))
     else:
@@ -128,10 +129,19 @@ def _models() -> list[Found]:
 
 
 def _is_here(name: str) -> bool:
-    """Whether a model can be loaded without fetching anything."""
-    from dragoman.store import catalogue, find
+    """Whether a model of the catalogue can be loaded without fetching anything."""
+    from dragoman.store import find
 
-    return name not in catalogue.names() or find(name) is not None
+    return find(name) is not None
+
+
+def _best_here() -> str | None:
+    """The model that commands take by default, or another that translates."""
+    from dragoman.setup import Setup
+    from dragoman.store import catalogue
+
+    able = [name for name in catalogue.names() if catalogue.model(name).task == "translation"]
+    return next(filter(_is_here, [Setup.model, *able]), None)
 
 
 def _voices() -> list[Found]:
@@ -169,19 +179,20 @@ def _speed(model: str) -> Speed | None:
     return Speed(model, setup.step_ms, setup.beams, round(trial.load, 3), trial.keeps_up, options)
 
 
-def _next(report: Report, model: str) -> list[str]:
+def _next(report: Report, model: str | None) -> list[str]:
     """Commands that work now, or what stands in their way."""
-    steps = []
-    if not _is_here(model):
-        steps.append(f"dragoman demo        # fetches {model} and interprets a recording")
-    else:
-        steps.append("dragoman demo        # interprets a recording while it plays")
-    slow = report.speed is not None and report.speed.options != "--step 0.5s --beams 5"
-    options = f" {report.speed.options}" if report.speed is not None and slow else ""
+    from dragoman.setup import Setup
+
+    fetches = "" if _is_here(Setup.model) else f", fetches {Setup.model} first"
+    steps = [f"dragoman demo        # a recording, interpreted while it plays{fetches}"]
+    speed = report.speed
+    options = f" --model {model}" if model not in (None, Setup.model) else ""
+    if speed is not None and speed.options != DEFAULT:
+        options += f" {speed.options}"
     steps.append(f"dragoman translate talk.mp3{options}")
     if any(found.name == "microphone" and found.there for found in report.sound):
         steps.append(f"dragoman live{options}")
-    if report.speed is not None and not report.speed.keeps_up:
+    if speed is not None and not speed.keeps_up:
         steps.append("dragoman models list # a smaller model would keep up with a live speaker")
     return steps
 
@@ -206,12 +217,11 @@ def _print(report: Report) -> None:
 
 
 def _print_section(title: str, rows: list[Found]) -> None:
-    say: Callable[[str], None] = click.echo
-    say(f"\n{title}")
+    click.echo(f"\n{title}")
     for row in rows:
         mark = "yes" if row.there else " - "
         rest = "; ".join(filter(None, (row.about, row.to_do)))
-        say(f"  {mark}  {row.name:16}  {rest}".rstrip())
+        click.echo(f"  {mark}  {row.name:18}  {rest}".rstrip())
 
 
 def _speed_sentence(report: Report) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +23,7 @@ TALKS = Path(__file__).parents[1] / "talks"
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """A recording of `talks/`: NAME.ogg, and in NAME.tsv what is said in it until which second."""
+    """A recording of `talks/`: NAME.ogg, and in NAME.json what is said in it until which second."""
 
     talk: str
     setup: Setup
@@ -78,8 +79,8 @@ class _Known:
     """Shows what is spoken when it is: in a recording of ours that is known."""
 
     def __init__(self, talk: str, views: list[Listener]) -> None:
-        rows = (TALKS / f"{talk}.tsv").read_text(encoding="utf-8").splitlines()
-        self._rows = [(float(end), text) for end, _, text in (row.partition("\t") for row in rows)]
+        rows = json.loads((TALKS / f"{talk}.json").read_text(encoding="utf-8"))
+        self._rows = [(float(end), str(text)) for end, text in rows]
         self._views = views
 
     def take(self, chunk: Chunk, update: Update) -> None:

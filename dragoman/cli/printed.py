@@ -15,7 +15,8 @@ from dragoman.cli.notes import Notes, one_terminal
 from dragoman.errors import DragomanError
 from dragoman.files import sentences_for
 from dragoman.interpreter import Update
-from dragoman.listeners import Lag, Listener, lived_ms
+from dragoman.lag import Lag, lived_ms
+from dragoman.listeners import Listener
 from dragoman.text.sentences import ends_sentence
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def plain_text(setup: Setup, notes: Notes, both: bool = False) -> Iterator[Liste
 
     With `both`, lines in the speaker's language and lines of the translation.
     """
-    printer: PlainText | PairedText = PairedText(_print, setup.target)
+    printer: PlainText | PairedText = PairedText(_print, setup)
     if not both:
         printer = PlainText(_print, notes.hold if one_terminal() else lambda opens: None)
     try:
@@ -80,9 +81,9 @@ class PlainText:
 class PairedText:
     """Both languages, a sentence a line, each line with its language before it."""
 
-    def __init__(self, write: Callable[[str], None], target: str) -> None:
-        self._write, self._target = write, target
-        self._language = "?"
+    def __init__(self, write: Callable[[str], None], setup: Setup) -> None:
+        self._write, self._target = write, setup.target
+        self._language = setup.source or "?"
         self._open = {True: "", False: ""}  # the speaker's line, and ours
 
     def take(self, chunk: Chunk, update: Update) -> None:
@@ -109,7 +110,7 @@ def text_afterwards(setup: Setup, both: bool = False) -> Iterator[Listener]:
     lines: list[str] = []
     printer: PlainText | PairedText = PlainText(lines.append, lambda opens: None)
     if both:
-        printer = PairedText(lines.append, setup.target)
+        printer = PairedText(lines.append, setup)
     try:
         yield printer
     finally:
@@ -201,19 +202,23 @@ class _Pressed:
 
 def advice(setup: Setup) -> str:
     """What to do when the machine is too slow."""
-    cheaper = f"--step {max(1.0, setup.step_ms / 500):g}s" + (" --beams 1" * (setup.beams > 1))
-    return (
-        f"Try '--max-latency auto', or {cheaper}, or a smaller model ('dragoman models list'); "
-        "'dragoman check' measures it."
-    )
+    smaller = "a smaller model ('dragoman models list'); 'dragoman check' measures it."
+    cheaper = [f"--step {max(1.0, setup.step_ms / 500):g}s"] if setup.step_ms < 2000 else []
+    cheaper += ["--beams 1"] if setup.beams > 1 else []
+    if not cheaper:
+        return f"Try {smaller}"
+    return f"Try '--max-latency auto', or {' '.join(cheaper)}, or {smaller}"
 
 
 @contextmanager
 def summary(setup: Setup, notes: Notes) -> Iterator[Listener]:
     """At the end: how far behind the speaker the words were."""
     counter = _Summary(setup)
-    yield counter
-    notes.tell(counter.sentence())
+    try:
+        yield counter
+    finally:  # also when something went wrong after a talk, or in the middle of it
+        if counter.lag.audio_ms:
+            notes.tell(counter.sentence())
     if counter.lag.load > 1:
         notes.tell(f"A live speaker is too fast for this machine. {advice(setup)}")
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from dragoman.audio.chunk import Chunk
 from dragoman.cli.notes import Notes
 from dragoman.interpreter import Update
-from dragoman.listeners import Lag, Listener, lived_ms
+from dragoman.lag import Lag, lived_ms
+from dragoman.listeners import Listener
 from dragoman.setup import Setup
 
 if TYPE_CHECKING:
@@ -52,7 +53,11 @@ def caption_screen(setup: Setup, notes: Notes, title: str = "") -> Iterator[List
     screen.refresh = live.refresh
     try:
         with live:
-            yield screen
+            try:
+                yield screen
+            finally:
+                screen.over = True  # a terminal that was resized may keep what was drawn last
+                live.refresh()
     finally:
         notes.hold(False)
 
@@ -67,6 +72,7 @@ class CaptionScreen:
         self._heard_ms = 0.0
         self._lag = Lag()
         self._recent: list[tuple[float, float]] = []  # (heard, lag) of the last words
+        self.over = False
         self.refresh: Callable[[], None] = lambda: None
         """Draws at once what has come, instead of soon."""
 
@@ -85,14 +91,15 @@ class CaptionScreen:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.text import Text
 
-        width, height = console.size
+        if self.over:
+            return
+        height = console.height
         gap = [Text("")] if height > 8 else []
         notes = self._wrapped(console, self._notes.latest, "yellow")[:3] if height > 6 else []
         room = max(1, height - 2 - len(notes) - 2 * len(gap))
         yield Text(self._head(), style="bold", no_wrap=True, overflow="ellipsis")
         yield from gap
-        for line in self._body(console, room):
-            yield line
+        yield from self._body(console, room)
         yield from gap
         yield from notes
         yield Text(self._foot(), style="dim", no_wrap=True, overflow="ellipsis", end="")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -12,6 +12,7 @@ from dragoman.cli.app import GroupedOption
 from dragoman.cli.ranges import BEAMS, STEP, THREADS, milliseconds
 from dragoman.errors import DragomanError
 from dragoman.models.load import exported_net
+from dragoman.models.options import Compute, Device
 from dragoman.setup import Setup, System
 
 _Function = Callable[..., Any]
@@ -74,6 +75,16 @@ _OPTIONS = (
         "--beams", type=BEAMS, metavar="N", help="Width of the search (default 5; 1 is fastest)."
     ),
     _system("--threads", type=THREADS, metavar="N", help="Threads of the model (default: all)."),
+    _system(
+        "--device",
+        type=click.Choice(get_args(Device)),
+        help="Where the model works (default: auto, a GPU if there is one).",
+    ),
+    _system(
+        "--compute",
+        type=click.Choice(get_args(Compute)),
+        help="In which numbers (default: int8; float16 on a GPU, float32 where it must be exact).",
+    ),
 )
 
 
@@ -117,6 +128,8 @@ def read_setup(
     step: float | None = None,
     beams: int | None = None,
     threads: int | None = None,
+    device: str | None = None,
+    compute: str | None = None,
 ) -> Setup:
     """The setup that the options describe: the file first, then what the options change."""
     if max_latency is not None and policy is not None:
@@ -140,6 +153,8 @@ def read_setup(
         step_ms=step,
         beams=beams,
         threads=threads,
+        device=device,
+        compute=compute,
     ).settled()
 
 

@@ -79,7 +79,7 @@ def open_interpreter(
     """An interpreter for one speaker; `both`: what he says is wanted, too."""
     if both and Feature.TRANSCRIPT not in system.model.features:
         raise DragomanError(
-            f"--show both needs {Feature.TRANSCRIPT}, which model '{system.model.name}' does not "
-            "have; choose another model."
+            f"Showing both languages needs {Feature.TRANSCRIPT}, which model "
+            f"'{system.model.name}' does not have; choose another model."
         )
     return system.interpreter(record, clock, transcript=both)

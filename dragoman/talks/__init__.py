@@ -1,1 +1,1 @@
-"""The recordings of `dragoman demo` and of trials: NAME.ogg, and NAME.tsv with what is said until when."""
+"""Recordings for `dragoman demo` and for trials: NAME.ogg, and in NAME.json what is said in it."""

@@ -5,6 +5,7 @@ Text and sound are ours, under the licence of the project; the voice is Dittli (
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -27,16 +28,17 @@ TALKS = {
 
 
 def make(name: str, folder: Path) -> None:
-    """Speak a talk into NAME.ogg, and write into NAME.tsv when its sentences end."""
+    """Speak a talk into NAME.ogg, and write into NAME.json when its sentences end."""
     voice = open_voice("dittli-de", "de")
     parts, rows = [np.zeros(RATE // 2, np.float32)], []
     for sentence in TALKS[name]:
         parts.append(resample(voice.speak(sentence), voice.rate))
-        rows.append(f"{sum(map(len, parts)) / RATE:.2f}\t{sentence}\n")
+        rows.append((round(sum(map(len, parts)) / RATE, 2), sentence))
         parts.append(np.zeros(round(PAUSE * RATE), np.float32))
     write_sound(folder / f"{name}.opus", np.concatenate(parts))
     (folder / f"{name}.opus").rename(folder / f"{name}.ogg")
-    (folder / f"{name}.tsv").write_text("".join(rows), encoding="utf-8")
+    text = json.dumps(rows, ensure_ascii=False, indent=1)
+    (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

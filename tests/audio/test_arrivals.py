@@ -97,8 +97,7 @@ def test_what_is_wrong_is_told_after_what_was_heard():
     time.sleep(0.3)
     heard = []
     with pytest.raises(DragomanError, match="no sound"):
-        for chunk in arrivals.chunks():
-            heard.append(chunk)
+        heard.extend(arrivals.chunks())
     assert sum(c.seconds for c in heard) == pytest.approx(0.4)
 
 

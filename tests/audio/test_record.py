@@ -1,5 +1,6 @@
 """What the microphone heard is on the disk: whole after Ctrl-C, an error, and a kill."""
 
+import itertools
 import os
 import signal
 import subprocess
@@ -45,13 +46,11 @@ def test_all_that_was_heard_is_kept(fake, tmp_path, suffix):
 def test_an_error_in_the_middle_costs_nothing_that_was_captured(fake, tmp_path):
     fake.script = [chirp(1.3), None]
     microphone = Microphone(step_ms=250)
-    with (
-        pytest.raises(KeyError),
-        recorded(
-            tmp_path / "talk.flac", microphone.chunks(), microphone.stop, pytest.fail
-        ) as chunks,
-    ):
-        next(chunks)
+    chunks = microphone.chunks()
+    first = next(chunks)
+    chunks = itertools.chain([first], chunks)
+    recording = recorded(tmp_path / "talk.flac", chunks, microphone.stop, pytest.fail)
+    with pytest.raises(KeyError), recording:
         raise KeyError
     assert len(read_audio(tmp_path / "talk.flac")) == pytest.approx(1.3 * RATE)
 

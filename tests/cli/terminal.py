@@ -31,7 +31,7 @@ class Terminal:
         self._alternate = pyte.Screen(columns, lines)
         self._alternate_stream = pyte.ByteStream(self._alternate)
         self.inside = False  # the alternate screen, which pyte does not know
-        self.last_inside: list[str] = []  # what that showed when it was left
+        self.last_inside: list[str] = []  # the last frame of that with anything in it
 
     def read(self, seconds: float = 0.1) -> bool:
         """Take what was written; False at the end."""
@@ -50,11 +50,20 @@ class Terminal:
         while data:
             mark = leave if self.inside else enter
             part, found, data = data.partition(mark)
-            (self._alternate_stream if self.inside else self._stream).feed(part)
+            self._draw(part)
             if found:
-                self.last_inside = self.lines if self.inside else []
                 self.inside = not self.inside
                 self._alternate.reset()
+
+    def _draw(self, data: bytes) -> None:
+        if not self.inside:
+            self._stream.feed(data)
+            return
+        home = b"\x1b[H"  # begins a frame
+        for number, frame in enumerate(data.split(home)):
+            self._alternate_stream.feed(home + frame if number else frame)
+            if any(self.lines[:1]):  # not on its way to being empty
+                self.last_inside = self.lines
 
     def until(self, text: str) -> None:
         """Read until the screen shows a text."""
@@ -96,7 +105,13 @@ def set_size(descriptor: int, columns: int, lines: int) -> None:
 
 @contextmanager
 def terminal(
-    *args: object, columns: int = 80, lines: int = 24, stdin=None, stdout=None, stderr=None
+    *args: object,
+    columns: int = 80,
+    lines: int = 24,
+    stdin=None,
+    stdout=None,
+    stderr=None,
+    program=("-m", "dragoman"),
 ) -> Iterator[Terminal]:
     """Run `dragoman args`; each of the three streams is the terminal unless it is given."""
     master, slave = pty.openpty()
@@ -104,7 +119,7 @@ def terminal(
     names = {"COLUMNS", "LINES", "NO_COLOR", "CI"}
     env = {key: value for key, value in os.environ.items() if key not in names}
     process = subprocess.Popen(
-        [sys.executable, "-m", "dragoman", *map(str, args)],
+        [sys.executable, *program, *map(str, args)],
         cwd=ROOT, env=env | {"TERM": "xterm-256color"}, start_new_session=True,
         stdin=slave if stdin is None else stdin,
         stdout=slave if stdout is None else stdout,

@@ -75,8 +75,8 @@ def test_words_wider_than_the_window_and_wide_characters(wav):
 
 
 def test_interim_words_are_dim_and_are_not_left_behind(wav):
-    with terminal("live", "--file", wav, "--model", "tests.talkers:changing",
-                  "--step", "200ms", "--policy", "local-agreement:n=2", "--from", "de") as screen:  # fmt: skip
+    system = ("--model", "tests.talkers:changing", *STEP, "--policy", "local-agreement:n=2")
+    with terminal("live", "--file", wav, *system) as screen:
         screen.until("perhaps later")
         assert screen.rest() == 0
     assert "word999" in "".join(screen.everything)

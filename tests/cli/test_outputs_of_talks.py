@@ -1,4 +1,4 @@
-"""No output destroys an input or another output, however it is named; what fails is told at once."""
+"""No output destroys an input or another output, however it is named; faults are told at once."""
 
 import os
 import resource
@@ -35,13 +35,8 @@ def paths_to(wav: Path) -> list[Path]:
     symlink.symlink_to(wav)
     os.link(wav, hard)
     folder.symlink_to(wav.parent)
-    return [
-        wav,
-        symlink,
-        hard,
-        folder / wav.name,
-        wav.parent / "." / ".." / wav.parent.name / wav.name,
-    ]
+    winding = wav.parent / ".." / wav.parent.name / wav.name
+    return [wav, symlink, hard, folder / wav.name, winding]
 
 
 @pytest.mark.parametrize("option", ["--mix", "--speak", "--trace", "--captions"])

@@ -1,4 +1,4 @@
-"""A pipe is live: heard as it comes, caught up with, and its lag is what a listener lived through."""
+"""A pipe is live: heard as it comes, caught up with, its lag what a listener lived through."""
 
 import json
 import os
@@ -34,6 +34,12 @@ def speak(process, seconds, block=0.1):
         process.stdin.flush()
 
 
+def hearings(trace):
+    """(audio, arrival, start, end) of every chunk."""
+    rows = map(json.loads, trace.read_text().splitlines())
+    return [row["heard"] for row in rows if "heard" in row]
+
+
 def ended(process):
     process.stdin.close()
     out, err = process.stdout.read().decode(), process.stderr.read().decode()
@@ -48,9 +54,7 @@ def test_a_slow_machine_catches_up_and_tells_the_lag_that_was_lived_through(tmp_
     speak(process, SECONDS)
     out, err = ended(process)
     rows = [json.loads(line) for line in out.splitlines()]
-    heard = [
-        json.loads(line)["heard"] for line in trace.read_text().splitlines() if "heard" in line
-    ]
+    heard = hearings(trace)
     lengths = np.diff([0, *(audio for audio, *_ in heard)])
     assert max(lengths) >= 1000  # what waited was heard as one
     behind = [end - arrival for _, arrival, _, end in heard]
@@ -72,9 +76,7 @@ def test_a_machine_that_keeps_up_hears_equal_steps(tmp_path):
     process = piped("--trace", trace, model="tests.talkers:sentences")
     speak(process, 3)
     _, err = ended(process)
-    heard = [
-        json.loads(line)["heard"] for line in trace.read_text().splitlines() if "heard" in line
-    ]
+    heard = hearings(trace)
     assert "too slow" not in err
     assert [audio for audio, *_ in heard][-1] == 3000
     assert float(re.search(r"on average ([\d.]+) s behind", err)[1]) < 1.5
@@ -85,9 +87,7 @@ def test_sound_that_came_while_the_model_was_loading_is_late(tmp_path):
     process = piped("--trace", trace, model="tests.scripted:slow_to_load")
     speak(process, 1)
     ended(process)
-    heard = [
-        json.loads(line)["heard"] for line in trace.read_text().splitlines() if "heard" in line
-    ]
+    heard = hearings(trace)
     assert heard[0][2] - heard[0][1] > 1000
 
 

@@ -125,3 +125,48 @@ def test_the_packages_of_the_extras_are_those_of_the_project():
         wanted = project["optional-dependencies"][extra]
         names = {line.split("=")[0].split(">")[0].replace("-", "_") for line in wanted}
         assert names == set(packages)
+
+
+def test_both_languages_are_shown_a_sentence_a_line(tmp_path):
+    path = tmp_path / "talk.wav"
+    soundfile.write(path, np.zeros(16000 * 8, np.float32), 16000)
+    args = ("translate", path, "--model", "tests.talkers:bilingual", *SYSTEM, "--show", "both")
+    done = dragoman(*args, "--from", "de")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "de: Dies ist der erste Satz eines Vortrags, der weiter und weiter geht.",
+        "en: This is the first sentence of a talk that goes on and on.",
+        "de: Hier endet er.",
+        "en: Here comes the second one, which is a little longer than a line of eighty columns is.",
+        "en: It ends.",
+    ]
+    rows = [json.loads(line) for line in dragoman(*args, "--json").stdout.splitlines()]
+    assert "".join(row["transcript"] for row in rows).split()[:3] == ["Dies", "ist", "der"]
+
+
+def test_a_model_that_writes_nothing_down_cannot_show_both(wav):
+    done = dragoman("translate", wav, "--model", "tests.talkers:mute", *SYSTEM, "--show", "both")
+    assert done.returncode == 2
+    assert "Showing both languages needs a transcript of the source, which model" in done.stderr
+
+
+def test_captions_of_the_speaker_of_both_and_resumed(tmp_path):
+    path = tmp_path / "talk.wav"
+    soundfile.write(path, np.zeros(16000 * 8, np.float32), 16000)
+    files = {name: tmp_path / f"{name}.srt" for name in ("en", "de", "both")}
+    args = ("translate", path, "--model", "tests.talkers:bilingual", *SYSTEM, "--from", "de")
+    outputs = ("--captions", files["en"], "--captions-source", files["de"])
+    done = dragoman(*args, *outputs, "--captions-both", files["both"])
+    assert done.returncode == 0, done.stderr
+    texts = {name: file.read_text() for name, file in files.items()}
+    assert "Dies ist" in texts["de"]
+    assert "This is" not in texts["de"]
+    assert "This is" in texts["en"]
+    assert "Dies ist" not in texts["en"]
+    assert "Dies ist" in texts["both"]
+    assert "This is" in texts["both"]
+    again = dragoman(*args, "--captions", files["en"], "--resume")
+    assert again.returncode == 0, again.stderr
+    resumed = files["en"].read_text()
+    assert resumed.startswith(texts["en"])
+    assert len(resumed) > len(texts["en"])
