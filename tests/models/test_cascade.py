@@ -178,3 +178,25 @@ def test_languages_and_ears_that_do_not_fit():
     deaf = ScriptedModel([], features=frozenset({Feature.SILENCE}))
     with pytest.raises(DragomanError, match="does not tell when it heard a word"):
         CascadeModel("x", deaf, WordForWord())
+
+
+def test_only_what_was_drafted_last_can_be_committed():
+    model = cascade(["Red"])
+    stream = model.open("en", "de")
+    model.hear([stream], [Sound(chunks_of(800, 800)[0].samples)])
+    draft = model.draft([stream], [Ask()])[0]
+    model.commit(stream, draft, 1)
+    with pytest.raises(DragomanError, match="drafted last"):
+        model.commit(stream, draft, 1)
+
+
+def test_the_transcript_is_handed_out_once_with_the_words_that_it_settles():
+    words = ["Red", "See", "Red.", "Blue"]
+    model = cascade(words)
+    interpreter = Interpreter(model, make_policy("local-agreement"), source="en", target="de")
+    updates = [interpreter.hear(chunk) for chunk in chunks_of(2400, 400)]
+    assert [word for update in updates for word in update.transcript] == [f" {w}" for w in words]
+    for update in updates[:-1]:
+        assert len(update.transcript) == len(update.said)
+    assert interpreter.stream.words_heard == len(words)
+    assert {update.language for update in updates} == {"en"}
