@@ -41,8 +41,7 @@ MAY_IMPORT = {
         *("interpreter", "voices", "evaluate", "setup", "clock", "corpora", "listeners"),
     },
     "serve": {
-        *("audio", "text", "store", "trace", "metrics", "models", "detectors", "policies"),
-        *("interpreter", "voices", "evaluate", "setup", "clock", "corpora", "listeners"),
+        *("audio", "text", "policies", "interpreter", "setup", "clock", "lag"),
     },
 }
 HEAVY = {"torch", "lightning", "lhotse", "codecarbon"}

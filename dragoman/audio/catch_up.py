@@ -25,11 +25,11 @@ def caught_up(chunks: Iterable[Chunk], another_waits: Callable[[], bool]) -> Ite
         held.append(chunk)
         longer = sum(one.seconds for one in held) + chunk.seconds  # steps are equally long
         if chunk.last or longer > LONGEST or not another_waits():
-            yield _joined(held)
+            yield joined(held)
             held = []
 
 
-def _joined(chunks: Sequence[Chunk]) -> Chunk:
+def joined(chunks: Sequence[Chunk]) -> Chunk:
     """One chunk in place of several; it was there when the last of them was."""
     if len(chunks) == 1:
         return chunks[0]

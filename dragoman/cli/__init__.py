@@ -9,6 +9,7 @@ EXTRAS = {
     "train": ("torch", "lightning", "lhotse", "codecarbon", "onnxscript", "tensorboard"),
     "espeak": ("espeakng_loader",),
     "mic": ("sounddevice",),
+    "serve": ("starlette", "uvicorn", "websockets", "prometheus_client"),
 }
 """The packages that an extra of `pip install` brings."""
 

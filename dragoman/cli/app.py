@@ -28,6 +28,7 @@ COMMANDS: dict[str, Entry] = {
     "translate": Entry("Interpret", "dragoman.cli.translate", "Translate a recording or a pipe."),
     "live": Entry("Interpret", "dragoman.cli.live", "Interpret the microphone."),
     "demo": Entry("Interpret", "dragoman.cli.demo", "Interpret a recording while it plays."),
+    "serve": Entry("Interpret", "dragoman.cli.serve", "Interpret for many, over the network."),
     "languages": Entry("Interpret", "dragoman.cli.languages", "List the languages."),
     "evaluate": Entry("Measure", "dragoman.cli.evaluate", "Interpret a corpus and score it."),
     "sweep": Entry("Measure", "dragoman.cli.sweep", "Compare policies over a corpus."),

@@ -1,0 +1,102 @@
+"""`dragoman serve`: one model for many streams, over WebSockets."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dragoman.cli.app import GroupedCommand
+from dragoman.cli.setup_options import grouped, read_system, setup_options
+from dragoman.errors import DragomanError
+
+_network = grouped("Network")
+_limits = grouped("Limits")
+_FILE = click.Path(path_type=Path)
+_SECONDS = click.FloatRange(min=0, min_open=True)
+PAUSE_MS = 800.0
+TOKEN = "DRAGOMAN_TOKEN"
+
+
+@click.command(cls=GroupedCommand)
+@setup_options
+@_network("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@_network("--port", type=click.IntRange(0, 65535), default=8020, show_default=True)
+@_network(
+    "--token-file",
+    type=_FILE,
+    metavar="FILE",
+    help=f"Who comes in must know what this file holds (or ${TOKEN}).",
+)
+@_network("--origin", multiple=True, metavar="URL", help="Another site whose pages may connect.")
+@_network("--tls-cert", type=_FILE, metavar="FILE", help="Certificate, to serve wss.")
+@_network("--tls-key", type=_FILE, metavar="FILE", help="Its key.")
+@_limits("--streams", type=click.IntRange(1), default=4, show_default=True, help="Talks at once.")
+@_limits("--batch", type=click.IntRange(1), default=8, show_default=True, help="Talks in a step.")
+@_limits("--longest", type=_SECONDS, default=14400, show_default=True, help="Seconds of a talk.")
+@_limits("--idle", type=_SECONDS, default=60, show_default=True, help="Seconds without a message.")
+@_limits("--keep", type=_SECONDS, default=60, show_default=True, help="Seconds to come back.")
+@_limits("--drain", type=_SECONDS, default=600, show_default=True, help="Seconds to finish.")
+def command(
+    host: str,
+    port: int,
+    token_file: Path | None,
+    origin: tuple[str, ...],
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    streams: int,
+    batch: int,
+    longest: float,
+    idle: float,
+    keep: float,
+    drain: float,
+    **options: Any,
+) -> None:
+    """Interpret for many at once, over WebSockets: docs/protocol.md is for those who connect.
+
+    SIGTERM or Ctrl-C: no more talks are let in, those that are going on finish, then it ends. A
+    second one ends it at once.
+    """
+    from dragoman.serve.logs import log_to_stderr
+    from dragoman.serve.run import bound, make_server
+    from dragoman.serve.service import Service
+    from dragoman.serve.settings import Settings, is_loopback
+
+    token = _read_token(token_file)
+    if token is None and not is_loopback(host):
+        raise DragomanError(
+            f"Whoever reaches {host} could come in; set {TOKEN}, or give --token-file FILE."
+        )
+    if (tls_cert is None) != (tls_key is None):
+        raise DragomanError("--tls-cert and --tls-key go together.")
+    system = read_system(click.echo, pause_ms=PAUSE_MS, **options)
+    settings = Settings(streams, batch, longest, idle, keep, drain, token, origin)
+    server = make_server(Service(system, settings), tls_cert, tls_key)
+    with bound(host, port) as address:
+        click.echo(f"Loading {system.setup.model} …", err=True)
+        system.model, system.vad  # noqa: B018  before anybody connects
+        scheme = "ws" if tls_cert is None else "wss"
+        name, at = address.getsockname()[:2]
+        name = f"[{name}]" if ":" in name else name
+        click.echo(f"Ready on {scheme}://{name}:{at}/v1/interpret", err=True)
+        log_to_stderr()
+        server.run(sockets=[address])
+
+
+def _read_token(file: Path | None) -> str | None:
+    """What a client must know; never an option, which every user of the machine could read."""
+    if file is None:
+        token = os.environ.get(TOKEN)
+    else:
+        try:
+            token = file.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise DragomanError(f"Cannot read the token in {file}: {error}.") from error
+    if token is not None and len(token) < 16:
+        raise DragomanError(
+            "A token has at least 16 characters; make one with "
+            "'python -c \"import secrets; print(secrets.token_urlsafe())\"'."
+        )
+    return token

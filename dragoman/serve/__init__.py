@@ -1,0 +1,1 @@
+"""The interpreter as a service: one process, one model, many streams over WebSockets."""

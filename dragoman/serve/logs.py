@@ -1,0 +1,39 @@
+"""The log: a JSON object a line. What was said is never part of it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import UTC, datetime
+
+_log = logging.getLogger("dragoman.serve")
+
+
+def note(event: str, **values: str | float | int | None) -> None:
+    """Something happened: a name for it, and plain values."""
+    _log.info(event, extra={"values": values})
+
+
+class JsonLines(logging.Formatter):
+    """A record as one line; of an exception only its kind, for its text may hold anything."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+            **getattr(record, "values", {}),
+        }
+        if record.exc_info and record.exc_info[0]:
+            line["exception"] = record.exc_info[0].__name__
+        return json.dumps(line)
+
+
+def log_to_stderr() -> None:
+    """All of the service and of the server below it, to standard error."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonLines())
+    for name in ("dragoman", "uvicorn.error"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(logging.INFO if name == "dragoman" else logging.WARNING)

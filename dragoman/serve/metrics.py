@@ -1,0 +1,29 @@
+"""What the service tells Prometheus."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+_SECONDS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 15.0, 30.0)
+
+
+class Metrics:
+    """The figures of one service; several in one process do not meet."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+
+        def histogram(name: str, text: str, buckets: tuple[float, ...] = _SECONDS) -> Histogram:
+            return Histogram(name, text, buckets=buckets, registry=self._registry)
+
+        self.streams = Gauge("dragoman_streams", "Talks going on.", registry=self._registry)
+        self.lag = histogram("dragoman_lag_seconds", "How far behind the speaker words are.")
+        self.step = histogram("dragoman_step_seconds", "Work on one step of a batch.")
+        self.wait = histogram("dragoman_wait_seconds", "From a chunk's arrival to its step.")
+        self.batch = histogram("dragoman_batch_size", "Talks in a step.", (1, 2, 4, 8, 16, 32))
+        self.refused = Counter(
+            "dragoman_refused", "Connections refused, by code.", ["code"], registry=self._registry
+        )
+
+    def text(self) -> bytes:
+        return generate_latest(self._registry)

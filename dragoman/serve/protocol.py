@@ -1,0 +1,243 @@
+"""What client and server tell each other; docs/protocol.md is the same for authors of clients.
+
+Text frames are JSON objects with a `type`. A binary frame from the client is sound: the number of
+its first sample, eight bytes little-endian, then PCM16 little-endian, mono.
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum, StrEnum
+from typing import Annotated, Literal
+
+import msgspec
+import numpy as np
+from msgspec import Meta, Struct, field
+
+from dragoman.audio.chunk import Samples
+
+_HEADER = struct.Struct("<Q")
+MOST_TEXT = 16 * 1024
+MOST_SOUND = 256 * 1024
+"""Bytes of one message; a second of CD sound is 86 kB."""
+
+_Count = Annotated[int, Meta(ge=0)]
+_Name = Annotated[str, Meta(max_length=200)]
+
+
+class Code(StrEnum):
+    """What went wrong, for programs; the message beside it is for people."""
+
+    MALFORMED = "malformed"  # no JSON, no known type, a wrong field, out of turn
+    SOUND = "sound"  # half a sample, no header, a gap
+    TOO_BIG = "too_big"
+    LANGUAGE = "language"
+    POLICY = "policy"
+    UNFIT = "unfit"  # the model cannot do what was asked
+    TOKEN = "token"
+    NO_SESSION = "no_session"  # unknown, over, or somebody else's
+    FULL = "full"
+    DRAINING = "draining"
+    IDLE = "idle"
+    TOO_LONG = "too_long"
+    REPLACED = "replaced"  # another connection has resumed this talk
+    FAILED = "failed"  # the interpreter could not go on
+
+
+class Close(IntEnum):
+    """Close codes of the socket."""
+
+    DONE = 1000
+    TOO_BIG = 1009
+    FAILED = 1011
+    TRY_LATER = 1013
+    BAD = 4400
+    TOKEN = 4401
+    ORIGIN = 4403
+    NO_SESSION = 4404
+    IDLE = 4408
+    REPLACED = 4409
+
+
+CLOSES = {
+    Code.TOO_BIG: Close.TOO_BIG,
+    Code.TOKEN: Close.TOKEN,
+    Code.NO_SESSION: Close.NO_SESSION,
+    Code.FULL: Close.TRY_LATER,
+    Code.DRAINING: Close.TRY_LATER,
+    Code.IDLE: Close.IDLE,
+    Code.REPLACED: Close.REPLACED,
+    Code.FAILED: Close.FAILED,
+}
+"""The close code after an error; 4400 for the others."""
+
+
+class _Message(Struct, tag_field="type", frozen=True, forbid_unknown_fields=True):
+    """A text frame. What is not known is refused: a misspelt field would go unnoticed."""
+
+
+class Audio(Struct, frozen=True, forbid_unknown_fields=True):
+    """The sound that a client will send."""
+
+    rate: int = 16000
+    encoding: Literal["pcm16"] = "pcm16"
+
+
+class Start(_Message, frozen=True, tag="start", rename={"source": "from", "target": "to"}):
+    """A talk begins. What is left out is as the server was started."""
+
+    source: _Name | None = None
+    target: _Name | None = None
+    policy: _Name | None = None
+    latency_ms: float | None = None  # the policy that was tuned for this lag
+    transcript: bool = False  # what is spoken is wanted too, where the model writes it down
+    audio: Audio = field(default_factory=Audio)
+    access_token: _Name | None = None  # where no Authorization header can be sent
+
+
+class Resume(_Message, frozen=True, tag="resume"):
+    """A talk goes on after a lost connection, from what the client has got."""
+
+    session: _Name
+    resume_token: _Name
+    word: _Count = 0  # the last that the client has
+    transcript: _Count = 0
+    sample: _Count = 0  # the last `heard` that the client has
+    access_token: _Name | None = None
+
+
+class Change(_Message, frozen=True, tag="change"):
+    """Another policy, or the one for another lag, from now on."""
+
+    policy: _Name | None = None
+    latency_ms: float | None = None
+
+
+class Stop(_Message, frozen=True, tag="stop"):
+    """The speaker has ended: the rest is said, then comes the summary."""
+
+
+class Ready(_Message, frozen=True, tag="ready"):
+    """The talk may begin or go on: send sound from this sample on."""
+
+    session: str
+    resume_token: str
+    sample: int
+
+
+class Heard(_Message, frozen=True, tag="heard"):
+    """All sound before this sample has arrived; a client need not keep it any longer."""
+
+    sample: int
+
+
+class Said(_Message, frozen=True, tag="said"):
+    """A word of the translation that is final, with its spacing: joined they are the text."""
+
+    word: int  # 1, 2, 3 …
+    text: str
+    source_ms: float  # where in the talk it was spoken, as far as the model tells
+    at_ms: float  # when it was said, since the talk began
+    lag_ms: float | None  # how far behind the speaker; None if the model does not tell
+
+
+class Interim(_Message, frozen=True, tag="interim"):
+    """What will probably be said next; replaces the interim text before it."""
+
+    text: str
+
+
+class Transcript(_Message, frozen=True, tag="transcript"):
+    """Words of the speaker that are final."""
+
+    number: int
+    text: str
+    source_ms: float
+    language: str | None
+
+
+class State(_Message, frozen=True, tag="state"):
+    """How it goes. `degraded`: the machine is behind, steps are longer than asked for."""
+
+    state: Literal["listening", "degraded", "draining"]
+
+
+class Summary(_Message, frozen=True, tag="summary"):
+    """All is said; the server closes the socket after it."""
+
+    words: int
+    audio_ms: float
+    lag_ms: float | None  # the mean, computation included
+    load: float  # work per second of sound
+    language: str | None
+
+
+class Error(_Message, frozen=True, tag="error"):
+    """Something went wrong. Unless a close follows, the talk goes on as before."""
+
+    code: Code
+    message: str
+
+
+Request = Start | Resume | Change | Stop
+Event = Ready | Heard | Said | Interim | Transcript | State | Summary | Error
+
+
+class Fault(Exception):  # noqa: N818  it is told, not raised to a user
+    """What is told to one client, and to nobody else."""
+
+    def __init__(self, code: Code, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+    @property
+    def event(self) -> Error:
+        return Error(self.code, str(self))
+
+    @property
+    def close(self) -> Close:
+        return CLOSES.get(self.code, Close.BAD)
+
+
+_requests: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
+_events: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+
+
+def read_request(text: str) -> Request:
+    """A client's message; whatever is wrong with it is a fault."""
+    if len(text) > MOST_TEXT:
+        raise Fault(Code.TOO_BIG, f"A message has at most {MOST_TEXT} characters.")
+    try:
+        return _requests.decode(text)
+    except msgspec.ValidationError as error:
+        raise Fault(Code.MALFORMED, f"This message is not one of the protocol: {error}.") from error
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+        raise Fault(Code.MALFORMED, "This message is not JSON.") from error
+
+
+def read_event(text: str | bytes) -> Event:
+    """A server's message, for clients in Python."""
+    return _events.decode(text)
+
+
+def write(message: Request | Event) -> str:
+    return msgspec.json.encode(message).decode()
+
+
+def read_sound(frame: bytes) -> tuple[int, Samples]:
+    """The number of the first sample, and the samples."""
+    if len(frame) > MOST_SOUND:
+        raise Fault(Code.TOO_BIG, f"A frame of sound has at most {MOST_SOUND} bytes.")
+    if len(frame) < _HEADER.size or len(frame) % 2:
+        raise Fault(
+            Code.SOUND, "A frame of sound is eight bytes of sample number and two per sample."
+        )
+    (first,) = _HEADER.unpack_from(frame)
+    samples = np.frombuffer(frame, "<i2", offset=_HEADER.size)
+    return first, samples.astype(np.float32) / np.float32(32768)
+
+
+def write_sound(first: int, samples: Samples) -> bytes:
+    """A frame of sound, for clients in Python; samples are floats in [-1, 1]."""
+    scaled = np.clip(np.round(np.asarray(samples) * 32768), -32768, 32767)
+    return _HEADER.pack(first) + scaled.astype("<i2").tobytes()

@@ -1,0 +1,80 @@
+"""The process: a server that lets talks finish when it is asked to end."""
+
+from __future__ import annotations
+
+import socket
+import time
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+
+from dragoman.errors import DragomanError
+from dragoman.serve.app import make_app
+from dragoman.serve.service import Service
+
+_FLUSH = 10.0  # seconds for the rest of talks that were ended for them
+
+
+class Server(uvicorn.Server):
+    """Drains at the first SIGTERM or Ctrl-C, ends at the second."""
+
+    def __init__(self, service: Service, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._service = service
+        self._patience: float | None = None  # until when talks may go on
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self._patience is not None:
+            super().handle_exit(sig, frame)
+        else:
+            self._patience = time.monotonic() + self._service.settings.drain
+
+    async def on_tick(self, counter: int) -> bool:
+        """Ten times a second: whether it is time to end."""
+        if self._patience is not None:
+            if not self._service.draining:
+                self._service.drain()
+            if self._service.quiet:
+                return True
+            late = time.monotonic() - self._patience
+            if late > 0:
+                self._service.stop_all()
+            if late > _FLUSH:
+                return True
+        return await super().on_tick(counter)
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket with this address, which nobody can connect to until it is served."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((host.strip("[]"), port))
+    except OSError as error:
+        sock.close()
+        raise DragomanError(
+            f"Cannot listen on {host}, port {port}: {error.strerror}; choose another with --port."
+        ) from error
+    return sock
+
+
+def make_server(service: Service, cert: Path | None = None, key: Path | None = None) -> Server:
+    """A server for a service; `run(sockets=[…])` runs it."""
+    config = uvicorn.Config(
+        make_app(service),
+        log_config=None,
+        access_log=False,
+        ws_max_size=1 << 20,
+        ws_per_message_deflate=False,
+        server_header=False,
+        ssl_certfile=cert,
+        ssl_keyfile=key,
+        timeout_graceful_shutdown=5,
+    )
+    try:
+        config.load()
+    except OSError as error:  # as SSLError is
+        raise DragomanError(f"Cannot serve TLS with {cert} and {key}: {error.strerror}.") from error
+    return Server(service, config)

@@ -1,0 +1,52 @@
+"""Who may come in, and how much a client may ask for."""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Limits of the service. Times are seconds."""
+
+    streams: int = 4
+    batch: int = 8  # streams that are stepped together
+    longest: float = 4 * 3600.0  # a talk
+    idle: float = 60.0  # without a message from the client
+    keep: float = 60.0  # a talk without a connection, and a finished one
+    drain: float = 600.0  # how long talks may go on once the process is asked to end
+    token: str | None = None
+    origins: tuple[str, ...] = ()  # pages of other hosts that may connect
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is reached from this machine alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def may_enter(settings: Settings, offered: str | None) -> bool:
+    """Whether a token is the right one; how long that takes tells nothing about it."""
+    if settings.token is None:
+        return True
+    return hmac.compare_digest(settings.token.encode(), (offered or "").encode())
+
+
+def origin_allowed(settings: Settings, origin: str | None, host: str | None) -> bool:
+    """Whether the page that opens a socket is ours or a friend; programs name no origin.
+
+    Without a token only pages of this machine are ours: any name may be made to lead here.
+    """
+    if origin is None or origin in settings.origins:
+        return True
+    page = urlsplit(origin)
+    if page.netloc.lower() != (host or "").lower():
+        return False
+    return settings.token is not None or is_loopback(page.hostname or "")
