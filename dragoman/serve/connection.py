@@ -108,9 +108,7 @@ class Connection:
             for task in sorted(done, key=lambda one: one is telling):
                 task.result()
         finally:
-            for one in (telling, listening):
-                one.cancel()
-            await asyncio.gather(telling, listening, return_exceptions=True)
+            await _ended(telling, listening)
 
     async def _listen(self, session: Session) -> None:
         while True:
@@ -186,3 +184,13 @@ class Connection:
             return text
         data: bytes = message.get("bytes") or b""
         return data
+
+
+async def _ended(*tasks: asyncio.Task[None]) -> None:
+    """Cancel tasks and wait until they are gone; how they ended is known already or moot."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+    for task in tasks:
+        if not task.cancelled():
+            task.exception()
