@@ -77,6 +77,7 @@ def command(
     with bound(host, port) as address:
         click.echo(f"Loading {system.setup.model} …", err=True)
         system.model, system.vad  # noqa: B018  before anybody connects
+        address.listen()
         scheme = "ws" if tls_cert is None else "wss"
         name, at = address.getsockname()[:2]
         name = f"[{name}]" if ":" in name else name

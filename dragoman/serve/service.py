@@ -153,6 +153,6 @@ def _tuned(setup: Setup, policy: str | None, latency_ms: float | None) -> Setup:
     if (policy is None) == (latency_ms is None):
         raise Fault(Code.POLICY, "Give a policy or latency_ms, one of the two.")
     try:
-        return setup.tuned(latency_ms) if latency_ms else setup.with_changes(policy=policy)
+        return setup.with_changes(policy=policy) if latency_ms is None else setup.tuned(latency_ms)
     except DragomanError as error:
         raise Fault(Code.POLICY, str(error)) from error

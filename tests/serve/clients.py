@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from starlette.websockets import WebSocketDisconnect
 
 from dragoman.serve.protocol import Audio, Said, Start, Stop, read_event, write, write_sound
 from dragoman.serve.service import Service
@@ -57,6 +58,15 @@ class Client:
     @property
     def words(self) -> list[tuple[int, str]]:
         return [(event.word, event.text) for event in self.events if isinstance(event, Said)]
+
+
+def closed(client) -> int:
+    """The code with which the server closes, after whatever it still tells."""
+    try:
+        while True:
+            client.next()
+    except WebSocketDisconnect as end:
+        return end.code
 
 
 def steady_words(count: int = 12) -> list[tuple[int, str]]:

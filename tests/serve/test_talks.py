@@ -4,10 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from starlette.testclient import TestClient
-from starlette.websockets import WebSocketDisconnect
 
-from dragoman.serve.app import make_app
 from dragoman.serve.protocol import (
     Change,
     Error,
@@ -21,34 +18,8 @@ from dragoman.serve.protocol import (
     Transcript,
 )
 from dragoman.serve.session import MOST_WAITING
-from tests.serve.clients import PATH, RATE_24, Client, make_service, steady_words
+from tests.serve.clients import PATH, RATE_24, Client, closed, steady_words
 from tests.talkers import SPOKEN, TEXT
-
-
-@pytest.fixture
-def opened():
-    """A service behind a test client: `opened(model=…, streams=…)`."""
-    clients = []
-
-    def make(**settings):
-        service = make_service(**settings)
-        client = TestClient(make_app(service))
-        client.__enter__()
-        clients.append(client)
-        return service, client
-
-    yield make
-    for client in clients:
-        client.__exit__(None, None, None)
-
-
-def closed(client) -> int:
-    """The code with which the server closes, after whatever it still tells."""
-    try:
-        while True:
-            client.next()
-    except WebSocketDisconnect as end:
-        return end.code
 
 
 def test_a_talk_from_start_to_summary(opened):

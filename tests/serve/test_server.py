@@ -1,0 +1,274 @@
+"""The real server on loopback, with a real client; and the command that starts it."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import urllib.request
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
+
+from dragoman.cli.app import dragoman
+from dragoman.errors import DragomanError
+from dragoman.serve.connection import Connection
+from dragoman.serve.protocol import Ready, Resume, Start, Stop, Summary, read_event, write
+from dragoman.serve.run import bound, make_server
+from tests.serve.clients import PATH, Client, make_service, silence, steady_words
+
+ROOT = Path(__file__).parents[2]
+
+
+@contextmanager
+def running(**settings):
+    """The address of a server on a thread."""
+    server = make_server(make_service(**settings))
+    with bound("127.0.0.1", 0) as address:
+        address.listen()
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [address]})
+        thread.start()
+        try:
+            yield f"ws://127.0.0.1:{address.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+class RealClient(Client):
+    """The same over a real socket."""
+
+    def next(self):
+        self.events.append(read_event(self.socket.recv()))
+        return self.events[-1]
+
+    def send(self, message):
+        self.socket.send(write(message))
+
+    def speak(self, seconds=0.4):
+        self.socket.send(silence(self.sample, seconds))
+        self.sample += round(seconds * 16000)
+
+
+def finish(client):
+    client.speak(4.8)
+    client.stop()
+    client.until(Summary)
+    with pytest.raises(ConnectionClosed):
+        client.next()
+    return client.socket.close_code
+
+
+def test_a_talk_over_a_real_socket():
+    with running() as url, connect(url + PATH) as one, connect(url + PATH) as two:
+        first, second = RealClient(one), RealClient(two)
+        assert isinstance(first.start(), Ready)
+        second.start()
+        assert finish(first) == finish(second) == 1000
+        assert first.words == second.words == steady_words()
+
+
+def test_a_connection_that_is_cut_without_a_word():
+    with running() as url:
+        with connect(url + PATH) as web:
+            client = RealClient(web)
+            ready = client.start()
+            client.speak(2)
+            while len(client.words) < 2:
+                client.next()
+            web.socket.shutdown(socket.SHUT_RDWR)
+        with connect(url + PATH) as web:
+            client.socket = web
+            client.send(Resume(ready.session, ready.resume_token, word=client.words[-1][0]))
+            client.until(Ready)
+            client.sample = 0  # all of it again
+            assert finish(client) == 1000
+        assert client.words == steady_words()
+        assert client.events[-1].audio_ms == 4800
+
+
+def test_a_frame_of_megabytes_is_not_even_read():
+    with running() as url, connect(url + PATH) as one, connect(url + PATH) as two:
+        good, bad = RealClient(one), RealClient(two)
+        good.start()
+        bad.start()
+        with suppress(ConnectionClosed):
+            bad.socket.send(bytes(20 << 20))
+            while True:
+                bad.next()
+        assert bad.socket.close_code in (1009, 1006)  # 1006: it closed while we still sent
+        assert finish(good) == 1000
+        assert good.words == steady_words()
+
+
+def test_a_page_of_another_site_meets_a_403():
+    with running() as url, pytest.raises(InvalidStatus) as caught:
+        connect(url + PATH, origin="https://evil.example")
+    assert caught.value.response.status_code == 403
+
+
+class MadeSocket:
+    """A socket whose reader may be as slow as it likes."""
+
+    headers = {}
+
+    def __init__(self, messages, reads):
+        self._messages, self.reads = list(messages), reads
+        self.sent, self.code = [], None
+
+    async def accept(self):
+        pass
+
+    async def receive(self):
+        if not self._messages:
+            await asyncio.Event().wait()
+        message = self._messages.pop(0)
+        kind = "bytes" if isinstance(message, bytes) else "text"
+        return {"type": "websocket.receive", kind: message}
+
+    async def send_text(self, text):
+        if len(self.sent) > 1:
+            await self.reads.wait()
+        self.sent.append(read_event(text))
+
+    async def close(self, code):
+        self.code = code
+
+
+def test_a_client_that_does_not_read_stalls_nobody():
+    talk = [write(Start()), silence(0, 4.8), write(Stop())]
+
+    async def both():
+        service = make_service()
+        scheduler = asyncio.create_task(service.scheduler.run())
+        slow, quick = MadeSocket(talk, asyncio.Event()), MadeSocket(talk, asyncio.Event())
+        quick.reads.set()
+        waiting = asyncio.create_task(Connection(service, slow).serve())
+        while len(slow.sent) < 2:
+            await asyncio.sleep(0)
+        await Connection(service, quick).serve()
+        assert isinstance(quick.sent[-1], Summary)
+        assert (len(slow.sent), slow.code) == (2, None)
+        slow.reads.set()  # and in the end it has missed nothing
+        await waiting
+        scheduler.cancel()
+        assert [e.text for e in slow.sent if hasattr(e, "word")] == [w for _, w in steady_words()]
+
+    asyncio.run(both())
+
+
+def test_who_has_waited_longest_is_stepped_first_and_nobody_starves():
+    async def crowd():
+        service = make_service(batch=2, streams=9)
+        sessions = [await service.start(Start()) for _ in range(5)]
+        for session in sessions:
+            for at in range(3):
+                session.hear(6400 * at, silence_samples())
+        order = []
+        while batch := service.scheduler._due():
+            order.append([sessions.index(one) for one in batch])
+            await service.scheduler._step(batch)
+            if len(order) < 4:
+                sessions[0].hear(sessions[0].sample, silence_samples())  # one who never stops
+        assert order[:3] == [[0, 1], [2, 3], [4, 0]]
+        assert all(len(session.words) >= 3 for session in sessions)
+
+    asyncio.run(crowd())
+
+
+def silence_samples():
+    import numpy as np
+
+    return np.zeros(6400, np.float32)
+
+
+@contextmanager
+def command(*options):
+    """`dragoman serve` as a process, and its address."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dragoman", "serve", "--port", "0", *options],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        for line in process.stderr:
+            if line.startswith("Ready on "):
+                break
+        yield process, line.removeprefix("Ready on ").strip()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_sigterm_lets_the_talk_finish():
+    with command("--model", "tests.scripted:steady", "--policy", "greedy") as (process, url):
+        with connect(url) as web:
+            client = RealClient(web)
+            client.start(source="de")
+            client.speak(2)
+            process.send_signal(signal.SIGTERM)
+            while not any(getattr(e, "state", "") == "draining" for e in client.events):
+                client.next()
+            health = url.replace("ws://", "http://").replace(PATH, "/health")
+            with pytest.raises(urllib.error.HTTPError) as caught:
+                urllib.request.urlopen(health)
+            assert json.load(caught.value)["status"] == "draining"
+            assert finish(client) == 1000
+            assert client.words == steady_words()
+        rest = process.stderr.read()
+        assert process.wait() == 0
+    lines = [json.loads(line) for line in rest.splitlines()]
+    assert [line["event"] for line in lines] == ["started", "draining", "finished"]
+    assert "word0" not in rest
+
+
+def test_talks_that_do_not_end_are_ended_for_them():
+    options = ("--model", "tests.scripted:steady", "--policy", "offline", "--drain", "0.01")
+    with command(*options) as (process, url), connect(url) as web:
+        client = RealClient(web)
+        client.start()
+        client.speak(4.8)
+        process.send_signal(signal.SIGTERM)
+        client.until(Summary)
+        assert client.words == steady_words()
+        assert process.wait() == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--host", "0.0.0.0"], "could come in; set DRAGOMAN_TOKEN"),
+        (["--token-file", "nothing.txt"], "Cannot read the token"),
+        (["--token-file", "short.txt"], "at least 16 characters"),
+        (["--token-file", "empty.txt"], "at least 16 characters"),
+        (["--tls-cert", "short.txt"], "go together"),
+        (["--tls-cert", "short.txt", "--tls-key", "short.txt"], "Cannot serve TLS"),
+        (["--host", "no.such.host.invalid", "--token-file", "long.txt"], "Cannot listen on"),
+    ],
+)
+def test_a_wrong_start_is_a_sentence(options, complaint, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DRAGOMAN_TOKEN", raising=False)
+    for name, text in [("short.txt", "x"), ("empty.txt", ""), ("long.txt", "x" * 16)]:
+        Path(name).write_text(text)
+    model = ["--model", "tests.scripted:steady"]
+    done = CliRunner().invoke(dragoman, ["serve", "--port", "0", *model, *options])
+    assert isinstance(done.exception, DragomanError)
+    assert complaint in str(done.exception)
+
+
+def test_a_port_that_is_taken_is_a_sentence():
+    with bound("127.0.0.1", 0) as taken:
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(DragomanError, match=f"port {port}: .*choose another with --port"):
+            bound("127.0.0.1", port)
