@@ -14,6 +14,7 @@ from pathlib import Path
 
 ONLY_PARSED = (
     (r"live\b", "needs a microphone; tests/cli and tests/audio have one that is made"),
+    (r"serve\b", "serves until it is told to end; tests/serve has one that is"),
     (r"demo\b", "needs 148 MB of weights; tests/test_packaging.py runs it where they are"),
     (r"models (get|path|rm|remove)\b", "needs weights in the store; tests/store has a stand-in"),
     (r"voices say .*--voice (kokoro|piper|elevenlabs)", "needs weights or a key; see tests/voices"),
