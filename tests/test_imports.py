@@ -40,9 +40,7 @@ MAY_IMPORT = {
         *("audio", "text", "store", "trace", "metrics", "models", "detectors", "policies"),
         *("interpreter", "voices", "evaluate", "setup", "clock", "corpora", "listeners"),
     },
-    "serve": {
-        *("audio", "text", "policies", "interpreter", "setup", "clock", "lag"),
-    },
+    "serve": {"audio", "text", "models", "policies", "interpreter", "setup", "clock", "lag"},
 }
 HEAVY = {"torch", "lightning", "lhotse", "codecarbon"}
 
