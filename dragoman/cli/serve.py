@@ -1,4 +1,4 @@
-"""`dragoman serve`: one model for many streams, over WebSockets."""
+"""`dragoman serve`: one model for many streams, in a page and over WebSockets."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def command(
     drain: float,
     **options: Any,
 ) -> None:
-    """Interpret for many at once, over WebSockets: docs/protocol.md is for those who connect.
+    """Interpret for many at once: a page for browsers, and WebSockets (docs/protocol.md).
 
     SIGTERM or Ctrl-C: no more talks are let in, those that are going on finish, then it ends. A
     second one ends it at once.
@@ -71,17 +71,17 @@ def command(
         )
     if (tls_cert is None) != (tls_key is None):
         raise DragomanError("--tls-cert and --tls-key go together.")
-    system = read_system(click.echo, pause_ms=PAUSE_MS, **options)
+    system = read_system(lambda text: click.echo(text, err=True), pause_ms=PAUSE_MS, **options)
     settings = Settings(streams, batch, longest, idle, keep, drain, token, origin)
     server = make_server(Service(system, settings), tls_cert, tls_key)
     with bound(host, port) as address:
         click.echo(f"Loading {system.setup.model} …", err=True)
         system.model, system.vad  # noqa: B018  before anybody connects
         address.listen()
-        scheme = "ws" if tls_cert is None else "wss"
+        scheme = "http" if tls_cert is None else "https"
         name, at = address.getsockname()[:2]
         name = f"[{name}]" if ":" in name else name
-        click.echo(f"Ready on {scheme}://{name}:{at}/v1/interpret", err=True)
+        click.echo(f"Ready on {scheme}://{name}:{at}/", err=True)
         log_to_stderr()
         server.run(sockets=[address])
 

@@ -22,7 +22,10 @@ class Metrics:
         self.wait = histogram("dragoman_wait_seconds", "From a chunk's arrival to its step.")
         self.batch = histogram("dragoman_batch_size", "Talks in a step.", (1, 2, 4, 8, 16, 32))
         self.refused = Counter(
-            "dragoman_refused", "Connections refused, by code.", ["code"], registry=self._registry
+            "dragoman_refused",
+            "Connections refused or ended for a fault, by code.",
+            ["code"],
+            registry=self._registry,
         )
 
     def text(self) -> bytes:

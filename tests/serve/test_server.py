@@ -203,7 +203,8 @@ def command(*options):
         for line in process.stderr:
             if line.startswith("Ready on "):
                 break
-        yield process, line.removeprefix("Ready on ").strip()
+        page = line.removeprefix("Ready on ").strip()
+        yield process, page.replace("http://", "ws://").rstrip("/") + PATH
     finally:
         process.kill()
         process.communicate()

@@ -206,7 +206,7 @@ async function begin(event) {
     return trouble(fromFile ? "This browser cannot read that file." : REFUSALS[error.name] ?? error.message);
   }
   ["said", "interim", "source", "lag"].forEach((id) => { $(id).textContent = ""; });
-  const start = { type: "start", transcript: true, audio: { rate: sound.rate } };
+  const start = { type: "start", transcript: showsSource(), audio: { rate: sound.rate } };
   for (const id of ["from", "to"]) if ($(id).value) start[id] = $(id).value;
   if ($("token").value) start.access_token = $("token").value;
   tell("Connecting …");
@@ -229,6 +229,11 @@ function finish() {
   if (!$("state").textContent.startsWith("Done")) tell("Not listening.");
 }
 
+// To write down what is spoken costs the server work, so it is asked for only where it is shown.
+function showsSource() {
+  return $("show-source").checked && !$("source-row").hidden;
+}
+
 function chooseSound() {
   const file = $("sound").value === "file";
   $("file-row").hidden = !file;
@@ -241,12 +246,14 @@ async function offer() {
     $(id).append(...languages.map(({ code, name }) => new Option(name, code)));
   }
   $("token-row").hidden = !about.token;
-  $("source-side").hidden = !about.transcript;
+  $("source-row").hidden = !about.transcript;
+  $("source-side").hidden = !showsSource();
 }
 
 $("talk").addEventListener("submit", begin);
 $("end").addEventListener("click", stop);
 $("sound").addEventListener("change", chooseSound);
 $("show-interim").addEventListener("change", () => { $("interim").hidden = !$("show-interim").checked; });
+$("show-source").addEventListener("change", () => { $("source-side").hidden = !showsSource(); });
 chooseSound();
 offer().catch(() => trouble("The server cannot be reached."));
