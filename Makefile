@@ -25,6 +25,9 @@ $(BIN)/.dev: $(BIN)/.base
 
 demo: $(BIN)/.base
 	$(BIN)/dragoman demo
+	$(BIN)/dragoman demo en-de
+	$(BIN)/dragoman translate dragoman/talks/report.en.ogg --from en --to de --speak demo.de.wav
+	@echo "demo.de.wav is the second one, interpreted aloud"
 
 check: $(BIN)/.dev
 	$(BIN)/ruff check .

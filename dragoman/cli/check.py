@@ -137,11 +137,11 @@ def _is_here(name: str) -> bool:
 
 def _best_here() -> str | None:
     """The model that commands take by default, or another that translates."""
-    from dragoman.setup import Setup
+    from dragoman.models.choose import WHISPER
     from dragoman.store import catalogue
 
     able = [name for name in catalogue.names() if catalogue.model(name).task == "translation"]
-    return next(filter(_is_here, [Setup.model, *able]), None)
+    return next(filter(_is_here, [WHISPER, *able]), None)
 
 
 def _voices() -> list[Found]:
@@ -181,12 +181,12 @@ def _speed(model: str) -> Speed | None:
 
 def _next(report: Report, model: str | None) -> list[str]:
     """Commands that work now, or what stands in their way."""
-    from dragoman.setup import Setup
+    from dragoman.models.choose import WHISPER
 
-    fetches = "" if _is_here(Setup.model) else f", fetches {Setup.model} first"
+    fetches = "" if _is_here(WHISPER) else f", fetches {WHISPER} first"
     steps = [f"dragoman demo        # a recording, interpreted while it plays{fetches}"]
     speed = report.speed
-    options = f" --model {model}" if model not in (None, Setup.model) else ""
+    options = f" --model {model}" if model not in (None, WHISPER) else ""
     if speed is not None and speed.options != DEFAULT:
         options += f" {speed.options}"
     steps.append(f"dragoman translate talk.mp3{options}")

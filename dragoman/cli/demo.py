@@ -32,6 +32,7 @@ class Demo:
 
 DEMOS = {
     "de-en": Demo("weather.de", Setup(source="de").tuned(2000.0), "German → English"),
+    "en-de": Demo("report.en", Setup(source="en", target="de").tuned(2000.0), "English → German"),
 }
 
 
@@ -64,7 +65,7 @@ def command(pair: str, fast: bool, speak: bool, threads: int) -> None:
         if speak:
             voice = listeners.spoken(None, setup.target, notes.tell)
             audience.append(stack.enter_context(voice))
-        title = f"{demo.title} · {setup.model} · a recording, interpreted while it plays"
+        title = f"{demo.title} · {system.setup.model} · a recording, interpreted while it plays"
         views = shown(stack, setup, notes, both=True, title=title)
         audience.append(_Known(demo.talk, views))
         listeners.interpret(

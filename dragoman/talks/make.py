@@ -1,11 +1,13 @@
 """How the recordings here were made: `python -m dragoman.talks.make`, with a voice of ours.
 
-Text and sound are ours, under the licence of the project; the voice is Dittli (Apache-2.0).
+Text and sound are ours, under the licence of the project; the voices are Dittli and Hibari (both
+Apache-2.0).
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,7 @@ from dragoman.audio.write import write_sound
 from dragoman.voices import open_voice
 
 PAUSE = 0.4  # seconds between sentences
+VOICES = {"de": "dittli-de", "en": "hibari"}
 TALKS = {
     "weather.de": (
         "Guten Tag und herzlich willkommen.",
@@ -24,12 +27,20 @@ TALKS = {
         "Deshalb bleiben wir heute Abend zu Hause.",
         "Vielen Dank für Ihre Aufmerksamkeit.",
     ),
+    "report.en": (
+        "Good morning, ladies and gentlemen.",
+        "I would like to thank the Commission for its excellent report.",
+        "We need clean water, safe food and good schools for our children.",
+        "That is why I will vote in favour of this proposal.",
+        "Thank you very much for your attention.",
+    ),
 }
 
 
 def make(name: str, folder: Path) -> None:
     """Speak a talk into NAME.ogg, and write into NAME.json when its sentences end."""
-    voice = open_voice("dittli-de", "de")
+    language = name.rpartition(".")[2]
+    voice = open_voice(VOICES[language], language)
     parts, rows = [np.zeros(RATE // 2, np.float32)], []
     for sentence in TALKS[name]:
         parts.append(resample(voice.speak(sentence), voice.rate))
@@ -42,5 +53,5 @@ def make(name: str, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    for talk in TALKS:
+    for talk in sys.argv[1:] or TALKS:
         make(talk, Path(__file__).parent)

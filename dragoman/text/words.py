@@ -61,5 +61,13 @@ def _is_mark(char: str) -> bool:
 
 def _belong_together(previous: str, word: str, code: str) -> bool:
     """Whether no space comes between two words."""
-    apart = _APART_IN_FRENCH if code == "fr" else frozenset()
-    return set(word) <= _CLOSING - apart or set(previous) <= _OPENING - apart
+    return closes(word, code) or set(previous) <= _OPENING - _apart(code)
+
+
+def closes(word: str, code: str = "") -> bool:
+    """Whether a word is punctuation that stands right behind the word before it."""
+    return set(word) <= _CLOSING - _apart(code)
+
+
+def _apart(code: str) -> frozenset[str]:
+    return _APART_IN_FRENCH if code == "fr" else frozenset()

@@ -166,10 +166,10 @@ def slow_model():
     model = steady()
     opened = model.open
 
-    def open_slowly(source, target):
+    def open_slowly(source, target, **wanted):
         if os.environ.get("SLOWLY"):
             time.sleep(0.5)
-        return opened(source, target)
+        return opened(source, target, **wanted)
 
     model.open = open_slowly
     return model

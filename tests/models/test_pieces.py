@@ -29,6 +29,12 @@ def test_special_units_and_bare_spaces_print_nothing():
     assert SUFFIX.words([1, 8, 4, 5, 2], ended=True).words == (" Hallo",)
 
 
+def test_a_mark_that_comes_late_stands_right_behind_its_word():
+    assert SUFFIX.words([6, 7], ended=True).words == (" Welt", "!")
+    french = Pieces(SUFFIX.names, "suffix", language="fr")
+    assert french.words([6, 7], ended=True).words == (" Welt", " !")
+
+
 def test_without_spaces_every_piece_is_a_word():
     pieces = Pieces((*SPECIAL, "▁世", "界"), "prefix", spaced=False)
     grouped = pieces.words([4, 5], ended=False)

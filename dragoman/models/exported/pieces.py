@@ -13,6 +13,7 @@ from dragoman.models.exported.net import BOS, EOS, PAD, UNK
 from dragoman.models.words import Piece, Words, group
 from dragoman.text.languages import find_language
 from dragoman.text.units import SPACES, Marking, word_ends
+from dragoman.text.words import closes
 
 
 @dataclass(frozen=True)
@@ -22,24 +23,27 @@ class Pieces:
     names: tuple[str, ...]
     marking: Marking
     spaced: bool = True  # False: a language without spaces, where every piece is a word
+    language: str = ""
 
     @classmethod
-    def load(cls, path: Path, units: int, *, suffix: bool, spaced: bool = True) -> Pieces:
+    def load(
+        cls, path: Path, units: int, *, suffix: bool, spaced: bool = True, language: str = ""
+    ) -> Pieces:
         model = open_units(path)
         names = tuple(model.id_to_piece(i) for i in range(model.get_piece_size()))
         if len(names) != units:
             raise DragomanError(
                 f"{path} has {len(names)} units, but the net {units}: it is another net's."
             )
-        return cls(names, "suffix" if suffix else "prefix", spaced)
+        return cls(names, "suffix" if suffix else "prefix", spaced, language)
 
     @classmethod
     def of_target(cls, folder: Path, config: ExportedNet, language: str = "") -> Pieces:
         """What an exported net writes; of one with several targets, in one of them."""
         language = language or config.languages.target
         spaced = find_language(language).spaced if language else True
-        path = folder / "target.model"
-        return cls.load(path, config.target_units, suffix=config.suffix, spaced=spaced)
+        path, suffix = folder / "target.model", config.suffix
+        return cls.load(path, config.target_units, suffix=suffix, spaced=spaced, language=language)
 
     def words(self, tokens: Sequence[int], *, ended: bool) -> Words:
         """Group tokens into words as they are printed, each with the space before it."""
@@ -69,8 +73,9 @@ class Pieces:
         return "" if token in (PAD, BOS, EOS, UNK) else self.names[token]
 
     def _printed(self, text: str) -> str:
+        """With the space before it, which a full stop that comes late has not."""
         text = text.strip()
-        return f" {text}" if text and self.spaced else text
+        return text if not self.spaced or closes(text, self.language) else f" {text}"
 
 
 def _spaced(text: str) -> str:
