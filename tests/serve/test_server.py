@@ -22,6 +22,7 @@ from dragoman.errors import DragomanError
 from dragoman.serve.connection import Connection
 from dragoman.serve.protocol import Ready, Resume, Start, Stop, Summary, read_event, write
 from dragoman.serve.run import bound, make_server
+from dragoman.serve.session import MOST_WAITING
 from tests.serve.clients import PATH, Client, make_service, silence, steady_words
 
 ROOT = Path(__file__).parents[2]
@@ -120,16 +121,16 @@ class MadeSocket:
     headers = {}
 
     def __init__(self, messages, reads):
-        self._messages, self.reads = list(messages), reads
+        self.messages, self.reads = list(messages), reads
         self.sent, self.code = [], None
 
     async def accept(self):
         pass
 
     async def receive(self):
-        if not self._messages:
+        if not self.messages:
             await asyncio.Event().wait()
-        message = self._messages.pop(0)
+        message = self.messages.pop(0)
         kind = "bytes" if isinstance(message, bytes) else "text"
         return {"type": "websocket.receive", kind: message}
 
@@ -162,6 +163,50 @@ def test_a_client_that_does_not_read_stalls_nobody():
         assert [e.text for e in slow.sent if hasattr(e, "word")] == [w for _, w in steady_words()]
 
     asyncio.run(both())
+
+
+def test_a_client_that_sends_faster_than_it_is_heard_waits():
+    frames = [silence(64_000 * i, 4) for i in range(40)]
+
+    async def flood():
+        service = make_service(model="tests.talkers:many")
+        web = MadeSocket([write(Start()), *frames, write(Stop())], asyncio.Event())
+        web.reads.set()
+        talking = asyncio.create_task(Connection(service, web).serve())
+        while not web.sent:
+            await asyncio.sleep(0.01)
+        for _ in range(1000):  # nobody steps: however long it is let, it reads no more than this
+            await asyncio.sleep(0)
+        (session,) = service._sessions.values()
+        assert MOST_WAITING <= session.waiting_seconds < MOST_WAITING + 4
+        assert len(web.messages) == 40 + 1 - 8
+        scheduler = asyncio.create_task(service.scheduler.run())
+        await talking
+        scheduler.cancel()
+        assert web.sent[-1].audio_ms == 160_000
+        assert len([event for event in web.sent if hasattr(event, "word")]) == 1000
+
+    asyncio.run(flood())
+
+
+def test_who_comes_back_and_goes_again_has_the_whole_time_again():
+    class Gone:
+        def replaced(self):
+            raise AssertionError("nobody was there")
+
+    async def twice():
+        service = make_service(keep=1000)
+        session = await service.start(Start())
+        for _ in range(2):
+            listener = Gone()
+            session.attach(listener)
+            service.detach(session, listener)
+        service._forget(session, 1)  # the first parting's time is over
+        assert service.streams == 1
+        service._forget(session, 2)
+        assert service.streams == 0
+
+    asyncio.run(twice())
 
 
 def test_who_has_waited_longest_is_stepped_first_and_nobody_starves():

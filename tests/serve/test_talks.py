@@ -17,7 +17,6 @@ from dragoman.serve.protocol import (
     Summary,
     Transcript,
 )
-from dragoman.serve.session import MOST_WAITING
 from tests.serve.clients import PATH, RATE_24, Client, closed, steady_words
 from tests.talkers import SPOKEN, TEXT
 
@@ -272,24 +271,6 @@ def test_a_silent_client_is_let_go_and_may_come_back(opened):
         client = Client(socket)
         client.send(Resume(ready.session, ready.resume_token))
         assert isinstance(client.next(), Ready)
-
-
-def test_a_flood_of_sound_waits_outside(opened):
-    """A file that is sent at once: what waits in the server stays bounded, all of it is heard."""
-    service, web = opened(model="tests.talkers:many")
-    with web.websocket_connect(PATH) as socket:
-        client = Client(socket)
-        ready = client.start()
-        session = service._sessions[ready.session]
-        most, take = [], session.next_chunk
-        session.next_chunk = lambda: (most.append(session.waiting_seconds), take())[1]
-        for _ in range(40):
-            client.speak(4)
-        client.stop()
-        summary = client.until(Summary)
-    assert summary.audio_ms == 160_000
-    assert max(most) < MOST_WAITING + 4
-    assert len(client.words) == 1000
 
 
 def test_lag_steps_and_streams_are_counted(opened):
