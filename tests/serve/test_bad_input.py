@@ -42,6 +42,7 @@ FAULTS = {
     "a second start": ([START, START], "malformed", 4400),
     "text where sound belongs": ([START, "sound"], "malformed", 4400),
     "half a sample": ([START, silence(0) + b"x"], "sound", 4400),
+    "a sample and a half": ([START, silence(0) + b"xyz"], "sound", 4400),
     "half a header": ([START, b"1234"], "sound", 4400),
     "no bytes": ([START, b""], "sound", 4400),
     "a gap": ([START, silence(1)], "sound", 4400),

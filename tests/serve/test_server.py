@@ -24,6 +24,7 @@ from dragoman.serve.protocol import Ready, Resume, Start, Stop, Summary, read_ev
 from dragoman.serve.run import bound, make_server
 from dragoman.serve.session import MOST_WAITING
 from tests.serve.clients import PATH, Client, make_service, silence, steady_words
+from tests.talkers import TEXT
 
 ROOT = Path(__file__).parents[2]
 
@@ -144,10 +145,10 @@ class MadeSocket:
 
 
 def test_a_client_that_does_not_read_stalls_nobody():
-    talk = [write(Start()), silence(0, 4.8), write(Stop())]
+    talk = [write(Start()), *[silence(64_000 * i, 4) for i in range(4)], write(Stop())]
 
     async def both():
-        service = make_service()
+        service = make_service(model="tests.talkers:sentences")
         scheduler = asyncio.create_task(service.scheduler.run())
         slow, quick = MadeSocket(talk, asyncio.Event()), MadeSocket(talk, asyncio.Event())
         quick.reads.set()
@@ -156,13 +157,51 @@ def test_a_client_that_does_not_read_stalls_nobody():
             await asyncio.sleep(0)
         await Connection(service, quick).serve()
         assert isinstance(quick.sent[-1], Summary)
+        while service.streams:
+            await asyncio.sleep(0)
         assert (len(slow.sent), slow.code) == (2, None)
         slow.reads.set()  # and in the end it has missed nothing
         await waiting
         scheduler.cancel()
-        assert [e.text for e in slow.sent if hasattr(e, "word")] == [w for _, w in steady_words()]
+        for web in (slow, quick):
+            assert "".join(e.text for e in web.sent if hasattr(e, "word")).strip() == TEXT
 
     asyncio.run(both())
+
+
+def test_who_has_stopped_may_be_silent_while_the_rest_is_said():
+    async def last_words():
+        service = make_service(model="tests.talkers:slow", idle=0.2)
+        scheduler = asyncio.create_task(service.scheduler.run())
+        web = MadeSocket([write(Start()), silence(0, 0.4), write(Stop())], asyncio.Event())
+        web.reads.set()
+        await Connection(service, web).serve()
+        scheduler.cancel()
+        assert isinstance(web.sent[-1], Summary)
+        assert web.code == 1000
+
+    asyncio.run(last_words())
+
+
+def test_the_process_ends_when_the_last_listener_has_been_told():
+    class Listening:
+        def replaced(self):
+            raise AssertionError("nobody else came")
+
+    async def drained():
+        service, listener = make_service(), Listening()
+        server = make_server(service)
+        session = await service.start(Start())
+        session.attach(listener)
+        server.handle_exit(signal.SIGTERM, None)
+        assert not await server.on_tick(1)
+        assert service.draining
+        service.scheduler.remove(session)  # finished, and its summary is still on the way
+        assert not await server.on_tick(1)
+        service.detach(session, listener)
+        assert await server.on_tick(1)
+
+    asyncio.run(drained())
 
 
 def test_a_client_that_sends_faster_than_it_is_heard_waits():
