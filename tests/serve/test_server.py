@@ -20,7 +20,7 @@ from websockets.sync.client import connect
 from dragoman.cli.app import dragoman
 from dragoman.errors import DragomanError
 from dragoman.serve.connection import Connection
-from dragoman.serve.protocol import Ready, Resume, Start, Stop, Summary, read_event, write
+from dragoman.serve.protocol import Change, Ready, Resume, Start, Stop, Summary, read_event, write
 from dragoman.serve.run import bound, make_server
 from dragoman.serve.session import MOST_WAITING
 from tests.serve.clients import PATH, Client, make_service, silence, steady_words
@@ -169,6 +169,20 @@ def test_a_client_that_does_not_read_stalls_nobody():
     asyncio.run(both())
 
 
+def test_another_lag_brings_another_step_and_loses_no_sound():
+    async def changed():
+        service = make_service()
+        session = await service.start(Start())
+        session.hear(0, silence_samples()[:4800])
+        await service.change(session, Change(latency_ms=2000))
+        assert session.setup.policy.startswith("agreeatt")
+        session.hear(4800, silence_samples()[:3200])
+        assert len(session.next_chunk().samples) == 8000  # 500 ms, where it was 400
+        assert session.due is None
+
+    asyncio.run(changed())
+
+
 def test_who_has_stopped_may_be_silent_while_the_rest_is_said():
     async def last_words():
         service = make_service(model="tests.talkers:slow", idle=0.2)
@@ -242,8 +256,10 @@ def test_who_comes_back_and_goes_again_has_the_whole_time_again():
             service.detach(session, listener)
         service._forget(session, 1)  # the first parting's time is over
         assert service.streams == 1
+        assert not service.quiet  # the talk goes on without a listener
         service._forget(session, 2)
         assert service.streams == 0
+        assert service.quiet
 
     asyncio.run(twice())
 
