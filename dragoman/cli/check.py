@@ -20,6 +20,7 @@ from dragoman.errors import DragomanError
 _check = grouped("Check")
 DEFAULT = "--step 0.5s --beams 5"
 WHAT_FOR = {
+    "serve": "a web page and a socket: dragoman serve",
     "train": "train, export, distill",
     "mic": "live, --speak aloud",
     "espeak": "voices for many languages",

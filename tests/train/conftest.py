@@ -44,9 +44,12 @@ def make_pack(
     return folder
 
 
-@pytest.fixture(scope="session", autouse=True)
-def one_thread():
-    """Tiny nets gain nothing from threads, and results stay the same on every machine."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup():
+    """Tiny nets gain nothing from threads, and results stay the same on every machine.
+
+    Before the fixtures of every test, since libraries change the number for the whole process.
+    """
     torch = pytest.importorskip("torch")
     torch.set_num_threads(1)
 

@@ -95,25 +95,34 @@ def test_averages_are_means(whole):
             torch.testing.assert_close(value, (first[key] + second[key]) / 2)
 
 
-def test_killed_in_the_middle_and_resumed_gives_the_same_weights(whole, tiny, tmp_path):
-    """kill -9 while the second process is somewhere after step 4; dropout, masks, speeds are on."""
-    path, folder = tmp_path / "recipe.yaml", tmp_path / "killed"
+def test_killed_in_the_middle_and_resumed_gives_the_same_weights(tiny, tmp_path):
+    """kill -9 while the second process is somewhere after step 4; dropout, masks, speeds are on.
+
+    All three are processes of their own: what other tests have done to this one plays no part.
+    """
+    path, folder, whole = tmp_path / "recipe.yaml", tmp_path / "killed", tmp_path / "whole"
     path.write_text(yaml.safe_dump(tiny))
+    assert _started(path, whole).wait() == 0
     while not _killed_midway(path, folder):
         shutil.rmtree(folder)  # it was quicker than we looked
     assert not (folder / "final.pt").exists()
     assert 0 < numbered(folder, "resume")[-1][0] < 12
 
-    train(recipe_of(tiny), folder)
+    assert _started(path, folder).wait() == 0
     assert same_weights(folder / "final.pt", whole / "final.pt")
     assert _validations(folder) == _validations(whole)
 
 
-def _killed_midway(recipe: Path, folder: Path) -> bool:
-    """Start a run, kill it after its fourth step; False if it had ended before."""
+def _started(recipe: Path, folder: Path) -> subprocess.Popen:
     command = [sys.executable, "-m", "dragoman", "train", str(recipe), "--run", str(folder)]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    return subprocess.Popen(command, env=environment, **quiet)
+
+
+def _killed_midway(recipe: Path, folder: Path) -> bool:
+    """Start a run, kill it after its fourth step; False if it had ended before."""
+    process = _started(recipe, folder)
     while process.poll() is None and not _step_reached(folder, 4):
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
