@@ -32,6 +32,10 @@ from dragoman.cli.app import GroupedCommand, GroupedOption
               help="Speak at most this many rows.")  # fmt: skip
 @click.option("--max-words", cls=GroupedOption, group="Text", type=click.IntRange(1), default=80,
               show_default=True, help="Longer texts are skipped and counted.")  # fmt: skip
+@click.option("--join", cls=GroupedOption, group="Text", type=click.FloatRange(0, 1), default=0.0,
+              show_default=True, help="Share of rows spoken together with the next.")  # fmt: skip
+@click.option("--cut", cls=GroupedOption, group="Text", type=click.FloatRange(0, 1), default=0.0,
+              show_default=True, help="Share that breaks off in mid-sentence.")  # fmt: skip
 @click.option("--voices", cls=GroupedOption, group="Voices", default="espeak", show_default=True,
               help="Voices and their shares, e.g. espeak*0.8,hibari*0.2.")  # fmt: skip
 @click.option("--rooms", cls=GroupedOption, group="Voices", type=click.FloatRange(0, 1),
@@ -59,6 +63,8 @@ def command(
     skip: int,
     limit: int | None,
     max_words: int,
+    join: float,
+    cut: float,
     voices: str,
     rooms: float,
     noise: float,
@@ -82,7 +88,7 @@ def command(
     from dragoman.train.voicing.shard import Staging
     from dragoman.train.voicing.spoken import parse_shares
 
-    staging = Staging(speak, seed, parse_shares(voices), codec, rooms, noise, max_words)
+    staging = Staging(speak, seed, parse_shares(voices), codec, rooms, noise, max_words, join, cut)
     processes = jobs or os.cpu_count() or 1
     hours_before, begun, cpu = hours_there(out), time.perf_counter(), _cpu()
     with _counting(limit) as count:

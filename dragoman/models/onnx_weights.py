@@ -76,6 +76,13 @@ class OnnxWeights:
         steps, step = self._quantized(name)
         return steps.astype(np.float32) * np.float32(step)
 
+    def first(self, beginning: str) -> NDArray[np.float32]:
+        """The first parameter whose name begins so: exporters number what has no name."""
+        for name in self._arrays:
+            if name.startswith(beginning):
+                return self.array(name)
+        raise DragomanError(f"{self.path} has no weight '{beginning}...'.")
+
     def matrix(self, module: str) -> Matrix:
         """The matrix of a linear layer, which ONNX keeps as `[in, out]`."""
         if module not in self._of_module:

@@ -11,6 +11,7 @@ from lightning.fabric import Fabric
 
 from dragoman.errors import DragomanError
 from dragoman.files import sentences_for
+from dragoman.train.foreign import weights_in
 
 Weights = dict[str, torch.Tensor]
 KEPT_RESUMES = 2  # the one before is there should the last one be damaged
@@ -67,7 +68,10 @@ def prune_weights(folder: Path, best: int, count: int) -> None:
 
 
 def load_weights(path: Path) -> Weights:
-    """The net's weights from a checkpoint of any kind, or from a run folder's final one."""
+    """The net's weights from a checkpoint of any kind, from a run folder's final one, or from the
+    folder of a model."""
+    if path.is_dir() and (foreign := weights_in(path)) is not None:
+        return foreign
     if path.is_dir():
         path = path / "final.pt"
     if not path.exists():

@@ -30,9 +30,14 @@ from dragoman.train.data.pack import (
     write_header,
 )
 from dragoman.train.data.packing import MadeFrom, begin
+from dragoman.train.foreign import is_exported
 from dragoman.train.recipe import Batch
 from dragoman.train.trained import Trained, open_run, translations
 from dragoman.train.voicing.text import fingerprint as sha256
+
+# Texts of one length are translated together, and few shards hold few of each; what an interruption
+# loses is as much.
+SHARDS_AT_ONCE = 32
 
 
 def distill(
@@ -61,7 +66,7 @@ def distill(
     made_from: MadeFrom = {
         "target": target,
         "teacher": run.resolve().name,
-        "weights": sha256(run / "final.pt"),
+        "weights": sha256(run / ("decoder.onnx" if is_exported(run) else "final.pt")),
         "pack": gold.header.fingerprint,
         "beam": beam,
     }
@@ -73,22 +78,27 @@ def distill(
     readable, batch = _readable(teacher, gold, target), Batch(batch_seconds, buckets=10)
     place = {part.item: number for number, part in enumerate(readable.parts)}
     reports: list[ShardReport] = []
-    for shard, numbers in enumerate(_by_shard(gold)):
-        report = finished_shard(out, shard)
-        if report is None:
-            some = readable.subset(place[number] for number in numbers if number in place)
-            texts = _translate(teacher, some, beam, batch)
-            report = _write(out / f"shard-{shard:05d}.jsonl", gold, numbers, texts, target)
-        reports.append(report)
+    shards = _by_shard(gold)
+    for first in range(0, len(shards), SHARDS_AT_ONCE):
+        group = range(first, min(first + SHARDS_AT_ONCE, len(shards)))
+        done = {shard: finished_shard(out, shard) for shard in group}
+        todo = [number for shard in group if done[shard] is None for number in shards[shard]]
+        some = readable.subset(place[number] for number in todo if number in place)
+        texts = _translate(teacher, some, beam, batch) if todo else {}
+        for shard, report in done.items():
+            if report is None:
+                path = out / f"shard-{shard:05d}.jsonl"
+                report = _write(path, gold, shards[shard], texts, (data.source, target))
+            reports.append(report)
         progress(sum(one.items + len(one.faults) for one in reports), len(gold))
-    return _close(out, gold, reports, target, fingerprint, made_from)
+    return _close(out, gold, reports, (data.source, target), fingerprint, made_from)
 
 
 def _close(
     out: Path,
     gold: Pack,
     reports: list[ShardReport],
-    target: str,
+    languages: tuple[str, str],
     fingerprint: str,
     made_from: MadeFrom,
 ) -> Header:
@@ -98,7 +108,7 @@ def _close(
     write_faults(out / FAULTS, [fault for report in reports for fault in report.faults])
     header = Header(
         codec=gold.header.codec,
-        languages=list(dict.fromkeys([*gold.header.languages, target])),
+        languages=list(languages),
         spoken=gold.header.spoken,
         shards=len(reports),
         items=sum(report.items for report in reports),
@@ -128,15 +138,19 @@ def _by_shard(gold: Pack) -> list[list[int]]:
 
 
 def _write(
-    path: Path, gold: Pack, numbers: list[int], texts: dict[int, str], target: str
+    path: Path, gold: Pack, numbers: list[int], texts: dict[int, str], languages: tuple[str, str]
 ) -> ShardReport:
-    """One index file; sound stays where it is, so that offsets stay true."""
+    """One index file; sound stays where it is, so that offsets stay true. Nothing is kept of other
+    languages: a net with several targets learns one of them from each item."""
+    source, target = languages
     kept: list[Item] = []
     faults: list[Fault] = []
     for number in numbers:
         item = gold.items[number]
         if said := texts.get(number):
-            kept.append(msgspec.structs.replace(item, text=item.text | {target: said}))
+            kept.append(
+                msgspec.structs.replace(item, text={source: item.text[source], target: said})
+            )
         else:
             faults.append(Fault("no translation", f"item {item.id}", "the teacher says nothing"))
     report = ShardReport(len(kept), sum(item.samples for item in kept), faults)

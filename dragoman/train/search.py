@@ -12,9 +12,14 @@ NEVER = -1e9
 
 @torch.no_grad()
 def translate(
-    net: Net, encoded: Encoded, beam: int = 1, longest: int = 200, penalty: float = 1.0
+    net: Net,
+    encoded: Encoded,
+    beam: int = 1,
+    longest: int = 200,
+    penalty: float = 1.0,
+    first: Tensor | None = None,
 ) -> list[list[int]]:
-    """The best token ids of every item, without BOS and EOS.
+    """The best token ids of every item, without BOS and EOS; `first` [B]: what they begin with.
 
     Scores are divided by length ** penalty. All beams of all items advance together; a finished
     beam stays and repeats PAD at no cost.
@@ -27,7 +32,9 @@ def translate(
     # Only the first beam of an item counts at first: all of them are alike.
     scores = torch.full((batch, beam), NEVER, device=device)
     scores[:, 0] = 0.0
-    written = torch.full((batch * beam, 1), BOS, dtype=torch.long, device=device)
+    if first is None:
+        first = torch.full((batch,), BOS, dtype=torch.long, device=device)
+    written = first.repeat_interleave(beam, 0).unsqueeze(1)
     done = torch.zeros(batch * beam, dtype=torch.bool, device=device)
     units = torch.zeros(batch * beam, device=device)
     for _ in range(longest):
@@ -36,8 +43,8 @@ def translate(
         total = scores.view(-1, 1) + options  # [B * beam, V]
         best = total.view(batch, -1).topk(beam, dim=1)
         scores, size = best.values, options.shape[1]
-        first = torch.arange(batch, device=device).unsqueeze(1) * beam
-        parent = (first + best.indices // size).flatten()
+        rows = torch.arange(batch, device=device).unsqueeze(1) * beam
+        parent = (rows + best.indices // size).flatten()
         token = (best.indices % size).flatten()
         cache = tuple(part.index_select(0, parent) for part in step.cache)
         written = torch.cat([written[parent], token.unsqueeze(1)], dim=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dragoman.errors import DragomanError
+from dragoman.store import get
 from dragoman.train.checkpoints import start_from
 from dragoman.train.nets.base import Net
 from dragoman.train.recipe import Recipe, Start
@@ -17,13 +18,20 @@ def starts_of(recipe: Recipe) -> list[Start]:
     return [*first, *recipe.init_more]
 
 
+def located(name: str) -> Path:
+    """Where the weights lie that a recipe names: a run, a checkpoint, or `store:MODEL`."""
+    kind, _, model = name.partition(":")
+    return get(model) if kind == "store" else Path(name)
+
+
 def start(net: Net, recipe: Recipe, run: RunFolder) -> None:
     """Give a net the weights that its recipe starts from."""
     for before in starts_of(recipe):
-        names = start_from(net, Path(before.run), before.parts)
+        path = located(before.run)
+        names = start_from(net, path, before.parts)
         for side, rows in (("source", net.source_rows), ("target", net.target_rows)):
             if any(f"{name}.".startswith(f"{row}.") for name in names for row in rows):
-                _check_units(side, Path(before.run), run)
+                _check_units(side, path, run)
 
 
 def _check_units(side: str, before: Path, run: RunFolder) -> None:

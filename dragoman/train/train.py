@@ -20,16 +20,15 @@ from dragoman.train import checkpoints
 from dragoman.train.carbon import Meter
 from dragoman.train.compiled import compile_layers, compiler
 from dragoman.train.data.corpus import TrainingSet
-from dragoman.train.data.front import FrontEnd
 from dragoman.train.loop import Training, Watch, unwatched
 from dragoman.train.nets.base import Net, Vocabularies
 from dragoman.train.nets.registry import NETS, build
 from dragoman.train.prepare import Prepared, describe, feature_statistics, prepare
-from dragoman.train.recipe import Augment, Machine, Recipe
+from dragoman.train.recipe import Machine, Recipe
 from dragoman.train.run import RunFolder
 from dragoman.train.settings import convert
-from dragoman.train.start import start, starts_of
-from dragoman.train.tasks.base import Task, Words, feature_norm_of
+from dragoman.train.start import located, start, starts_of
+from dragoman.train.tasks.base import Task, Words, feature_norm_of, front_of
 from dragoman.train.tasks.registry import build_task
 
 # How long processes wait for another one: the first may be packing a corpus, or translating.
@@ -91,17 +90,16 @@ def check(recipe: Recipe) -> None:
     with torch.device("meta"):
         net = make_net(recipe, Vocabularies(target.size, source.size))
         words = Words(*(torch.ones(u.size) if u.suffix else None for u in (source, target)))
-    norm = feature_norm_of(net)
-    front = None if norm is None else FrontEnd(len(norm.mean), Augment(), recipe.seed)
+    front = front_of(net, recipe.augment, recipe.seed)
     task = build_task(recipe.task, recipe.task_settings, net, front, words)
     if recipe.data.text and not task.reads_text:
         raise DragomanError(
             f"The task '{recipe.task}' does not learn from data.text; only joint does. A net that "
             "translates text is trained with the task mt and text in data.train."
         )
-    if recipe.task != "mt" and len(recipe.data.targets) > 1:
+    if recipe.task != "mt" and not net.hears_sound and len(recipe.data.targets) > 1:
         raise DragomanError(
-            f"Only a net that reads text (task: mt) has several targets; name one of "
+            f"Only the nets text-transformer and moonshine have several targets; name one of "
             f"{', '.join(recipe.data.targets)} as data.target."
         )
     if recipe.machine.compile:
@@ -136,7 +134,7 @@ def check_paths(recipe: Recipe) -> None:
         ("vocabulary.target.model", units.target.model),
         *(("init", before.run) for before in starts_of(recipe)),
     ):
-        if path and not Path(path).exists():
+        if path and not located(path).exists():
             raise DragomanError(f"There is no {path}, which the recipe names as {key}.")
 
 
@@ -205,13 +203,13 @@ def make_net(recipe: Recipe, vocabularies: Vocabularies) -> Net:
 def make_task(
     recipe: Recipe, net: Net, prepared: Prepared, run: RunFolder, device: torch.device
 ) -> Task:
-    front, norm = None, feature_norm_of(net)
+    norm = feature_norm_of(net)
     if norm is not None:
         features = len(norm.mean)
         mean, deviation = feature_statistics(run, prepared.train, features, recipe.seed, device)
         norm.mean.copy_(torch.from_numpy(mean))
         norm.deviation.copy_(torch.from_numpy(deviation))
-        front = FrontEnd(features, recipe.augment, recipe.seed)
+    front = front_of(net, recipe.augment, recipe.seed)
     start(net, recipe, run)
     task = build_task(recipe.task, recipe.task_settings, net, front, words_of(prepared))
     task.freeze(recipe.freeze)

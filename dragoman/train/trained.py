@@ -13,10 +13,10 @@ import torch
 from dragoman.errors import DragomanError
 from dragoman.train.checkpoints import load_weights
 from dragoman.train.data.corpus import TrainingSet
-from dragoman.train.data.front import FrontEnd
 from dragoman.train.data.loader import Loader
 from dragoman.train.data.plan import Plan
 from dragoman.train.data.vocabulary import Pieces
+from dragoman.train.foreign import exported_recipe, is_exported
 from dragoman.train.nets.base import Vocabularies
 from dragoman.train.nets.registry import build
 from dragoman.train.prepare import units_of
@@ -24,7 +24,7 @@ from dragoman.train.recipe import Batch, Recipe, parse_change
 from dragoman.train.run import RunFolder
 from dragoman.train.search import translate
 from dragoman.train.settings import merge
-from dragoman.train.tasks.base import Task, feature_norm_of
+from dragoman.train.tasks.base import Task, front_of
 from dragoman.train.tasks.registry import build_task
 
 
@@ -43,13 +43,17 @@ AT_WORK = ("ratio", "decision", "chunk", "right", "left")
 
 
 def open_run(folder: Path, weights: Path | None = None, changes: tuple[str, ...] = ()) -> Trained:
-    """The net of a run with its final weights (or those of another of its checkpoints).
+    """The net of a run with its final weights (or those of another of its checkpoints), or a text
+    net that was exported.
 
     `changes` are settings of the net for its work, such as `ratio=3`.
     """
-    run = RunFolder(folder)
-    recipe = run.recipe()
-    check_units(run)
+    if is_exported(folder):
+        recipe = exported_recipe(folder)
+    else:
+        run = RunFolder(folder)
+        recipe = run.recipe()
+        check_units(run)
     for change in changes:
         settings = merge(recipe.net_settings, setting_at_work(change))
         recipe = replace(recipe, net_settings=settings)
@@ -57,8 +61,7 @@ def open_run(folder: Path, weights: Path | None = None, changes: tuple[str, ...]
     target = Pieces(folder / "target.model", recipe.vocabulary.target)
     net = build(recipe.net, recipe.net_settings, Vocabularies(len(target), len(source)))
     net.load_state_dict(load_weights(weights or folder))
-    norm = feature_norm_of(net)
-    front = None if norm is None else FrontEnd(len(norm.mean), recipe.augment, recipe.seed)
+    front = front_of(net, recipe.augment, recipe.seed)
     # As a plain task: translating needs no losses, so no vocabulary that marks word ends.
     task = build_task("mt" if front is None else "offline", {}, net, front)
     return Trained(recipe, task.eval(), source, target)
@@ -98,10 +101,12 @@ def translations(
     """Item numbers and their translations, in the order of batches."""
     plan = Plan(data, batch or Batch(seconds=120, buckets=8), 0).once()
     for one in Loader(data, device=device).batches(enumerate(plan)):
+        one = one.to(device)
         with torch.no_grad():
-            encoded = task.encode(one.to(device))
+            encoded = task.encode(one)
         longest = 20 + 2 * int(one.source_lengths.max())
-        for item, ids in zip(one.items, translate(task.net, encoded, beam, longest), strict=True):
+        found = translate(task.net, encoded, beam, longest, first=one.tokens[:, 0])
+        for item, ids in zip(one.items, found, strict=True):
             yield int(item), target.decode(ids)
 
 

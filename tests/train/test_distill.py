@@ -178,6 +178,7 @@ def test_an_interrupted_distillation_goes_on_and_packs_may_move(teacher, tmp_pat
         return real(*arguments)
 
     monkeypatch.setattr(distillation, "_translate", once)
+    monkeypatch.setattr(distillation, "SHARDS_AT_ONCE", 1)
     with pytest.raises(KeyboardInterrupt):
         distill(teacher, gold, out, beam=1)
     assert not (out / "pack.json").exists()

@@ -15,7 +15,7 @@ import numpy as np
 from dragoman.errors import DragomanError
 from dragoman.train.data.faults import FAULTS, Fault, Faults, read_faults
 from dragoman.train.data.pack import RATE, Item, Pack
-from dragoman.train.data.vocabulary import Pieces
+from dragoman.train.data.vocabulary import BOS, Pieces
 from dragoman.train.recipe import Data
 
 MOST_LETTERS = 60  # a second, twice as fast as anyone speaks: the text is not what is heard
@@ -76,6 +76,7 @@ class TrainingSet:
         phones = data.ends == "phones"
         self.word_ends = Ragged.of([i.phone_ends if phones else i.word_ends for i in items])
 
+        self.first = np.full(len(parts), BOS)  # what a translation begins with
         self.most_words = int(self.word_ends.lengths.max(initial=1))
 
     def __len__(self) -> int:
@@ -108,12 +109,19 @@ class TrainingSet:
         """The set with its texts encoded; empty or too long ones are left out and counted."""
         targets = target.encode(self.target_texts())
         sources = source.encode(self.texts(self.data.source))
+        whole = self
         if len(self.data.targets) > 1:
-            tags = {code: source.tag(code) for code in self.data.targets}
-            sources = [
-                [tags[code], *row] if row else row
-                for code, row in zip(self.targets(), sources, strict=True)
-            ]
+            # A net that reads is told the language in what it reads, one that hears in the first
+            # unit of what it writes.
+            told = source if self.silent else target
+            tags = {code: told.tag(code) for code in self.data.targets}
+            wanted = [tags[code] for code in self.targets()]
+            if self.silent:
+                both = zip(wanted, sources, strict=True)
+                sources = [[tag, *row] if row else row for tag, row in both]
+            else:
+                whole = copy(self)
+                whole.first = np.array(wanted)
         target.check(targets, f"'{self.data.target}'")
         source.check(sources, f"'{self.data.source}'")
         found = {
@@ -124,7 +132,7 @@ class TrainingSet:
         for fault in found.values():
             faults.leave_out(fault)
         kept = [number for number in range(len(self)) if number not in found]
-        fit = self.subset(kept)
+        fit = whole.subset(kept)
         fit.source = Ragged.of([sources[number] for number in kept])
         fit.target = Ragged.of([targets[number] for number in kept])
         if fit.silent:  # text is batched as if a unit lasted a tenth of a second
@@ -136,7 +144,7 @@ class TrainingSet:
         chosen = np.fromiter(numbers, np.int64)
         some = copy(self)
         some.parts = [self.parts[number] for number in chosen.tolist()]
-        some.samples = self.samples[chosen]
+        some.samples, some.first = self.samples[chosen], self.first[chosen]
         for name in ("source", "target", "word_ends"):
             setattr(some, name, getattr(self, name).take(chosen))
         return some

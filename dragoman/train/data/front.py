@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dragoman.errors import DragomanError
 from dragoman.train.data.augment import (
     SPEC_AUGMENT,
     echoes,
@@ -26,21 +27,30 @@ from dragoman.train.data.rooms import NOISE_SAMPLES, coloured_noise, impulse_res
 from dragoman.train.recipe import Augment
 
 MELS = 80  # beside which pitch features may stand: 83 in all
+FULL_SCALE = 32768.0
 _ROOMS, _NOISES = 64, 16  # prepared once and then drawn from
 
 
 class FrontEnd(nn.Module):
-    """Batch -> features [B, frames, F] and their lengths."""
+    """Batch -> features [B, frames, F] and their lengths; without features the sound itself,
+    [B, samples], from -1 to 1."""
 
     def __init__(self, features: int, augment: Augment, seed: int):
         super().__init__()
+        if not features and augment.spec != "none":
+            raise DragomanError(
+                "Masks (augment.spec) are put on features, and this net hears the sound itself: "
+                "set augment.spec to none."
+            )
         self.augment, self.seed = augment, seed
         self.random: torch.Generator | None = None  # made on the device where it is first needed
         self.pitch = Pitch() if features == MELS + FEATURES else None
-        self.fbank = Fbank(features if self.pitch is None else MELS)
+        bands = features if self.pitch is None else MELS
+        self.fbank = Fbank(bands) if bands else None
         random = np.random.default_rng(seed)
         rooms = _rooms(random) if augment.rooms else torch.zeros(0)
         noises = _noises(random) if augment.noise else torch.zeros(0)
+        self.register_buffer("nothing", torch.zeros(0), persistent=False)
         self.register_buffer("rooms", rooms, persistent=False)
         self.register_buffer("noises", noises, persistent=False)
 
@@ -73,6 +83,8 @@ class FrontEnd(nn.Module):
         self.random.manual_seed(self.seed * 1_000_003 + number)
 
     def features(self, sound: Tensor, samples: Tensor) -> tuple[Tensor, Tensor]:
+        if self.fbank is None:
+            return sound / FULL_SCALE, samples
         features, lengths = self.fbank(sound, samples)
         if self.pitch is not None:
             features = torch.cat([features, self.pitch(sound)], dim=2)

@@ -20,9 +20,10 @@ from torch import Tensor
 from dragoman.train.data.bpe_dropout import ROOM, BpeDropout
 from dragoman.train.data.corpus import Ragged, TrainingSet
 from dragoman.train.data.plan import Place, Planned, played
-from dragoman.train.data.vocabulary import BOS, EOS, PAD, Pieces
+from dragoman.train.data.vocabulary import EOS, PAD, Pieces
 
 AHEAD = 4  # batches in preparation
+TOGETHER = 500  # items whose sound goes to the device in one copy
 
 
 class Batch(SimpleNamespace):
@@ -41,7 +42,7 @@ class Batch(SimpleNamespace):
     speeds: Tensor  # [B]
     source: Tensor  # unit ids [B, S]
     source_lengths: Tensor
-    tokens: Tensor  # BOS and target ids [B, U]
+    tokens: Tensor  # BOS, or the tag of a language, and target ids [B, U]
     labels: Tensor  # target ids and EOS [B, U]
     target_lengths: Tensor  # EOS included
     word_ends: Tensor  # ms [B, W], -1 past the last word
@@ -110,12 +111,14 @@ class Loader:
         self.starts = np.concatenate([[0], np.cumsum(self.data.samples)])
         self.all_sound = torch.empty(int(self.starts[-1]), dtype=torch.int16, device=device)
 
-        def copy(number: int) -> None:
-            sound = torch.from_numpy(np.array(self.data.sound(number)))
-            self.all_sound[self.starts[number] : self.starts[number + 1]] = sound
+        def copy(first: int) -> None:
+            block = range(first, min(first + TOGETHER, len(self.data)))
+            sound = np.concatenate([self.data.sound(number) for number in block])
+            begin, end = self.starts[first], self.starts[block.stop]
+            self.all_sound[begin:end] = torch.from_numpy(sound)
 
         with ThreadPoolExecutor(self.threads) as pool:
-            deque(pool.map(copy, range(len(self.data))), maxlen=0)
+            deque(pool.map(copy, range(0, len(self.data), TOGETHER)), maxlen=0)
 
     def batches(self, plan: Iterable[tuple[int, Planned]]) -> Iterator[Batch]:
         """Batches for (number, planned) pairs, a few of them in preparation at any time."""
@@ -143,7 +146,7 @@ class Loader:
         ends = np.where(ends < 0, ends, (ends / planned.speeds[:, None]).astype(np.int64))
         labels = target.copy()
         labels[np.arange(len(items)), targets.lengths] = EOS
-        tokens = np.concatenate([np.full((len(items), 1), BOS), target[:, :-1]], axis=1)
+        tokens = np.concatenate([data.first[items, None], target[:, :-1]], axis=1)
         batch = Batch(
             place=planned.place,
             number=number,

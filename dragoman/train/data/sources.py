@@ -35,8 +35,9 @@ class TextOptions:
     rooms: Share = 0.5
     noise: Share = 0.5
     max_words: Whole = 80
-    heard: Share = 0.0  # of texts alone: without case or marks, as a recogniser may write,
-    cut: Share = 0.0  # and cut off in mid-sentence, with as much of the translation
+    heard: Share = 0.0  # of texts alone: without case or marks, as a recogniser may write
+    cut: Share = 0.0  # cut off in mid-sentence, with as much of the translation
+    join: Share = 0.0  # of what is spoken: together with the next row
 
 
 def pack_of(name: str, recipe: Recipe, processes: int, tell: Told = lambda text: None) -> Path:
@@ -111,6 +112,8 @@ def _voiced(
         rooms=options.rooms,
         noise=options.noise,
         max_words=options.max_words,
+        join=options.join,
+        cut=options.cut,
     )
     rows = _rows(options, recipe)
     voice_text(text, folder, staging, processes=processes, progress=progress, **rows)

@@ -68,6 +68,7 @@ class Net(nn.Module, ABC):
     """An encoder and a decoder. Subclasses say how; the vocabularies say how wide."""
 
     memory_time: int = 1  # the axis of `memory` tensors that runs over states
+    hears_sound: bool = False  # its features are the sound itself: [B, samples]
     keeps_past: bool = False  # the cache stays good when more source is heard
     # Parts with a row for each unit: they mean nothing under another vocabulary.
     source_rows: tuple[str, ...] = ("ctc",)

@@ -7,6 +7,7 @@ from dragoman.train.nets.conformer import Conformer, ConformerConfig
 from dragoman.train.nets.incremental import Incremental, IncrementalConfig
 from dragoman.train.nets.joint import JointConfig, JointMma
 from dragoman.train.nets.mma import Mma, MmaConfig
+from dragoman.train.nets.moonshine import Moonshine, MoonshineConfig
 from dragoman.train.nets.mt import TextTransformer, TextTransformerConfig
 from dragoman.train.nets.s_transformer import STransformer, STransformerConfig
 from dragoman.train.nets.transformer import Transformer, TransformerConfig
@@ -20,6 +21,7 @@ NETS: dict[str, tuple[type, type[Net]]] = {
     "s-transformer": (STransformerConfig, STransformer),
     "vgg-blstm": (VggBlstmConfig, VggBlstm),
     "text-transformer": (TextTransformerConfig, TextTransformer),
+    "moonshine": (MoonshineConfig, Moonshine),
     "mma": (MmaConfig, Mma),
     "joint-mma": (JointConfig, JointMma),
     "caat": (CaatConfig, Caat),

@@ -20,6 +20,7 @@ from dragoman.train.data.loader import Batch
 from dragoman.train.losses.tokens import boundaries, ctc, scored
 from dragoman.train.nets.base import PAD, Encoded, FeatureNorm, Net
 from dragoman.train.nets.boundaries import BoundaryHead, boundary_targets
+from dragoman.train.recipe import Augment
 
 STATE_MS = 40.0  # behind two convolutions of stride 2 over frames of 10 ms
 STATES_PER_WORD = 6.0  # about so many: a word's end weighs as much as all the states before it
@@ -131,7 +132,10 @@ class Task(LightningModule, ABC):
 
     def features(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """What the net hears of a batch: augmented in training, plain in validation."""
-        return self.front(batch, feature_norm_of(self.net).mean if self.training else None)
+        if not self.training:
+            return self.front(batch, None)
+        norm = feature_norm_of(self.net)
+        return self.front(batch, self.front.nothing if norm is None else norm.mean)
 
     def encode(self, batch: Batch) -> Encoded:
         """The source of a batch, encoded."""
@@ -172,8 +176,17 @@ class Task(LightningModule, ABC):
 
 
 def feature_norm_of(net: Net) -> FeatureNorm | None:
-    """Where a net keeps the mean and deviation of its features; None for nets that read text."""
+    """Where a net keeps the mean and deviation of its features; None for nets that read text, or
+    that hear the sound itself."""
     return next((part for part in net.modules() if isinstance(part, FeatureNorm)), None)
+
+
+def front_of(net: Net, augment: Augment, seed: int) -> FrontEnd | None:
+    """What makes a net's features of sound; None for nets that read text."""
+    norm = feature_norm_of(net)
+    if norm is None and not net.hears_sound:
+        return None
+    return FrontEnd(0 if norm is None else len(norm.mean), augment, seed)
 
 
 def token_terms(logits: Tensor, labels: Tensor, smoothing: float) -> Terms:

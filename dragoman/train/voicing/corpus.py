@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 
 from dragoman.errors import DragomanError
+from dragoman.train.data.heard import Hearing
 from dragoman.train.data.pack import Header
 from dragoman.train.data.packing import MadeFrom, Progress, groups_of, make_pack
 from dragoman.train.voicing.shard import Job, Staging, make_shard
-from dragoman.train.voicing.text import Row, columns_of, fingerprint, read_rows
+from dragoman.train.voicing.text import Row, columns_of, fingerprint, joined, read_rows
 from dragoman.voices.registry import open_voice
 
 ROWS_PER_SHARD = 512  # about an hour of speech, which a fast voice speaks in seconds
@@ -53,7 +54,7 @@ def voice_text(
     }
     return make_pack(
         folder,
-        _jobs(folder, rows, staging),
+        _jobs(folder, _told(rows, staging), staging),
         make_shard,
         made_from=made_from,
         codec=staging.codec,
@@ -63,6 +64,13 @@ def voice_text(
         fault_limit=fault_limit,
         progress=progress,
     )
+
+
+def _told(rows: Iterable[Row], staging: Staging) -> Iterator[Row]:
+    """The rows as they are spoken: some together with the next, some broken off."""
+    cutting = Hearing(staging.spoken, cut=staging.cut, seed=staging.seed)
+    for row in joined(rows, staging.join, staging.max_words, staging.seed):
+        yield replace(row, text=cutting.change(row.number, row.text))
 
 
 def _jobs(folder: Path, rows: Iterator[Row], staging: Staging) -> Iterator[Job]:

@@ -34,6 +34,8 @@ class Staging:
     rooms: float  # the share of utterances heard in a room rather than at the microphone
     noise: float  # the share of utterances with noise
     max_words: int
+    join: float = 0.0  # the share of rows that are spoken together with the next
+    cut: float = 0.0  # the share of utterances that break off in mid-sentence
 
 
 @dataclass(frozen=True, slots=True)

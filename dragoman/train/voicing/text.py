@@ -6,9 +6,10 @@ import bz2
 import gzip
 import hashlib
 import lzma
+import random
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,6 +79,24 @@ def read_rows(path: Path, names: list[str], header: bool) -> Iterator[Row]:
             cells += [""] * (len(names) - len(cells))
             pairs = zip(names, cells, strict=False)
             yield Row(number, {name: _clean(cell) for name, cell in pairs if name != "_"})
+
+
+def joined(rows: Iterable[Row], share: float, most_words: int, seed: int) -> Iterator[Row]:
+    """A share of the rows together with the row that follows: people say more than a sentence."""
+    held: Row | None = None
+    for row in rows:
+        if held is not None:
+            both = {code: f"{held.text[code]} {row.text[code]}" for code in held.text}
+            if max(len(text.split()) for text in both.values()) <= most_words:
+                yield Row(held.number, both)
+                held = None
+                continue
+            yield held
+        held = row if random.Random(f"{seed} join {row.number}").random() < share else None
+        if held is None:
+            yield row
+    if held is not None:
+        yield held
 
 
 def _clean(cell: str) -> str:

@@ -1,15 +1,19 @@
-"""One net for several targets: a unit before the source says which."""
+"""One net for several targets: a unit before the source says which, or the first it writes."""
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dragoman.errors import DragomanError
 from dragoman.train.data.corpus import open_set
 from dragoman.train.data.faults import Faults
+from dragoman.train.data.loader import Loader
+from dragoman.train.data.pack import Header, Item, ShardWriter, write_header
+from dragoman.train.data.plan import Plan
 from dragoman.train.data.texts import pack_text
-from dragoman.train.data.vocabulary import UNK, Pieces, tag_of, train_pieces
-from dragoman.train.recipe import Data, Units
+from dragoman.train.data.vocabulary import EOS, UNK, Pieces, tag_of, train_pieces
+from dragoman.train.recipe import Batch, Data, Units
 
 ROWS = {
     "de": [("one house", "ein Haus"), ("two houses", "zwei Häuser")],
@@ -70,3 +74,31 @@ def test_a_tag_is_one_unit_and_never_part_of_a_text(tmp_path):
 def test_a_pack_without_any_wanted_language_is_refused(packs):
     with pytest.raises(DragomanError, match="no 'fr' or 'pt' text; it has en, de"):
         open_set(packs, data_of("fr,pt"), Faults())
+
+
+def test_a_net_that_hears_is_told_the_language_in_its_first_unit(tmp_path):
+    """With sound the source stays as it is, and each translation begins with its language's tag."""
+    folders = []
+    for code, rows in ROWS.items():
+        items = (
+            (Item(str(n), 0, 0, 0, {"en": said, code: wanted}), np.full(8000, n + 1, np.int16))
+            for n, (said, wanted) in enumerate(rows)
+        )
+        folder = tmp_path / f"spoken-{code}"
+        ShardWriter(folder, 0, "pcm").write(items)
+        write_header(folder, Header("pcm", ["en", code], "en", 1, len(rows), 0.0, code, {}))
+        folders.append(folder)
+    several = open_set(folders, data_of("de,es"), Faults())
+    texts = [*several.texts("en"), *several.target_texts()]
+    vocabulary = pieces(tmp_path, texts, ("de", "es"))
+    units = several.with_units(vocabulary, vocabulary, Faults())
+    assert list(units.source[0]) == vocabulary.encode(["one house"])[0]
+    tags = [vocabulary.tag(code) for code in ("de", "de", "es")]
+    assert units.first.tolist() == tags
+    assert units.subset([2, 0]).first.tolist() == [tags[2], tags[0]]
+    (planned,) = Plan(units, Batch(seconds=60, buckets=1), 0).once()
+    batch = Loader(units).make(0, planned)
+    for row, number in enumerate(batch.items.tolist()):
+        length = int(batch.target_lengths[row])
+        assert batch.tokens[row, :length].tolist() == [tags[number], *units.target[number]]
+        assert batch.labels[row, :length].tolist() == [*units.target[number], EOS]

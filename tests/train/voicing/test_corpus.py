@@ -15,7 +15,7 @@ from dragoman.train.data.pack import Pack
 from dragoman.train.voicing import corpus, shard
 from dragoman.train.voicing.shard import Staging, voice_row
 from dragoman.train.voicing.spoken import parse_shares
-from dragoman.train.voicing.text import Row, columns_of, read_rows
+from dragoman.train.voicing.text import Row, columns_of, joined, read_rows
 from dragoman.voices.registry import VOICES
 
 pytest.importorskip("espeakng_loader")
@@ -296,3 +296,27 @@ def test_a_pack_as_files_is_a_corpus_to_evaluate(text, tmp_path, codec):
         assert abs(len(sound) - pack.items[number].samples) <= 960  # Opus rounds up to its frames
         if codec == "pcm":
             np.testing.assert_array_equal(sound, pack.sound(number))
+
+
+def test_rows_are_joined_with_the_next_and_none_is_lost():
+    rows = [Row(n, {"en": f"one {n}.", "de": f"eins {n}."}) for n in range(200)]
+    told = list(joined(rows, 0.4, 80, seed=1))
+    together = [row for row in told if row.text["en"].count(".") == 2]
+    assert 30 < len(together) < 80  # a row that was joined cannot begin another pair
+    for code in ("en", "de"):
+        assert " ".join(row.text[code] for row in told) == " ".join(r.text[code] for r in rows)
+    assert told == list(joined(rows, 0.4, 80, seed=1))
+    assert list(joined(rows, 1.0, 3, seed=1)) == rows  # both together would be too long
+    assert list(joined(rows, 0.0, 80, seed=1)) == rows
+
+
+def test_some_break_off_in_mid_sentence(tmp_path):
+    text = tmp_path / "text.tsv"
+    line = "We have to come to a decision today\tWir müssen heute zu einer Entscheidung kommen\n"
+    text.write_text(line * 8, encoding="utf-8")
+    voice_all = staging(cut=1.0)
+    corpus.voice_text(text, tmp_path / "pack", voice_all, columns="en,de")
+    for item in Pack(tmp_path / "pack").items:
+        assert line.startswith(item.text["en"])
+        assert len(item.text["en"].split()) < 8
+        assert len(item.word_ends) == len(item.text["en"].split())

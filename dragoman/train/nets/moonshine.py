@@ -1,0 +1,280 @@
+"""Moonshine's shape: a net that hears the sound itself and whose positions turn.
+
+Its encoder has heard 200,000 hours of real speech (Jeffries et al. 2024), so a net that starts from
+the published weights (`init: store:moonshine-base`) needs to learn translation only. What is
+trained here runs with the code that runs Moonshine: `dragoman.models.moonshine`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from dragoman.train.nets.base import Encoded, Net, Step, Vocabularies
+from dragoman.train.nets.layers import causal_bias, padding_bias, valid
+
+# Three convolutions, (kernel, stride): 384 samples become a state.
+STEM = ((127, 64), (7, 3), (3, 2))
+STATE_MS = 24.0
+EVEN = 8  # states are padded to a multiple of so many, for which attention has fast kernels
+
+
+@dataclass(frozen=True)
+class MoonshineConfig:
+    """The defaults are Moonshine base."""
+
+    size: int = 416
+    heads: int = 8
+    encoder_layers: int = 8
+    decoder_layers: int = 8
+    ffn: int = 1664
+    turning: int = 32  # numbers of each head that positions turn, the first ones
+    dropout: float = 0.1
+
+
+def states_in(samples: Tensor) -> Tensor:
+    """How many states so many samples make."""
+    for kernel, stride in STEM:
+        samples = torch.div(samples - kernel, stride, rounding_mode="floor") + 1
+    return samples.clamp(min=1)
+
+
+class Norm(nn.Module):
+    """Layer normalisation without a bias."""
+
+    def __init__(self, size: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(size))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.layer_norm(x, self.weight.shape, self.weight)
+
+
+class Stem(nn.Module):
+    """From sound to frames of 24 ms."""
+
+    def __init__(self, size: int):
+        super().__init__()
+        (first, pace), (second, second_pace), (third, third_pace) = STEM
+        self.conv1 = nn.Conv1d(1, size, first, pace, bias=False)
+        self.scale, self.shift = nn.Parameter(torch.ones(size)), nn.Parameter(torch.zeros(size))
+        self.conv2 = nn.Conv1d(size, 2 * size, second, second_pace)
+        self.conv3 = nn.Conv1d(2 * size, size, third, third_pace)
+
+    def forward(self, sound: Tensor, samples: Tensor) -> Tensor:
+        """Sound [B, samples] -> [B, S, D], in single precision: in sixteen bits, what is quiet
+        drowns."""
+        with torch.autocast(sound.device.type, enabled=False):
+            return self.heard(sound, samples)
+
+    def heard(self, sound: Tensor, samples: Tensor) -> Tensor:
+        x = torch.tanh(self.conv1(sound.unsqueeze(1)))
+        kernel, pace = STEM[0]
+        frames = torch.div(samples - kernel, pace, rounding_mode="floor") + 1
+        inside = valid(frames, x.shape[2]).unsqueeze(1)
+        # One mean and one variance for all that is heard of an item; padding does not count.
+        count = inside.sum((1, 2), keepdim=True).clamp(min=1) * x.shape[1]
+        mean = (x * inside).sum((1, 2), keepdim=True) / count
+        variance = ((x - mean).square() * inside).sum((1, 2), keepdim=True) / count
+        x = (x - mean) * torch.rsqrt(variance + 1e-5)
+        x = x * self.scale[:, None] + self.shift[:, None]
+        x = F.gelu(self.conv2(x))
+        return F.gelu(self.conv3(x)).transpose(1, 2)
+
+
+class EncoderLayer(nn.Module):
+    def __init__(self, config: MoonshineConfig):
+        super().__init__()
+        self.config = config
+        self.attention_norm, self.ffn_norm = Norm(config.size), Norm(config.size)
+        self.qkv = nn.Linear(config.size, 3 * config.size, bias=False)
+        self.out = nn.Linear(config.size, config.size, bias=False)
+        self.wide = nn.Linear(config.size, config.ffn)
+        self.narrow = nn.Linear(config.ffn, config.size)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, x: Tensor, turn: Tensor, bias: Tensor) -> Tensor:
+        query, key, value = in_heads(self.qkv(self.attention_norm(x)), 3, self.config.heads)
+        seen = attend(turned(query, turn), turned(key, turn), value, bias)
+        x = x + self.dropout(self.out(seen))
+        return x + self.dropout(self.narrow(F.gelu(self.wide(self.ffn_norm(x)))))
+
+
+class DecoderLayer(nn.Module):
+    def __init__(self, config: MoonshineConfig):
+        super().__init__()
+        self.config = config
+        size = config.size
+        self.attention_norm, self.cross_norm, self.ffn_norm = Norm(size), Norm(size), Norm(size)
+        self.qkv = nn.Linear(size, 3 * size, bias=False)
+        self.out = nn.Linear(size, size, bias=False)
+        self.cross_query = nn.Linear(size, size, bias=False)
+        self.cross_memory = nn.Linear(size, 2 * size, bias=False)
+        self.cross_out = nn.Linear(size, size, bias=False)
+        self.wide = nn.Linear(size, 2 * config.ffn)  # what goes on, and the gates
+        self.narrow = nn.Linear(config.ffn, size)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: tuple[Tensor, Tensor],
+        turn: Tensor,
+        biases: tuple[Tensor, Tensor],
+        past: tuple[Tensor, Tensor] | None = None,
+        explain: bool = False,
+    ) -> tuple[Tensor, tuple[Tensor, Tensor], Tensor | None]:
+        """The next layer's input, the keys and values of all units so far, and, to `explain`, where
+        the units look, [B, U, S], averaged over heads."""
+        query, key, value = in_heads(self.qkv(self.attention_norm(x)), 3, self.config.heads)
+        query, key = turned(query, turn), turned(key, turn)
+        if past is not None:
+            key, value = torch.cat([past[0], key], 2), torch.cat([past[1], value], 2)
+        x = x + self.dropout(self.out(attend(query, key, value, biases[0])))
+        (looking,) = in_heads(self.cross_query(self.cross_norm(x)), 1, self.config.heads)
+        look = looks(looking, memory[0], biases[1]).mean(1) if explain else None
+        x = x + self.dropout(self.cross_out(attend(looking, *memory, biases[1])))
+        inner, gate = self.wide(self.ffn_norm(x)).chunk(2, -1)
+        return x + self.dropout(self.narrow(F.silu(gate) * inner)), (key, value), look
+
+    def project(self, states: Tensor) -> tuple[Tensor, Tensor]:
+        """The keys and values of states: [B, H, S, K] each."""
+        keys, values = in_heads(self.cross_memory(states), 2, self.config.heads)
+        return keys, values
+
+
+class Encoder(nn.Module):
+    def __init__(self, config: MoonshineConfig):
+        super().__init__()
+        self.config = config
+        self.stem = Stem(config.size)
+        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
+        self.norm = Norm(config.size)
+        self.register_buffer("angles", angles(config.turning))
+
+    def forward(self, sound: Tensor, samples: Tensor) -> tuple[Tensor, Tensor]:
+        x, lengths = self.stem(sound, samples), states_in(samples)
+        x = F.pad(x, (0, 0, 0, -x.shape[1] % EVEN))
+        turn = turns(self.angles, 0, x.shape[1])
+        bias = padding_bias(lengths, x.shape[1]).to(x.dtype)
+        for layer in self.layers:
+            x = layer(x, turn, bias)
+        return self.norm(x), lengths
+
+
+class Decoder(nn.Module):
+    def __init__(self, config: MoonshineConfig, vocabulary: int):
+        super().__init__()
+        self.config = config
+        self.embedding = nn.Embedding(vocabulary, config.size)
+        # About as large as Moonshine's own, which layers that start from it are used to.
+        nn.init.normal_(self.embedding.weight, std=0.1)
+        self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
+        self.norm = Norm(config.size)
+        self.dropout = nn.Dropout(config.dropout)
+        self.register_buffer("angles", angles(config.turning))
+
+    def forward(self, tokens: Tensor, states: Tensor, cross_bias: Tensor) -> Tensor:
+        x = self.dropout(self.embedding(tokens))
+        size = tokens.shape[1]
+        biases = (causal_bias(size, size, tokens.device).to(states.dtype), cross_bias)
+        turn = turns(self.angles, 0, size)
+        for layer in self.layers:
+            x, _, _ = layer(x, layer.project(states), turn, biases)
+        return self.scores(x)
+
+    def scores(self, x: Tensor) -> Tensor:
+        return F.linear(self.norm(x), self.embedding.weight)
+
+    def step(
+        self, tokens: Tensor, memory: tuple[Tensor, ...], lengths: Tensor, cache: tuple[Tensor, ...]
+    ) -> Step:
+        past, new = cache[0].shape[3], tokens.shape[1]
+        x, turn = self.embedding(tokens), turns(self.angles, past, new)
+        self_bias = causal_bias(new, past + new, tokens.device)
+        biases = (self_bias, padding_bias(lengths, memory[0].shape[3]))
+        kept, attention = [], []
+        for i, layer in enumerate(self.layers):
+            here, before = (memory[0][:, i], memory[1][:, i]), (cache[0][:, i], cache[1][:, i])
+            x, pair, look = layer(x, here, turn, biases, before, explain=True)
+            kept.append(pair)
+            attention.append(look)
+        keys, values = (torch.stack(kind, 1) for kind in zip(*kept, strict=True))
+        return Step(self.scores(x), (keys, values), torch.stack(attention, 1))
+
+
+class Moonshine(Net):
+    """Sound [B, samples] -> states of 24 ms -> target units."""
+
+    hears_sound = True
+    memory_time = 3
+    target_rows = ("decoder.embedding",)
+
+    def __init__(self, config: MoonshineConfig, vocabularies: Vocabularies):
+        super().__init__(config, vocabularies)
+        self.encoder, self.decoder = Encoder(config), Decoder(config, vocabularies.target)
+
+    def encode(self, features: Tensor, lengths: Tensor) -> Encoded:
+        return Encoded(*self.encoder(features, lengths))
+
+    def decode(self, tokens: Tensor, encoded: Encoded, cross_bias: Tensor | None = None) -> Tensor:
+        bias = encoded.bias if cross_bias is None else encoded.bias + cross_bias
+        return self.decoder(tokens, encoded.states, bias.to(encoded.states.dtype))
+
+    def memory(self, states: Tensor) -> tuple[Tensor, ...]:
+        projected = [layer.project(states) for layer in self.decoder.layers]
+        return tuple(torch.stack(kind, 1) for kind in zip(*projected, strict=True))
+
+    def begin(self, batch: int) -> tuple[Tensor, ...]:
+        config = self.decoder.config
+        shape = (batch, config.decoder_layers, config.heads, 0, config.size // config.heads)
+        empty = self.decoder.embedding.weight.new_zeros(shape)
+        return empty, empty
+
+    def step(
+        self, tokens: Tensor, memory: tuple[Tensor, ...], lengths: Tensor, cache: tuple[Tensor, ...]
+    ) -> Step:
+        return self.decoder.step(tokens, memory, lengths, cache)
+
+
+def angles(turning: int) -> Tensor:
+    """By how much each pair of numbers turns from one position to the next."""
+    return 10000.0 ** -(torch.arange(0, turning, 2) / turning)
+
+
+def turns(by: Tensor, first: int, count: int) -> Tensor:
+    """Cosines and sines of positions: [2, count, pairs]"""
+    positions = torch.arange(first, first + count, device=by.device)
+    turned_by = positions[:, None].float() * by.float()
+    return torch.stack([turned_by.cos(), turned_by.sin()])
+
+
+def turned(x: Tensor, turn: Tensor) -> Tensor:
+    """Heads [B, H, n, K] whose first numbers are turned, in pairs of neighbours."""
+    cosine, sine = turn.to(x.dtype)
+    pairs = cosine.shape[-1]
+    even, odd = x[..., : 2 * pairs : 2], x[..., 1 : 2 * pairs : 2]
+    both = torch.stack([even * cosine - odd * sine, odd * cosine + even * sine], -1)
+    return torch.cat([both.flatten(-2), x[..., 2 * pairs :]], -1)
+
+
+def in_heads(x: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
+    """[B, n, parts * D] -> parts of [B, H, n, K]"""
+    batch, size, width = x.shape
+    split = x.view(batch, size, parts, heads, width // parts // heads)
+    return split.permute(2, 0, 3, 1, 4).unbind(0)
+
+
+def looks(query: Tensor, key: Tensor, bias: Tensor) -> Tensor:
+    """How heads spread their attention: [B, H, n, S]"""
+    scores = query @ key.transpose(2, 3) * query.shape[-1] ** -0.5
+    return (scores + bias.to(scores.dtype)).softmax(-1)
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor, bias: Tensor) -> Tensor:
+    """What the heads see, joined: [B, n, D]"""
+    seen = F.scaled_dot_product_attention(query, key, value, bias.to(query.dtype))
+    return seen.transpose(1, 2).flatten(2)
