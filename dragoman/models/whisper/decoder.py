@@ -88,10 +88,17 @@ class Decoder:
         return self.go_on([self.remember(one) for one in states], prompts, beams)
 
     def go_on(
-        self, memories: Sequence[Memory], prompts: Sequence[Prompt], beams: int = 1
+        self,
+        memories: Sequence[Memory],
+        prompts: Sequence[Prompt],
+        beams: int = 1,
+        weights: Sequence[Floats] | None = None,
     ) -> list[Found]:
-        """Continue every prompt, given what was remembered of its sound."""
-        texts = Texts(self, memories, prompts)
+        """Continue every prompt, given what was remembered of its sound.
+
+        `weights`: what is added to the score of each of its states; nothing, if not told.
+        """
+        texts = Texts(self, memories, prompts, weights)
         found = search(texts, prompts, beams)
         return [replace(one, silence=s) for one, s in zip(found, texts.silences, strict=True)]
 
@@ -100,9 +107,10 @@ class Decoder:
         outputs = self._memory.run(None, {"states": states[None]})
         return dict(zip(self._memory_names, outputs, strict=True))
 
-    def first(self, memory: Memory, token: int) -> Floats:
+    def first(self, memory: Memory, token: int, weight: Floats | None = None) -> Floats:
         """The logits of what follows the first token of a text."""
-        logits, _ = self.read(Tape([memory], self.shape), [[token]], [[0]])
+        tape = Tape([memory], self.shape, None if weight is None else [weight])
+        logits, _ = self.read(tape, [[token]], [[0]])
         first: Floats = logits[0, 0]
         return first
 
@@ -127,11 +135,15 @@ class Texts:
     """The decoder in the middle of a batch of texts, as the search sees it."""
 
     def __init__(
-        self, decoder: Decoder, memories: Sequence[Memory], prompts: Sequence[Prompt]
+        self,
+        decoder: Decoder,
+        memories: Sequence[Memory],
+        prompts: Sequence[Prompt],
+        weights: Sequence[Floats] | None = None,
     ) -> None:
         self._decoder, self._rules = decoder, decoder.rules
         self._going = list(prompts)
-        self._tape = Tape(memories, decoder.shape)
+        self._tape = Tape(memories, decoder.shape, weights)
         self.silences: list[float] = []  # in the window of each prompt
 
     @property
@@ -183,7 +195,9 @@ class Texts:
 class Tape:
     """What the network has computed of a batch of texts that all end in the same column."""
 
-    def __init__(self, memories: Sequence[Memory], shape: Shape) -> None:
+    def __init__(
+        self, memories: Sequence[Memory], shape: Shape, weights: Sequence[Floats] | None = None
+    ) -> None:
         texts = len(memories)
         lengths = [one["memory_keys_0"].shape[2] for one in memories]
         self.memory = {
@@ -194,8 +208,9 @@ class Tape:
         self.cache: dict[str, Floats] = {f"{kind}_{layer}": nothing for kind, layer in names}
         self._columns = 0
         self._unused = np.zeros(texts, np.int64)  # columns at the left of each text
-        beyond = np.arange(max(lengths)) >= np.array(lengths)[:, None]
-        self.memory_mask = np.where(beyond, FORBIDDEN, np.float32(0))[:, None, None, :]
+        self.memory_mask = np.full((texts, 1, 1, max(lengths)), FORBIDDEN, np.float32)
+        for row, length in enumerate(lengths):
+            self.memory_mask[row, ..., :length] = 0.0 if weights is None else weights[row]
 
     def extend(self, unused: Sequence[int], width: int) -> tuple[NDArray[np.int64], Floats]:
         """Make room for `width` columns: their positions, and what each of them may see."""

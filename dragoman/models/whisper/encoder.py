@@ -2,8 +2,11 @@
 
 Every state sees the whole window, so strictly all of them change with each new sound. Those that
 had enough sound behind them when they were made hardly do: they are kept, with their keys and
-values in every layer, and only the newest are made again. So are, of the silence behind the sound,
-the states next to it and those that come anew.
+values in every layer, and only the newest are made again.
+
+Behind the sound the net wants silence. Its states are nearly alike, so only some are made, and each
+counts as often as the states that it stands for: the logarithm of their number is added to what a
+query scores with it.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dragoman.models.graphs import Graphs
 from dragoman.models.search import Floats
@@ -19,95 +23,50 @@ from dragoman.models.whisper.graph import Shape
 from dragoman.models.whisper.mel import Mel
 from dragoman.models.whisper.weights import Weights
 
-BEHIND = 100  # states of sound behind a state with which it is as good as it gets: 2 s
-NEXT = 50  # states of silence that the newest sound changes
+BEHIND = 150  # states of sound behind a state with which it is as good as it gets: 3 s
+NEAR, EVERY = 8, 4  # states of silence next to the sound that are all made; of others, one in four
 REACH = 2  # states to each side that the convolutions look at, and a little more
-EDGE = 3  # states at the edge of the sound whose frames change when it goes on
+EDGE = 4  # states at the edge of the sound whose frames change when it goes on
 
 Layers = dict[str, Floats]  # keys and values by name, `[1, heads, states, head width]`
+Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A window: all that is made of it, state by state."""
+    """A window: its states of sound, and behind them those of silence."""
 
-    embedded: Floats  # [states, width], by the convolutions
-    layers: Layers  # the encoder's own
-    memory: Layers  # what the decoder makes of the states
-    sound: int  # states of sound; the others are of the silence behind it
+    embedded: Floats  # [states of sound, width], by the convolutions
+    layers: Layers  # the encoder's own, of sound
+    memory: Layers  # what the decoder makes of all states
+    weight: Floats  # of every state: the logarithm of how many it stands for
 
-    def __len__(self) -> int:
+    @property
+    def sound(self) -> int:
+        """States of sound."""
         return len(self.embedded)
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """Which states are made now, of `total`: those from `begin` to `end`, and those behind the ones
-    that are `known`; others are kept."""
+class Made:
+    """The newest states of a window; those before `begin` are kept."""
 
     begin: int
-    end: int
-    known: int
-    total: int
-
-    @classmethod
-    def around(cls, before: Encoded | None, sound: int, total: int, reach: tuple[int, int]) -> Plan:
-        """For a window with so many states of sound: `reach` is how far back from where the sound
-        ended before, and how far beyond where it ends now, states are made again."""
-        if before is None:
-            return cls(0, total, 0, total)
-        begin = max(0, min(before.sound, sound) - reach[0])
-        return cls(begin, min(sound + reach[1], total), len(before), total)
-
-    @property
-    def more(self) -> int:
-        """From where on no state is known."""
-        return min(max(self.end, self.known), self.total)
-
-    @property
-    def parts(self) -> list[tuple[int, int]]:
-        """What is made now."""
-        return [(a, b) for a, b in ((self.begin, self.end), (self.more, self.total)) if a < b]
-
-    def kept(self, known: Floats, axis: int) -> Floats:
-        """Of an array of all states before, those that are kept."""
-        first, second = self._cut(known, axis)
-        return np.concatenate([first, second], axis)
-
-    def merged(self, known: Floats, new: Floats, axis: int) -> Floats:
-        """All states, in their order."""
-        first, second = self._cut(known, axis)
-        made, added = np.split(new, [self.end - self.begin], axis)
-        return np.concatenate([first, made, second, added], axis)
-
-    def _cut(self, known: Floats, axis: int) -> tuple[Floats, Floats]:
-        at = (slice(None),) * axis
-        return known[(*at, slice(0, self.begin))], known[(*at, slice(self.end, self.more))]
-
-    def merged_layers(self, known: Layers, new: Layers) -> Layers:
-        return {name: self.merged(known[name], array, 2) for name, array in new.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """The states that a plan makes, and what is known of the others."""
-
-    plan: Plan
-    before: Encoded | None
-    embedded: Floats
+    sound: int
+    embedded: Floats  # of all sound
     states: Floats
     layers: Layers
+    weight: Floats  # of all states
 
-    def finished(self, memory: Layers, sound: int) -> Encoded:
+    def finished(self, memory: Layers, before: Encoded | None) -> Encoded:
         """The whole window; `memory` is what the decoder makes of the new states."""
-        if self.before is None:
-            return Encoded(self.embedded, self.layers, memory, sound)
-        return Encoded(
-            self.embedded,
-            self.plan.merged_layers(self.before.layers, self.layers),
-            self.plan.merged_layers(self.before.memory, memory),
-            sound,
-        )
+        layers = {
+            name: array[:, :, : self.sound - self.begin] for name, array in self.layers.items()
+        }
+        if before is not None:
+            layers = _joined(before.layers, layers, self.begin)
+            memory = _joined(before.memory, memory, self.begin)
+        return Encoded(self.embedded, layers, memory, self.weight)
 
 
 class Encoder:
@@ -119,27 +78,50 @@ class Encoder:
         self._layers = graphs.session("encoder", lambda: encoder_graph(weights, exact=exact))
         self.weights = weights
         self._positions = weights.array("encoder/position_encodings/encodings")
-        self._names = [one.name for one in self._layers.get_inputs()[1:]]
+        names = (one.name for one in self._layers.get_inputs())
+        self._names = [name for name in names if name not in ("x", "weight")]
         heads = Shape.of(weights).heads
         self._nothing = np.zeros((1, heads, 0, self._positions.shape[1] // heads), np.float32)
 
-    def encode(self, mel: Mel, sound: int = 0, before: Encoded | None = None) -> Made:
-        """The newest states of a window that holds so many of sound; all, without `before`."""
+    def encode(
+        self,
+        mel: Mel,
+        sound: int | None = None,
+        before: Encoded | None = None,
+        *,
+        plain: bool = False,
+    ) -> Made:
+        """The newest states of a window that holds so many of sound, the others being of silence;
+        without `before`, all of them; without `sound`, all are of sound. `plain`: of silence, too,
+        every state is made."""
         total = mel.shape[1] // 2
-        plan = Plan.around(before, sound, total, (BEHIND, NEXT))
-        embedded = self._embedded(mel, Plan.around(before, sound, total, (EDGE, EDGE)), before)
-        places = np.concatenate([np.arange(*part) for part in plan.parts])
-        feed = {"x": (embedded[places] + self._positions[places])[None]}
+        sound = total if sound is None else sound
+        begin = 0 if before is None else max(0, min(before.sound, sound) - BEHIND)
+        silence, counts = silent(sound, total, 1 if plain else EVERY)
+        places = np.concatenate([np.arange(begin, sound), silence])
+        reach = total if plain else min(sound + NEAR, total)
+        embedded = self._embedded(mel, places, (sound, reach), before)
+        weight = np.concatenate([np.zeros(sound, np.float32), np.log(counts)]).astype(np.float32)
+        new = embedded[begin:] + self._positions[places]
+        feed = {"x": new[None], "weight": weight[None, None, None]}
         for name in self._names:
-            feed[name] = self._nothing if before is None else plan.kept(before.layers[name], 2)
-        states, *made = self._layers.run(None, feed)
-        layers = dict(zip(self._names, made, strict=True))
-        return Made(plan, before, embedded, states[0], layers)
+            feed[name] = self._nothing if before is None else before.layers[name][:, :, :begin]
+        states, *layers = self._layers.run(None, feed)
+        made = dict(zip(self._names, layers, strict=True))
+        return Made(begin, sound, embedded[:sound], states[0], made, weight)
 
-    def _embedded(self, mel: Mel, plan: Plan, before: Encoded | None) -> Floats:
-        """All embedded states, those that the plan makes anew."""
-        new = np.concatenate([self._embed(mel, *part) for part in plan.parts])
-        return new if before is None else plan.merged(before.embedded, new, 0)
+    def _embedded(
+        self, mel: Mel, places: Places, ends: tuple[int, int], before: Encoded | None
+    ) -> Floats:
+        """All of the sound, embedded, and the places of silence: `ends` are where the sound ends,
+        and where all that follows is alike."""
+        sound, end = ends
+        begin = 0 if before is None else max(0, min(before.sound, sound) - EDGE)
+        new = self._embed(mel, begin, end)
+        silence = places[places >= sound]
+        picked = new[np.minimum(silence, end - 1) - begin]
+        known = new[:0] if before is None else before.embedded[:begin]
+        return np.concatenate([known, new[: sound - begin], picked])
 
     def _embed(self, mel: Mel, begin: int, end: int) -> Floats:
         """The states from `begin` to `end`: the convolutions see the frames around them, too."""
@@ -147,3 +129,20 @@ class Encoder:
         frames = np.ascontiguousarray(mel[None, :, 2 * first : 2 * (end + REACH)])
         embedded: Floats = self._embedding.run(None, {"mel": frames})[0][0]
         return embedded[begin - first : end - first]
+
+
+def silent(sound: int, total: int, every: int) -> tuple[Places, Floats]:
+    """The places of the states of silence that are made, and how many each stands for."""
+    near = np.arange(sound, min(sound + NEAR, total))
+    begins = np.arange(sound + len(near), total, every)
+    ends = np.minimum(begins + every, total)
+    places = np.concatenate([near, (begins + ends - 1) // 2])
+    return places, np.concatenate([np.ones(len(near)), ends - begins]).astype(np.float32)
+
+
+def _joined(known: Layers, new: Layers, begin: int) -> Layers:
+    """The first states as they were known, then the new ones."""
+    return {
+        name: np.concatenate([known[name][:, :, :begin], array], axis=2)
+        for name, array in new.items()
+    }

@@ -31,10 +31,11 @@ def encoder_graph(weights: Weights, *, exact: bool) -> bytes:
     """From embedded states `x`, `[1, n, width]`, and the keys and values of others, `keys_0` ...,
     `[1, heads, others, head width]`, to `states` and the keys and values of `x`, `new_keys_0` ...
 
+    `weight` is added to what the others and `x` score, `[1, 1, 1, others + n]`.
     `exact`: in 32-bit floats; else in 8 bits.
     """
     b = Builder(weights, exact=exact)
-    kinds: dict[str, type] = {"x": np.float32}
+    kinds: dict[str, type] = {"x": np.float32, "weight": np.float32}
     x, made = "x", []
     for layer in range(layers_of(weights)):
         name = f"encoder/layer_{layer}/self_attention"
@@ -45,7 +46,7 @@ def encoder_graph(weights: Weights, *, exact: bool) -> bytes:
         keys, values = (
             b.node("Concat", old, one, axis=2) for old, one in zip(known, new, strict=True)
         )
-        seen, _ = b.attend(b.heads(query), keys, values)
+        seen, _ = b.attend(b.heads(query), keys, values, "weight")
         x = b.node("Add", x, b.linear(seen, f"{name}/linear_1"))
         x = b.node("Add", x, b.feed_forward(x, f"encoder/layer_{layer}/ffn"))
         kinds |= dict.fromkeys(known, np.float32)

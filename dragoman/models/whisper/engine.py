@@ -36,8 +36,9 @@ class View(Generic[S]):
     """A window as the encoder shall see it."""
 
     mel: Mel  # [bands, frames], an even number of them, silence behind the sound included
-    sound: int = 0  # states of sound
+    sound: int | None = None  # states of sound; all, if not told
     before: S | None = None  # what was made of the same window when less of it had been heard
+    plain: bool = False  # all of it is wanted, as the net was made for
 
 
 class Engine(Protocol[S]):
@@ -93,8 +94,8 @@ class WhisperEngine:
         return [self._encode(view) for view in views]
 
     def _encode(self, view: View[Encoded]) -> Encoded:
-        made = self.encoder.encode(view.mel, view.sound, view.before)
-        return made.finished(self.decoder.remember(made.states), view.sound)
+        made = self.encoder.encode(view.mel, view.sound, view.before, plain=view.plain)
+        return made.finished(self.decoder.remember(made.states), view.before)
 
     def languages(self, states: Sequence[Encoded]) -> list[dict[str, float]]:
         if not self._vocabulary.multilingual:
@@ -102,7 +103,9 @@ class WhisperEngine:
         codes, tokens = zip(*self._vocabulary.languages.items(), strict=True)
         found = []
         for one in states:
-            logits = self.decoder.first(one.memory, self._vocabulary.start)[list(tokens)]
+            logits = self.decoder.first(one.memory, self._vocabulary.start, one.weight)[
+                list(tokens)
+            ]
             spread = np.exp(logits - logits.max())
             found.append(dict(zip(codes, map(float, spread / spread.sum()), strict=True)))
         return found
@@ -110,7 +113,8 @@ class WhisperEngine:
     def speak(
         self, states: Sequence[Encoded], prompts: Sequence[Prompt], beams: int
     ) -> list[Found]:
-        return self.decoder.go_on([one.memory for one in states], prompts, beams)
+        memories, weights = [one.memory for one in states], [one.weight for one in states]
+        return self.decoder.go_on(memories, prompts, beams, weights)
 
 
 def release_memory() -> None:

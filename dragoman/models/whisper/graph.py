@@ -164,13 +164,11 @@ class Builder:
         right = self.node("Add", product(b, cosine), product(a, sine))
         return self.node("Concat", left, right, rest, axis=3)
 
-    def attend(self, query: str, keys: str, values: str, mask: str = "") -> tuple[str, str]:
+    def attend(self, query: str, keys: str, values: str, mask: str) -> tuple[str, str]:
         """What the heads of a query see, joined, and how they spread their attention."""
         size = self.shape.head_width**-0.5
         scores = self.node("FusedMatMul", query, keys, transB=1, alpha=size, domain=CONTRIB)
-        if mask:
-            scores = self.node("Add", scores, mask)
-        spread = self.node("Softmax", scores, axis=-1)
+        spread = self.node("Softmax", self.node("Add", scores, mask), axis=-1)
         seen = self.node("Transpose", self.node("MatMul", spread, values), perm=[0, 2, 1, 3])
         return self.node("Reshape", seen, self.number([0, 0, self.shape.width])), spread
 

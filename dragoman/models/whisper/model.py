@@ -71,7 +71,7 @@ class WhisperModel(WindowModel[WhisperStream]):
             vocabulary,
             beams=options.beams,
             translates=translates,
-            keeps=options.keeps,
+            keeps=options.encode == "new",
         )
 
     @property

@@ -112,16 +112,18 @@ class WhisperStream(WindowStream):
             self.transcript += self.writes.forget(self.start_ms)
 
     def view(self, *, anew: bool = False) -> View[Any]:
-        """The window as the encoder shall see it; `anew`: whatever it made of it before."""
+        """The window as the encoder shall see it; `anew`: plainly, and all of it."""
         mel = self.mel.window(PADDING + self.frames % 2, self.loudest)
         before = self.encoding
         usable = not anew and before is not None and before.like(self.start_ms, self.level)
-        return View(mel, self.frames // 2, before.states if usable and before else None)
+        kept = before.states if usable and before else None
+        return View(mel, self.frames // 2, kept, plain=anew)
 
     def view_until(self, end: int) -> View[Any]:
         """The part of the window before a frame of the stream, as the encoder shall see it."""
         frames = end - self.mel.start
-        return View(self.mel.window(PADDING + frames % 2, self.loudest, end), frames // 2)
+        mel = self.mel.window(PADDING + frames % 2, self.loudest, end)
+        return View(mel, frames // 2, plain=True)
 
     @property
     def level(self) -> float:
