@@ -12,7 +12,7 @@ from dragoman.cli.app import GroupedOption
 from dragoman.cli.ranges import BEAMS, STEP, THREADS, milliseconds
 from dragoman.errors import DragomanError
 from dragoman.models.load import exported_net
-from dragoman.models.options import Compute, Device
+from dragoman.models.options import Compute, Device, Encode
 from dragoman.setup import Setup, System
 
 _Function = Callable[..., Any]
@@ -85,6 +85,11 @@ _OPTIONS = (
         type=click.Choice(get_args(Compute)),
         help="In which numbers (default: int8; float16 on a GPU, float32 where it must be exact).",
     ),
+    _system(
+        "--encode",
+        type=click.Choice(get_args(Encode)),
+        help="Of a window of sound, what is new (default), or all of it each time: Whisper.",
+    ),
 )
 
 
@@ -130,6 +135,7 @@ def read_setup(
     threads: int | None = None,
     device: str | None = None,
     compute: str | None = None,
+    encode: str | None = None,
 ) -> Setup:
     """The setup that the options describe: the file first, then what the options change."""
     if max_latency is not None and policy is not None:
@@ -155,6 +161,7 @@ def read_setup(
         threads=threads,
         device=device,
         compute=compute,
+        encode=encode,
     ).settled()
 
 

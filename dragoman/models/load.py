@@ -13,7 +13,7 @@ from dragoman.errors import DragomanError
 from dragoman.models.base import Model
 from dragoman.models.kind import kind_of
 from dragoman.models.memory import refuse_too_large
-from dragoman.models.options import Compute, Device, Options
+from dragoman.models.options import Compute, Device, Encode, Options
 
 if TYPE_CHECKING:
     from dragoman.models.cascade.translator import Translator
@@ -42,6 +42,7 @@ def load_model(
     beams: int = 5,
     device: Device = "auto",
     compute: Compute = "int8",
+    encode: Encode = "new",
 ) -> Model:
     """Load a model.
 
@@ -50,7 +51,7 @@ def load_model(
     that writes down what it hears, and one that translates text.
     `threads` 0 leaves the number to the library; `beams` is how wide the search for a draft is.
     """
-    return _load(name, Options(threads, beams, device, compute))
+    return _load(name, Options(threads, beams, device, compute, encode))
 
 
 def _load(name: str, options: Options) -> Model:

@@ -9,21 +9,26 @@ from dragoman.errors import DragomanError
 
 Device = Literal["auto", "cpu", "cuda"]
 Compute = Literal["int8", "float16", "bfloat16", "float32"]
+Encode = Literal["new", "all"]
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`threads` 0 leaves their number to the library; `beams` is how wide a search is."""
+    """`threads` 0 leaves their number to the library; `beams` is how wide a search is. `encode`
+    "new": an encoder that sees a whole window makes the newest states of it and keeps the others,
+    which costs less and is nearly the same as "all"."""
 
     threads: int = 0
     beams: int = 5
     device: Device = "auto"
     compute: Compute = "int8"
+    encode: Encode = "new"
 
     def __post_init__(self) -> None:
         for what, value, known in (
             ("device", self.device, get_args(Device)),
             ("compute type", self.compute, get_args(Compute)),
+            ("way to encode", self.encode, get_args(Encode)),
         ):
             if value not in known:
                 raise DragomanError(f"There is no {what} '{value}'. There are: {', '.join(known)}.")

@@ -22,6 +22,7 @@ Floats = NDArray[np.float32]
 
 FORBIDDEN = np.float32(-1e9)
 IMPOSSIBLE = -1e8  # what is less likely than this is not taken
+FURTHER = 4  # tokens by which a text that is behind may still get ahead of one that has ended
 NEAR = 5.0  # among tokens that are at most exp(5) times less likely, the best are soon found
 
 
@@ -35,6 +36,7 @@ class Prompt:
     context: tuple[int, ...] = ()  # what was said before this window
     guess: tuple[int, ...] = ()  # what may come next
     avoid_end: bool = False  # where the text would end, take the next best token
+    least: int = 0  # new tokens before which the text does not end
     final: bool = True  # the source has ended: a net that decides for itself must write
     enough: Callable[[Sequence[int]], bool] | None = None  # whether so many new tokens will do
 
@@ -169,7 +171,7 @@ class Search:
         for rank, (score, row, token) in enumerate(self._candidates(scores.log_probs)):
             text = self._open[row]
             if token == self._end:
-                if rank < self._beams:
+                if rank < self._beams and text.length >= self.prompt.least:
                     length = len(self.prompt.said) + text.length + 1
                     self._ended.append((score / length, text))
             elif len(texts) < self._beams:
@@ -179,7 +181,18 @@ class Search:
         self._open = texts or self._open
         full = len(self._ended) >= self._beams or not texts
         self.over = full or texts[0].length >= self.prompt.most or self._enough(texts[0])
+        self.over |= self._decided()
         return parents
+
+    def _decided(self) -> bool:
+        """Whether a text has ended that none of the others will get ahead of: not even if all that
+        it still says, a few tokens, were certain."""
+        if not self._ended:
+            return False
+        best = max(worth for worth, _ in self._ended)
+        longest = min(self.prompt.most, self._open[0].length + FURTHER)
+        length = len(self.prompt.said) + longest + 1
+        return all(text.score / length <= best for text in self._open)
 
     def _candidates(self, log_probs: Floats) -> list[tuple[float, int, int]]:
         """(score, text, token) of what may come next, best first."""

@@ -1,0 +1,148 @@
+"""What the encoder makes of a window, and of the same window when more of it has been heard.
+
+Every state sees the whole window, so strictly all of them change with each new sound. Those that
+had enough sound behind them when they were made hardly do: they are kept, with their keys and
+values in every layer, and only the newest are made again.
+
+Behind the sound the net wants silence. Its states are nearly alike, so only some are made, and each
+counts as often as the states that it stands for: the logarithm of their number is added to what a
+query scores with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.models.graphs import Graphs
+from dragoman.models.search import Floats
+from dragoman.models.whisper.encoder_graph import embedding_graph, encoder_graph
+from dragoman.models.whisper.graph import Shape
+from dragoman.models.whisper.mel import Mel
+from dragoman.models.whisper.weights import Weights
+
+BEHIND = 150  # states of sound behind a state with which it is as good as it gets: 3 s
+NEAR, EVERY = 8, 4  # states of silence next to the sound that are all made; of others, one in four
+REACH = 2  # states to each side that the convolutions look at, and a little more
+EDGE = 4  # states at the edge of the sound whose frames change when it goes on
+
+Layers = dict[str, Floats]  # keys and values by name, `[1, heads, states, head width]`
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A window: its states of sound, and behind them those of silence."""
+
+    embedded: Floats  # [states of sound, width], by the convolutions
+    layers: Layers  # the encoder's own, of sound
+    memory: Layers  # what the decoder makes of all states
+    weight: Floats  # of every state: the logarithm of how many it stands for
+
+    @property
+    def sound(self) -> int:
+        """States of sound."""
+        return len(self.embedded)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The newest states of a window; those before `begin` are kept."""
+
+    begin: int
+    sound: int
+    embedded: Floats  # of all sound
+    states: Floats
+    layers: Layers
+    weight: Floats  # of all states
+
+    def finished(self, memory: Layers, before: Encoded | None) -> Encoded:
+        """The whole window; `memory` is what the decoder makes of the new states."""
+        layers = {
+            name: array[:, :, : self.sound - self.begin] for name, array in self.layers.items()
+        }
+        if before is not None:
+            layers = _joined(before.layers, layers, self.begin)
+            memory = _joined(before.memory, memory, self.begin)
+        return Encoded(self.embedded, layers, memory, self.weight)
+
+
+class Encoder:
+    """The encoder of one model."""
+
+    def __init__(self, weights: Weights, graphs: Graphs, *, exact: bool = False) -> None:
+        """`exact`: in 32-bit floats; else in 8 bits."""
+        self._embedding = graphs.session("embedding", lambda: embedding_graph(weights))
+        self._layers = graphs.session("encoder", lambda: encoder_graph(weights, exact=exact))
+        self.weights = weights
+        self._positions = weights.array("encoder/position_encodings/encodings")
+        names = (one.name for one in self._layers.get_inputs())
+        self._names = [name for name in names if name not in ("x", "weight")]
+        heads = Shape.of(weights).heads
+        self._nothing = np.zeros((1, heads, 0, self._positions.shape[1] // heads), np.float32)
+
+    def encode(
+        self,
+        mel: Mel,
+        sound: int | None = None,
+        before: Encoded | None = None,
+        *,
+        plain: bool = False,
+    ) -> Made:
+        """The newest states of a window that holds so many of sound, the others being of silence;
+        without `before`, all of them; without `sound`, all are of sound. `plain`: of silence, too,
+        every state is made."""
+        total = mel.shape[1] // 2
+        sound = total if sound is None else sound
+        begin = 0 if before is None else max(0, min(before.sound, sound) - BEHIND)
+        silence, counts = silent(sound, total, 1 if plain else EVERY)
+        places = np.concatenate([np.arange(begin, sound), silence])
+        reach = total if plain else min(sound + NEAR, total)
+        embedded = self._embedded(mel, places, (sound, reach), before)
+        weight = np.concatenate([np.zeros(sound, np.float32), np.log(counts)]).astype(np.float32)
+        new = embedded[begin:] + self._positions[places]
+        feed = {"x": new[None], "weight": weight[None, None, None]}
+        for name in self._names:
+            feed[name] = self._nothing if before is None else before.layers[name][:, :, :begin]
+        states, *layers = self._layers.run(None, feed)
+        made = dict(zip(self._names, layers, strict=True))
+        return Made(begin, sound, embedded[:sound], states[0], made, weight)
+
+    def _embedded(
+        self, mel: Mel, places: Places, ends: tuple[int, int], before: Encoded | None
+    ) -> Floats:
+        """All of the sound, embedded, and the places of silence: `ends` are where the sound ends,
+        and where all that follows is alike."""
+        sound, end = ends
+        begin = 0 if before is None else max(0, min(before.sound, sound) - EDGE)
+        new = self._embed(mel, begin, end)
+        silence = places[places >= sound]
+        picked = new[np.minimum(silence, end - 1) - begin]
+        known = new[:0] if before is None else before.embedded[:begin]
+        return np.concatenate([known, new[: sound - begin], picked])
+
+    def _embed(self, mel: Mel, begin: int, end: int) -> Floats:
+        """The states from `begin` to `end`: the convolutions see the frames around them, too."""
+        first = max(0, begin - REACH)
+        frames = np.ascontiguousarray(mel[None, :, 2 * first : 2 * (end + REACH)])
+        embedded: Floats = self._embedding.run(None, {"mel": frames})[0][0]
+        return embedded[begin - first : end - first]
+
+
+def silent(sound: int, total: int, every: int) -> tuple[Places, Floats]:
+    """The places of the states of silence that are made, and how many each stands for."""
+    near = np.arange(sound, min(sound + NEAR, total))
+    begins = np.arange(sound + len(near), total, every)
+    ends = np.minimum(begins + every, total)
+    places = np.concatenate([near, (begins + ends - 1) // 2])
+    return places, np.concatenate([np.ones(len(near)), ends - begins]).astype(np.float32)
+
+
+def _joined(known: Layers, new: Layers, begin: int) -> Layers:
+    """The first states as they were known, then the new ones."""
+    return {
+        name: np.concatenate([known[name][:, :, :begin], array], axis=2)
+        for name, array in new.items()
+    }
