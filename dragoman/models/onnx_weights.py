@@ -63,6 +63,7 @@ class OnnxWeights:
         except Exception as error:  # protobuf's and flatbuffers' own errors among them
             raise DragomanError(f"Cannot read {path} as an ONNX model: {error}.") from error
         self._of_module: dict[str, str] = {}
+        self._operands = {node.name: node.inputs[1] for node in nodes if len(node.inputs) > 1}
         for node in nodes:
             if node.kind in MULTIPLYING and len(node.inputs) > 1:
                 module = node.name.strip("/").rsplit("/", 1)[0].replace("/", ".")
@@ -75,6 +76,12 @@ class OnnxWeights:
         """A parameter as numbers: a bias, a norm, positions, the filters of a convolution."""
         steps, step = self._quantized(name)
         return steps.astype(np.float32) * np.float32(step)
+
+    def operand(self, node: str) -> NDArray[np.float32]:
+        """A parameter without a name of its own: the second input of a node."""
+        if node not in self._operands:
+            raise DragomanError(f"{self.path} has no node '{node}'.")
+        return self.array(self._operands[node])
 
     def matrix(self, module: str) -> Matrix:
         """The matrix of a linear layer, which ONNX keeps as `[in, out]`."""

@@ -14,11 +14,12 @@ from dragoman.audio.chunk import Samples
 from dragoman.errors import DragomanError
 from dragoman.models.base import Ask, Feature
 from dragoman.models.life import WindowModel
+from dragoman.models.moonshine.encoder import Encoded
 from dragoman.models.moonshine.engine import MoonshineEngine
-from dragoman.models.moonshine.stream import MoonshineStream
+from dragoman.models.moonshine.stream import STATE_MS, MoonshineStream
 from dragoman.models.moonshine.units import START, MoonshineUnits
 from dragoman.models.options import Options, on_cpu
-from dragoman.models.search import Floats, Found, Prompt
+from dragoman.models.search import Found, Prompt
 from dragoman.models.window import Bounds, Window
 from dragoman.models.words import Units
 
@@ -30,10 +31,12 @@ LANGUAGE = "en"
 class Engine(Protocol):
     """Every operation takes a batch."""
 
-    def encode(self, sounds: Sequence[Samples]) -> list[Floats]:
-        """Encode windows of equal length together."""
+    def encode(self, windows: Sequence[Encoded], sounds: Sequence[Samples]) -> list[Encoded]:
+        """Encode the sound behind each window; its first sample belongs to a new state."""
 
-    def speak(self, states: Sequence[Floats], prompts: Sequence[Prompt], beams: int) -> list[Found]:
+    def speak(
+        self, windows: Sequence[Encoded], prompts: Sequence[Prompt], beams: int
+    ) -> list[Found]:
         """Continue every prompt."""
 
 
@@ -71,25 +74,21 @@ class MoonshineModel(WindowModel[MoonshineStream]):
         return MoonshineStream(target, Window(BOUNDS, self._units), LANGUAGE)
 
     def encode(self, streams: Sequence[MoonshineStream], closing: Sequence[bool]) -> None:
-        """Encode the windows that have new sound; windows of equal length go together."""
-        groups: dict[int, list[MoonshineStream]] = {}
-        for stream in streams:
-            if not stream.nothing_new():
-                groups.setdefault(len(stream.samples), []).append(stream)
-        for group in groups.values():
-            states = self._engine.encode([stream.samples for stream in group])
-            for stream, seen in zip(group, states, strict=True):
-                stream.encoded(seen)
+        new = [stream for stream in streams if not stream.nothing_new()]
+        states = self._engine.encode([one.states for one in new], [one.unseen for one in new])
+        for stream, made in zip(new, states, strict=True):
+            stream.encoded(made)
 
     def speak(self, streams: Sequence[MoonshineStream], asks: Sequence[Ask]) -> list[Found]:
         prompts = [self._prompt(s, ask) for s, ask in zip(streams, asks, strict=True)]
-        return self._engine.speak([_states(stream) for stream in streams], prompts, self._beams)
+        return self._engine.speak([stream.states for stream in streams], prompts, self._beams)
 
     def speak_part(self, stream: MoonshineStream) -> tuple[Found, float]:
+        self.encode([stream], [False])
         end_ms = stream.quiet_ms()
-        states = self._engine.encode([stream.until(end_ms)])
+        part = stream.states.until(int((end_ms - stream.start_ms) / STATE_MS))
         prompt = self._prompt(stream, Ask(final=True))
-        return self._engine.speak(states, [prompt], self._beams)[0], end_ms
+        return self._engine.speak([part], [prompt], self._beams)[0], end_ms
 
     def _prompt(self, stream: MoonshineStream, ask: Ask) -> Prompt:
         window = stream.window
@@ -106,7 +105,3 @@ class MoonshineModel(WindowModel[MoonshineStream]):
             avoid_end=ask.avoid_end,
         )
 
-
-def _states(stream: MoonshineStream) -> Floats:
-    assert stream.states is not None
-    return stream.states

@@ -1,0 +1,235 @@
+"""Moonshine's encoder in steps: only the newest sound is encoded again when more is heard.
+
+A state is final once a second of sound lies behind it: from then on its keys and values are kept,
+and newer states look at those. Positions are relative, so nothing changes when the window moves on.
+The norm behind the first convolution is over all sound so far, and each frame is made once, with
+what was known of the sound when it came. None of this needs training; `docs/models.md` says what it
+costs in words recognised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from dragoman.audio.chunk import RATE, Samples
+from dragoman.models.moonshine.graph import layers_graph, stem_graph
+from dragoman.models.search import FORBIDDEN, Floats
+from dragoman.models.whisper.graph import Shape
+from dragoman.models.whisper.weights import Weights
+
+STATE = 384  # samples that the encoder makes one state of,
+BEHIND = 511  # and that it needs behind the last of them
+OPEN = RATE // STATE + 1  # newest states, a second of sound, that are encoded again
+COUNTED_TWICE = 7  # frames of the first convolution that two calls of the stem share
+LONG = 30 * RATE // 64  # frames of it after which old ones count for less and less
+
+Arrays = dict[str, Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """What is known of the sound so far: how loud it comes out of the first convolution."""
+
+    mean: float = 0.0
+    square: float = 0.0
+    count: int = 0  # frames that this was learnt from, at most `LONG`
+
+
+def _none() -> Floats:
+    return np.zeros((0, 0), np.float32)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoded:
+    """A window as far as it was encoded. States are the last axis of keys, the second to last of
+    values."""
+
+    place: int = 0  # states of the talk before the window
+    count: int = 0  # states of the window
+    level: Level = Level()
+    frames: Floats = field(default_factory=_none)  # [open, width] of the newest states
+    past: Arrays = field(default_factory=dict)  # keys and values of the others, by layer
+    memory: Arrays = field(default_factory=dict)  # what the decoder reads of all states
+
+    def __len__(self) -> int:
+        return self.count
+
+    @property
+    def final(self) -> int:
+        """States that will not change."""
+        return self.count - len(self.frames)
+
+    def without(self, states: int) -> Encoded:
+        """The window begins so many states later, even if they were not encoded yet."""
+        if states >= self.count:
+            return Encoded(self.place + states, level=self.level)
+        return replace(
+            self,
+            place=self.place + states,
+            count=self.count - states,
+            frames=self.frames[max(0, states - self.final) :],
+            past=_cut(self.past, min(states, self.final), self.final),
+            memory=_cut(self.memory, states, self.count),
+        )
+
+    def until(self, states: int) -> Encoded:
+        """The first states, for a decoder to read."""
+        states = min(states, self.count)
+        return Encoded(self.place, states, memory=_cut(self.memory, 0, states))
+
+
+class Encoder:
+    """The encoder of one model, and the part of its decoder that reads states."""
+
+    def __init__(self, weights: Weights, threads: int) -> None:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.enable_cpu_mem_arena = False  # windows differ in length all the time
+        options.enable_mem_pattern = False
+        cpu = ["CPUExecutionProvider"]
+        self._stem = onnxruntime.InferenceSession(stem_graph(weights), options, cpu)
+        self._layers = onnxruntime.InferenceSession(layers_graph(weights), options, cpu)
+        self._past_names = [one.name for one in self._layers.get_inputs()][4:]
+        self._names = [one.name for one in self._layers.get_outputs()]
+        self._angles = weights.array("encoder/angles").astype(np.float64)
+        shape = Shape.of(weights)
+        self._heads, self._size = shape.heads, shape.head_width
+
+    def encode(self, windows: Sequence[Encoded], sounds: Sequence[Samples]) -> list[Encoded]:
+        """Encode the sound behind each window; its first sample belongs to a new state."""
+        made = list(windows)
+        groups: dict[tuple[int, bool], list[int]] = {}
+        for index, (window, sound) in enumerate(zip(windows, sounds, strict=True)):
+            new = (len(sound) - BEHIND) // STATE
+            if new > 0:
+                groups.setdefault((new, window.count > 0), []).append(index)
+        for (new, joined), members in groups.items():
+            length, skip = new * STATE + BEHIND, COUNTED_TWICE if joined else 0
+            batch = np.stack([sounds[index][:length] for index in members])
+            heard = self._stemmed([windows[index] for index in members], batch, skip)
+            for index, one in zip(members, heard, strict=True):
+                made[index] = one
+        changed = [index for members in groups.values() for index in members]
+        if changed:
+            states = self._look([made[index] for index in changed])
+            for index, one in zip(changed, states, strict=True):
+                made[index] = one
+        return made
+
+    def _stemmed(self, windows: Sequence[Encoded], sounds: Floats, skip: int) -> list[Encoded]:
+        """The windows with frames of more sound, of which there are no states yet."""
+        new = (sounds.shape[1] - 127) // 64 + 1 - skip
+        levels = [window.level for window in windows]
+        feed: dict[str, Any] = {
+            "samples": sounds,
+            "mean": _column([level.mean for level in levels]),
+            "square": _column([level.square for level in levels]),
+            "share": _column([new / (level.count + new) for level in levels]),
+            "skip": np.array([skip]),
+        }
+        frames, means, squares = self._stem.run(None, feed)
+        made = []
+        for window, more, mean, square in zip(windows, frames, means, squares, strict=True):
+            level = Level(float(mean.item()), float(square.item()), min(window.level.count + new, LONG))
+            joined = np.concatenate([window.frames, more]) if window.count else more
+            count = window.count + len(more)
+            made.append(replace(window, level=level, frames=joined, count=count))
+        return made
+
+    def _look(self, windows: Sequence[Encoded]) -> list[Encoded]:
+        """The windows with states of all their frames; those that are older become final."""
+        finals, opens = [one.final for one in windows], [len(one.frames) for one in windows]
+        kept, longest = max(finals), max(opens)
+        feed: dict[str, Any] = {
+            "x": np.stack([filled(one.frames, longest, 0) for one in windows]),
+            "mask": _mask(finals, opens),
+            **self._turns([one.place + one.final for one in windows], longest),
+        }
+        for name in self._past_names:
+            past = (one.past.get(name, self._nothing(name)) for one in windows)
+            feed[name] = np.stack([filled(array, kept, state_axis(name)) for array in past])
+        outputs = self._layers.run(None, feed)
+        return [
+            _seen(one, {name: array[i] for name, array in zip(self._names, outputs, strict=True)})
+            for i, one in enumerate(windows)
+        ]
+
+    def _turns(self, places: Sequence[int], count: int) -> Arrays:
+        """By how much the places of a batch turn queries and keys."""
+        at = np.array(places)[:, None] + np.arange(count)
+        turns = at[:, None, :, None] * self._angles
+        return {"cosine": np.float32(np.cos(turns)), "sine": np.float32(np.sin(turns))}
+
+    def _nothing(self, name: str) -> Floats:
+        shape = [self._heads, self._size, self._size]
+        shape[state_axis(name)] = 0
+        return np.zeros(shape, np.float32)
+
+
+def _seen(window: Encoded, new: Arrays) -> Encoded:
+    """A window of whose open frames there are keys, values and memory now."""
+    count = len(window.frames)
+    ripe = max(0, count - OPEN)
+    new = _cut(new, 0, count)
+    kept = {name: new[f"new_{name}"] for name in window.past or _names_of(new)}
+    memory = {name: array for name, array in new.items() if name.startswith("memory")}
+    return replace(
+        window,
+        frames=window.frames[ripe:],
+        past=_joined(window.past, _cut(kept, 0, ripe)),
+        memory=_joined(_cut(window.memory, 0, window.final), memory),
+    )
+
+
+def _names_of(new: Arrays) -> list[str]:
+    return [name.removeprefix("new_") for name in new if name.startswith("new_")]
+
+
+def state_axis(name: str) -> int:
+    """The axis of an array [heads, ...] that counts states."""
+    return 2 if "keys" in name else 1
+
+
+def _cut(arrays: Arrays, begin: int, end: int) -> Arrays:
+    part = slice(begin, end)
+    return {
+        name: array[:, :, part] if state_axis(name) == 2 else array[:, part]
+        for name, array in arrays.items()
+    }
+
+
+def _joined(before: Arrays, after: Arrays) -> Arrays:
+    if not before:
+        return after
+    return {
+        name: np.concatenate([before[name], array], axis=state_axis(name))
+        for name, array in after.items()
+    }
+
+
+def filled(array: Floats, length: int, axis: int) -> Floats:
+    """An array with zeros behind it, up to a length."""
+    missing = length - array.shape[axis]
+    if not missing:
+        return array
+    return np.pad(array, [(0, missing if at == axis else 0) for at in range(array.ndim)])
+
+
+def _mask(finals: Sequence[int], opens: Sequence[int]) -> Floats:
+    """What must not be looked at: that which fills shorter windows up."""
+
+    def beyond(lengths: Sequence[int]) -> Any:
+        return np.arange(max(lengths)) >= np.array(lengths)[:, None]
+
+    hidden = np.concatenate([beyond(finals), beyond(opens)], axis=1)
+    return np.where(hidden, FORBIDDEN, np.float32(0))[:, None, None, :]
+
+
+def _column(values: Sequence[float]) -> Floats:
+    return np.array(values, np.float32)[:, None, None]
