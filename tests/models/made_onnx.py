@@ -59,6 +59,14 @@ class Exported:
         if bias:
             self.plain(f"{module}.bias", rows)
 
+    def operand(self, node: str, name: str, *shape: int) -> None:
+        """A parameter that is known only as the second input of a node."""
+        from onnx import helper
+
+        self.plain(name, *shape)
+        kind = node.rsplit("/", 1)[1]
+        self._nodes.append(helper.make_node(kind, ["x", name], [f"y{len(self._nodes)}"], node))
+
     def write(self, path: Path) -> None:
         from onnx import TensorProto, helper
 
@@ -154,5 +162,30 @@ def moonshine_decoder(path: Path, kind: type[np.integer] | None) -> dict[str, np
         net.linear(f"{layer}.mlp.down_proj", width, INNER)
         for norm in ("input_layernorm", "post_attention_layernorm", "final_layernorm"):
             net.plain(f"{layer}.{norm}.weight", width)
+    net.write(path)
+    return net.rounded
+
+
+def moonshine_encoder(path: Path, kind: type[np.integer] | None) -> dict[str, np.ndarray]:
+    """A file with Moonshine's encoder; returns its parameters by the names of their modules."""
+    net, width = Exported(kind, 4), MOONSHINE_WIDTH
+    net.quantized("conv1.weight", width, 1, 127)
+    net.quantized("conv2.weight", 2 * width, width, 7)
+    net.quantized("conv3.weight", width, 2 * width, 3)
+    net.plain("conv2.bias", 2 * width)
+    net.plain("conv3.bias", width)
+    for part in ("Mul", "Add"):
+        net.operand(f"/groupnorm/{part}", f"onnx::{part}_7", width, 1)
+    angles = 10_000.0 ** (-np.arange(TURNING // 2) / (TURNING // 2))
+    net._constant("/rotary_emb/Cast_1_output_0", angles.astype(np.float32)[None])
+    for number in range(MOONSHINE_LAYERS):
+        layer = f"layers.{number}"
+        for part in ("q_proj", "k_proj", "v_proj", "dense"):
+            net.linear(f"{layer}.self_attn.{part}", width, width, bias=False)
+        net.linear(f"{layer}.mlp.fc1", INNER, width)
+        net.linear(f"{layer}.mlp.fc2", width, INNER)
+        for norm in ("input_layernorm", "post_attention_layernorm"):
+            net.plain(f"{layer}.{norm}.weight", width)
+    net.plain("layer_norm.weight", width)
     net.write(path)
     return net.rounded

@@ -1,6 +1,7 @@
 """Moonshine in the common life of a stream, with a toy for its network; and its real self."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,9 @@ from dragoman.interpreter import Interpreter
 from dragoman.models import Ask, Sound
 from dragoman.models.kind import kind_of
 from dragoman.models.load import load_model
+from dragoman.models.moonshine.encoder import STATE, Encoded
 from dragoman.models.moonshine.model import BOUNDS, MoonshineModel
-from dragoman.models.moonshine.stream import STATE, STATE_MS
+from dragoman.models.moonshine.stream import STATE_MS
 from dragoman.models.moonshine.units import END, START, MoonshineUnits
 from dragoman.models.search import Found, Prompt
 from dragoman.policies import make_policy
@@ -40,14 +42,21 @@ class ToyEngine:
         self.batches: list[int] = []
         self.prompts: list[Prompt] = []
 
-    def encode(self, sounds):
+    def encode(self, windows, sounds):
         self.batches.append(len(sounds))
-        self.windows += map(len, sounds)
-        return [s[: len(s) // STATE * STATE].reshape(-1, STATE).mean(1)[:, None] for s in sounds]
+        return [self._encode(window, sound) for window, sound in zip(windows, sounds, strict=True)]
 
-    def speak(self, states, prompts, beams):
+    def _encode(self, window: Encoded, sound: np.ndarray) -> Encoded:
+        states = sound[: len(sound) // STATE * STATE].reshape(1, -1, STATE).mean(2, keepdims=True)
+        if window.count:
+            states = np.concatenate([window.memory["memory"], states], axis=1)
+        self.windows.append(states.shape[1] * STATE)
+        return replace(window, count=states.shape[1], memory={"memory": states})
+
+    def speak(self, windows, prompts, beams):
         self.prompts += prompts
-        return [self._speak(s[:, 0], p) for s, p in zip(states, prompts, strict=True)]
+        states = [window.memory["memory"][0, :, 0] for window in windows]
+        return [self._speak(s, p) for s, p in zip(states, prompts, strict=True)]
 
     def _speak(self, states: np.ndarray, prompt: Prompt) -> Found:
         words = heard(states)
@@ -111,12 +120,12 @@ def test_ten_minutes_stay_within_bounds():
     assert max(engine.windows) <= 30 * RATE
 
 
-def test_windows_of_equal_length_are_encoded_together():
+def test_streams_are_encoded_together():
     model, engine = toy()
     streams = [model.open("en", "en") for _ in range(3)]
     sounds = [Sound(spoken([index])) for index in range(2)] + [Sound(spoken([3, 4]))]
     model.hear(streams, sounds)
-    assert sorted(engine.batches) == [1, 2]
+    assert engine.batches == [3]
     drafts = model.draft(streams, [Ask()] * 3)
     assert [draft.text.strip() for draft in drafts] == ["w0", "w1", "w3 w4"]
 
@@ -199,7 +208,7 @@ def test_a_folder_that_lacks_its_files_is_no_moonshine(tmp_path: Path):
     assert kind_of(tmp_path) == "moonshine"
     vocab = {"vocab": {"a": 3}}
     (tmp_path / "tokenizer.json").write_text(json.dumps({"model": vocab, "added_tokens": []}))
-    with pytest.raises(DragomanError, match=r"Cannot load .*encoder_model\.ort"):
+    with pytest.raises(DragomanError, match=r"Cannot read .*encoder_model\.ort"):
         load_model(str(tmp_path))
 
 
