@@ -6,8 +6,10 @@ matrix of `layers.0.fc1`. Files in ONNX Runtime's own format (.ort) keep those n
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -131,7 +133,6 @@ def _read_onnx(path: Path) -> tuple[Arrays, list[Node]]:
 
 def _read_ort(path: Path) -> tuple[Arrays, list[Node]]:
     from onnx import helper
-    from onnxruntime.tools.ort_format_model.ort_flatbuffers_py.fbs import InferenceSession
 
     def name(raw: bytes) -> str:
         return _unmerged(raw.decode())
@@ -149,10 +150,21 @@ def _read_ort(path: Path) -> tuple[Arrays, list[Node]]:
         shape = [tensor.Dims(i) for i in range(tensor.DimsLength())]
         return lambda: np.frombuffer(tensor.RawDataAsNumpy().tobytes(), kind).reshape(shape)
 
-    session = InferenceSession.InferenceSession.GetRootAs(path.read_bytes(), 0)
+    session = _ort_schema().InferenceSession.GetRootAs(path.read_bytes(), 0)
     graph = session.Model().Graph()
     tensors = map(graph.Initializers, range(graph.InitializersLength()))
     return {name(tensor.Name()): reader(tensor) for tensor in tensors}, list(nodes(graph))
+
+
+def _ort_schema() -> Any:
+    """How to read ONNX Runtime's format. Its package of tools is passed by: it imports torch, where
+    that is installed, which takes seconds."""
+    import onnxruntime
+
+    place = str(Path(onnxruntime.__file__).parent / "tools" / "ort_format_model")
+    if place not in sys.path:
+        sys.path.append(place)
+    return import_module("ort_flatbuffers_py.fbs.InferenceSession")
 
 
 def _unmerged(name: str) -> str:

@@ -13,12 +13,15 @@ Compute = Literal["int8", "float16", "bfloat16", "float32"]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`threads` 0 leaves their number to the library; `beams` is how wide a search is."""
+    """`threads` 0 leaves their number to the library; `beams` is how wide a search is; `keeps`:
+    states of older sound are kept where a net would make them anew, which costs less and is nearly
+    the same."""
 
     threads: int = 0
     beams: int = 5
     device: Device = "auto"
     compute: Compute = "int8"
+    keeps: bool = True
 
     def __post_init__(self) -> None:
         for what, value, known in (

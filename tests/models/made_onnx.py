@@ -29,8 +29,15 @@ class Exported:
         self.rounded[name] = self.normal(*shape)
         self._constant(name, self.rounded[name])
 
-    def quantized(self, name: str, *shape: int, transposed: bool = False, stored: str = "") -> None:
-        numbers = (self.normal(*shape) + 0.3) * shape[-1] ** -0.5
+    def quantized(
+        self,
+        name: str,
+        *shape: int,
+        transposed: bool = False,
+        stored: str = "",
+        size: float = 1.0,
+    ) -> None:
+        numbers = size * (self.normal(*shape) + 0.3) * np.float32(shape[-1] ** -0.5)
         if self.kind is None:
             self.rounded[name] = numbers
             self._constant(stored or name, numbers.T if transposed else numbers)
@@ -45,12 +52,16 @@ class Exported:
         self._constant(f"{stored}_scale", np.float32(step))
         self._constant(f"{stored}_zero_point", self.kind(zero))
 
-    def linear(self, module: str, rows: int, columns: int, *, bias: bool = True) -> None:
-        """A linear layer, whose matrix has a name that says nothing."""
+    def linear(
+        self, module: str, rows: int, columns: int, *, bias: bool = True, size: float = 1.0
+    ) -> None:
+        """A linear layer, whose matrix has a name that says nothing; `size` is that of numbers."""
         from onnx import helper
 
         stored = f"onnx::MatMul_{len(self._nodes)}_merged_0"
-        self.quantized(f"{module}.weight", rows, columns, transposed=True, stored=stored)
+        self.quantized(
+            f"{module}.weight", rows, columns, transposed=True, stored=stored, size=size
+        )
         path = "/" + re.sub(r"\.(?!\d)", "/", module)
         kind = "MatMul" if self.kind is None else "MatMulInteger"
         name = f"{path}/MatMul" + ("" if self.kind is None else "_quant")
@@ -170,8 +181,8 @@ def moonshine_encoder(path: Path, kind: type[np.integer] | None) -> dict[str, np
     """A file with Moonshine's encoder; returns its parameters by the names of their modules."""
     net, width = Exported(kind, 4), MOONSHINE_WIDTH
     net.quantized("conv1.weight", width, 1, 127)
-    net.quantized("conv2.weight", 2 * width, width, 7)
-    net.quantized("conv3.weight", width, 2 * width, 3)
+    net.quantized("conv2.weight", 2 * width, width, 7, size=0.1)
+    net.quantized("conv3.weight", width, 2 * width, 3, size=0.05)
     net.plain("conv2.bias", 2 * width)
     net.plain("conv3.bias", width)
     for part in ("Mul", "Add"):
@@ -181,7 +192,8 @@ def moonshine_encoder(path: Path, kind: type[np.integer] | None) -> dict[str, np
     for number in range(MOONSHINE_LAYERS):
         layer = f"layers.{number}"
         for part in ("q_proj", "k_proj", "v_proj", "dense"):
-            net.linear(f"{layer}.self_attn.{part}", width, width, bias=False)
+            sharp = 3.0 if part == "q_proj" else 1.0  # it shall matter where a state looks
+            net.linear(f"{layer}.self_attn.{part}", width, width, bias=False, size=sharp)
         net.linear(f"{layer}.mlp.fc1", INNER, width)
         net.linear(f"{layer}.mlp.fc2", width, INNER)
         for norm in ("input_layernorm", "post_attention_layernorm"):

@@ -47,15 +47,15 @@ class ToyEngine:
         return [self._encode(window, sound) for window, sound in zip(windows, sounds, strict=True)]
 
     def _encode(self, window: Encoded, sound: np.ndarray) -> Encoded:
-        states = sound[: len(sound) // STATE * STATE].reshape(1, -1, STATE).mean(2, keepdims=True)
+        states = sound[: len(sound) // STATE * STATE].reshape(1, 1, -1, STATE).mean(3, keepdims=True)
         if window.count:
-            states = np.concatenate([window.memory["memory"], states], axis=1)
-        self.windows.append(states.shape[1] * STATE)
-        return replace(window, count=states.shape[1], memory={"memory": states})
+            states = np.concatenate([window.memory["memory"], states], axis=2)
+        self.windows.append(states.shape[2] * STATE)
+        return replace(window, count=states.shape[2], memory={"memory": states})
 
     def speak(self, windows, prompts, beams):
         self.prompts += prompts
-        states = [window.memory["memory"][0, :, 0] for window in windows]
+        states = [window.memory["memory"][0, 0, :, 0] for window in windows]
         return [self._speak(s, p) for s, p in zip(states, prompts, strict=True)]
 
     def _speak(self, states: np.ndarray, prompt: Prompt) -> Found:

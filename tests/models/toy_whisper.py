@@ -63,10 +63,10 @@ class ToyEngine:
         self.batches: list[int] = []
         self.prompts: list[tuple[Prompt, int]] = []
 
-    def encode(self, windows):
-        self.batches.append(len(windows))
-        self.windows += [window.shape[1] for window in windows]
-        return [window[:, ::2].T.copy() for window in windows]
+    def encode(self, views):
+        self.batches.append(len(views))
+        self.windows += [view.mel.shape[1] for view in views]
+        return [view.mel[:, ::2].T.copy() for view in views]
 
     def languages(self, states):
         return [{"en": 0.1, "de": 0.8, "ja": 0.1} for _ in states]

@@ -9,13 +9,14 @@ costs in words recognised.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from dragoman.audio.chunk import RATE, Samples
+from dragoman.models.graphs import Graphs
 from dragoman.models.moonshine.graph import layers_graph, stem_graph
 from dragoman.models.search import FORBIDDEN, Floats
 from dragoman.models.whisper.graph import Shape
@@ -27,7 +28,7 @@ OPEN = RATE // STATE + 1  # newest states, a second of sound, that are encoded a
 COUNTED_TWICE = 7  # frames of the first convolution that two calls of the stem share
 LONG = 30 * RATE // 64  # frames of it after which old ones count for less and less
 
-Arrays = dict[str, Floats]
+Layers = dict[str, Floats]  # keys and values by name, `[1, heads, states, head width]`
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +46,14 @@ def _none() -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Encoded:
-    """A window as far as it was encoded. States are the last axis of keys, the second to last of
-    values."""
+    """A window as far as it was encoded."""
 
     place: int = 0  # states of the talk before the window
     count: int = 0  # states of the window
     level: Level = Level()
     frames: Floats = field(default_factory=_none)  # [open, width] of the newest states
-    past: Arrays = field(default_factory=dict)  # keys and values of the others, by layer
-    memory: Arrays = field(default_factory=dict)  # what the decoder reads of all states
+    past: Layers = field(default_factory=dict)  # keys and values of the others, by layer
+    memory: Layers = field(default_factory=dict)  # what the decoder reads of all states
 
     def __len__(self) -> int:
         return self.count
@@ -83,23 +83,19 @@ class Encoded:
 
 
 class Encoder:
-    """The encoder of one model, and the part of its decoder that reads states."""
+    """The encoder of one model."""
 
-    def __init__(self, weights: Weights, threads: int) -> None:
-        import onnxruntime
-
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.enable_cpu_mem_arena = False  # windows differ in length all the time
-        options.enable_mem_pattern = False
-        cpu = ["CPUExecutionProvider"]
-        self._stem = onnxruntime.InferenceSession(stem_graph(weights), options, cpu)
-        self._layers = onnxruntime.InferenceSession(layers_graph(weights), options, cpu)
-        self._past_names = [one.name for one in self._layers.get_inputs()][4:]
-        self._names = [one.name for one in self._layers.get_outputs()]
+    def __init__(
+        self, weights: Weights, graphs: Graphs, remember: Callable[[Floats], Layers]
+    ) -> None:
+        """`remember` is what the decoder makes of states."""
+        self._stem = graphs.session("stem", lambda: stem_graph(weights))
+        self._layers = graphs.session("layers", lambda: layers_graph(weights))
+        self._remember = remember
+        self._names = [one.name for one in self._layers.get_inputs()][4:]
         self._angles = weights.array("encoder/angles").astype(np.float64)
         shape = Shape.of(weights)
-        self._heads, self._size = shape.heads, shape.head_width
+        self._nothing = np.zeros((1, shape.heads, 0, shape.head_width), np.float32)
 
     def encode(self, windows: Sequence[Encoded], sounds: Sequence[Samples]) -> list[Encoded]:
         """Encode the sound behind each window; its first sample belongs to a new state."""
@@ -136,7 +132,8 @@ class Encoder:
         frames, means, squares = self._stem.run(None, feed)
         made = []
         for window, more, mean, square in zip(windows, frames, means, squares, strict=True):
-            level = Level(float(mean.item()), float(square.item()), min(window.level.count + new, LONG))
+            seen = min(window.level.count + new, LONG)
+            level = Level(float(mean.item()), float(square.item()), seen)
             joined = np.concatenate([window.frames, more]) if window.count else more
             count = window.count + len(more)
             made.append(replace(window, level=level, frames=joined, count=count))
@@ -147,73 +144,50 @@ class Encoder:
         finals, opens = [one.final for one in windows], [len(one.frames) for one in windows]
         kept, longest = max(finals), max(opens)
         feed: dict[str, Any] = {
-            "x": np.stack([filled(one.frames, longest, 0) for one in windows]),
+            "x": np.stack([_filled(one.frames, longest, 0) for one in windows]),
             "mask": _mask(finals, opens),
             **self._turns([one.place + one.final for one in windows], longest),
         }
-        for name in self._past_names:
-            past = (one.past.get(name, self._nothing(name)) for one in windows)
-            feed[name] = np.stack([filled(array, kept, state_axis(name)) for array in past])
-        outputs = self._layers.run(None, feed)
-        return [
-            _seen(one, {name: array[i] for name, array in zip(self._names, outputs, strict=True)})
-            for i, one in enumerate(windows)
-        ]
+        for name in self._names:
+            past = (one.past.get(name, self._nothing) for one in windows)
+            feed[name] = np.concatenate([_filled(array, kept, 2) for array in past])
+        states, *outputs = self._layers.run(None, feed)
+        made = []
+        for index, one in enumerate(windows):
+            layers = {n: a[index : index + 1] for n, a in zip(self._names, outputs, strict=True)}
+            made.append(self._seen(one, states[index, : opens[index]], layers))
+        return made
 
-    def _turns(self, places: Sequence[int], count: int) -> Arrays:
+    def _seen(self, window: Encoded, states: Floats, layers: Layers) -> Encoded:
+        """A window with the states of its open frames."""
+        ripe = max(0, len(states) - OPEN)
+        return replace(
+            window,
+            frames=window.frames[ripe:],
+            past=_joined(window.past, _cut(layers, 0, ripe)),
+            memory=_joined(_cut(window.memory, 0, window.final), self._remember(states)),
+        )
+
+    def _turns(self, places: Sequence[int], count: int) -> Layers:
         """By how much the places of a batch turn queries and keys."""
         at = np.array(places)[:, None] + np.arange(count)
         turns = at[:, None, :, None] * self._angles
         return {"cosine": np.float32(np.cos(turns)), "sine": np.float32(np.sin(turns))}
 
-    def _nothing(self, name: str) -> Floats:
-        shape = [self._heads, self._size, self._size]
-        shape[state_axis(name)] = 0
-        return np.zeros(shape, np.float32)
+
+def _cut(layers: Layers, begin: int, end: int) -> Layers:
+    return {name: array[:, :, begin:end] for name, array in layers.items()}
 
 
-def _seen(window: Encoded, new: Arrays) -> Encoded:
-    """A window of whose open frames there are keys, values and memory now."""
-    count = len(window.frames)
-    ripe = max(0, count - OPEN)
-    new = _cut(new, 0, count)
-    kept = {name: new[f"new_{name}"] for name in window.past or _names_of(new)}
-    memory = {name: array for name, array in new.items() if name.startswith("memory")}
-    return replace(
-        window,
-        frames=window.frames[ripe:],
-        past=_joined(window.past, _cut(kept, 0, ripe)),
-        memory=_joined(_cut(window.memory, 0, window.final), memory),
-    )
-
-
-def _names_of(new: Arrays) -> list[str]:
-    return [name.removeprefix("new_") for name in new if name.startswith("new_")]
-
-
-def state_axis(name: str) -> int:
-    """The axis of an array [heads, ...] that counts states."""
-    return 2 if "keys" in name else 1
-
-
-def _cut(arrays: Arrays, begin: int, end: int) -> Arrays:
-    part = slice(begin, end)
-    return {
-        name: array[:, :, part] if state_axis(name) == 2 else array[:, part]
-        for name, array in arrays.items()
-    }
-
-
-def _joined(before: Arrays, after: Arrays) -> Arrays:
+def _joined(before: Layers, after: Layers) -> Layers:
     if not before:
         return after
     return {
-        name: np.concatenate([before[name], array], axis=state_axis(name))
-        for name, array in after.items()
+        name: np.concatenate([before[name], array], axis=2) for name, array in after.items()
     }
 
 
-def filled(array: Floats, length: int, axis: int) -> Floats:
+def _filled(array: Floats, length: int, axis: int) -> Floats:
     """An array with zeros behind it, up to a length."""
     missing = length - array.shape[axis]
     if not missing:

@@ -5,13 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from dragoman.audio.chunk import Samples
 from dragoman.errors import DragomanError
-from dragoman.models.moonshine.encoder import Encoded, Encoder, filled, state_axis
+from dragoman.models.graphs import Graphs
+from dragoman.models.moonshine.encoder import Encoded, Encoder
 from dragoman.models.moonshine.units import END, MoonshineUnits
 from dragoman.models.moonshine.weights import moonshine_weights
 from dragoman.models.search import Floats, Found, Prompt
@@ -35,17 +33,6 @@ class MoonshineRules(Rules):
         return 0.0
 
 
-class MoonshineDecoder(Decoder):
-    """Reads windows whose keys and values the encoder made already."""
-
-    def remember(self, states: Sequence[Any]) -> dict[str, Floats]:
-        longest = max(map(len, states))
-        return {
-            name: np.stack([filled(one.memory[name], longest, state_axis(name)) for one in states])
-            for name in states[0].memory
-        }
-
-
 class MoonshineEngine:
     """Loaded from a folder with an encoder and a decoder, both .onnx or .ort."""
 
@@ -54,14 +41,15 @@ class MoonshineEngine:
         if encoder is None or decoder is None:
             raise DragomanError(f"{folder} holds no Moonshine: it lacks its encoder or decoder.")
         weights = moonshine_weights(encoder, decoder)
-        self._encoder = Encoder(weights, threads)
         shape = Shape.of(weights)
         never = [number for number in range(shape.words) if not units.name(number)]
         never.remove(END)
         rules = MoonshineRules(shape.words, end=END, no_speech=END, never=never, not_first=[])
         later = [(layer, head) for layer in range(shape.layers) for head in range(shape.heads)]
         heads = ALIGNMENT.get(shape.layers, later[len(later) // 2 :])
-        self._decoder = MoonshineDecoder(weights, rules, heads, threads)
+        graphs = Graphs(folder, threads)
+        self._decoder = Decoder(weights, rules, heads, graphs)
+        self._encoder = Encoder(weights, graphs, self._decoder.remember)
 
     def encode(self, windows: Sequence[Encoded], sounds: Sequence[Samples]) -> list[Encoded]:
         return self._encoder.encode(windows, sounds)
@@ -69,7 +57,7 @@ class MoonshineEngine:
     def speak(
         self, windows: Sequence[Encoded], prompts: Sequence[Prompt], beams: int
     ) -> list[Found]:
-        return self._decoder.speak(windows, prompts, beams)  # type: ignore[arg-type]
+        return self._decoder.go_on([window.memory for window in windows], prompts, beams)
 
 
 def first_file(folder: Path, names: Sequence[str]) -> Path | None:

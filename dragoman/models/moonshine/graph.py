@@ -2,13 +2,14 @@
 
 The stem makes frames of sound: three convolutions, and behind the first a norm over all that was
 heard. The layers make states of frames. They look at all frames of the window, of which the older
-ones are only kept keys and values; what the decoder will read of the states comes out with them.
+ones are only kept keys and values.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from dragoman.models.whisper.encoder_graph import layers_of
 from dragoman.models.whisper.graph import CONTRIB, Builder
 from dragoman.models.whisper.weights import Weights
 
@@ -43,7 +44,7 @@ def stem_graph(weights: Weights) -> bytes:
 
 
 def layers_graph(weights: Weights) -> bytes:
-    """From `x` `[batch, n, width]` to every layer's keys and values of it, and the memory.
+    """From `x` `[batch, n, width]` to `states`, and every layer's keys and values of them.
 
     `cosine` and `sine` `[batch, 1, n, half]` are by how much each place turns; `keys_0`, `values_0`
     and so on are kept of earlier frames; `mask` is added to how much a frame looks at each of the
@@ -52,26 +53,14 @@ def layers_graph(weights: Weights) -> bytes:
     b = Builder(weights)
     names = ["x", "cosine", "sine", "mask"]
     x, made = "x", []
-    for layer in range(encoder_layers(weights)):
+    for layer in range(layers_of(weights)):
         seen, keys, values = _look_around(b, x, layer)
         x = b.node("Add", x, seen)
         x = b.node("Add", x, _think(b, x, f"encoder/layer_{layer}/ffn"))
         made += [keys, values]
         names += [f"keys_{layer}", f"values_{layer}"]
-    x = b.norm(x, "encoder/layer_norm")
-    for layer in range(b.shape.layers):
-        both = b.linear(x, f"decoder/layer_{layer}/attention/linear_1")
-        keys, values = b.split(both, b.shape.width, b.shape.width)
-        made.append(b.heads(keys, transposed=True, name=f"memory_keys_{layer}"))
-        made.append(b.heads(values, name=f"memory_values_{layer}"))
-    return b.model(dict.fromkeys(names, np.float32), made)
-
-
-def encoder_layers(weights: Weights) -> int:
-    layers = 0
-    while f"encoder/layer_{layers}/ffn/linear_0/weight" in weights:
-        layers += 1
-    return layers
+    states = b.node("Identity", b.norm(x, "encoder/layer_norm"), name="states")
+    return b.model(dict.fromkeys(names, np.float32), [states, *made])
 
 
 def _convolved(b: Builder, x: str, number: int, *, stride: int) -> str:
@@ -95,12 +84,14 @@ def _look_around(b: Builder, x: str, layer: int) -> tuple[str, str, str]:
     query, keys, values = (b.heads(part) for part in b.split(made, *[b.shape.width] * 3))
     place = ("cosine", "sine")
     query, keys = b.turned(query, place), b.turned(keys, place)
-    keys = b.node("Transpose", keys, perm=[0, 1, 3, 2], name=f"new_keys_{layer}")
-    values = b.node("Identity", values, name=f"new_values_{layer}")
-    all_keys = b.node("Concat", f"keys_{layer}", keys, axis=3)
-    all_values = b.node("Concat", f"values_{layer}", values, axis=2)
-    seen, _ = b.attend(query, all_keys, all_values, "mask")
-    return b.linear(seen, f"{name}/linear_1"), keys, values
+    new = [
+        b.node("Identity", keys, name=f"new_keys_{layer}"),
+        b.node("Identity", values, name=f"new_values_{layer}"),
+    ]
+    kept = (f"keys_{layer}", f"values_{layer}")
+    known = (b.node("Concat", old, one, axis=2) for old, one in zip(kept, new, strict=True))
+    seen, _ = b.attend(query, *known, "mask")
+    return b.linear(seen, f"{name}/linear_1"), *new
 
 
 def _think(b: Builder, x: str, name: str) -> str:
