@@ -25,6 +25,10 @@ class PlainEncoder:
 
     def __init__(self, parameters: dict[str, np.ndarray]) -> None:
         self.p = {name: np.asarray(value, np.float64) for name, value in parameters.items()}
+        for name, value in self.p.items():
+            if value.ndim == 2 and any(part in name for part in ("_attn.", ".mlp.")):
+                step = np.abs(value).max(axis=1, keepdims=True) / 127  # matrices become bytes
+                self.p[name] = np.rint(value / step) * step
 
     def frames(self, sound: np.ndarray, level: tuple[float, float] | None = None) -> np.ndarray:
         y = np.tanh(self.convolved(sound[:, None], 1, 64))
@@ -87,16 +91,19 @@ def sound(seconds: float, seed: int = 0) -> np.ndarray:
     return (level * np.sin(np.cumsum(pitch)))[: int(seconds * 16_000)].astype(np.float32)
 
 
-@pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory):
-    folder: Path = tmp_path_factory.mktemp("moonshine")
+def loaded(folder: Path, *, exact: bool) -> tuple[PlainEncoder, Encoder, Decoder]:
     paths = folder / "encoder_model.onnx", folder / "decoder_model_merged.onnx"
-    parameters = made.moonshine_encoder(paths[0], np.int8)
-    parameters |= made.moonshine_decoder(paths[1], np.int8)
+    parameters = made.moonshine_encoder(paths[0], None) | made.moonshine_decoder(paths[1], None)
     weights, graphs = moonshine_weights(*paths), Graphs(None, 1)
     rules = MoonshineRules(made.WORDS, end=2, no_speech=2, never=[0, 1, 2], not_first=[])
-    decoder = Decoder(weights, rules, [(0, 3), (1, 7)], graphs)
-    return PlainEncoder(parameters), Encoder(weights, graphs, decoder.remember), decoder
+    decoder = Decoder(weights, rules, [(0, 3), (1, 7)], graphs, exact=exact)
+    encoder = Encoder(weights, graphs, decoder.remember, exact=exact)
+    return PlainEncoder(parameters), encoder, decoder
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory):
+    return loaded(tmp_path_factory.mktemp("moonshine"), exact=True)
 
 
 @pytest.fixture
@@ -117,14 +124,7 @@ def seen(window: Encoded) -> np.ndarray:
 
 
 def close(one: np.ndarray, other: np.ndarray) -> None:
-    """Rounding of numbers to bytes aside."""
-    assert one.shape == other.shape
-    assert np.abs(one - other).mean() < 0.03 * np.abs(other).mean()
-
-
-def nearer(one: np.ndarray, right: np.ndarray, wrong: np.ndarray) -> None:
-    """Much nearer to what is right than that is to what would be wrong."""
-    assert 5 * np.abs(one - right).mean() < np.abs(right - wrong).mean()
+    np.testing.assert_allclose(one, other, atol=1e-3)
 
 
 def held(array: np.ndarray) -> int:
@@ -142,9 +142,17 @@ def test_at_once_it_is_the_plain_encoder(both):
     plain, encoder, _ = both
     for seconds in (0.3, 2.0):
         window = encoder.encode([Encoded()], [sound(seconds)])[0]
-        states, _ = plain.states(plain.frames(sound(seconds)))
-        assert len(window) == len(states) == (len(sound(seconds)) - BEHIND) // STATE
+        count = (len(sound(seconds)) - BEHIND) // STATE
+        states, _ = plain.states(plain.frames(sound(seconds)[: count * STATE + BEHIND]))
+        assert len(window) == len(states) == count
         close(seen(window), keys(plain, states))
+
+
+def test_in_bytes_it_is_nearly_the_same(tmp_path: Path):
+    plain, encoder, _ = loaded(tmp_path, exact=False)
+    window = encoder.encode([Encoded()], [sound(2.0)])[0]
+    states, _ = plain.states(plain.frames(sound(2.0)))
+    assert 0 < np.abs(seen(window) - keys(plain, states)).mean() < 0.03
 
 
 @pytest.mark.parametrize("step", [3000, 8000, 16_001])
@@ -155,7 +163,7 @@ def test_in_steps_that_stay_open_it_is_the_same(both, step, steady, monkeypatch)
     window = in_steps(encoder, samples, step, steady)
     whole = encoder.encode([steady], [samples])[0]
     assert window.final == 0 and len(window) == len(whole)
-    np.testing.assert_allclose(seen(window), seen(whole), atol=0.05)
+    np.testing.assert_allclose(seen(window), seen(whole), atol=1e-3)
 
 
 def test_newer_states_look_at_kept_keys_and_values(both, steady):
@@ -173,7 +181,7 @@ def test_newer_states_look_at_kept_keys_and_values(both, steady):
     after, _ = plain.states(frames[final:], past, final)
     close(seen(window), keys(plain, np.concatenate([before[:final], after])))
     alone, _ = plain.states(frames[final:])
-    nearer(seen(window)[final:], keys(plain, after), keys(plain, alone))
+    assert np.abs(seen(window)[final:] - keys(plain, alone)).max() > 0.02  # it did look back
 
 
 def test_a_final_state_stays_as_it_is(both):
@@ -209,10 +217,11 @@ def test_what_was_forgotten_is_not_looked_at(both, steady):
     _, kept = plain.states(frames[:first])
     past = [(k[gone:final], v[gone:final]) for k, v in kept]
     states, _ = plain.states(frames[final:], past, final)
+    close(seen(after)[final - gone :], keys(plain, states))
     remembering, _ = plain.states(frames[final:], [(k[:final], v[:final]) for k, v in kept], final)
     misplaced, _ = plain.states(frames[final:], past, final - gone)
     for wrong in (remembering, misplaced):
-        nearer(seen(after)[final - gone :], keys(plain, states), keys(plain, wrong))
+        assert np.abs(seen(after)[final - gone :] - keys(plain, wrong)).max() > 0.02
 
 
 def test_the_window_may_begin_among_open_states_or_behind_all(both):
@@ -241,7 +250,7 @@ def test_together_as_alone(both):
         alone = encoder.encode([window], [new])[0]
         assert (len(one), one.final, one.place) == (len(alone), alone.final, alone.place)
         assert one.level.mean == pytest.approx(alone.level.mean, abs=1e-6)
-        np.testing.assert_allclose(seen(one), seen(alone), atol=0.05)
+        np.testing.assert_allclose(seen(one), seen(alone), atol=1e-3)
 
 
 def test_too_little_sound_changes_nothing(both):
@@ -272,17 +281,17 @@ def test_old_sound_counts_less_and_less(both, monkeypatch):
     assert quiet <= window.level.square < 0.1 * loud
 
 
-def test_ten_minutes_take_no_more_than_one(both):
+def test_a_long_talk_takes_no_more_than_a_short_one(both):
     _, encoder, _ = both
     window, sizes = Encoded(), []
-    samples = sound(3.0)
-    for _ in range(200):
+    samples = sound(1.5)
+    for _ in range(100):
         window = encoder.encode([window], [samples])[0]
         arrays = [window.frames, *window.past.values(), *window.memory.values()]
         sizes.append(sum(held(array) for array in arrays))
-        window = window.without(max(0, len(window) - 200))
+        window = window.without(max(0, len(window) - 100))
     assert len(set(sizes[10:])) == 1
-    assert window.place + len(window) == 200 * ((48_000 - BEHIND) // STATE)
+    assert window.place + len(window) == 100 * ((24_000 - BEHIND) // STATE)
 
 
 def test_the_decoder_reads_what_the_encoder_made(both):

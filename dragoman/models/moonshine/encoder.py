@@ -86,11 +86,16 @@ class Encoder:
     """The encoder of one model."""
 
     def __init__(
-        self, weights: Weights, graphs: Graphs, remember: Callable[[Floats], Layers]
+        self,
+        weights: Weights,
+        graphs: Graphs,
+        remember: Callable[[Floats], Layers],
+        *,
+        exact: bool = False,
     ) -> None:
-        """`remember` is what the decoder makes of states."""
+        """`remember` is what the decoder makes of states; `exact`: in 32-bit floats, else 8 bits."""
         self._stem = graphs.session("stem", lambda: stem_graph(weights))
-        self._layers = graphs.session("layers", lambda: layers_graph(weights))
+        self._layers = graphs.session("layers", lambda: layers_graph(weights, exact=exact))
         self._remember = remember
         self._names = [one.name for one in self._layers.get_inputs()][4:]
         self._angles = weights.array("encoder/angles").astype(np.float64)

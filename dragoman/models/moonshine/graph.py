@@ -43,14 +43,14 @@ def stem_graph(weights: Weights) -> bytes:
     return b.model({**inputs, "skip": np.int64}, ["frames", mean, square])
 
 
-def layers_graph(weights: Weights) -> bytes:
+def layers_graph(weights: Weights, *, exact: bool = False) -> bytes:
     """From `x` `[batch, n, width]` to `states`, and every layer's keys and values of them.
 
     `cosine` and `sine` `[batch, 1, n, half]` are by how much each place turns; `keys_0`, `values_0`
     and so on are kept of earlier frames; `mask` is added to how much a frame looks at each of the
-    earlier ones and of the new ones.
+    earlier ones and of the new ones. `exact`: in 32-bit floats; else in 8 bits.
     """
-    b = Builder(weights)
+    b = Builder(weights, exact=exact)
     names = ["x", "cosine", "sine", "mask"]
     x, made = "x", []
     for layer in range(layers_of(weights)):
