@@ -127,11 +127,6 @@ def close(one: np.ndarray, other: np.ndarray) -> None:
     np.testing.assert_allclose(one, other, atol=1e-3)
 
 
-def held(array: np.ndarray) -> int:
-    """Bytes that are kept for an array, or for the one that it is a part of."""
-    return held(array.base) if isinstance(array.base, np.ndarray) else array.nbytes
-
-
 def in_steps(encoder: Encoder, samples: np.ndarray, step: int, window: Encoded) -> Encoded:
     for end in range(step, len(samples) + step, step):
         window = encoder.encode([window], [samples[len(window) * STATE : end]])[0]
@@ -196,59 +191,29 @@ def test_a_final_state_stays_as_it_is(both):
         np.testing.assert_array_equal(later.past[name][:, :, :final], array)
 
 
-def test_places_are_relative(both):
+def test_a_window_that_begins_anew_knows_only_the_level(both):
     _, encoder, _ = both
-    samples = sound(4.0)
-    near = in_steps(encoder, samples, 8000, Encoded())
-    far = in_steps(encoder, samples, 8000, Encoded(place=500_000))  # more than three hours
-    close(seen(far), seen(near))
-
-
-def test_what_was_forgotten_is_not_looked_at(both, steady):
-    plain, encoder, _ = both
-    samples, level = sound(4.0), (KEPT.mean, KEPT.square)
-    window = encoder.encode([steady], [samples[:48_000]])[0]
-    first, final, gone = len(window), window.final, 30
-    shorter = window.without(gone)
-    assert (shorter.place, len(shorter), shorter.final) == (gone, first - gone, final - gone)
-    np.testing.assert_array_equal(seen(shorter), seen(window)[gone:])
-    after = encoder.encode([shorter], [samples[first * STATE :]])[0]
-    frames = plain.frames(samples, level)
-    _, kept = plain.states(frames[:first])
-    past = [(k[gone:final], v[gone:final]) for k, v in kept]
-    states, _ = plain.states(frames[final:], past, final)
-    close(seen(after)[final - gone :], keys(plain, states))
-    remembering, _ = plain.states(frames[final:], [(k[:final], v[:final]) for k, v in kept], final)
-    misplaced, _ = plain.states(frames[final:], past, final - gone)
-    for wrong in (remembering, misplaced):
-        assert np.abs(seen(after)[final - gone :] - keys(plain, wrong)).max() > 0.02
-
-
-def test_the_window_may_begin_among_open_states_or_behind_all(both):
-    _, encoder, _ = both
-    window = encoder.encode([Encoded()], [sound(2.0)])[0]
-    late = window.without(len(window) - 5)
-    assert (len(late), late.final, len(late.frames)) == (5, 0, 5)
-    beyond = window.without(len(window) + 3)
-    assert (len(beyond), beyond.place, beyond.level) == (0, len(window) + 3, window.level)
-    np.testing.assert_array_equal(seen(window.until(7)), seen(window)[:7])
-    for one in (late, beyond):
-        assert len(encoder.encode([one], [sound(1.0)])[0]) == len(one) + 40
+    before = encoder.encode([Encoded()], [sound(3.0, seed=1)])[0]
+    anew = before.anew()
+    assert (len(anew), anew.level, anew.past, anew.memory) == (0, before.level, {}, {})
+    after = encoder.encode([anew], [sound(2.0)])[0]
+    same = encoder.encode([Encoded(before.level)], [sound(2.0)])[0]
+    np.testing.assert_array_equal(seen(after), seen(same))
 
 
 def test_together_as_alone(both):
     _, encoder, _ = both
     lengths = (0.4, 1.0, 2.5, 2.5, 6.0)
     windows = [
-        in_steps(encoder, sound(length, seed), 8000, Encoded(place=7 * seed))
+        in_steps(encoder, sound(length, seed), 8000, Encoded())
         for seed, length in enumerate(lengths)
     ]
-    windows += [Encoded(), windows[2].without(50)]
+    windows += [Encoded(), windows[2].anew()]
     sounds = [sound(0.3 + 0.1 * (seed % 3), 100 + seed) for seed in range(len(windows))]
     together = encoder.encode(windows, sounds)
     for window, new, one in zip(windows, sounds, together, strict=True):
         alone = encoder.encode([window], [new])[0]
-        assert (len(one), one.final, one.place) == (len(alone), alone.final, alone.place)
+        assert (len(one), one.final) == (len(alone), alone.final)
         assert one.level.mean == pytest.approx(alone.level.mean, abs=1e-6)
         np.testing.assert_allclose(seen(one), seen(alone), atol=1e-3)
 
@@ -276,31 +241,17 @@ def test_old_sound_counts_less_and_less(both, monkeypatch):
     window = in_steps(encoder, sound(8.0), 8000, Encoded())
     loud, quiet = window.level.square, 0.0
     samples = np.zeros(10 * 16_000, np.float32)
-    window = in_steps(encoder, samples, 8000, window.without(len(window)))
+    window = in_steps(encoder, samples, 8000, window.anew())
     assert window.level.count == 500
     assert quiet <= window.level.square < 0.1 * loud
 
 
-def test_a_long_talk_takes_no_more_than_a_short_one(both):
-    _, encoder, _ = both
-    window, sizes = Encoded(), []
-    samples = sound(1.5)
-    for _ in range(100):
-        window = encoder.encode([window], [samples])[0]
-        arrays = [window.frames, *window.past.values(), *window.memory.values()]
-        sizes.append(sum(held(array) for array in arrays))
-        window = window.without(max(0, len(window) - 100))
-    assert len(set(sizes[10:])) == 1
-    assert window.place + len(window) == 100 * ((24_000 - BEHIND) // STATE)
-
-
 def test_the_decoder_reads_what_the_encoder_made(both):
-    """Windows of several lengths at once, or a part of one."""
+    """Windows of several lengths at once."""
     _, encoder, decoder = both
     windows = encoder.encode([Encoded(), Encoded()], [sound(1.0), sound(2.0)])
-    windows.append(windows[1].until(20))
     prompt = Prompt((1,), 3)
-    together = decoder.go_on([window.memory for window in windows], [prompt] * 3, 1)
+    together = decoder.go_on([window.memory for window in windows], [prompt] * 2, 1)
     for window, found in zip(windows, together, strict=True):
         alone = decoder.go_on([window.memory], [prompt], 1)[0]
         assert found.tokens == alone.tokens

@@ -1,10 +1,9 @@
 """Moonshine's encoder in steps: only the newest sound is encoded again when more is heard.
 
 A state is final once a second of sound lies behind it: from then on its keys and values are kept,
-and newer states look at those. Positions are relative, so nothing changes when the window moves on.
-The norm behind the first convolution is over all sound so far, and each frame is made once, with
-what was known of the sound when it came. None of this needs training; `docs/models.md` says what it
-costs in words recognised.
+and newer states look at those. The norm behind the first convolution is over all sound so far, and
+each frame is made once, with what was known of the sound when it came. None of this needs training;
+`docs/models.md` says what it costs in words recognised.
 """
 
 from __future__ import annotations
@@ -48,9 +47,8 @@ def _none() -> Floats:
 class Encoded:
     """A window as far as it was encoded."""
 
-    place: int = 0  # states of the talk before the window
-    count: int = 0  # states of the window
     level: Level = Level()
+    count: int = 0  # states
     frames: Floats = field(default_factory=_none)  # [open, width] of the newest states
     past: Layers = field(default_factory=dict)  # keys and values of the others, by layer
     memory: Layers = field(default_factory=dict)  # what the decoder reads of all states
@@ -63,23 +61,9 @@ class Encoded:
         """States that will not change."""
         return self.count - len(self.frames)
 
-    def without(self, states: int) -> Encoded:
-        """The window begins so many states later, even if they were not encoded yet."""
-        if states >= self.count:
-            return Encoded(self.place + states, level=self.level)
-        return replace(
-            self,
-            place=self.place + states,
-            count=self.count - states,
-            frames=self.frames[max(0, states - self.final) :],
-            past=_cut(self.past, min(states, self.final), self.final),
-            memory=_cut(self.memory, states, self.count),
-        )
-
-    def until(self, states: int) -> Encoded:
-        """The first states, for a decoder to read."""
-        states = min(states, self.count)
-        return Encoded(self.place, states, memory=_cut(self.memory, 0, states))
+    def anew(self) -> Encoded:
+        """Nothing of a window yet, of a speaker whose level is known."""
+        return Encoded(self.level)
 
 
 class Encoder:
@@ -95,7 +79,9 @@ class Encoder:
     ) -> None:
         """`remember` is what the decoder makes of states; `exact`: in 32-bit floats, else 8 bits."""
         self._stem = graphs.session("stem", lambda: stem_graph(weights))
-        self._layers = graphs.session("layers", lambda: layers_graph(weights, exact=exact))
+        self._layers = graphs.session(
+            "layers", lambda: layers_graph(weights, exact=exact), of=exact
+        )
         self._remember = remember
         self._names = [one.name for one in self._layers.get_inputs()][4:]
         self._angles = weights.array("encoder/angles").astype(np.float64)
@@ -151,7 +137,7 @@ class Encoder:
         feed: dict[str, Any] = {
             "x": np.stack([_filled(one.frames, longest, 0) for one in windows]),
             "mask": _mask(finals, opens),
-            **self._turns([one.place + one.final for one in windows], longest),
+            **self._turns(finals, longest),
         }
         for name in self._names:
             past = (one.past.get(name, self._nothing) for one in windows)

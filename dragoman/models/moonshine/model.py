@@ -16,7 +16,7 @@ from dragoman.models.base import Ask, Feature
 from dragoman.models.life import WindowModel
 from dragoman.models.moonshine.encoder import Encoded
 from dragoman.models.moonshine.engine import MoonshineEngine
-from dragoman.models.moonshine.stream import STATE_MS, MoonshineStream
+from dragoman.models.moonshine.stream import MoonshineStream
 from dragoman.models.moonshine.units import START, MoonshineUnits
 from dragoman.models.options import Options, on_cpu
 from dragoman.models.search import Found, Prompt
@@ -84,11 +84,11 @@ class MoonshineModel(WindowModel[MoonshineStream]):
         return self._engine.speak([stream.states for stream in streams], prompts, self._beams)
 
     def speak_part(self, stream: MoonshineStream) -> tuple[Found, float]:
-        self.encode([stream], [False])
+        """The part is encoded for itself: states that heard what follows would lead beyond it."""
         end_ms = stream.quiet_ms()
-        part = stream.states.until(int((end_ms - stream.start_ms) / STATE_MS))
+        part = self._engine.encode([stream.states.anew()], [stream.until(end_ms)])
         prompt = self._prompt(stream, Ask(final=True))
-        return self._engine.speak([part], [prompt], self._beams)[0], end_ms
+        return self._engine.speak(part, [prompt], self._beams)[0], end_ms
 
     def _prompt(self, stream: MoonshineStream, ask: Ask) -> Prompt:
         window = stream.window

@@ -41,12 +41,14 @@ class MoonshineStream(WindowStream):
         self.samples = np.concatenate([self.samples, sound.samples])
 
     def forget(self, until_ms: float) -> None:
-        """The window begins at a whole state."""
+        """The window begins at a whole state, and is encoded anew: to a decoder, states that were
+        made with other sound before them do not look like a beginning, and it begins elsewhere."""
         gone = int(until_ms * PER_MS + 1e-6) - self.start
         gone = min(max(0, gone - gone % STATE), len(self.samples))
         self.samples = self.samples[gone:].copy()
         self.start += gone
-        self.states = self.states.without(gone // STATE)
+        if gone:
+            self.states = self.states.anew()
 
     def quiet_ms(self) -> float:
         """The quietest moment up to which a full window may be settled."""
@@ -55,6 +57,10 @@ class MoonshineStream(WindowStream):
         frames = later[: len(later) // STATE * STATE].reshape(-1, STATE)
         levels = np.log10((frames**2).mean(axis=1) + 1e-10).astype(np.float32)
         return (self.start + begin) / PER_MS + quietest(levels, STATE_MS)
+
+    def until(self, moment_ms: float) -> Samples:
+        """The sound of the window before a moment."""
+        return self.samples[: int(moment_ms * PER_MS) - self.start]
 
     @property
     def unseen(self) -> Samples:
