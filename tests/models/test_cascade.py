@@ -29,6 +29,7 @@ class WordForWord:
             spelled += [f"▁{first}", *rest]
         self.target = Pieces(tuple(spelled), "prefix")
         self.read: list[tuple[tuple[str, ...], bool]] = []
+        self.guesses: list[tuple[int, ...]] = []
 
     def between(self, source, target):
         Languages("en", "de").refuse_others("words", source, target)
@@ -37,8 +38,9 @@ class WordForWord:
     def words(self, tokens, *, ended, pair):
         return self.target.words(tokens, ended=ended)
 
-    def translate(self, words, said, *, closed, pair) -> Translation:
+    def translate(self, words, said, *, closed, pair, guess=()) -> Translation:
         self.read.append((tuple(words), closed))
+        self.guesses.append(tuple(guess))
         tokens, looks = [], []
         for place, word in enumerate(words):
             bare = word.strip()
@@ -116,6 +118,23 @@ def test_the_ears_never_run_ahead_of_the_mouth(words, step_ms):
     for chunk in chunks_of(400 * len(words) + 900, step_ms):
         said += len(interpreter.hear(chunk).said)
         assert len(interpreter.stream.speech.committed) == said
+
+
+def test_what_would_have_been_said_is_the_guess_for_what_will_be():
+    """Without the words that were said since; a sentence that is new has none."""
+    words = ["Red", "Green", "Blue.", "Red", "Blue"]
+    model = cascade(words)
+    stream = model.open("en", "de")
+    mouth, tokens = model.mouth, []
+    for chunk in chunks_of(2000, 400):
+        model.hear([stream], [Sound(chunk.samples)])
+        draft = model.draft([stream], [Ask()])[0]
+        tokens.append(draft.tokens)
+        model.commit(stream, draft, 1)
+    assert [read for read, _ in mouth.read] == [
+        (" Red",), (" Red", " Green"), (" Red", " Green", " Blue."), (" Red",), (" Red", " Blue")
+    ]  # fmt: skip
+    assert mouth.guesses == [(), (), (), (), tokens[3][1:]]
 
 
 def test_attention_is_that_of_the_source_words():

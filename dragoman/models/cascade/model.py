@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from os.path import commonprefix
 from typing import Any
 
 import numpy as np
@@ -208,7 +209,7 @@ class CascadeModel:
             translation = _gone_on(before.get((texts, closed)), said)
             if translation is None:
                 translation = self._translator.translate(
-                    texts, said, closed=closed, pair=stream.pair
+                    texts, said, closed=closed, pair=stream.pair, guess=_guess(before, texts, said)
                 )
             stream.known[texts, closed] = (said, translation)
             yield Part(sentence, closed, translation)
@@ -237,6 +238,21 @@ def _take(stream: CascadeStream, draft: Draft, parts: Sequence[Part], tokens: in
         begin, words = end, words + len(part.words)
         stream.final, stream.said, stream.unfinished = (), [], []
     return words
+
+
+def _guess(
+    before: dict[Sentence, Known], words: tuple[str, ...], said: tuple[int, ...]
+) -> tuple[int, ...]:
+    """What may be said next of a sentence: the rest of what would have been, when less of it, or
+    something else, was heard."""
+    found = {texts: _gone_on(known, said) for (texts, _), known in before.items()}
+    near = max(
+        (texts for texts, left in found.items() if left is not None),
+        key=lambda texts: len(commonprefix([texts, words])),
+        default=None,
+    )
+    left = found[near] if near is not None else None
+    return left.tokens if left is not None else ()
 
 
 def _gone_on(known: Known | None, said: tuple[int, ...]) -> Translation | None:
