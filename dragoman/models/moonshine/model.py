@@ -23,7 +23,9 @@ from dragoman.models.search import Found, Prompt
 from dragoman.models.window import Bounds, Window
 from dragoman.models.words import Units
 
-BOUNDS = Bounds(long=10_000, too_long=16_000, kept=5_000, full=24_000)
+# Short ones, and little is kept where no sentence ended: told many words without a full stop, it
+# goes on without.
+BOUNDS = Bounds(long=8_000, too_long=12_000, kept=2_000, full=24_000)
 SPARE, PER_SECOND = 10, 7.0  # a window holds at most so many tokens, and so many more a second
 LANGUAGE = "en"
 
