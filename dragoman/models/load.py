@@ -5,7 +5,6 @@ A folder says what kind of model it holds. A new family is one line in `KINDS`.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,8 +48,7 @@ def load_model(
     `name` is an entry of the store (`dragoman models list`), a folder with a model,
     `package.module:function` where the function returns a Model, or RECOGNISER+TRANSLATOR: a model
     that writes down what it hears, and one that translates text.
-    `threads` 0 leaves the number to the library; `beams` is how wide the search for a draft is, in
-    a cascade that of the translator.
+    `threads` 0 leaves the number to the library; `beams` is how wide the search for a draft is.
     """
     return _load(name, Options(threads, beams, device, compute))
 
@@ -61,9 +59,7 @@ def _load(name: str, options: Options) -> Model:
         from dragoman.models.cascade.model import CascadeModel
 
         second = load_translator(translator, options)
-        # What a recogniser writes down is drafted again at every step: one beam hears as well, and
-        # takes a third of the work (`docs/models.md`).
-        return CascadeModel(name, _load(recogniser, replace(options, beams=1)), second)
+        return CascadeModel(name, _load(recogniser, options), second)
     if is_function(name):
         return _own(name)
     folder = _folder(name)

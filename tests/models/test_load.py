@@ -3,14 +3,12 @@
 import json
 import struct
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
 from dragoman.errors import DragomanError
-from dragoman.models import Feature
 from dragoman.models.kind import kind_of
-from dragoman.models.load import KINDS, TRANSLATORS, is_function, load_model
+from dragoman.models.load import is_function, load_model
 from dragoman.models.options import Options
 
 
@@ -51,29 +49,6 @@ def test_functions_are_told_from_folders(tmp_path):
     odd = tmp_path / "a:b"
     odd.mkdir()
     assert not is_function(str(odd))
-
-
-class Loaded:
-    """Stands for a model of any kind, and keeps how it was loaded."""
-
-    features = frozenset({Feature.ATTENTION})
-    beams: ClassVar[dict[str, int]] = {}
-
-    @classmethod
-    def load(cls, folder: Path, name: str, options: Options) -> "Loaded":
-        cls.beams[folder.name] = options.beams
-        return cls()
-
-
-def test_the_recogniser_of_a_cascade_follows_one_beam(tmp_path, monkeypatch):
-    for name, kinds in (("ears", KINDS), ("text", TRANSLATORS)):
-        monkeypatch.setitem(kinds, name, f"{__name__}:Loaded")
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "dragoman.json").write_text(json.dumps({"kind": name}))
-    load_model(f"{tmp_path / 'ears'}+{tmp_path / 'text'}", beams=4)
-    assert Loaded.beams == {"ears": 1, "text": 4}
-    load_model(str(tmp_path / "ears"), beams=4)
-    assert Loaded.beams["ears"] == 4
 
 
 @pytest.mark.parametrize(

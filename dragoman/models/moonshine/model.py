@@ -82,8 +82,17 @@ class MoonshineModel(WindowModel[MoonshineStream]):
             stream.encoded(made)
 
     def speak(self, streams: Sequence[MoonshineStream], asks: Sequence[Ask]) -> list[Found]:
-        prompts = [self._prompt(s, ask) for s, ask in zip(streams, asks, strict=True)]
-        return self._engine.speak([stream.states for stream in streams], prompts, self._beams)
+        """A draft follows one beam: it is made again at every step, reads the one before in a single
+        pass, and hears as well. What is final is searched with all beams."""
+        found: dict[int, Found] = {}
+        for final in (False, True):
+            members = [index for index, ask in enumerate(asks) if ask.final is final]
+            if members:
+                windows = [streams[index].states for index in members]
+                prompts = [self._prompt(streams[index], asks[index]) for index in members]
+                spoken = self._engine.speak(windows, prompts, self._beams if final else 1)
+                found |= zip(members, spoken, strict=True)
+        return [found[index] for index in range(len(streams))]
 
     def speak_part(self, stream: MoonshineStream) -> tuple[Found, float]:
         """The part is encoded for itself: states that heard what follows would lead beyond it."""
@@ -98,7 +107,8 @@ class MoonshineModel(WindowModel[MoonshineStream]):
         most = SPARE + int(PER_SECOND * seconds) - len(window.said)
         if ask.max_tokens is not None:
             most = min(most, ask.max_tokens - len(window.settled.tokens))
-        guess = window.rest.tokens[len(window.settled.tokens) :] if self._beams == 1 else ()
+        greedy = self._beams == 1 or not ask.final
+        guess = window.rest.tokens[len(window.settled.tokens) :] if greedy else ()
         return Prompt(
             start=(START,),
             most=max(0, most),
