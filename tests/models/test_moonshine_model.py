@@ -167,6 +167,8 @@ def test_a_draft_follows_one_beam_and_what_is_final_all_of_them():
         sounds = [Sound(spoken([word + place for word in words])) for place in range(3)]
         model.hear(streams, sounds)
         drafts = model.draft(streams, [Ask(), Ask(final=True), Ask()])
+        for stream, draft in zip(streams, drafts, strict=True):
+            model.commit(stream, draft, 0)
     said = [draft.text.strip() for draft in drafts]
     assert said == ["w1 w2 w3", "w2 w3 w4.", "w3 w4 w5"]
     assert engine.beams == [1, 1, 4] * 2
