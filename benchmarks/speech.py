@@ -29,13 +29,12 @@ T = TypeVar("T")
 
 def setup_for(target: str) -> Setup:
     """English speech into a language: the default, or as the environment says."""
-    setup = Setup(source="en", target=target, threads=1).tuned(2000.0)
     step = os.environ.get("DRAGOMAN_BENCH_STEP")
-    return setup.with_changes(
-        model=os.environ.get("DRAGOMAN_BENCH_MODEL"),
-        policy=os.environ.get("DRAGOMAN_BENCH_POLICY"),
-        step_ms=float(step) if step else None,
-    ).settled()
+    setup = Setup(source="en", target=target, threads=1)
+    setup = setup.with_changes(model=os.environ.get("DRAGOMAN_BENCH_MODEL")).settled()
+    return setup.tuned(2000.0).with_changes(
+        policy=os.environ.get("DRAGOMAN_BENCH_POLICY"), step_ms=float(step) if step else None
+    )
 
 
 def some(items: Sequence[T]) -> list[T]:
