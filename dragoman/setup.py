@@ -30,8 +30,8 @@ TUNED: tuple[tuple[float, str, float], ...] = (
     (2000.0, "agreeatt:old=1500,alone=2200,sure=0.8", 500.0),
 )
 
-# The same for a cascade. Its recogniser needs some sound behind a word, and two drafts that agree are
-# worth more the further apart they are; where it is sure in spite of that, it need not wait.
+# The same for a cascade: its recogniser needs some sound behind a word, so it must be surer of one
+# that is new, and looks less often.
 TUNED_CASCADE: tuple[tuple[float, str, float], ...] = (
     (1300.0, "agreeatt:old=600,alone=1350,sure=0.8", 500.0),
     (2000.0, "agreeatt:old=1200,alone=1900,sure=0.9", 640.0),

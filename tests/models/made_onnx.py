@@ -59,9 +59,7 @@ class Exported:
         from onnx import helper
 
         stored = f"onnx::MatMul_{len(self._nodes)}_merged_0"
-        self.quantized(
-            f"{module}.weight", rows, columns, transposed=True, stored=stored, size=size
-        )
+        self.quantized(f"{module}.weight", rows, columns, transposed=True, stored=stored, size=size)
         path = "/" + re.sub(r"\.(?!\d)", "/", module)
         kind = "MatMul" if self.kind is None else "MatMulInteger"
         name = f"{path}/MatMul" + ("" if self.kind is None else "_quant")

@@ -157,7 +157,8 @@ def test_in_steps_that_stay_open_it_is_the_same(both, step, steady, monkeypatch)
     samples = sound(3.0)
     window = in_steps(encoder, samples, step, steady)
     whole = encoder.encode([steady], [samples])[0]
-    assert window.final == 0 and len(window) == len(whole)
+    assert window.final == 0
+    assert len(window) == len(whole)
     np.testing.assert_allclose(seen(window), seen(whole), atol=1e-3)
 
 

@@ -50,7 +50,8 @@ class ToyEngine:
         return [self._encode(window, sound) for window, sound in zip(windows, sounds, strict=True)]
 
     def _encode(self, window: Encoded, sound: np.ndarray) -> Encoded:
-        states = sound[: len(sound) // STATE * STATE].reshape(1, 1, -1, STATE).mean(3, keepdims=True)
+        whole = sound[: len(sound) // STATE * STATE]
+        states = whole.reshape(1, 1, -1, STATE).mean(3, keepdims=True)
         if window.count:
             states = np.concatenate([window.memory["memory"], states], axis=2)
         self.windows.append(states.shape[2] * STATE)

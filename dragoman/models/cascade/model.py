@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from os.path import commonprefix
+from itertools import accumulate, pairwise
+from operator import and_, eq
 from typing import Any
 
 import numpy as np
@@ -273,7 +273,7 @@ def _guess(
     found = {texts: _gone_on(known, said) for (texts, _), known in before.items()}
     near = max(
         (texts for texts, left in found.items() if left is not None),
-        key=lambda texts: len(commonprefix([texts, words])),
+        key=lambda texts: sum(accumulate(map(eq, texts, words), and_)),
         default=None,
     )
     left = found[near] if near is not None else None

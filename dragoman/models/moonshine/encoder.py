@@ -77,7 +77,7 @@ class Encoder:
         *,
         exact: bool = False,
     ) -> None:
-        """`remember` is what the decoder makes of states; `exact`: in 32-bit floats, else 8 bits."""
+        """`remember` is what the decoder makes of states; `exact`: in 32-bit floats."""
         self._stem = graphs.session("stem", lambda: stem_graph(weights))
         self._layers = graphs.session(
             "layers", lambda: layers_graph(weights, exact=exact), of=exact
@@ -163,7 +163,7 @@ class Encoder:
         """By how much the places of a batch turn queries and keys."""
         at = np.array(places)[:, None] + np.arange(count)
         turns = at[:, None, :, None] * self._angles
-        return {"cosine": np.float32(np.cos(turns)), "sine": np.float32(np.sin(turns))}
+        return {n: f(turns).astype(np.float32) for n, f in (("cosine", np.cos), ("sine", np.sin))}
 
 
 def _cut(layers: Layers, begin: int, end: int) -> Layers:
@@ -173,9 +173,7 @@ def _cut(layers: Layers, begin: int, end: int) -> Layers:
 def _joined(before: Layers, after: Layers) -> Layers:
     if not before:
         return after
-    return {
-        name: np.concatenate([before[name], array], axis=2) for name, array in after.items()
-    }
+    return {name: np.concatenate([before[name], array], axis=2) for name, array in after.items()}
 
 
 def _filled(array: Floats, length: int, axis: int) -> Floats:

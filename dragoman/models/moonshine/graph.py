@@ -84,14 +84,12 @@ def _look_around(b: Builder, x: str, layer: int) -> tuple[str, str, str]:
     query, keys, values = (b.heads(part) for part in b.split(made, *[b.shape.width] * 3))
     place = ("cosine", "sine")
     query, keys = b.turned(query, place), b.turned(keys, place)
-    new = [
-        b.node("Identity", keys, name=f"new_keys_{layer}"),
-        b.node("Identity", values, name=f"new_values_{layer}"),
-    ]
-    kept = (f"keys_{layer}", f"values_{layer}")
-    known = (b.node("Concat", old, one, axis=2) for old, one in zip(kept, new, strict=True))
-    seen, _ = b.attend(query, *known, "mask")
-    return b.linear(seen, f"{name}/linear_1"), *new
+    keys = b.node("Identity", keys, name=f"new_keys_{layer}")
+    values = b.node("Identity", values, name=f"new_values_{layer}")
+    all_keys = b.node("Concat", f"keys_{layer}", keys, axis=2)
+    all_values = b.node("Concat", f"values_{layer}", values, axis=2)
+    seen, _ = b.attend(query, all_keys, all_values, "mask")
+    return b.linear(seen, f"{name}/linear_1"), keys, values
 
 
 def _think(b: Builder, x: str, name: str) -> str:

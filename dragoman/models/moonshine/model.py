@@ -82,8 +82,8 @@ class MoonshineModel(WindowModel[MoonshineStream]):
             stream.encoded(made)
 
     def speak(self, streams: Sequence[MoonshineStream], asks: Sequence[Ask]) -> list[Found]:
-        """A draft follows one beam: it is made again at every step, reads the one before in a single
-        pass, and hears as well. What is final is searched with all beams."""
+        """A draft follows one beam: it is made again at every step, and reads the one before in a
+        single pass. What is final is searched with all beams."""
         found: dict[int, Found] = {}
         for final in (False, True):
             members = [index for index, ask in enumerate(asks) if ask.final is final]
@@ -116,4 +116,3 @@ class MoonshineModel(WindowModel[MoonshineStream]):
             guess=guess[: max(0, most - 1)],
             avoid_end=ask.avoid_end,
         )
-
