@@ -75,7 +75,7 @@ def sounds() -> Iterator[tuple[str, Samples, bool]]:
 def shouted(sound: Samples) -> Samples:
     """Louder where it is loud already, brighter, and driven into the microphone."""
     bright = sound - 0.9 * np.concatenate([sound[:1], sound[:-1]])
-    return np.tanh(6 * bright / np.abs(bright).max() + 3 * sound).astype(np.float32)
+    return np.asarray(np.tanh(6 * bright / np.abs(bright).max() + 3 * sound), np.float32)
 
 
 def telephone(sound: Samples) -> Samples:

@@ -36,7 +36,8 @@ def run() -> dict[str, float]:
     if not path.is_file():
         print("No speeches: name a JSONL file of them in DRAGOMAN_BENCH_SPEECHES.")
         return {}
-    rows = some([json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()])
+    lines = path.read_text(encoding="utf-8").splitlines()
+    rows = some([{"index": index, **json.loads(line)} for index, line in enumerate(lines)])
     found: dict[str, float] = {}
     for target in os.environ.get("DRAGOMAN_BENCH_TARGETS", "de es").split():
         found |= compare(rows, path.parent, target)
@@ -48,8 +49,8 @@ def compare(rows: Sequence[Mapping[str, Any]], folder: Path, target: str) -> dic
     system = System(setup_for(target))
     references = [" ".join(row[f"ref_{target}"]) for row in rows]
     clips = [
-        Clip(index, folder / row["audio"], {target: reference})
-        for index, (row, reference) in enumerate(zip(rows, references, strict=True))
+        Clip(row["index"], folder / row["audio"], {target: reference})
+        for row, reference in zip(rows, references, strict=True)
     ]
     setup = system.setup
     print(f"{len(clips)} speeches into '{target}' by {setup.model}, {setup.policy}, "
