@@ -51,10 +51,10 @@ class Translator:
         """
         if max_latency is not None and "policy" in changes:
             raise DragomanError("max_latency chooses a policy; give it or policy, not both.")
-        chosen = setup or Setup()
+        chosen = (setup or Setup()).with_changes(**changes)
         if max_latency is not None or setup is None:
-            chosen = chosen.tuned(1000 * (max_latency or 2.0))
-        self._system = System(chosen.with_changes(**changes))
+            chosen = chosen.tuned(1000 * (max_latency or 2.0)).with_changes(**changes)
+        self._system = System(chosen)
         self._transcript = transcript
         self._work = threading.Lock()  # one talk at a time works on the model
         self._closed = False

@@ -30,6 +30,13 @@ TUNED: tuple[tuple[float, str, float], ...] = (
     (2000.0, "agreeatt:old=1500,alone=2200,sure=0.8", 500.0),
 )
 
+# The same for a cascade: its recogniser needs some sound behind a word, so it must be surer of one
+# that is new, and looks less often.
+TUNED_CASCADE: tuple[tuple[float, str, float], ...] = (
+    (1300.0, "agreeatt:old=600,alone=1350,sure=0.8", 500.0),
+    (2000.0, "agreeatt:old=1200,alone=1900,sure=0.9", 640.0),
+)
+
 # Below 40 ms a chunk holds less than one state of any encoder; above a minute nothing is live.
 STEP_MS = (40.0, 60_000.0)
 MOST_BEAMS = 64
@@ -83,9 +90,17 @@ class Setup:
             return self
         return replace(self, model=choose(self.source, self.target))
 
+    @property
+    def _tuned_rows(self) -> tuple[tuple[float, str, float], ...]:
+        if self.model == AUTO:
+            cascade = self.target not in ("en", self.source)
+        else:
+            cascade = "+" in self.model
+        return TUNED_CASCADE if cascade else TUNED
+
     def tuned(self, budget_ms: float) -> Setup:
         """The same setup with the policy that was tuned for a latency of at most this."""
-        fitting = [row for row in TUNED if row[0] <= budget_ms]
+        fitting = [row for row in self._tuned_rows if row[0] <= budget_ms]
         if not fitting:
             raise DragomanError(
                 f"No policy is tuned for less than {TUNED[0][0] / 1000:g} s; "

@@ -148,12 +148,11 @@ def read_setup(
         target = target or _only(known.languages.targets)
         if known.decides != "no" and max_latency is None:
             policy = policy or "follow"  # its own decisions
-    base = base.with_changes(source=source, target=target)
+    base = base.with_changes(source=source, target=target, model=model)
     if setup is None or max_latency is not None:
         budget = "2s" if max_latency in (None, AUTO) else max_latency
         base = base.tuned(milliseconds(str(budget)))
     return base.with_changes(
-        model=model,
         policy=policy,
         detector=detector,
         step_ms=step,

@@ -6,8 +6,10 @@ matrix of `layers.0.fc1`. Files in ONNX Runtime's own format (.ort) keep those n
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,6 +65,7 @@ class OnnxWeights:
         except Exception as error:  # protobuf's and flatbuffers' own errors among them
             raise DragomanError(f"Cannot read {path} as an ONNX model: {error}.") from error
         self._of_module: dict[str, str] = {}
+        self._operands = {node.name: node.inputs[1] for node in nodes if len(node.inputs) > 1}
         for node in nodes:
             if node.kind in MULTIPLYING and len(node.inputs) > 1:
                 module = node.name.strip("/").rsplit("/", 1)[0].replace("/", ".")
@@ -76,12 +79,11 @@ class OnnxWeights:
         steps, step = self._quantized(name)
         return steps.astype(np.float32) * np.float32(step)
 
-    def first(self, beginning: str) -> NDArray[np.float32]:
-        """The first parameter whose name begins so: exporters number what has no name."""
-        for name in self._arrays:
-            if name.startswith(beginning):
-                return self.array(name)
-        raise DragomanError(f"{self.path} has no weight '{beginning}...'.")
+    def operand(self, node: str) -> NDArray[np.float32]:
+        """A parameter without a name of its own: the second input of a node."""
+        if node not in self._operands:
+            raise DragomanError(f"{self.path} has no node '{node}'.")
+        return self.array(self._operands[node])
 
     def matrix(self, module: str) -> Matrix:
         """The matrix of a linear layer, which ONNX keeps as `[in, out]`."""
@@ -131,7 +133,6 @@ def _read_onnx(path: Path) -> tuple[Arrays, list[Node]]:
 
 def _read_ort(path: Path) -> tuple[Arrays, list[Node]]:
     from onnx import helper
-    from onnxruntime.tools.ort_format_model.ort_flatbuffers_py.fbs import InferenceSession
 
     def name(raw: bytes) -> str:
         return _unmerged(raw.decode())
@@ -149,10 +150,21 @@ def _read_ort(path: Path) -> tuple[Arrays, list[Node]]:
         shape = [tensor.Dims(i) for i in range(tensor.DimsLength())]
         return lambda: np.frombuffer(tensor.RawDataAsNumpy().tobytes(), kind).reshape(shape)
 
-    session = InferenceSession.InferenceSession.GetRootAs(path.read_bytes(), 0)
+    session = _ort_schema().InferenceSession.GetRootAs(path.read_bytes(), 0)
     graph = session.Model().Graph()
     tensors = map(graph.Initializers, range(graph.InitializersLength()))
     return {name(tensor.Name()): reader(tensor) for tensor in tensors}, list(nodes(graph))
+
+
+def _ort_schema() -> Any:
+    """How to read ONNX Runtime's format. Its package of tools is passed by: it imports torch, where
+    that is installed, which takes seconds."""
+    import onnxruntime
+
+    place = str(Path(onnxruntime.__file__).parent / "tools" / "ort_format_model")
+    if place not in sys.path:
+        sys.path.append(place)
+    return import_module("ort_flatbuffers_py.fbs.InferenceSession")
 
 
 def _unmerged(name: str) -> str:

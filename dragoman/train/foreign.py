@@ -43,7 +43,7 @@ def _encoder(file: OnnxWeights) -> Iterator[tuple[str, NDArray[Any]]]:
     for name in ("conv1.weight", "conv2.weight", "conv2.bias", "conv3.weight", "conv3.bias"):
         yield f"encoder.stem.{name}", file.array(name)
     for part, kind in (("scale", "Mul"), ("shift", "Add")):
-        yield f"encoder.stem.{part}", file.first(f"onnx::{kind}_").ravel()
+        yield f"encoder.stem.{part}", file.operand(f"/groupnorm/{kind}").ravel()
     yield "encoder.norm.weight", file.array("layer_norm.weight")
     yield "encoder.angles", file.array("/rotary_emb/Cast_1_output_0").ravel()
     for number in count():

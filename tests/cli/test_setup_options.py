@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.cli.setup_options import read_setup
 from dragoman.models.exported.config import ExportedNet, Languages
-from dragoman.setup import TUNED
+from dragoman.setup import TUNED, TUNED_CASCADE
 
 
 @pytest.fixture
@@ -45,6 +45,20 @@ def test_who_decides_for_itself_is_followed(exported, tmp_path):
     assert read_setup(model=folder, policy="greedy").policy == "greedy"
     assert read_setup(model=folder, max_latency="2s").policy == TUNED[-1][1]
     assert read_setup(model=exported).policy == TUNED[-1][1]
+
+
+def test_a_cascade_has_a_policy_of_its_own():
+    def chosen(**options):
+        setup = read_setup(**options)
+        return setup.policy, setup.step_ms
+
+    assert TUNED_CASCADE[-1] != TUNED[-1]
+    cascade, other = TUNED_CASCADE[-1][1:], TUNED[-1][1:]
+    assert chosen(source="en", target="de", model="whisper-base+mine") == cascade
+    assert chosen(source="en", target="es") == cascade
+    assert chosen(source="de", model="whisper-base") == chosen(source="de") == other
+    assert chosen(source="de", target="de") == other
+    assert chosen(source="en", target="de", policy="greedy", step=500.0) == ("greedy", 500.0)
 
 
 def test_other_models_speak_english_and_detect(tmp_path):

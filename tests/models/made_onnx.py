@@ -29,8 +29,15 @@ class Exported:
         self.rounded[name] = self.normal(*shape)
         self._constant(name, self.rounded[name])
 
-    def quantized(self, name: str, *shape: int, transposed: bool = False, stored: str = "") -> None:
-        numbers = (self.normal(*shape) + 0.3) * shape[-1] ** -0.5
+    def quantized(
+        self,
+        name: str,
+        *shape: int,
+        transposed: bool = False,
+        stored: str = "",
+        size: float = 1.0,
+    ) -> None:
+        numbers = size * (self.normal(*shape) + 0.3) * np.float32(shape[-1] ** -0.5)
         if self.kind is None:
             self.rounded[name] = numbers
             self._constant(stored or name, numbers.T if transposed else numbers)
@@ -45,12 +52,14 @@ class Exported:
         self._constant(f"{stored}_scale", np.float32(step))
         self._constant(f"{stored}_zero_point", self.kind(zero))
 
-    def linear(self, module: str, rows: int, columns: int, *, bias: bool = True) -> None:
-        """A linear layer, whose matrix has a name that says nothing."""
+    def linear(
+        self, module: str, rows: int, columns: int, *, bias: bool = True, size: float = 1.0
+    ) -> None:
+        """A linear layer, whose matrix has a name that says nothing; `size` is that of numbers."""
         from onnx import helper
 
         stored = f"onnx::MatMul_{len(self._nodes)}_merged_0"
-        self.quantized(f"{module}.weight", rows, columns, transposed=True, stored=stored)
+        self.quantized(f"{module}.weight", rows, columns, transposed=True, stored=stored, size=size)
         path = "/" + re.sub(r"\.(?!\d)", "/", module)
         kind = "MatMul" if self.kind is None else "MatMulInteger"
         name = f"{path}/MatMul" + ("" if self.kind is None else "_quant")
@@ -58,6 +67,14 @@ class Exported:
         self._nodes.append(helper.make_node(kind, ["x", weight], [f"y{len(self._nodes)}"], name))
         if bias:
             self.plain(f"{module}.bias", rows)
+
+    def operand(self, node: str, name: str, *shape: int) -> None:
+        """A parameter that is known only as the second input of a node."""
+        from onnx import helper
+
+        self.plain(name, *shape)
+        kind = node.rsplit("/", 1)[1]
+        self._nodes.append(helper.make_node(kind, ["x", name], [f"y{len(self._nodes)}"], node))
 
     def write(self, path: Path) -> None:
         from onnx import TensorProto, helper
@@ -154,5 +171,31 @@ def moonshine_decoder(path: Path, kind: type[np.integer] | None) -> dict[str, np
         net.linear(f"{layer}.mlp.down_proj", width, INNER)
         for norm in ("input_layernorm", "post_attention_layernorm", "final_layernorm"):
             net.plain(f"{layer}.{norm}.weight", width)
+    net.write(path)
+    return net.rounded
+
+
+def moonshine_encoder(path: Path, kind: type[np.integer] | None) -> dict[str, np.ndarray]:
+    """A file with Moonshine's encoder; returns its parameters by the names of their modules."""
+    net, width = Exported(kind, 4), MOONSHINE_WIDTH
+    net.quantized("conv1.weight", width, 1, 127)
+    net.quantized("conv2.weight", 2 * width, width, 7, size=0.1)
+    net.quantized("conv3.weight", width, 2 * width, 3, size=0.05)
+    net.plain("conv2.bias", 2 * width)
+    net.plain("conv3.bias", width)
+    for part in ("Mul", "Add"):
+        net.operand(f"/groupnorm/{part}", f"onnx::{part}_7", width, 1)
+    angles = 10_000.0 ** (-np.arange(TURNING // 2) / (TURNING // 2))
+    net._constant("/rotary_emb/Cast_1_output_0", angles.astype(np.float32)[None])
+    for number in range(MOONSHINE_LAYERS):
+        layer = f"layers.{number}"
+        for part in ("q_proj", "k_proj", "v_proj", "dense"):
+            sharp = 3.0 if part == "q_proj" else 1.0  # it shall matter where a state looks
+            net.linear(f"{layer}.self_attn.{part}", width, width, bias=False, size=sharp)
+        net.linear(f"{layer}.mlp.fc1", INNER, width)
+        net.linear(f"{layer}.mlp.fc2", width, INNER)
+        for norm in ("input_layernorm", "post_attention_layernorm"):
+            net.plain(f"{layer}.{norm}.weight", width)
+    net.plain("layer_norm.weight", width)
     net.write(path)
     return net.rounded

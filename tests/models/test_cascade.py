@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter
 from dragoman.models import Ask, Feature, Sound
-from dragoman.models.cascade.model import CascadeModel
+from dragoman.models.cascade.model import LONGEST, CascadeModel, Word, _bounded
 from dragoman.models.cascade.translator import Translation
 from dragoman.models.exported.config import Languages
 from dragoman.models.exported.pieces import Pieces
@@ -29,6 +29,7 @@ class WordForWord:
             spelled += [f"▁{first}", *rest]
         self.target = Pieces(tuple(spelled), "prefix")
         self.read: list[tuple[tuple[str, ...], bool]] = []
+        self.guesses: list[tuple[int, ...]] = []
 
     def between(self, source, target):
         Languages("en", "de").refuse_others("words", source, target)
@@ -37,8 +38,9 @@ class WordForWord:
     def words(self, tokens, *, ended, pair):
         return self.target.words(tokens, ended=ended)
 
-    def translate(self, words, said, *, closed, pair) -> Translation:
+    def translate(self, words, said, *, closed, pair, guess=()) -> Translation:
         self.read.append((tuple(words), closed))
+        self.guesses.append(tuple(guess))
         tokens, looks = [], []
         for place, word in enumerate(words):
             bare = word.strip()
@@ -116,6 +118,54 @@ def test_the_ears_never_run_ahead_of_the_mouth(words, step_ms):
     for chunk in chunks_of(400 * len(words) + 900, step_ms):
         said += len(interpreter.hear(chunk).said)
         assert len(interpreter.stream.speech.committed) == said
+
+
+@pytest.mark.parametrize("policy", ["offline", "agreeatt:old=600,alone=1350,sure=0.8"])
+def test_a_sentence_that_does_not_end_is_translated_in_parts(policy):
+    words = ["Red", "Green", "Blue"] * 40
+    model = cascade(words)
+    said, _ = interpret(model, policy, 400 * len(words) + 900, 500)
+    assert said == german(words)
+    assert 30 < max(len(read) for read, _ in model.mouth.read) <= LONGEST
+
+
+def test_a_part_ends_behind_a_comma_or_where_the_speaker_took_time():
+    texts = ["so"] * 100
+    times = [300.0 * place for place in range(100)]
+
+    def ends(final: int = 0) -> list[int]:
+        words = [Word(text, ms, 0.0) for text, ms in zip(texts, times, strict=True)]
+        return list(_bounded(words, [5, 100], final))
+
+    times[30:] = [ms + 500 for ms in times[30:]]  # before the 31st word
+    times[68:] = [ms + 200 for ms in times[68:]]
+    assert ends() == [5, 30, 68, 100]
+    texts[40] = "so,"
+    assert ends() == [5, 41, 68, 100]
+    texts[10] = "so,"  # too early for it to matter
+    assert ends() == [5, 41, 68, 100]
+    texts[63] = "so;"
+    assert ends() == [5, 41, 64, 100]
+    assert ends(final=42)[:2] == [5, 42]  # what was said stays together
+    assert ends(final=70)[:2] == [5, 70]
+    assert ends(final=100) == [5, 100]
+
+
+def test_what_would_have_been_said_is_the_guess_for_what_will_be():
+    """Without the words that were said since; a sentence that is new has none."""
+    words = ["Red", "Green", "Blue.", "Red", "Blue"]
+    model = cascade(words)
+    stream = model.open("en", "de")
+    mouth, tokens = model.mouth, []
+    for chunk in chunks_of(2000, 400):
+        model.hear([stream], [Sound(chunk.samples)])
+        draft = model.draft([stream], [Ask()])[0]
+        tokens.append(draft.tokens)
+        model.commit(stream, draft, 1)
+    assert [read for read, _ in mouth.read] == [
+        (" Red",), (" Red", " Green"), (" Red", " Green", " Blue."), (" Red",), (" Red", " Blue")
+    ]  # fmt: skip
+    assert mouth.guesses == [(), (), (), (), tokens[3][1:]]
 
 
 def test_attention_is_that_of_the_source_words():

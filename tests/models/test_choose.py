@@ -28,7 +28,7 @@ def test_into_other_languages_a_translator_that_is_here_stands_behind_a_recognis
         with pytest.raises(DragomanError, match="Nothing here translates from 'en' into 'de' yet"):
             choose("en", "de")  # half of a model is none
         (folder / file).touch()
-    assert choose("en", "de") == "whisper-base+opus-en-de"
+    assert choose("en", "de") == "moonshine-base+opus-en-de"
     with pytest.raises(DragomanError, match="'dragoman models get opus-en-fr'"):
         choose("en", "fr")
 
@@ -53,11 +53,11 @@ def test_the_translators_that_ship_are_whole():
     place = next(place for place in places if place.is_dir())
     assert all(file.is_at(place / name) for name, file in entry.files.items())
     for target in entry.targets:
-        assert choose("en", target) == "whisper-base+mt-en"
+        assert choose("en", target) == "moonshine-base+mt-en"
 
 
 def test_a_setup_is_settled_once_its_languages_are_known():
     setup = Setup(source="en", target="es")
-    assert setup.settled().model == "whisper-base+mt-en"
+    assert setup.settled().model == "moonshine-base+mt-en"
     assert setup.with_changes(target="en").settled().model == "whisper-base"
     assert Setup(source="en", target="es", model="mine").settled().model == "mine"

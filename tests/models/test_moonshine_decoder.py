@@ -7,10 +7,11 @@ import pytest
 
 from dragoman.models.graphs import Graphs
 from dragoman.models.moonshine.engine import MoonshineRules
-from dragoman.models.moonshine.weights import decoder_weights
+from dragoman.models.moonshine.weights import decoder_arrays
 from dragoman.models.onnx_weights import OnnxWeights
 from dragoman.models.search import Prompt
 from dragoman.models.whisper.decoder import Decoder
+from dragoman.models.whisper.weights import Weights
 
 from . import made_onnx as made
 
@@ -92,7 +93,8 @@ def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     path = tmp_path_factory.mktemp("moonshine") / "decoder_model_merged.onnx"
     plain = PlainMoonshine(made.moonshine_decoder(path, request.param))
     rules = MoonshineRules(made.WORDS, end=2, no_speech=2, never=[0, 1, 2], not_first=[])
-    return plain, Decoder(decoder_weights(path), rules, HEADS, Graphs(None, 1))
+    weights = Weights(path, decoder_arrays(path))
+    return plain, Decoder(weights, rules, HEADS, Graphs(None, 1))
 
 
 @pytest.mark.parametrize("said", [(), (5, 6, 7, 30)])

@@ -1,6 +1,7 @@
 """Moonshine in the common life of a stream, with a toy for its network; and its real self."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +16,14 @@ from dragoman.interpreter import Interpreter
 from dragoman.models import Ask, Sound
 from dragoman.models.kind import kind_of
 from dragoman.models.load import load_model
+from dragoman.models.moonshine.encoder import BEHIND, OPEN, STATE, Encoded
 from dragoman.models.moonshine.model import BOUNDS, MoonshineModel
-from dragoman.models.moonshine.stream import STATE, STATE_MS
+from dragoman.models.moonshine.stream import STATE_MS
 from dragoman.models.moonshine.units import END, START, MoonshineUnits
 from dragoman.models.search import Found, Prompt
 from dragoman.policies import make_policy
+
+from . import made_onnx as made
 
 WORDS = 20
 STOP = 3 + WORDS
@@ -39,15 +43,25 @@ class ToyEngine:
         self.windows: list[int] = []
         self.batches: list[int] = []
         self.prompts: list[Prompt] = []
+        self.beams: list[int] = []
 
-    def encode(self, sounds):
+    def encode(self, windows, sounds):
         self.batches.append(len(sounds))
-        self.windows += map(len, sounds)
-        return [s[: len(s) // STATE * STATE].reshape(-1, STATE).mean(1)[:, None] for s in sounds]
+        return [self._encode(window, sound) for window, sound in zip(windows, sounds, strict=True)]
 
-    def speak(self, states, prompts, beams):
+    def _encode(self, window: Encoded, sound: np.ndarray) -> Encoded:
+        whole = sound[: len(sound) // STATE * STATE]
+        states = whole.reshape(1, 1, -1, STATE).mean(3, keepdims=True)
+        if window.count:
+            states = np.concatenate([window.memory["memory"], states], axis=2)
+        self.windows.append(states.shape[2] * STATE)
+        return replace(window, count=states.shape[2], memory={"memory": states})
+
+    def speak(self, windows, prompts, beams):
         self.prompts += prompts
-        return [self._speak(s[:, 0], p) for s, p in zip(states, prompts, strict=True)]
+        self.beams += [beams] * len(prompts)
+        states = [window.memory["memory"][0, 0, :, 0] for window in windows]
+        return [self._speak(s, p) for s, p in zip(states, prompts, strict=True)]
 
     def _speak(self, states: np.ndarray, prompt: Prompt) -> Found:
         words = heard(states)
@@ -73,9 +87,9 @@ def heard(states: np.ndarray) -> list[tuple[int, int]]:
     return found
 
 
-def toy() -> tuple[MoonshineModel, ToyEngine]:
+def toy(beams: int = 1) -> tuple[MoonshineModel, ToyEngine]:
     engine = ToyEngine()
-    return MoonshineModel("toy", engine, MoonshineUnits(NAMES), beams=1), engine
+    return MoonshineModel("toy", engine, MoonshineUnits(NAMES), beams=beams), engine
 
 
 def interpreted(model, sound: np.ndarray, policy: str, step: int) -> str:
@@ -111,12 +125,12 @@ def test_ten_minutes_stay_within_bounds():
     assert max(engine.windows) <= 30 * RATE
 
 
-def test_windows_of_equal_length_are_encoded_together():
+def test_streams_are_encoded_together():
     model, engine = toy()
     streams = [model.open("en", "en") for _ in range(3)]
     sounds = [Sound(spoken([index])) for index in range(2)] + [Sound(spoken([3, 4]))]
     model.hear(streams, sounds)
-    assert sorted(engine.batches) == [1, 2]
+    assert engine.batches == [3]
     drafts = model.draft(streams, [Ask()] * 3)
     assert [draft.text.strip() for draft in drafts] == ["w0", "w1", "w3 w4"]
 
@@ -145,6 +159,22 @@ def test_what_was_said_and_what_may_come_is_told_to_the_search():
     assert prompt.guess == (9,)  # of the last draft's rest, one less than may be made
     model.draft([stream], [Ask(final=True)])
     assert engine.prompts[-1].most == 10 + int(7 * 4.0) - 1
+
+
+def test_a_draft_follows_one_beam_and_what_is_final_all_of_them():
+    model, engine = toy(beams=4)
+    streams = [model.open("en", "en") for _ in range(3)]
+    for words in ([1, 2], [3]):
+        sounds = [Sound(spoken([word + place for word in words])) for place in range(3)]
+        model.hear(streams, sounds)
+        drafts = model.draft(streams, [Ask(), Ask(final=True), Ask()])
+        for stream, draft in zip(streams, drafts, strict=True):
+            model.commit(stream, draft, 0)
+    said = [draft.text.strip() for draft in drafts]
+    assert said == ["w1 w2 w3", "w2 w3 w4.", "w3 w4 w5"]
+    assert engine.beams == [1, 1, 4] * 2
+    guesses = [prompt.guess for prompt in engine.prompts[3:]]
+    assert guesses == [(4, 5), (6, 7), ()]
 
 
 def test_silence_is_not_encoded():
@@ -199,7 +229,7 @@ def test_a_folder_that_lacks_its_files_is_no_moonshine(tmp_path: Path):
     assert kind_of(tmp_path) == "moonshine"
     vocab = {"vocab": {"a": 3}}
     (tmp_path / "tokenizer.json").write_text(json.dumps({"model": vocab, "added_tokens": []}))
-    with pytest.raises(DragomanError, match=r"Cannot load .*encoder_model\.ort"):
+    with pytest.raises(DragomanError, match=r"Cannot read .*encoder_model\.ort"):
         load_model(str(tmp_path))
 
 
@@ -230,3 +260,34 @@ def test_it_writes_down_english():
         updates = [interpreter.hear(Chunk(p, p is pieces[-1])) for p in pieces]
         texts.append("".join(word for update in updates for word in update.said).strip())
     assert texts == [SENTENCES, ""]
+
+
+def made_folder(folder: Path) -> Path:
+    """A small Moonshine of random weights."""
+    made.moonshine_encoder(folder / "encoder_model.onnx", np.uint8)
+    made.moonshine_decoder(folder / "decoder_model_merged.onnx", np.uint8)
+    vocab = {f"▁w{number}": number for number in range(3, made.WORDS)}
+    added = [{"id": number, "content": f"<{number}>"} for number in range(3)]
+    tokenizer = {"model": {"vocab": vocab}, "added_tokens": added}
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
+    return folder
+
+
+def test_what_a_stream_keeps_is_what_its_window_holds(tmp_path, monkeypatch):
+    """From the files on, whatever the net says; sound that left the window left everything."""
+    monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path / "home"))
+    model = load_model(str(made_folder(tmp_path)), threads=1, beams=1)
+    stream = model.open("en", "en")
+    random, begun = np.random.default_rng(0), set()
+    for _ in range(70):
+        model.hear([stream], [Sound(random.standard_normal(RATE).astype(np.float32))])
+        draft = model.draft([stream], [Ask(max_tokens=4)])[0]
+        states, samples = stream.states, len(stream.samples)
+        assert samples <= BOUNDS.full * RATE / 1000
+        assert len(states) == (samples - BEHIND) // STATE
+        assert {array.shape[2] for array in states.memory.values()} == {len(states)}
+        assert {array.shape[2] for array in states.past.values()} == {max(0, len(states) - OPEN)}
+        model.commit(stream, draft, len(draft.tokens))
+        begun.add(stream.start_ms)
+    assert len(begun) > 3
+    assert stream.heard_ms == 70_000

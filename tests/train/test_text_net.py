@@ -48,6 +48,12 @@ def test_it_translates_as_the_trained_net_does(teacher, folder, sung):
         for said in range(len(expected)):
             rest = made.translate(words, expected[:said], closed=True, pair=("en", "de"))
             assert list(rest.tokens) == expected[said:]
+        # A guess changes nothing, right or wrong, as far as it goes.
+        for guess in ([expected[0]], expected[:-1] + [4, 5], [7] * 9, expected, [5, *expected]):
+            same = made.translate(words, (), closed=True, pair=("en", "de"), guess=guess)
+            assert same.tokens == found.tokens
+            np.testing.assert_allclose(same.log_probs, found.log_probs, atol=1e-4)
+            np.testing.assert_allclose(same.attention, found.attention, atol=1e-4)
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=8), st.data())

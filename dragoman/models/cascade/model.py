@@ -4,15 +4,17 @@ There is one policy, the interpreter's, and it judges translations. So that it c
 the transcript keeps the moment it was heard at: what a translated word looks at in the text becomes
 the sound that it looks at. Words of the transcript become final with the words that translate them.
 
-Sentences are translated one by one. One that has ended is done with when all its translation was
-said; the last one may go on, and is translated anew whenever more of it is heard.
+Sentences, and parts of very long ones, are translated one by one. One that has ended is done with
+when all its translation was said; the last one may go on, and is translated anew whenever more of
+it is heard.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from operator import and_, eq
 from typing import Any
 
 import numpy as np
@@ -32,7 +34,7 @@ from dragoman.models.cascade.translator import Pair, Translation, Translator
 from dragoman.text.sentences import ends_sentence, split_sentences
 
 FRAME_MS = 20.0  # of the attention that policies see
-
+LONGEST = 40  # words of a sentence; translators learn from few that are longer, and then lose track
 
 Sentence = tuple[tuple[str, ...], bool]  # words, and whether they are closed
 Known = tuple[tuple[int, ...], Translation]  # after what was said, what would be said
@@ -201,18 +203,42 @@ class CascadeModel:
         """The sentences of a transcript, translated; of the first, some may have been said."""
         before, stream.known = stream.known, {}
         said, ends = tuple(stream.said), split_sentences([word.text for word in words])
-        for begin, end in pairwise((0, *ends)):
+        for begin, end in pairwise((0, *_bounded(words, ends, len(stream.final)))):
             sentence = tuple(words[begin:end])
             texts = tuple(word.text for word in sentence)
             closed = final or end < len(words) or ends_sentence(texts[-1])
             translation = _gone_on(before.get((texts, closed)), said)
             if translation is None:
                 translation = self._translator.translate(
-                    texts, said, closed=closed, pair=stream.pair
+                    texts, said, closed=closed, pair=stream.pair, guess=_guess(before, texts, said)
                 )
             stream.known[texts, closed] = (said, translation)
             yield Part(sentence, closed, translation)
             said = ()
+
+
+def _bounded(words: Sequence[Word], ends: Sequence[int], final: int) -> Iterator[int]:
+    """The ends of sentences, of which none is too long: a recogniser may forget the full stops.
+
+    One that is gets an end behind a comma, or else where the speaker took most time; but none among
+    the first `final` words, whose translation was said.
+    """
+    begin = 0
+    for end in ends:
+        while end - begin > LONGEST:
+            last = min(max(begin + LONGEST, final), end - 1)
+            places = range(max(begin + LONGEST // 2, final - 1), last)
+            if not places:
+                break
+            begin = 1 + max(places, key=lambda place: _rest(words[place], words[place + 1]))
+            yield begin
+        yield end
+        begin = end
+
+
+def _rest(word: Word, following: Word) -> tuple[bool, float]:
+    """How much a word sounds like the end of something."""
+    return word.text.endswith((",", ";", ":")), following.ms - word.ms
 
 
 def _own(stream: Stream) -> CascadeStream:
@@ -237,6 +263,21 @@ def _take(stream: CascadeStream, draft: Draft, parts: Sequence[Part], tokens: in
         begin, words = end, words + len(part.words)
         stream.final, stream.said, stream.unfinished = (), [], []
     return words
+
+
+def _guess(
+    before: dict[Sentence, Known], words: tuple[str, ...], said: tuple[int, ...]
+) -> tuple[int, ...]:
+    """What may be said next of a sentence: the rest of what would have been, when less of it, or
+    something else, was heard."""
+    found = {texts: _gone_on(known, said) for (texts, _), known in before.items()}
+    near = max(
+        (texts for texts, left in found.items() if left is not None),
+        key=lambda texts: sum(accumulate(map(eq, texts, words), and_)),
+        default=None,
+    )
+    left = found[near] if near is not None else None
+    return left.tokens if left is not None else ()
 
 
 def _gone_on(known: Known | None, said: tuple[int, ...]) -> Translation | None:

@@ -89,7 +89,13 @@ class TextModel:
         return self._units(pair).words(tokens, ended=ended)
 
     def translate(
-        self, words: Sequence[str], said: Sequence[int], *, closed: bool, pair: Pair
+        self,
+        words: Sequence[str],
+        said: Sequence[int],
+        *,
+        closed: bool,
+        pair: Pair,
+        guess: Sequence[int] = (),
     ) -> Translation:
         """A sentence that is not `closed` is searched greedily, since it will be drafted again."""
         pieces = [str(piece) for piece in self._reads.encode("".join(words).strip(), out_type=str)]

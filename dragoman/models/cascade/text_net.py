@@ -58,7 +58,13 @@ class TextNet:
         return self._targets.get(pair[1]) or self._targets[""]
 
     def translate(
-        self, words: Sequence[str], said: Sequence[int], *, closed: bool, pair: Pair
+        self,
+        words: Sequence[str],
+        said: Sequence[int],
+        *,
+        closed: bool,
+        pair: Pair,
+        guess: Sequence[int] = (),
     ) -> Translation:
         """A sentence that is not `closed` is searched greedily, since it will be drafted again."""
         ids, word_of = self._read(words, pair[1])
@@ -66,9 +72,11 @@ class TextNet:
         if not word_of or room < 1:
             return nothing(said, len(words))
         source = self._net.encode(np.array([ids], np.int64), np.array([len(ids)], np.int64))
-        prompts = [Prompt((BOS,), room, tuple(said))]
+        beams = self._beams if closed else 1
+        known = tuple(guess[: room - 1]) if beams == 1 else ()
+        prompts = [Prompt((BOS,), room, tuple(said), guess=known)]
         texts = Texts(self._net, [source.memory], [len(ids)], prompts)
-        found = search(texts, prompts, self._beams if closed else 1)[0]
+        found = search(texts, prompts, beams)[0]
         owned = Owned(word_of, len(words), begin=len(ids) - len(word_of))  # the tag is nobody's
         return over_words(found, said, owned, self._units(pair), closed=closed)
 

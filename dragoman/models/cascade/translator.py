@@ -35,11 +35,18 @@ class Translator(Protocol):
         """
 
     def translate(
-        self, words: Sequence[str], said: Sequence[int], *, closed: bool, pair: Pair
+        self,
+        words: Sequence[str],
+        said: Sequence[int],
+        *,
+        closed: bool,
+        pair: Pair,
+        guess: Sequence[int] = (),
     ) -> Translation:
         """Go on with the translation of a sentence of which `said` was said.
 
-        A sentence that is not `closed` may go on: it gets no full stop.
+        A sentence that is not `closed` may go on: it gets no full stop. `guess` is what may come
+        out; it may save work, and changes nothing.
         """
 
     def words(self, tokens: Sequence[int], *, ended: bool, pair: Pair) -> Words:

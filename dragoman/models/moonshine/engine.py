@@ -1,17 +1,17 @@
-"""Moonshine's network: its own encoder, and a decoder of ours that tells where it looks."""
+"""Moonshine's network: an encoder that goes on from what it heard, a decoder that tells where it
+looks; both made from the weights of its files."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from dragoman.audio.chunk import Samples
 from dragoman.errors import DragomanError
 from dragoman.models.graphs import Graphs
+from dragoman.models.moonshine.encoder import Encoded, Encoder
 from dragoman.models.moonshine.units import END, MoonshineUnits
-from dragoman.models.moonshine.weights import decoder_weights
+from dragoman.models.moonshine.weights import moonshine_weights
 from dragoman.models.search import Floats, Found, Prompt
 from dragoman.models.whisper.decoder import Decoder, Rules
 from dragoman.models.whisper.graph import Shape
@@ -37,37 +37,27 @@ class MoonshineEngine:
     """Loaded from a folder with an encoder and a decoder, both .onnx or .ort."""
 
     def __init__(self, folder: Path, units: MoonshineUnits, *, threads: int) -> None:
-        import onnxruntime
-
         encoder, decoder = first_file(folder, ENCODERS), first_file(folder, DECODERS)
         if encoder is None or decoder is None:
             raise DragomanError(f"{folder} holds no Moonshine: it lacks its encoder or decoder.")
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.enable_cpu_mem_arena = False  # windows differ in length all the time
-        options.enable_mem_pattern = False
-        try:
-            self._encoder = onnxruntime.InferenceSession(
-                str(encoder), options, ["CPUExecutionProvider"]
-            )
-        except Exception as error:  # onnxruntime's own errors have no common base
-            raise DragomanError(f"Cannot load {encoder}: {error}.") from error
-        weights = decoder_weights(decoder)
+        weights = moonshine_weights(encoder, decoder)
         shape = Shape.of(weights)
         never = [number for number in range(shape.words) if not units.name(number)]
         never.remove(END)
         rules = MoonshineRules(shape.words, end=END, no_speech=END, never=never, not_first=[])
         later = [(layer, head) for layer in range(shape.layers) for head in range(shape.heads)]
         heads = ALIGNMENT.get(shape.layers, later[len(later) // 2 :])
-        self._decoder = Decoder(weights, rules, heads, Graphs(folder, threads))
+        graphs = Graphs(folder, threads)
+        self._decoder = Decoder(weights, rules, heads, graphs)
+        self._encoder = Encoder(weights, graphs, self._decoder.remember)
 
-    def encode(self, sounds: Sequence[Samples]) -> list[Floats]:
-        """Encode windows of equal length together."""
-        states = self._encoder.run(None, {"input_values": np.stack(sounds)})[0]
-        return list(states)
+    def encode(self, windows: Sequence[Encoded], sounds: Sequence[Samples]) -> list[Encoded]:
+        return self._encoder.encode(windows, sounds)
 
-    def speak(self, states: Sequence[Floats], prompts: Sequence[Prompt], beams: int) -> list[Found]:
-        return self._decoder.speak(states, prompts, beams)
+    def speak(
+        self, windows: Sequence[Encoded], prompts: Sequence[Prompt], beams: int
+    ) -> list[Found]:
+        return self._decoder.go_on([window.memory for window in windows], prompts, beams)
 
 
 def first_file(folder: Path, names: Sequence[str]) -> Path | None:

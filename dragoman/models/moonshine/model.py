@@ -14,15 +14,18 @@ from dragoman.audio.chunk import Samples
 from dragoman.errors import DragomanError
 from dragoman.models.base import Ask, Feature
 from dragoman.models.life import WindowModel
+from dragoman.models.moonshine.encoder import Encoded
 from dragoman.models.moonshine.engine import MoonshineEngine
 from dragoman.models.moonshine.stream import MoonshineStream
 from dragoman.models.moonshine.units import START, MoonshineUnits
 from dragoman.models.options import Options, on_cpu
-from dragoman.models.search import Floats, Found, Prompt
+from dragoman.models.search import Found, Prompt
 from dragoman.models.window import Bounds, Window
 from dragoman.models.words import Units
 
-BOUNDS = Bounds(long=10_000, too_long=16_000, kept=5_000, full=24_000)
+# Short ones, and little is kept where no sentence ended: told many words without a full stop, it
+# goes on without.
+BOUNDS = Bounds(long=8_000, too_long=12_000, kept=2_000, full=24_000)
 SPARE, PER_SECOND = 10, 7.0  # a window holds at most so many tokens, and so many more a second
 LANGUAGE = "en"
 
@@ -30,10 +33,12 @@ LANGUAGE = "en"
 class Engine(Protocol):
     """Every operation takes a batch."""
 
-    def encode(self, sounds: Sequence[Samples]) -> list[Floats]:
-        """Encode windows of equal length together."""
+    def encode(self, windows: Sequence[Encoded], sounds: Sequence[Samples]) -> list[Encoded]:
+        """Encode the sound behind each window; its first sample belongs to a new state."""
 
-    def speak(self, states: Sequence[Floats], prompts: Sequence[Prompt], beams: int) -> list[Found]:
+    def speak(
+        self, windows: Sequence[Encoded], prompts: Sequence[Prompt], beams: int
+    ) -> list[Found]:
         """Continue every prompt."""
 
 
@@ -71,25 +76,30 @@ class MoonshineModel(WindowModel[MoonshineStream]):
         return MoonshineStream(target, Window(BOUNDS, self._units), LANGUAGE)
 
     def encode(self, streams: Sequence[MoonshineStream], closing: Sequence[bool]) -> None:
-        """Encode the windows that have new sound; windows of equal length go together."""
-        groups: dict[int, list[MoonshineStream]] = {}
-        for stream in streams:
-            if not stream.nothing_new():
-                groups.setdefault(len(stream.samples), []).append(stream)
-        for group in groups.values():
-            states = self._engine.encode([stream.samples for stream in group])
-            for stream, seen in zip(group, states, strict=True):
-                stream.encoded(seen)
+        new = [stream for stream in streams if not stream.nothing_new()]
+        states = self._engine.encode([one.states for one in new], [one.unseen for one in new])
+        for stream, made in zip(new, states, strict=True):
+            stream.encoded(made)
 
     def speak(self, streams: Sequence[MoonshineStream], asks: Sequence[Ask]) -> list[Found]:
-        prompts = [self._prompt(s, ask) for s, ask in zip(streams, asks, strict=True)]
-        return self._engine.speak([_states(stream) for stream in streams], prompts, self._beams)
+        """A draft follows one beam: it is made again at every step, and reads the one before in a
+        single pass. What is final is searched with all beams."""
+        found: dict[int, Found] = {}
+        for final in (False, True):
+            members = [index for index, ask in enumerate(asks) if ask.final is final]
+            if members:
+                windows = [streams[index].states for index in members]
+                prompts = [self._prompt(streams[index], asks[index]) for index in members]
+                spoken = self._engine.speak(windows, prompts, self._beams if final else 1)
+                found |= zip(members, spoken, strict=True)
+        return [found[index] for index in range(len(streams))]
 
     def speak_part(self, stream: MoonshineStream) -> tuple[Found, float]:
+        """The part is encoded for itself: states that heard what follows would lead beyond it."""
         end_ms = stream.quiet_ms()
-        states = self._engine.encode([stream.until(end_ms)])
+        part = self._engine.encode([stream.states.anew()], [stream.until(end_ms)])
         prompt = self._prompt(stream, Ask(final=True))
-        return self._engine.speak(states, [prompt], self._beams)[0], end_ms
+        return self._engine.speak(part, [prompt], self._beams)[0], end_ms
 
     def _prompt(self, stream: MoonshineStream, ask: Ask) -> Prompt:
         window = stream.window
@@ -97,7 +107,8 @@ class MoonshineModel(WindowModel[MoonshineStream]):
         most = SPARE + int(PER_SECOND * seconds) - len(window.said)
         if ask.max_tokens is not None:
             most = min(most, ask.max_tokens - len(window.settled.tokens))
-        guess = window.rest.tokens[len(window.settled.tokens) :] if self._beams == 1 else ()
+        greedy = self._beams == 1 or not ask.final
+        guess = window.rest.tokens[len(window.settled.tokens) :] if greedy else ()
         return Prompt(
             start=(START,),
             most=max(0, most),
@@ -105,8 +116,3 @@ class MoonshineModel(WindowModel[MoonshineStream]):
             guess=guess[: max(0, most - 1)],
             avoid_end=ask.avoid_end,
         )
-
-
-def _states(stream: MoonshineStream) -> Floats:
-    assert stream.states is not None
-    return stream.states

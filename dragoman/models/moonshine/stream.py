@@ -10,10 +10,9 @@ from dragoman.audio.chunk import RATE, Samples
 from dragoman.models.base import Sound
 from dragoman.models.drafting import Span
 from dragoman.models.life import WindowStream
-from dragoman.models.search import Floats
+from dragoman.models.moonshine.encoder import STATE, Encoded
 from dragoman.models.window import quietest
 
-STATE = 384  # samples that the encoder makes one state of
 STATE_MS = 1000.0 * STATE / RATE
 PER_MS = RATE / 1000.0
 
@@ -24,7 +23,7 @@ class MoonshineStream(WindowStream):
 
     samples: Samples = field(default_factory=lambda: np.empty(0, np.float32))  # of the window
     start: int = 0  # samples before the window
-    states: Floats | None = None  # what the encoder last made of it
+    states: Encoded = field(default_factory=Encoded)  # what the encoder made of it so far
 
     @property
     def heard_ms(self) -> float:
@@ -42,11 +41,14 @@ class MoonshineStream(WindowStream):
         self.samples = np.concatenate([self.samples, sound.samples])
 
     def forget(self, until_ms: float) -> None:
-        """The window begins at a whole state."""
+        """The window begins at a whole state, and is encoded anew: to a decoder, states that were
+        made with other sound before them do not look like a beginning, and it begins elsewhere."""
         gone = int(until_ms * PER_MS + 1e-6) - self.start
         gone = min(max(0, gone - gone % STATE), len(self.samples))
         self.samples = self.samples[gone:].copy()
         self.start += gone
+        if gone:
+            self.states = self.states.anew()
 
     def quiet_ms(self) -> float:
         """The quietest moment up to which a full window may be settled."""
@@ -60,6 +62,11 @@ class MoonshineStream(WindowStream):
         """The sound of the window before a moment."""
         return self.samples[: int(moment_ms * PER_MS) - self.start]
 
-    def encoded(self, states: Floats) -> None:
+    @property
+    def unseen(self) -> Samples:
+        """The sound of which there are no states yet."""
+        return self.samples[len(self.states) * STATE :]
+
+    def encoded(self, states: Encoded) -> None:
         self.states = states
         self.look()

@@ -1,4 +1,4 @@
-"""Moonshine's decoder under the names of CTranslate2, so that Whisper's decoder can run it."""
+"""Moonshine's weights under the names of CTranslate2, so that Whisper's decoder can run them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from dragoman.models.onnx_weights import Matrix, OnnxWeights
 from dragoman.models.whisper.weights import Weights
 
 ROOT = "model.decoder"
-ANGLES = "/model/decoder/rotary_emb/Cast_1_output_0"  # by how much each position turns further
+# By how much each position turns further.
+ANGLES = "/model/decoder/rotary_emb/Cast_1_output_0"
+ENCODER_ANGLES = "/rotary_emb/Cast_1_output_0"
 HEADS = 8  # in Moonshine of every size
 POSITIONS = 1024  # more tokens than any window holds
 NORMS = {
@@ -25,8 +27,39 @@ NORMS = {
 Arrays = dict[str, NDArray[Any]]
 
 
-def decoder_weights(path: Path) -> Weights:
-    """The decoder in an .onnx or .ort file."""
+def moonshine_weights(encoder: Path, decoder: Path) -> Weights:
+    """Encoder and decoder, of .onnx or .ort files."""
+    return Weights(encoder, encoder_arrays(encoder) | decoder_arrays(decoder))
+
+
+def encoder_arrays(path: Path) -> Arrays:
+    file = OnnxWeights(path)
+    arrays: Arrays = {"encoder/angles": file.array(ENCODER_ANGLES).ravel()}
+    for number in (1, 2, 3):
+        arrays[f"encoder/conv{number}/weight"] = file.array(f"conv{number}.weight")
+        if number > 1:
+            arrays[f"encoder/conv{number}/bias"] = file.array(f"conv{number}.bias")
+    for part, node in (("gamma", "Mul"), ("beta", "Add")):
+        arrays[f"encoder/group_norm/{part}"] = file.operand(f"/groupnorm/{node}")
+    arrays["encoder/layer_norm/gamma"] = file.array("layer_norm.weight")
+    width = len(arrays["encoder/layer_norm/gamma"])
+    apart = _apart(width // HEADS, 2 * len(arrays["encoder/angles"]))
+    for number in count():
+        root, to = f"layers.{number}", f"encoder/layer_{number}"
+        if f"{root}.input_layernorm.weight" not in file:
+            break
+        _put_attention(arrays, file, f"{root}.self_attn", f"{to}/self_attention", apart)
+        for name in ("fc1", "fc2"):
+            linear = f"{to}/ffn/linear_{int(name[-1]) - 1}"
+            _put(arrays, linear, file.matrix(f"{root}.mlp.{name}"))
+            arrays[f"{linear}/bias"] = file.array(f"{root}.mlp.{name}.bias")
+        for part, norm in (("self_attention", "input"), ("ffn", "post_attention")):
+            gamma = file.array(f"{root}.{norm}_layernorm.weight")
+            arrays[f"{to}/{part}/layer_norm/gamma"] = gamma
+    return arrays
+
+
+def decoder_arrays(path: Path) -> Arrays:
     file = OnnxWeights(path)
     table = file.table(f"{ROOT}.embed_tokens.weight")
     width = table.steps.shape[1]
@@ -41,7 +74,7 @@ def decoder_weights(path: Path) -> Weights:
         if f"{ROOT}.layers.{number}.input_layernorm.weight" not in file:
             break
         _put_layer(arrays, file, number, apart)
-    return Weights(path, arrays)
+    return arrays
 
 
 def _put_layer(arrays: Arrays, file: OnnxWeights, number: int, apart: NDArray[np.int64]) -> None:
@@ -50,11 +83,7 @@ def _put_layer(arrays: Arrays, file: OnnxWeights, number: int, apart: NDArray[np
     def matrices(*names: str) -> Matrix:
         return Matrix.joined([file.matrix(f"{root}.{name}") for name in names])
 
-    query, key = (matrices(f"self_attn.{name}_proj") for name in "qk")
-    turning = [Matrix(one.steps[apart], one.scale[apart]) for one in (query, key)]
-    both = Matrix.joined([*turning, matrices("self_attn.v_proj")])
-    _put(arrays, f"{to}/self_attention/linear_0", both)
-    _put(arrays, f"{to}/self_attention/linear_1", matrices("self_attn.dense"))
+    _put_attention(arrays, file, f"{root}.self_attn", f"{to}/self_attention", apart)
     _put(arrays, f"{to}/attention/linear_0", matrices("encoder_attn.q_proj"))
     memory = matrices("encoder_attn.k_proj", "encoder_attn.v_proj")
     _put(arrays, f"{to}/attention/linear_1", memory)
@@ -64,6 +93,16 @@ def _put_layer(arrays: Arrays, file: OnnxWeights, number: int, apart: NDArray[np
         arrays[f"{to}/ffn/{name}/bias"] = file.array(f"{root}.{part}.bias")
     for part, norm in NORMS.items():
         arrays[f"{to}/{part}/layer_norm/gamma"] = file.array(f"{root}.{norm}.weight")
+
+
+def _put_attention(
+    arrays: Arrays, file: OnnxWeights, root: str, to: str, apart: NDArray[np.int64]
+) -> None:
+    """Self-attention, in which positions turn queries and keys."""
+    query, key, value = (file.matrix(f"{root}.{name}_proj") for name in "qkv")
+    turning = [Matrix(one.steps[apart], one.scale[apart]) for one in (query, key)]
+    _put(arrays, f"{to}/linear_0", Matrix.joined([*turning, value]))
+    _put(arrays, f"{to}/linear_1", file.matrix(f"{root}.dense"))
 
 
 def _put(arrays: Arrays, name: str, matrix: Matrix) -> None:

@@ -1,0 +1,93 @@
+"""What the benchmarks of interpreted speech share: which clips, by which system, kept where.
+
+DRAGOMAN_BENCH_MODEL names the model (default: the one for the languages), DRAGOMAN_BENCH_POLICY
+the policy and DRAGOMAN_BENCH_STEP the ms of a step (default: what is tuned for a lag of 2 s),
+DRAGOMAN_BENCH_CLIPS takes so many clips (default: all), evenly over the corpus.
+DRAGOMAN_BENCH_RUNS is a folder in which traces are kept, so that a run goes on where it stopped.
+
+Work is processor time, so that it does not matter who else uses the machine.
+"""
+
+import os
+import re
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TypeVar
+
+from dragoman.audio.source import open_audio
+from dragoman.clock import SimulatedClock
+from dragoman.corpora import Clip
+from dragoman.setup import Setup, System
+from dragoman.trace import Trace, TraceWriter, read_traces
+
+DATA = Path(__file__).parent.parent.parent / "shared" / "data" / "eval"
+T = TypeVar("T")
+
+
+def setup_for(target: str) -> Setup:
+    """English speech into a language: the default, or as the environment says."""
+    step = os.environ.get("DRAGOMAN_BENCH_STEP")
+    setup = Setup(source="en", target=target, threads=1)
+    setup = setup.with_changes(model=os.environ.get("DRAGOMAN_BENCH_MODEL")).settled()
+    return setup.tuned(2000.0).with_changes(
+        policy=os.environ.get("DRAGOMAN_BENCH_POLICY"), step_ms=float(step) if step else None
+    )
+
+
+def some(items: Sequence[T]) -> list[T]:
+    """As many as the environment says, evenly spread."""
+    count = min(int(os.environ.get("DRAGOMAN_BENCH_CLIPS", len(items))), len(items))
+    return [items[index * len(items) // count] for index in range(count)]
+
+
+def interpret_all(system: System, clips: Sequence[Clip], name: str) -> list[Trace]:
+    """Every clip, interpreted now or before; `name` is that of the corpus."""
+    folder = os.environ.get("DRAGOMAN_BENCH_RUNS")
+    if not folder:
+        return list(_traces(system, clips, {}, None))
+    setup = system.setup
+    words = [name, setup.model, setup.target, setup.policy, f"{setup.step_ms:g}"]
+    path = Path(folder) / (re.sub(r"[^\w.=-]+", "_", "-".join(words)) + ".jsonl")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    known = read_traces(path, unfinished=False) if path.exists() else []
+    done = {trace.index: trace for trace in known}
+    return list(_traces(system, clips, done, path))
+
+
+def _traces(
+    system: System, clips: Sequence[Clip], done: dict[int, Trace], path: Path | None
+) -> Iterator[Trace]:
+    with TraceWriter.open(path) if path else nullcontext() as writer:
+        for number, clip in enumerate(clips, start=1):
+            trace = done.get(clip.index)
+            if trace is None:
+                trace = _interpreted(system, clip)
+                if writer is not None:
+                    writer.write(trace)
+            print(f"  {number} of {len(clips)}", file=sys.stderr, flush=True)
+            yield trace
+
+
+def _interpreted(system: System, clip: Clip) -> Trace:
+    trace = Trace(clip.index, clip.audio.name, clip.texts[system.setup.target])
+    interpreter = system.interpreter(trace, SimulatedClock(time.process_time))
+    step_ms = system.setup.step_ms
+    for chunk in open_audio(clip.audio, start=clip.start or 0.0, end=clip.end, step_ms=step_ms):
+        interpreter.hear(chunk)
+    return trace
+
+
+def cost(traces: Sequence[Trace]) -> float:
+    """Seconds of processor time per second of audio."""
+    work = sum(heard.compute_ms for trace in traces for heard in trace.hearings)
+    return work / sum(trace.source_length for trace in traces)
+
+
+def told(what: str, value: float, bar: float, *, most: bool, form: str = ".2f") -> None:
+    """A line that says whether a bar is met."""
+    met = value <= bar if most else value >= bar
+    sign = "at most" if most else "at least"
+    print(f"  {what}: {value:{form}} (bar: {sign} {bar:{form}}) {'met' if met else 'NOT met'}")

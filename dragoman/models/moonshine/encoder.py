@@ -1,0 +1,198 @@
+"""Moonshine's encoder in steps: only the newest sound is encoded again when more is heard.
+
+A state is final once a second of sound lies behind it: from then on its keys and values are kept,
+and newer states look at those. The norm behind the first convolution is over all sound so far, and
+each frame is made once, with what was known of the sound when it came. None of this needs training;
+`docs/models.md` says what it costs in words recognised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from dragoman.audio.chunk import RATE, Samples
+from dragoman.models.graphs import Graphs
+from dragoman.models.moonshine.graph import layers_graph, stem_graph
+from dragoman.models.search import FORBIDDEN, Floats
+from dragoman.models.whisper.graph import Shape
+from dragoman.models.whisper.weights import Weights
+
+STATE = 384  # samples that the encoder makes one state of,
+BEHIND = 511  # and that it needs behind the last of them
+OPEN = RATE // STATE + 1  # newest states, a second of sound, that are encoded again
+COUNTED_TWICE = 7  # frames of the first convolution that two calls of the stem share
+LONG = 30 * RATE // 64  # frames of it after which old ones count for less and less
+
+Layers = dict[str, Floats]  # keys and values by name, `[1, heads, states, head width]`
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """What is known of the sound so far: how loud it comes out of the first convolution."""
+
+    mean: float = 0.0
+    square: float = 0.0
+    count: int = 0  # frames that this was learnt from, at most `LONG`
+
+
+def _none() -> Floats:
+    return np.zeros((0, 0), np.float32)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoded:
+    """A window as far as it was encoded."""
+
+    level: Level = Level()
+    count: int = 0  # states
+    frames: Floats = field(default_factory=_none)  # [open, width] of the newest states
+    past: Layers = field(default_factory=dict)  # keys and values of the others, by layer
+    memory: Layers = field(default_factory=dict)  # what the decoder reads of all states
+
+    def __len__(self) -> int:
+        return self.count
+
+    @property
+    def final(self) -> int:
+        """States that will not change."""
+        return self.count - len(self.frames)
+
+    def anew(self) -> Encoded:
+        """Nothing of a window yet, of a speaker whose level is known."""
+        return Encoded(self.level)
+
+
+class Encoder:
+    """The encoder of one model."""
+
+    def __init__(
+        self,
+        weights: Weights,
+        graphs: Graphs,
+        remember: Callable[[Floats], Layers],
+        *,
+        exact: bool = False,
+    ) -> None:
+        """`remember` is what the decoder makes of states; `exact`: in 32-bit floats."""
+        self._stem = graphs.session("stem", lambda: stem_graph(weights))
+        self._layers = graphs.session(
+            "layers", lambda: layers_graph(weights, exact=exact), of=exact
+        )
+        self._remember = remember
+        self._names = [one.name for one in self._layers.get_inputs()][4:]
+        self._angles = weights.array("encoder/angles").astype(np.float64)
+        shape = Shape.of(weights)
+        self._nothing = np.zeros((1, shape.heads, 0, shape.head_width), np.float32)
+
+    def encode(self, windows: Sequence[Encoded], sounds: Sequence[Samples]) -> list[Encoded]:
+        """Encode the sound behind each window; its first sample belongs to a new state."""
+        made = list(windows)
+        groups: dict[tuple[int, bool], list[int]] = {}
+        for index, (window, sound) in enumerate(zip(windows, sounds, strict=True)):
+            new = (len(sound) - BEHIND) // STATE
+            if new > 0:
+                groups.setdefault((new, window.count > 0), []).append(index)
+        for (new, joined), members in groups.items():
+            length, skip = new * STATE + BEHIND, COUNTED_TWICE if joined else 0
+            batch = np.stack([sounds[index][:length] for index in members])
+            heard = self._stemmed([windows[index] for index in members], batch, skip)
+            for index, one in zip(members, heard, strict=True):
+                made[index] = one
+        changed = [index for members in groups.values() for index in members]
+        if changed:
+            states = self._look([made[index] for index in changed])
+            for index, one in zip(changed, states, strict=True):
+                made[index] = one
+        return made
+
+    def _stemmed(self, windows: Sequence[Encoded], sounds: Floats, skip: int) -> list[Encoded]:
+        """The windows with frames of more sound, of which there are no states yet."""
+        new = (sounds.shape[1] - 127) // 64 + 1 - skip
+        levels = [window.level for window in windows]
+        feed: dict[str, Any] = {
+            "samples": sounds,
+            "mean": _column([level.mean for level in levels]),
+            "square": _column([level.square for level in levels]),
+            "share": _column([new / (level.count + new) for level in levels]),
+            "skip": np.array([skip]),
+        }
+        frames, means, squares = self._stem.run(None, feed)
+        made = []
+        for window, more, mean, square in zip(windows, frames, means, squares, strict=True):
+            seen = min(window.level.count + new, LONG)
+            level = Level(float(mean.item()), float(square.item()), seen)
+            joined = np.concatenate([window.frames, more]) if window.count else more
+            count = window.count + len(more)
+            made.append(replace(window, level=level, frames=joined, count=count))
+        return made
+
+    def _look(self, windows: Sequence[Encoded]) -> list[Encoded]:
+        """The windows with states of all their frames; those that are older become final."""
+        finals, opens = [one.final for one in windows], [len(one.frames) for one in windows]
+        kept, longest = max(finals), max(opens)
+        feed: dict[str, Any] = {
+            "x": np.stack([_filled(one.frames, longest, 0) for one in windows]),
+            "mask": _mask(finals, opens),
+            **self._turns(finals, longest),
+        }
+        for name in self._names:
+            past = (one.past.get(name, self._nothing) for one in windows)
+            feed[name] = np.concatenate([_filled(array, kept, 2) for array in past])
+        states, *outputs = self._layers.run(None, feed)
+        made = []
+        for index, one in enumerate(windows):
+            layers = {n: a[index : index + 1] for n, a in zip(self._names, outputs, strict=True)}
+            made.append(self._seen(one, states[index, : opens[index]], layers))
+        return made
+
+    def _seen(self, window: Encoded, states: Floats, layers: Layers) -> Encoded:
+        """A window with the states of its open frames."""
+        ripe = max(0, len(states) - OPEN)
+        return replace(
+            window,
+            frames=window.frames[ripe:],
+            past=_joined(window.past, _cut(layers, 0, ripe)),
+            memory=_joined(_cut(window.memory, 0, window.final), self._remember(states)),
+        )
+
+    def _turns(self, places: Sequence[int], count: int) -> Layers:
+        """By how much the places of a batch turn queries and keys."""
+        at = np.array(places)[:, None] + np.arange(count)
+        turns = at[:, None, :, None] * self._angles
+        return {n: f(turns).astype(np.float32) for n, f in (("cosine", np.cos), ("sine", np.sin))}
+
+
+def _cut(layers: Layers, begin: int, end: int) -> Layers:
+    return {name: array[:, :, begin:end] for name, array in layers.items()}
+
+
+def _joined(before: Layers, after: Layers) -> Layers:
+    if not before:
+        return after
+    return {name: np.concatenate([before[name], array], axis=2) for name, array in after.items()}
+
+
+def _filled(array: Floats, length: int, axis: int) -> Floats:
+    """An array with zeros behind it, up to a length."""
+    missing = length - array.shape[axis]
+    if not missing:
+        return array
+    return np.pad(array, [(0, missing if at == axis else 0) for at in range(array.ndim)])
+
+
+def _mask(finals: Sequence[int], opens: Sequence[int]) -> Floats:
+    """What must not be looked at: that which fills shorter windows up."""
+
+    def beyond(lengths: Sequence[int]) -> Any:
+        return np.arange(max(lengths)) >= np.array(lengths)[:, None]
+
+    hidden = np.concatenate([beyond(finals), beyond(opens)], axis=1)
+    return np.where(hidden, FORBIDDEN, np.float32(0))[:, None, None, :]
+
+
+def _column(values: Sequence[float]) -> Floats:
+    return np.array(values, np.float32)[:, None, None]
