@@ -51,7 +51,7 @@ class Setup:
     beams: int = 5  # texts that the search for a draft follows; 1 is the cheapest
     threads: int = 0
     device: Device = "auto"
-    compute: Compute = "int8"
+    compute: Compute | None = None  # None: int8 on the CPU, float16 on a GPU
 
     def __post_init__(self) -> None:
         """A policy or a detector that does not exist is told before any model is loaded."""

@@ -9,9 +9,9 @@ import ctypes
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -21,9 +21,12 @@ from dragoman.models.search import Found, Prompt
 from dragoman.models.whisper.alignment import alignment_heads
 from dragoman.models.whisper.decoder import Decoder, Rules, States
 from dragoman.models.whisper.graph import Shape
-from dragoman.models.whisper.mel import Mel
+from dragoman.models.whisper.mel import LogMel, Mel
 from dragoman.models.whisper.tokens import Vocabulary
 from dragoman.models.whisper.weights import Weights
+
+_A = TypeVar("_A")
+_B = TypeVar("_B")
 
 
 class Engine(Protocol):
@@ -33,11 +36,18 @@ class Engine(Protocol):
     def bands(self) -> int:
         """Mel bands that the encoder wants."""
 
+    @property
+    def copies(self) -> bool:
+        """Whether it writes down what it hears and never learnt to translate."""
+
+    def new_mel(self) -> LogMel:
+        """The log-mel frames of a new stream; its windows are for `encode` alone."""
+
     def encode(self, windows: Sequence[Mel]) -> list[States]:
-        """Encode windows of equal length together."""
+        """Encode windows of any lengths; what is made of them is for the methods below alone."""
 
     def languages(self, states: Sequence[States]) -> list[dict[str, float]]:
-        """The probability of every language code, for windows of equal length."""
+        """The probability of every language code."""
 
     def speak(self, states: Sequence[States], prompts: Sequence[Prompt], beams: int) -> list[Found]:
         """Continue every prompt."""
@@ -47,10 +57,6 @@ class WhisperEngine:
     """Loaded from a folder in CTranslate2's format."""
 
     def __init__(self, folder: Path, vocabulary: Vocabulary, options: Options) -> None:
-        if options.device == "cuda":
-            raise DragomanError(
-                "This Whisper engine runs on the CPU only; leave --device cuda out."
-            )
         # Every length of window makes the library under CTranslate2 keep kernels of 3 MB; it would
         # keep a thousand of them. It reads this when it is loaded.
         os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "4")
@@ -66,7 +72,7 @@ class WhisperEngine:
         except (RuntimeError, ValueError) as error:
             raise DragomanError(f"Cannot load a Whisper model from {folder}: {error}.") from error
         self._storage = ctranslate2.StorageView
-        config = _read_config(folder)
+        config = read_config(folder)
         rules = Rules(
             len(vocabulary.names),
             end=vocabulary.end,
@@ -87,20 +93,55 @@ class WhisperEngine:
     def bands(self) -> int:
         return int(self._whisper.n_mels)
 
+    def new_mel(self) -> LogMel:
+        return LogMel(self.bands)
+
     def encode(self, windows: Sequence[Mel]) -> list[States]:
-        return list(np.array(self._whisper.encode(self._stack(windows), to_cpu=True)))
+        """Windows of equal length go together."""
+
+        def together(group: Sequence[Mel]) -> list[States]:
+            return list(np.array(self._whisper.encode(self._stack(group), to_cpu=True)))
+
+        return by_length(windows, lambda window: window.shape[1], together)
 
     def languages(self, states: Sequence[States]) -> list[dict[str, float]]:
         if not self._whisper.is_multilingual:
             return [{"en": 1.0} for _ in states]
-        found = self._whisper.detect_language(self._stack(states))
-        return [{code.strip("<|>"): float(p) for code, p in codes} for codes in found]
+
+        def together(group: Sequence[States]) -> list[dict[str, float]]:
+            found = self._whisper.detect_language(self._stack(group))
+            return [{code.strip("<|>"): float(p) for code, p in codes} for codes in found]
+
+        return by_length(states, len, together)
 
     def speak(self, states: Sequence[States], prompts: Sequence[Prompt], beams: int) -> list[Found]:
         return self._decoder.speak(states, prompts, beams)
 
     def _stack(self, arrays: Sequence[Mel]) -> Any:
         return self._storage.from_array(np.stack(arrays))
+
+
+def load_engine(folder: Path, vocabulary: Vocabulary, options: Options) -> Engine:
+    """The engine for the device that is wanted, or that is there."""
+    placed = options.placed()
+    if placed.device == "cpu":
+        return WhisperEngine(folder, vocabulary, placed)
+    from dragoman.models.whisper.gpu.engine import TorchEngine
+
+    return TorchEngine(folder, vocabulary, placed)
+
+
+def by_length(
+    items: Sequence[_A], length: Callable[[_A], int], work: Callable[[Sequence[_A]], list[_B]]
+) -> list[_B]:
+    """What is made of items, those of equal length together."""
+    groups: dict[int, list[int]] = {}
+    for index, item in enumerate(items):
+        groups.setdefault(length(item), []).append(index)
+    made: dict[int, _B] = {}
+    for group in groups.values():
+        made |= dict(zip(group, work([items[index] for index in group]), strict=True))
+    return [made[index] for index in range(len(items))]
 
 
 def release_memory() -> None:
@@ -111,7 +152,7 @@ def release_memory() -> None:
             trim(0)
 
 
-def _read_config(folder: Path) -> dict[str, Any]:
+def read_config(folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
     try:
         config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))

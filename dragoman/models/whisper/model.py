@@ -17,8 +17,8 @@ from dragoman.models.guard import cut_loop
 from dragoman.models.life import WindowModel
 from dragoman.models.options import Options
 from dragoman.models.search import Floats, Found, Prompt
-from dragoman.models.whisper.engine import Engine, WhisperEngine, release_memory
-from dragoman.models.whisper.mel import FRAME_MS, LogMel
+from dragoman.models.whisper.engine import Engine, load_engine, release_memory
+from dragoman.models.whisper.mel import FRAME_MS
 from dragoman.models.whisper.stream import Transcript, WhisperStream
 from dragoman.models.whisper.tokens import Vocabulary, WhisperUnits
 from dragoman.models.window import Bounds, Window
@@ -58,7 +58,7 @@ class WhisperModel(WindowModel[WhisperStream]):
         """Load a folder in CTranslate2's format."""
         options = options or Options()
         vocabulary = Vocabulary.load(folder)
-        engine = WhisperEngine(folder, vocabulary, options)
+        engine = load_engine(folder, vocabulary, options)
         translates = vocabulary.multilingual and not engine.copies
         return cls(name, engine, vocabulary, beams=options.beams, translates=translates)
 
@@ -99,7 +99,7 @@ class WhisperModel(WindowModel[WhisperStream]):
             target,
             Window(BOUNDS, self._units(target)),
             source,
-            mel=LogMel(self._engine.bands),
+            mel=self._engine.new_mel(),
             detects=source is None,
             writes=Transcript() if transcript else None,
         )
@@ -107,23 +107,23 @@ class WhisperModel(WindowModel[WhisperStream]):
     # Encoding.
 
     def encode(self, streams: Sequence[WhisperStream], closing: Sequence[bool]) -> None:
-        """Encode the windows that have new sound; windows of equal length go together."""
-        groups: dict[int, list[WhisperStream]] = {}
-        for stream in streams:
-            if not stream.nothing_new():
-                groups.setdefault(stream.frames, []).append(stream)
-        for group in groups.values():
-            windows = [stream.padded() for stream in group]
-            for stream, states in zip(group, self._engine.encode(windows), strict=True):
-                stream.encoded(states)
-                self._detect(stream, states)
-        self._write_down([stream for group in groups.values() for stream in group])
+        """Encode the windows that have new sound."""
+        looking = [stream for stream in streams if not stream.nothing_new()]
+        if not looking:
+            return
+        made = self._engine.encode([stream.padded() for stream in looking])
+        for stream, states in zip(looking, made, strict=True):
+            stream.encoded(states)
+        self._detect(looking, made)
+        self._write_down(looking)
 
-    def _detect(self, stream: WhisperStream, states: Floats) -> None:
-        """Find the language out, as long as nothing was said in the belief that it is known."""
-        if stream.detects and stream.window.untouched:
-            found = self._engine.languages([states])[0]
-            stream.detected(max(found, key=found.__getitem__))
+    def _detect(self, streams: Sequence[WhisperStream], states: Sequence[Floats]) -> None:
+        """Find languages out, as long as nothing was said in the belief that they are known."""
+        unsure = [i for i, one in enumerate(streams) if one.detects and one.window.untouched]
+        if unsure:
+            told = self._engine.languages([states[index] for index in unsure])
+            for index, found in zip(unsure, told, strict=True):
+                streams[index].detected(max(found, key=found.__getitem__))
 
     def _write_down(self, streams: Sequence[WhisperStream]) -> None:
         """The words of the windows in their own language, where they are wanted."""
@@ -160,7 +160,7 @@ class WhisperModel(WindowModel[WhisperStream]):
     def speak_part(self, stream: WhisperStream) -> tuple[Found, float]:
         end = stream.quiet_frame()
         states = self._engine.encode([stream.padded(end)])[0]
-        self._detect(stream, states)
+        self._detect([stream], [states])
         prompt = self._prompt(stream, Ask(final=True))
         found = self._engine.speak([states], [prompt], self._final_beams)[0]
         return found, end * FRAME_MS

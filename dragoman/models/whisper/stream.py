@@ -10,14 +10,13 @@ from dragoman.models.base import Sound
 from dragoman.models.drafting import Span
 from dragoman.models.life import WindowStream
 from dragoman.models.search import Floats, Found
-from dragoman.models.whisper.mel import FRAME_MS, QUIETEST, LogMel, Mel
+from dragoman.models.whisper.mel import FRAME_MS, LogMel, Mel
 from dragoman.models.window import quietest
 from dragoman.models.words import Units
 
 STATE_MS = 2 * FRAME_MS  # the encoder makes one state of two frames
 SECOND = int(1000 / FRAME_MS)  # in mel frames
 PADDING = 4 * SECOND  # silence after the sound; with less of it the network loops
-FADING = 1.0 / (30 * SECOND)  # how fast the level of the loudest sound is forgotten, per frame
 
 
 @dataclass(slots=True)
@@ -62,7 +61,6 @@ class WhisperStream(WindowStream):
     detects: bool  # the language was not told: find it out
     writes: Transcript | None = None  # of the source, if somebody wants it
     states: Floats | None = None  # what the encoder last made of the window
-    loudest: float = QUIETEST
 
     @property
     def heard_ms(self) -> float:
@@ -83,10 +81,7 @@ class WhisperStream(WindowStream):
         return Span(self.start_ms, max(0, self.frames // 2 - 1), STATE_MS)
 
     def take_in(self, sound: Sound) -> None:
-        before = self.mel.frames
         self.mel.hear(sound.samples)
-        faded = self.loudest - FADING * (self.mel.frames - before)
-        self.loudest = max(QUIETEST, faded, self.mel.loudest)
 
     def forget(self, until_ms: float) -> None:
         """The window begins at an even frame: the encoder takes them two by two."""
@@ -98,7 +93,7 @@ class WhisperStream(WindowStream):
     def padded(self, end: int | None = None) -> Mel:
         """The window, or its part before a frame of the stream, as the encoder shall see it."""
         frames = self.frames if end is None else end - self.mel.start
-        return self.mel.window(PADDING + frames % 2, self.loudest, end)
+        return self.mel.window(PADDING + frames % 2, end)
 
     def quiet_frame(self) -> int:
         """The quietest moment in the part of the window that may be settled up to, as a frame of

@@ -1,0 +1,178 @@
+"""The search of `models/search.py` for all prompts of a batch at once, on the device.
+
+It follows the same rule, token for token, and its tests hold it to that: each text goes on with
+its likeliest tokens, the best texts of a prompt are followed, one that ends is worth the mean of
+its tokens, what was said before included, and the search is over when as many have ended as are
+followed. Prompts that are over stay in the batch until somebody takes them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from dragoman.models.search import IMPOSSIBLE, Found, Prompt
+
+GROUP = 64  # tokens of which the likeliest is found first
+
+
+class Beams:
+    """The texts about each sound of a batch, best first, and what ended."""
+
+    def __init__(
+        self, prompts: Sequence[Prompt], most: Sequence[int], beams: int, end: int, looks: Tensor
+    ) -> None:
+        """`most` tokens are made of each prompt; `looks` is empty room, `[sounds, tokens, beams,
+        states]`, for where they look."""
+        device, room = looks.device, looks.shape[:3]
+        self._beams, self._end = beams, end
+
+        def numbers(values: Sequence[int]) -> Tensor:
+            return torch.tensor(values, device=device)
+
+        self._said = numbers([len(prompt.said) for prompt in prompts])
+        self._most = numbers(most)
+        self.going = self._most > 0
+        self._scores = torch.zeros(len(prompts), 1, dtype=torch.float64, device=device)
+        self._ended = torch.zeros_like(self._said)
+        self._best = torch.full_like(self._scores[:, 0], -torch.inf)  # of those that ended
+        self._length = torch.zeros_like(self._said)  # of the text that was found
+        self._row = torch.zeros_like(self._said)  # and among which of the texts it is
+        self.made = torch.zeros(1, dtype=torch.long, device=device)  # tokens of every text
+        # Of every token: itself, the text that it continues, its probability, where it looked.
+        self._tokens = torch.zeros(room, dtype=torch.int32, device=device)
+        self._parents = torch.zeros(room, dtype=torch.int32, device=device)
+        self._log_probs = torch.zeros(room, device=device)
+        self._looks = looks
+
+    @property
+    def room(self) -> int:
+        """Tokens that can be made before more room is needed."""
+        return self._tokens.shape[1]
+
+    def widen(self, tokens: int) -> None:
+        """Make room for more tokens."""
+        more = tokens - self.room
+        for name in ("_tokens", "_parents", "_log_probs"):
+            setattr(self, name, functional.pad(getattr(self, name), (0, 0, 0, more)))
+        self._looks = functional.pad(self._looks, (0, 0, 0, 0, 0, more))
+
+    def keep(self, sounds: Tensor) -> None:
+        """Go on with some of the sounds."""
+        for name, value in vars(self).items():
+            if isinstance(value, Tensor) and name != "made":
+                setattr(self, name, value[sounds])
+
+    def advance(self, log_probs: Tensor, tokens: Tensor, looks: Tensor) -> tuple[Tensor, Tensor]:
+        """Take the next token of every text, of the likeliest `[sounds, texts, candidates]`.
+
+        Returns the tokens of the texts now followed and which text each continues,
+        `[sounds, beams]`.
+        """
+        candidates = log_probs.shape[2]
+        scores = self._scores[:, :, None] + log_probs.double()
+        scores = scores.masked_fill(log_probs <= IMPOSSIBLE, -torch.inf).flatten(1)
+        scores, order = scores.sort(dim=1, descending=True, stable=True)
+        tokens = tokens.flatten(1).gather(1, order)
+        log_probs = log_probs.flatten(1).gather(1, order)
+        rows = order // candidates
+        possible = scores > -torch.inf
+        ends = possible & (tokens == self._end)
+        self._take_ends(ends[:, : self._beams], scores, rows)
+
+        # The first that do not end, in their order.
+        left = (possible & ~ends).to(torch.int8)
+        taken = left.sort(dim=1, descending=True, stable=True).indices[:, : self._beams]
+        followed = left.gather(1, taken) > 0
+        scores = scores.gather(1, taken).masked_fill(~followed, -torch.inf)
+        tokens, rows = tokens.gather(1, taken), rows.gather(1, taken)
+        self._note(tokens, rows, log_probs.gather(1, taken), looks)
+        self._scores = scores
+        self._stop(followed[:, 0])
+        return tokens, rows
+
+    def _take_ends(self, ends: Tensor, scores: Tensor, rows: Tensor) -> None:
+        """Those among the best that end; the first of them is the best."""
+        first = ends.to(torch.int8).argmax(dim=1, keepdim=True)
+        worth = scores.gather(1, first)[:, 0] / (self._said + self.made + 1)
+        better = self.going & ends.any(dim=1) & (worth > self._best)
+        self._best = torch.where(better, worth, self._best)
+        self._length = torch.where(better, self.made, self._length)
+        self._row = torch.where(better, rows.gather(1, first)[:, 0], self._row)
+        self._ended = self._ended + ends.sum(dim=1) * self.going
+
+    def _note(self, tokens: Tensor, rows: Tensor, log_probs: Tensor, looks: Tensor) -> None:
+        self._tokens.index_copy_(1, self.made, tokens[:, None].int())
+        self._parents.index_copy_(1, self.made, rows[:, None].int())
+        self._log_probs.index_copy_(1, self.made, log_probs[:, None])
+        room = self._looks[:, :, : looks.shape[1]]
+        room.index_copy_(1, self.made, looks[:, None].to(room.dtype))
+
+    def _stop(self, followed: Tensor) -> None:
+        """Where enough has ended, nothing is left to follow, or the text is long enough."""
+        made = self.made + 1
+        over = (self._ended >= self._beams) | ~followed | (made >= self._most)
+        unended = self.going & over & (self._ended == 0)
+        length = torch.where(followed, made, self.made)
+        self._length = torch.where(unended, length, self._length)
+        self._row = torch.where(unended, 0, self._row)
+        self.going = self.going & ~over
+        self.made = made
+
+    def found(self, sounds: Tensor) -> list[Found]:
+        """The text about each of some sounds, `sounds` of them at these places."""
+        lengths, at = self._length[sounds].tolist(), self._row[sounds].cpu().numpy()
+        ended = (self._ended[sounds] > 0).tolist()
+        longest = max(lengths, default=0)
+        tokens, parents, log_probs = (
+            part[sounds, :longest].cpu().numpy()
+            for part in (self._tokens, self._parents, self._log_probs)
+        )
+        rows = np.zeros((len(lengths), longest + 1), np.int64)
+        every = np.arange(len(lengths))
+        for step in range(longest - 1, -1, -1):
+            rows[:, step + 1] = np.where(np.array(lengths) == step + 1, at, rows[:, step + 1])
+            rows[:, step] = parents[every, step, rows[:, step + 1]]
+        steps = np.arange(longest)
+        tokens = tokens[every[:, None], steps, rows[:, 1:]]
+        log_probs = log_probs[every[:, None], steps, rows[:, 1:]]
+        looks = self._looked(sounds, lengths, rows)
+        return [
+            Found(
+                tuple(tokens[index, :length].tolist()),
+                tuple(log_probs[index, :length].tolist()),
+                tuple(looks[index]),
+                ended[index],
+            )
+            for index, length in enumerate(lengths)
+        ]
+
+    def _looked(
+        self, sounds: Tensor, lengths: Sequence[int], rows: np.ndarray
+    ) -> list[np.ndarray]:
+        """Where the tokens of each text looked, `[tokens, states]`: where the text before did."""
+        places = [(i, step) for i, length in enumerate(lengths) for step in range(length)]
+        which, steps = np.array(places, np.int64).reshape(-1, 2).T
+        device = sounds.device
+        chosen = torch.from_numpy(np.stack([which, steps, rows[which, steps]])).to(device)
+        looks = self._looks[sounds[chosen[0]], chosen[1], chosen[2]].float().cpu().numpy()
+        return np.split(looks, np.cumsum(lengths)[:-1])
+
+
+def likeliest(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The greatest numbers of each row, best first, and where they are.
+
+    Of `[rows, n]`, where n is a multiple of `GROUP`: the best lie in the groups whose best are
+    best, so that all but those are read once.
+    """
+    groups = scores.unflatten(1, (-1, GROUP))
+    if groups.shape[1] <= count:
+        return scores.topk(count, dim=1)
+    best = groups.amax(dim=2).topk(count, dim=1).indices
+    near = groups.gather(1, best[:, :, None].expand(-1, -1, GROUP)).flatten(1)
+    values, places = near.topk(count, dim=1)
+    return values, best.gather(1, places // GROUP) * GROUP + places % GROUP
