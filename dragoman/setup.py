@@ -156,7 +156,13 @@ class System:
     def vad(self) -> Vad | None:
         """What tells speech from silence. A model of the user's own gets all sound as it is."""
         own = self._given is not None or is_function(self.setup.model)
-        return None if own else Vad.load()
+        if own:
+            return None
+        if getattr(self.model, "device", "cpu") == "cpu":
+            return Vad.load()
+        from dragoman.audio.vad_gpu import GpuVad
+
+        return GpuVad.load()
 
     def changed(self, **changes: Any) -> System:
         """The same model, loaded as it is, under other settings of the loop."""

@@ -58,6 +58,7 @@ class ToyEngine:
 
     bands = 80
     copies = False
+    device = "cpu"
 
     def __init__(self) -> None:
         self.windows: list[int] = []  # the length of each window that was encoded

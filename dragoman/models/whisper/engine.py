@@ -9,6 +9,7 @@ import ctypes
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -25,6 +26,9 @@ from dragoman.models.whisper.mel import LogMel, Mel
 from dragoman.models.whisper.tokens import Vocabulary
 from dragoman.models.whisper.weights import Weights
 
+RELEASE_EVERY = 1.0  # seconds
+_released = 0.0  # when that was done last
+
 _A = TypeVar("_A")
 _B = TypeVar("_B")
 
@@ -35,6 +39,10 @@ class Engine(Protocol):
     @property
     def bands(self) -> int:
         """Mel bands that the encoder wants."""
+
+    @property
+    def device(self) -> str:
+        """Where it works: cpu or cuda."""
 
     @property
     def copies(self) -> bool:
@@ -55,6 +63,8 @@ class Engine(Protocol):
 
 class WhisperEngine:
     """Loaded from a folder in CTranslate2's format."""
+
+    device = "cpu"
 
     def __init__(self, folder: Path, vocabulary: Vocabulary, options: Options) -> None:
         # Every length of window makes the library under CTranslate2 keep kernels of 3 MB; it would
@@ -145,8 +155,13 @@ def by_length(
 
 
 def release_memory() -> None:
-    """Hand memory that is free back to the system: blocks of many sizes leave holes behind."""
-    if sys.platform == "linux":
+    """Hand memory that is free back to the system: blocks of many sizes leave holes behind.
+
+    At most once a second, however many streams ask for it.
+    """
+    global _released
+    if sys.platform == "linux" and time.monotonic() - _released > RELEASE_EVERY:
+        _released = time.monotonic()
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's
         if trim is not None:
             trim(0)

@@ -63,6 +63,11 @@ class WhisperModel(WindowModel[WhisperStream]):
         return cls(name, engine, vocabulary, beams=options.beams, translates=translates)
 
     @property
+    def device(self) -> str:
+        """Where it works: cpu or cuda."""
+        return self._engine.device
+
+    @property
     def hears(self) -> tuple[str, ...]:
         return tuple(self._vocabulary.languages)
 

@@ -61,6 +61,10 @@ class TorchEngine:
         self.copies = reader.layers("encoder") > self._decoder.layers
 
     @property
+    def device(self) -> str:
+        return self._device.type
+
+    @property
     def bands(self) -> int:
         return self._encoder.bands
 
