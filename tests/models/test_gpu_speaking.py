@@ -16,9 +16,11 @@ from . import tiny_whisper as tiny
 torch = pytest.importorskip("torch")
 
 from dragoman.models.whisper.gpu.beams import GROUP, likeliest  # noqa: E402
+from dragoman.models.whisper.gpu.choice import Choice  # noqa: E402
 from dragoman.models.whisper.gpu.decoder import Decoder  # noqa: E402
 from dragoman.models.whisper.gpu.layers import Reader  # noqa: E402
-from dragoman.models.whisper.gpu.speaking import Choice, Speaking  # noqa: E402
+from dragoman.models.whisper.gpu.speaking import Speaking  # noqa: E402
+from dragoman.models.whisper.gpu.texts import CapturedTexts  # noqa: E402
 
 START = (20, 21)
 NEVER, NOT_FIRST = [20, 21, 22, tiny.NO_SPEECH], [3, tiny.END]
@@ -125,12 +127,16 @@ PROMPTS = st.builds(
     st.lists(st.tuples(PROMPTS, st.integers(3, 12)), min_size=1, max_size=6),
     st.sampled_from([1, 2, 5]),
     st.integers(0, 5),
+    st.sampled_from([(), (3,), (1, 2, 5)]),
 )
-def test_texts_are_those_of_the_plain_search(net, arrays, batch, beams, seed):
+def test_texts_are_those_of_the_plain_search(net, arrays, batch, beams, seed, captured):
     prompts = [prompt for prompt, _ in batch]
     sounds = [sound(states, seed + number) for number, (_, states) in enumerate(batch)]
     expected = search(PlainTexts(Exact(arrays), sounds, prompts), prompts, beams)
-    found = Speaking(*net, stacked(sounds), prompts, beams).results()
+    fixed = [
+        CapturedTexts(*net, sounds=size, states=16, beams=beams, tokens=16) for size in captured
+    ]
+    found = Speaking(*net, stacked(sounds), prompts, beams, fixed).results()
     for one, other, states in zip(found, expected, sounds, strict=True):
         assert one.tokens == other.tokens
         assert one.ended == other.ended

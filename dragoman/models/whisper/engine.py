@@ -138,7 +138,7 @@ def load_engine(folder: Path, vocabulary: Vocabulary, options: Options) -> Engin
         return WhisperEngine(folder, vocabulary, placed)
     from dragoman.models.whisper.gpu.engine import TorchEngine
 
-    return TorchEngine(folder, vocabulary, placed)
+    return TorchEngine.load(folder, vocabulary, placed)
 
 
 def by_length(

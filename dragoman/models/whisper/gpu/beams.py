@@ -9,9 +9,11 @@ followed. Prompts that are over stay in the batch until somebody takes them out.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
@@ -20,52 +22,73 @@ from dragoman.models.search import IMPOSSIBLE, Found, Prompt
 GROUP = 64  # tokens of which the likeliest is found first
 
 
+@dataclass(slots=True)
 class Beams:
     """The texts about each sound of a batch, best first, and what ended."""
 
-    def __init__(
-        self, prompts: Sequence[Prompt], most: Sequence[int], beams: int, end: int, looks: Tensor
-    ) -> None:
+    beams: int
+    end: int
+    made: Tensor  # [1]: tokens of every text
+    said: Tensor  # tokens said before, of each sound
+    most: Tensor  # tokens to make at most
+    going: Tensor  # whether the search goes on
+    ended: Tensor  # texts that ended
+    best: Tensor  # what the best of them is worth
+    length: Tensor  # of the text that was found,
+    row: Tensor  # and among which of the texts it is
+    scores: Tensor  # [sounds, beams]
+    # [sounds, tokens, beams], of every token: itself, the text it continues, its probability,
+    tokens: Tensor
+    parents: Tensor
+    log_probs: Tensor
+    looks: Tensor  # and where the texts that were continued looked, [.., states]
+
+    @classmethod
+    def of(
+        cls, prompts: Sequence[Prompt], most: Sequence[int], beams: int, end: int, looks: Tensor
+    ) -> Beams:
         """`most` tokens are made of each prompt; `looks` is empty room, `[sounds, tokens, beams,
         states]`, for where they look."""
         device, room = looks.device, looks.shape[:3]
-        self._beams, self._end = beams, end
-
-        def numbers(values: Sequence[int]) -> Tensor:
-            return torch.tensor(values, device=device)
-
-        self._said = numbers([len(prompt.said) for prompt in prompts])
-        self._most = numbers(most)
-        self.going = self._most > 0
-        self._scores = torch.zeros(len(prompts), 1, dtype=torch.float64, device=device)
-        self._ended = torch.zeros_like(self._said)
-        self._best = torch.full_like(self._scores[:, 0], -torch.inf)  # of those that ended
-        self._length = torch.zeros_like(self._said)  # of the text that was found
-        self._row = torch.zeros_like(self._said)  # and among which of the texts it is
-        self.made = torch.zeros(1, dtype=torch.long, device=device)  # tokens of every text
-        # Of every token: itself, the text that it continues, its probability, where it looked.
-        self._tokens = torch.zeros(room, dtype=torch.int32, device=device)
-        self._parents = torch.zeros(room, dtype=torch.int32, device=device)
-        self._log_probs = torch.zeros(room, device=device)
-        self._looks = looks
+        said = torch.tensor([len(prompt.said) for prompt in prompts], device=device)
+        limits = torch.tensor(most, device=device)
+        none = torch.zeros_like(said)
+        scores = torch.zeros(len(prompts), 1, dtype=torch.float64, device=device)
+        return cls(
+            beams,
+            end,
+            made=torch.zeros(1, dtype=torch.long, device=device),
+            said=said,
+            most=limits,
+            going=limits > 0,
+            ended=none,
+            best=torch.full_like(scores[:, 0], -torch.inf),
+            length=none.clone(),
+            row=none.clone(),
+            scores=scores,
+            tokens=torch.zeros(room, dtype=torch.int32, device=device),
+            parents=torch.zeros(room, dtype=torch.int32, device=device),
+            log_probs=torch.zeros(room, device=device),
+            looks=looks,
+        )
 
     @property
     def room(self) -> int:
         """Tokens that can be made before more room is needed."""
-        return self._tokens.shape[1]
+        return self.tokens.shape[1]
 
     def widen(self, tokens: int) -> None:
         """Make room for more tokens."""
         more = tokens - self.room
-        for name in ("_tokens", "_parents", "_log_probs"):
-            setattr(self, name, functional.pad(getattr(self, name), (0, 0, 0, more)))
-        self._looks = functional.pad(self._looks, (0, 0, 0, 0, 0, more))
+        self.tokens = functional.pad(self.tokens, (0, 0, 0, more))
+        self.parents = functional.pad(self.parents, (0, 0, 0, more))
+        self.log_probs = functional.pad(self.log_probs, (0, 0, 0, more))
+        self.looks = functional.pad(self.looks, (0, 0, 0, 0, 0, more))
 
     def keep(self, sounds: Tensor) -> None:
         """Go on with some of the sounds."""
-        for name, value in vars(self).items():
-            if isinstance(value, Tensor) and name != "made":
-                setattr(self, name, value[sounds])
+        for name in PER_SOUND:
+            setattr(self, name, getattr(self, name)[sounds])
 
     def advance(self, log_probs: Tensor, tokens: Tensor, looks: Tensor) -> tuple[Tensor, Tensor]:
         """Take the next token of every text, of the likeliest `[sounds, texts, candidates]`.
@@ -74,63 +97,63 @@ class Beams:
         `[sounds, beams]`.
         """
         candidates = log_probs.shape[2]
-        scores = self._scores[:, :, None] + log_probs.double()
+        scores = self.scores[:, :, None] + log_probs.double()
         scores = scores.masked_fill(log_probs <= IMPOSSIBLE, -torch.inf).flatten(1)
         scores, order = scores.sort(dim=1, descending=True, stable=True)
         tokens = tokens.flatten(1).gather(1, order)
         log_probs = log_probs.flatten(1).gather(1, order)
         rows = order // candidates
         possible = scores > -torch.inf
-        ends = possible & (tokens == self._end)
-        self._take_ends(ends[:, : self._beams], scores, rows)
+        ends = possible & (tokens == self.end)
+        self._take_ends(ends[:, : self.beams], scores, rows)
 
         # The first that do not end, in their order.
         left = (possible & ~ends).to(torch.int8)
-        taken = left.sort(dim=1, descending=True, stable=True).indices[:, : self._beams]
+        taken = left.sort(dim=1, descending=True, stable=True).indices[:, : self.beams]
         followed = left.gather(1, taken) > 0
         scores = scores.gather(1, taken).masked_fill(~followed, -torch.inf)
         tokens, rows = tokens.gather(1, taken), rows.gather(1, taken)
         self._note(tokens, rows, log_probs.gather(1, taken), looks)
-        self._scores = scores
+        self.scores = scores
         self._stop(followed[:, 0])
         return tokens, rows
 
     def _take_ends(self, ends: Tensor, scores: Tensor, rows: Tensor) -> None:
         """Those among the best that end; the first of them is the best."""
         first = ends.to(torch.int8).argmax(dim=1, keepdim=True)
-        worth = scores.gather(1, first)[:, 0] / (self._said + self.made + 1)
-        better = self.going & ends.any(dim=1) & (worth > self._best)
-        self._best = torch.where(better, worth, self._best)
-        self._length = torch.where(better, self.made, self._length)
-        self._row = torch.where(better, rows.gather(1, first)[:, 0], self._row)
-        self._ended = self._ended + ends.sum(dim=1) * self.going
+        worth = scores.gather(1, first)[:, 0] / (self.said + self.made + 1)
+        better = self.going & ends.any(dim=1) & (worth > self.best)
+        self.best = torch.where(better, worth, self.best)
+        self.length = torch.where(better, self.made, self.length)
+        self.row = torch.where(better, rows.gather(1, first)[:, 0], self.row)
+        self.ended = self.ended + ends.sum(dim=1) * self.going
 
     def _note(self, tokens: Tensor, rows: Tensor, log_probs: Tensor, looks: Tensor) -> None:
-        self._tokens.index_copy_(1, self.made, tokens[:, None].int())
-        self._parents.index_copy_(1, self.made, rows[:, None].int())
-        self._log_probs.index_copy_(1, self.made, log_probs[:, None])
-        room = self._looks[:, :, : looks.shape[1]]
+        self.tokens.index_copy_(1, self.made, tokens[:, None].int())
+        self.parents.index_copy_(1, self.made, rows[:, None].int())
+        self.log_probs.index_copy_(1, self.made, log_probs[:, None])
+        room = self.looks[:, :, : looks.shape[1]]
         room.index_copy_(1, self.made, looks[:, None].to(room.dtype))
 
     def _stop(self, followed: Tensor) -> None:
         """Where enough has ended, nothing is left to follow, or the text is long enough."""
         made = self.made + 1
-        over = (self._ended >= self._beams) | ~followed | (made >= self._most)
-        unended = self.going & over & (self._ended == 0)
+        over = (self.ended >= self.beams) | ~followed | (made >= self.most)
+        unended = self.going & over & (self.ended == 0)
         length = torch.where(followed, made, self.made)
-        self._length = torch.where(unended, length, self._length)
-        self._row = torch.where(unended, 0, self._row)
+        self.length = torch.where(unended, length, self.length)
+        self.row = torch.where(unended, 0, self.row)
         self.going = self.going & ~over
         self.made = made
 
     def found(self, sounds: Tensor) -> list[Found]:
         """The text about each of some sounds, `sounds` of them at these places."""
-        lengths, at = self._length[sounds].tolist(), self._row[sounds].cpu().numpy()
-        ended = (self._ended[sounds] > 0).tolist()
+        lengths, at = self.length[sounds].tolist(), self.row[sounds].cpu().numpy()
+        ended = (self.ended[sounds] > 0).tolist()
         longest = max(lengths, default=0)
         tokens, parents, log_probs = (
             part[sounds, :longest].cpu().numpy()
-            for part in (self._tokens, self._parents, self._log_probs)
+            for part in (self.tokens, self.parents, self.log_probs)
         )
         rows = np.zeros((len(lengths), longest + 1), np.int64)
         every = np.arange(len(lengths))
@@ -152,15 +175,21 @@ class Beams:
         ]
 
     def _looked(
-        self, sounds: Tensor, lengths: Sequence[int], rows: np.ndarray
-    ) -> list[np.ndarray]:
+        self, sounds: Tensor, lengths: Sequence[int], rows: NDArray[np.int64]
+    ) -> list[NDArray[np.float32]]:
         """Where the tokens of each text looked, `[tokens, states]`: where the text before did."""
         places = [(i, step) for i, length in enumerate(lengths) for step in range(length)]
         which, steps = np.array(places, np.int64).reshape(-1, 2).T
         device = sounds.device
         chosen = torch.from_numpy(np.stack([which, steps, rows[which, steps]])).to(device)
-        looks = self._looks[sounds[chosen[0]], chosen[1], chosen[2]].float().cpu().numpy()
+        looks = self.looks[sounds[chosen[0]], chosen[1], chosen[2]].float().cpu().numpy()
         return np.split(looks, np.cumsum(lengths)[:-1])
+
+
+PER_SOUND = (
+    *("said", "most", "going", "ended", "best", "length", "row"),
+    *("scores", "tokens", "parents", "log_probs", "looks"),
+)
 
 
 def likeliest(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -26,7 +26,7 @@ class Layer:
     memory: Linear  # keys and values of the sound
     sound: Attention
     think: Thought
-    looks: tuple[int, ...]  # heads that tell where the decoder looks
+    looks: Tensor  # heads that tell where the decoder looks
 
 
 @dataclass(slots=True)
@@ -69,11 +69,15 @@ class Decoder:
         self._projection = reader.linear("decoder/projection")
         self._layers = [
             Layer(
-                reader.attention(f"decoder/layer_{layer}/self_attention"),
+                reader.attention(f"decoder/layer_{layer}/self_attention", self._heads),
                 reader.linear(f"decoder/layer_{layer}/attention/linear_1"),
-                reader.attention(f"decoder/layer_{layer}/attention", "linear_2"),
+                reader.attention(f"decoder/layer_{layer}/attention", self._heads, "linear_2"),
                 reader.thought(f"decoder/layer_{layer}/ffn"),
-                tuple(head for at, head in alignment if at == layer),
+                torch.tensor(
+                    [head for at, head in alignment if at == layer],
+                    dtype=torch.long,
+                    device=reader.device,
+                ),
             )
             for layer in range(reader.layers("decoder"))
         ]
@@ -93,6 +97,10 @@ class Decoder:
         looks = texts * tokens * states * size
         words = 3 * 4 * self.words * texts  # what may follow, in 32 bits, and two copies of it
         return 2 * (columns + looks) + words  # those who go on are copied now and then
+
+    def nothing(self, sounds: int, states: int) -> Tensor:
+        """The states of sounds that are not there."""
+        return torch.zeros(sounds, states, self.width, dtype=self._dtype, device=self._device)
 
     def begin(self, states: Tensor, lengths: Tensor, texts: int, columns: int) -> Tape:
         """A tape for `[sounds, states, width]`, of which so many states count, with room for
@@ -121,7 +129,7 @@ class Decoder:
         seen = (places <= places[:, None]) & ~outside[:, None, :]
         seen |= torch.eye(count, dtype=torch.bool, device=self._device)  # it must see something
         positions = (places - unused[:, None]).clamp(min=0)
-        x, _ = self._read(tape, tokens, positions, places, seen, count)
+        x, _ = self._read(tape, tokens, positions, places, seen, looks=False)
         tape.own[:, :, :count] = ~outside[:, None, :]
         tape.length = count - unused[:, None]
         return x
@@ -138,7 +146,7 @@ class Decoder:
         fresh = torch.eye(tokens.shape[1], dtype=torch.bool, device=self._device)
         tape.own.index_copy_(2, places, fresh.expand(len(tokens), -1, -1))
         positions = tape.length.expand_as(tokens)
-        x, looks = self._read(tape, tokens, positions, places, tape.own[:, :, :columns], columns)
+        x, looks = self._read(tape, tokens, positions, places, tape.own[:, :, :columns], looks=True)
         tape.length = tape.length + 1
         return x, looks
 
@@ -162,12 +170,19 @@ class Decoder:
         positions: Tensor,
         places: Tensor,
         seen: Tensor,
-        columns: int,
+        *,
+        looks: bool,
     ) -> tuple[Tensor, Tensor]:
+        """What is left of tokens, and where they look, if that is wanted.
+
+        The tokens, `[sounds, n]`, stand in columns `places` and see some of the first columns,
+        `[sounds, n, columns]`.
+        """
+        columns = seen.shape[2]
         positions = positions.clamp(max=self.most_tokens - 1)
         x = self._embeddings[tokens] + self._positions[positions]
         hidden = ~seen[:, None]
-        looks: list[Tensor] = []
+        looked_at = x.new_zeros((), dtype=torch.float32)
         for index, layer in enumerate(self._layers):
             q, k, v = layer.back.inward(layer.back.norm(x)).chunk(3, dim=-1)
             keys, values = tape.columns[index]
@@ -180,15 +195,15 @@ class Decoder:
             looked, spread = self._attend(q, keys, values, tape.deaf)
             x = x + layer.sound.outward(looked)
             x = x + layer.think(x)
-            if layer.looks:
-                looks.append(spread[:, list(layer.looks)].float().sum(dim=1))
-        return x, torch.stack(looks).sum(dim=0) / self._alignment
+            if looks and len(layer.looks):
+                looked_at = looked_at + spread[:, layer.looks].sum(dim=1, dtype=torch.float32)
+        return x, looked_at / self._alignment
 
     def _attend(
         self, q: Tensor, keys: Tensor, values: Tensor, hidden: Tensor
     ) -> tuple[Tensor, Tensor]:
         """What the heads of queries see, joined, and how they spread their attention."""
-        q = heads_of(q, self._heads) * keys.shape[-1] ** -0.5
-        scores = (q @ keys.transpose(-1, -2)).masked_fill_(hidden, -torch.inf)
+        scores = heads_of(q, self._heads) @ keys.transpose(-1, -2)
+        scores.masked_fill_(hidden, -torch.inf)
         spread = torch.softmax(scores, dim=-1)
         return joined(spread @ values), spread

@@ -6,8 +6,6 @@ is silent for the convolutions, and nobody looks at it.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -26,13 +24,13 @@ class Encoder:
         self._first = reader.convolution("encoder/conv1")
         self._second = reader.convolution("encoder/conv2")
         self._positions = reader.tensor("encoder/position_encodings/encodings")
+        self._heads = heads = int(reader.weights.stored("encoder/num_heads"))
         names = [f"encoder/layer_{layer}" for layer in range(reader.layers("encoder"))]
         self._layers = [
-            (reader.attention(f"{name}/self_attention"), reader.thought(f"{name}/ffn"))
+            (reader.attention(f"{name}/self_attention", heads), reader.thought(f"{name}/ffn"))
             for name in names
         ]
         self._norm = reader.norm("encoder/layer_norm")
-        self._heads = int(reader.weights.stored("encoder/num_heads"))
         self.bands = reader.weights.stored("encoder/conv1/weight").shape[1]
         self.width = self._norm.gamma.shape[0]
         self.most_states = len(self._positions)
@@ -47,11 +45,11 @@ class Encoder:
         x = functional.gelu(self._second(_threes(x * counts[..., None], 2)))
         x = x + self._positions[: x.shape[1]]
         seen = counts[:, ::2][:, None, None, :]
-        with _backends(mel.device):
+        with sdpa_kernel(BACKENDS):
             for attention, think in self._layers:
                 q, k, v = attention.inward(attention.norm(x)).chunk(3, dim=-1)
                 looked = functional.scaled_dot_product_attention(
-                    *(heads_of(part, self._heads) for part in (q, k, v)), attn_mask=seen
+                    *(heads_of(part, self._heads) for part in (q, k, v)), attn_mask=seen, scale=1.0
                 )
                 x = x + attention.outward(joined(looked))
                 x = x + think(x)
@@ -62,7 +60,3 @@ def _threes(x: Tensor, step: int) -> Tensor:
     """Every frame, or every second, between its neighbours: `[batch, n, 3 * channels]`, the three
     numbers of a channel together. Beside the first and the last frame there is silence."""
     return functional.pad(x, (0, 0, 1, 1)).unfold(1, 3, step).flatten(2)
-
-
-def _backends(device: torch.device) -> AbstractContextManager[None]:
-    return sdpa_kernel(BACKENDS)

@@ -4,39 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from dragoman.models.options import Options
+from dragoman.models.options import Compute, Options
 from dragoman.models.search import Found, Prompt
 from dragoman.models.whisper.alignment import alignment_heads
 from dragoman.models.whisper.engine import read_config
+from dragoman.models.whisper.gpu.choice import Choice
 from dragoman.models.whisper.gpu.decoder import Decoder
 from dragoman.models.whisper.gpu.encoder import Encoder
 from dragoman.models.whisper.gpu.features import DeviceMel, DeviceWindow, MelBank
 from dragoman.models.whisper.gpu.layers import Reader
-from dragoman.models.whisper.gpu.speaking import Choice, Speaking
+from dragoman.models.whisper.gpu.speaking import Speaking
+from dragoman.models.whisper.gpu.texts import CapturedTexts
 from dragoman.models.whisper.graph import Shape
 from dragoman.models.whisper.tokens import Vocabulary
 from dragoman.models.whisper.weights import Weights
 
 LENGTHS = (600, 800, 1000, 1200, 1600, 2000, 2400, 3000)  # frames that windows are filled up to
 STATES_ALIGNED = 64
+CAPTURED = (8, 32, 128)  # sounds: with more, the device is busy enough
+CAPTURED_TOKENS = 192  # most that a window holds
 SHARE = 0.4  # of the memory that is free once the model is loaded, for one batch
 
 
 class TorchEngine:
-    """Loaded from a folder in CTranslate2's format."""
+    """Weights in CTranslate2's format, on a device."""
 
     def __init__(
-        self, folder: Path, vocabulary: Vocabulary, options: Options, device: str = "cuda"
+        self,
+        weights: Weights,
+        config: dict[str, Any],
+        vocabulary: Vocabulary,
+        compute: Compute = "float16",
+        device: str = "cuda",
+        *,
+        captured: Sequence[int] = CAPTURED,
     ) -> None:
+        """`config` is what the folder of the weights says about them; `captured` are the numbers
+        of sounds for which steps of the decoder are captured."""
         self._device = torch.device(device)
-        dtype = getattr(torch, options.compute)
-        config = read_config(folder)
-        weights = Weights(folder / "model.bin")
+        dtype = getattr(torch, compute)
         shape = Shape.of(weights)
         heads = alignment_heads(
             config.get("alignment_heads"), layers=shape.layers, heads=shape.heads, words=shape.words
@@ -57,8 +69,17 @@ class TorchEngine:
         self._languages = vocabulary.languages
         self._multilingual = vocabulary.multilingual
         self._memory = _free_bytes(self._device)
+        self._sizes = captured
+        self._captured: dict[int, list[CapturedTexts]] = {}  # by the number of beams
         # Distilled models and turbo have fewer layers in the decoder; none learnt to translate.
         self.copies = reader.layers("encoder") > self._decoder.layers
+
+    @classmethod
+    def load(cls, folder: Path, vocabulary: Vocabulary, options: Options) -> TorchEngine:
+        """Load a folder in CTranslate2's format."""
+        weights = Weights(folder / "model.bin")
+        compute = options.compute or "float16"
+        return cls(weights, read_config(folder), vocabulary, compute, options.device)
 
     @property
     def device(self) -> str:
@@ -127,13 +148,32 @@ class TorchEngine:
             part = slice(at, at + each)
             sounds = self._stack(states[part])
             found += Speaking(
-                self._decoder, self._choice, sounds, prompts[part], beams
+                self._decoder, self._choice, sounds, prompts[part], beams, self._buffers(beams)
             ).results()
         return [
             Found(one.tokens, one.log_probs, tuple(look[: len(sound)] for look in one.looks),
                   one.ended, one.silence)
             for one, sound in zip(found, states, strict=True)
         ]  # fmt: skip
+
+    def _buffers(self, beams: int) -> list[CapturedTexts]:
+        """Buffers for few sounds, made when they are first needed; small ones where memory is."""
+        if beams not in self._captured:
+            states = _states_filled(self._encoder.most_states)
+            each = self._decoder.bytes_of(states, beams, CAPTURED_TOKENS)
+            sizes = [size for size in self._sizes if size * each <= self._memory / 4]
+            self._captured[beams] = [
+                CapturedTexts(
+                    self._decoder,
+                    self._choice,
+                    sounds=size,
+                    states=states,
+                    beams=beams,
+                    tokens=CAPTURED_TOKENS,
+                )
+                for size in sizes
+            ]
+        return self._captured[beams]
 
     def _stack(self, states: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
         """Sounds filled up to one length, and how long each is."""

@@ -80,11 +80,15 @@ class Reader:
     def norm(self, name: str) -> Norm:
         return Norm(self.tensor(f"{name}/gamma"), self.tensor(f"{name}/beta"))
 
-    def attention(self, name: str, outward: str = "linear_1") -> Attention:
+    def attention(self, name: str, heads: int, outward: str = "linear_1") -> Attention:
+        """Queries are scaled already: they are the first rows."""
+        inward = self.linear(f"{name}/linear_0")
+        width = inward.weight.shape[1]
+        for part in (inward.weight, inward.bias):
+            if part is not None:
+                part[:width] *= (width // heads) ** -0.5
         return Attention(
-            self.norm(f"{name}/layer_norm"),
-            self.linear(f"{name}/linear_0"),
-            self.linear(f"{name}/{outward}"),
+            self.norm(f"{name}/layer_norm"), inward, self.linear(f"{name}/{outward}")
         )
 
     def thought(self, name: str) -> Thought:
