@@ -33,7 +33,9 @@ class Choice:
         self._end_column = column.get(end)
         self._tokens = torch.tensor(allowed + [0] * self._filled, device=device)
         self._not_first = torch.tensor(
-            [column[token] for token in not_first if token in column], device=device
+            [column[token] for token in not_first if token in column],
+            dtype=torch.long,
+            device=device,
         )
         self._projection = decoder.projection(self._tokens).contiguous()
         self._decoder = decoder

@@ -25,11 +25,12 @@ from dragoman.models.whisper.graph import Shape
 from dragoman.models.whisper.tokens import Vocabulary
 from dragoman.models.whisper.weights import Weights
 
-LENGTHS = (600, 800, 1000, 1200, 1600, 2000, 2400, 3000)  # frames that windows are filled up to
+# Frames that windows are filled up to.
+LENGTHS = (640, 800, 960, 1120, 1280, 1440, 1600, 1920, 2240, 2560, 3000)
 STATES_ALIGNED = 64
 CAPTURED = (8, 32, 128)  # sounds: with more, the device is busy enough
 CAPTURED_TOKENS = 192  # most that a window holds
-SHARE = 0.4  # of the memory that is free once the model is loaded, for one batch
+SHARE = 0.6  # of the memory that is free once the model is loaded, for one batch
 
 
 class TorchEngine:
@@ -43,7 +44,7 @@ class TorchEngine:
         compute: Compute = "float16",
         device: str = "cuda",
         *,
-        captured: Sequence[int] = CAPTURED,
+        captured: Sequence[int] | None = None,
     ) -> None:
         """`config` is what the folder of the weights says about them; `captured` are the numbers
         of sounds for which steps of the decoder are captured."""
@@ -69,7 +70,8 @@ class TorchEngine:
         self._languages = vocabulary.languages
         self._multilingual = vocabulary.multilingual
         self._memory = _free_bytes(self._device)
-        self._sizes = captured
+        gpu = self._device.type == "cuda"
+        self._sizes = captured if captured is not None else CAPTURED if gpu else ()
         self._captured: dict[int, list[CapturedTexts]] = {}  # by the number of beams
         # Distilled models and turbo have fewer layers in the decoder; none learnt to translate.
         self.copies = reader.layers("encoder") > self._decoder.layers
@@ -142,7 +144,8 @@ class TorchEngine:
     def speak(self, states: Sequence[Tensor], prompts: Sequence[Prompt], beams: int) -> list[Found]:
         """All prompts at once, as far as there is memory for them."""
         longest = _states_filled(max(map(len, states)))
-        each = max(1, int(self._memory // self._decoder.bytes_of(longest, beams)))
+        most = max(1, int(self._memory // self._decoder.bytes_of(longest, beams)))
+        each = -(-len(states) // -(-len(states) // most))  # batches of about the same size
         found: list[Found] = []
         for at in range(0, len(states), each):
             part = slice(at, at + each)
