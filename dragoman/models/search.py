@@ -22,6 +22,7 @@ Floats = NDArray[np.float32]
 
 FORBIDDEN = np.float32(-1e9)
 IMPOSSIBLE = -1e8  # what is less likely than this is not taken
+FURTHER = 4  # tokens by which a text that is behind may still get ahead of one that has ended
 NEAR = 5.0  # among tokens that are at most exp(5) times less likely, the best are soon found
 
 
@@ -179,7 +180,18 @@ class Search:
         self._open = texts or self._open
         full = len(self._ended) >= self._beams or not texts
         self.over = full or texts[0].length >= self.prompt.most or self._enough(texts[0])
+        self.over |= self._decided()
         return parents
+
+    def _decided(self) -> bool:
+        """Whether a text has ended that none of the others will get ahead of: not even if all that
+        it still says, a few tokens, were certain."""
+        if not self._ended:
+            return False
+        best = max(worth for worth, _ in self._ended)
+        longest = min(self.prompt.most, self._open[0].length + FURTHER)
+        length = len(self.prompt.said) + longest + 1
+        return all(text.score / length <= best for text in self._open)
 
     def _candidates(self, log_probs: Floats) -> list[tuple[float, int, int]]:
         """(score, text, token) of what may come next, best first."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from dragoman.models.search import IMPOSSIBLE, Found, Prompt
+from dragoman.models.search import FURTHER, IMPOSSIBLE, Found, Prompt
 
 GROUP = 64  # tokens of which the likeliest is found first
 
@@ -138,13 +138,19 @@ class Beams:
     def _stop(self, followed: Tensor) -> None:
         """Where enough has ended, nothing is left to follow, or the text is long enough."""
         made = self.made + 1
-        over = (self.ended >= self.beams) | ~followed | (made >= self.most)
+        over = (self.ended >= self.beams) | ~followed | (made >= self.most) | self._decided(made)
         unended = self.going & over & (self.ended == 0)
         length = torch.where(followed, made, self.made)
         self.length = torch.where(unended, length, self.length)
         self.row = torch.where(unended, 0, self.row)
         self.going = self.going & ~over
         self.made = made
+
+    def _decided(self, made: Tensor) -> Tensor:
+        """Whether a text has ended that none of the others will get ahead of."""
+        length = self.said + torch.minimum(self.most, made + FURTHER) + 1
+        behind = (self.scores / length[:, None] <= self.best[:, None]).all(dim=1)
+        return behind & (self.ended > 0)
 
     def found(self, sounds: Tensor) -> list[Found]:
         """The text about each of some sounds, `sounds` of them at these places."""
