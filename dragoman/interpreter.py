@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dragoman.audio.chunk import RATE, Chunk, Samples
-from dragoman.audio.ear import Ear, Voice, listen
-from dragoman.audio.ear import Heard as EarHeard
+from dragoman.audio.ear import Ear, Voice, Waiting, listen, prepare
 from dragoman.clock import Clock, SimulatedClock
 from dragoman.detectors import Detector, FixedStep
 from dragoman.errors import DragomanError
@@ -123,10 +122,6 @@ class Interpreter:
         self._finished = chunk.last
         return self._clock.begin(self.stream.heard_ms + _ms(chunk), chunk.arrival)
 
-    def _prepare(self, pieces: Sequence[Samples]) -> list[EarHeard]:
-        """What the ear has to tell of, if there is one."""
-        return [self._ear.prepare(piece) for piece in pieces] if self._ear else []
-
     def _listen(
         self, chunk: Chunk, pieces: Sequence[Samples], voices: Sequence[Voice]
     ) -> tuple[list[Sound], Ask | None]:
@@ -222,7 +217,7 @@ class _Turn:
     def __init__(self, interpreter: Interpreter, chunk: Chunk) -> None:
         self.interpreter, self.chunk = interpreter, chunk
         self._pieces: list[Samples] = []
-        self.heard_by_ear: list[EarHeard] = []
+        self.for_ear: list[Waiting | Voice] = []
         self.voices: list[Voice] = []
         self.sounds: list[Sound] = []
         self.ask: Ask | None = None
@@ -242,11 +237,10 @@ class _Turn:
         self._arrival_ms = self.interpreter._begin(self.chunk)
         samples = self.chunk.samples
         self._pieces = [samples[at : at + PIECE] for at in range(0, max(1, len(samples)), PIECE)]
-        self.heard_by_ear = self.interpreter._prepare(self._pieces)
+        self.for_ear = [prepare(self.interpreter._ear, piece) for piece in self._pieces]
 
     def listen(self) -> None:
-        voices = self.voices or [Voice()] * len(self._pieces)
-        self.sounds, self.ask = self.interpreter._listen(self.chunk, self._pieces, voices)
+        self.sounds, self.ask = self.interpreter._listen(self.chunk, self._pieces, self.voices)
 
     def heard(self) -> None:
         self.ask = self.interpreter._ask(self.chunk, self.ask)
@@ -304,7 +298,7 @@ def step(interpreters: Sequence[Interpreter], chunks: Sequence[Chunk]) -> list[U
             turn.work_ms += share_ms
 
     each(_Turn.begin)
-    together(_listen, [t for t in turns if t.error is None and t.heard_by_ear])
+    together(_listen, [turn for turn in turns if turn.error is None])
     each(_Turn.listen)
     for piece in range(max(len(turn.sounds) for turn in turns)):
         hearing = [t for t in turns if t.error is None and len(t.sounds) > piece]
@@ -325,9 +319,9 @@ def step(interpreters: Sequence[Interpreter], chunks: Sequence[Chunk]) -> list[U
 
 def _listen(turns: Sequence[_Turn]) -> None:
     """Let the ears of several speakers hear, piece by piece."""
-    for piece in range(max(len(turn.heard_by_ear) for turn in turns)):
-        hearing = [turn for turn in turns if len(turn.heard_by_ear) > piece]
-        voices = listen([turn.heard_by_ear[piece] for turn in hearing])
+    for piece in range(max(len(turn.for_ear) for turn in turns)):
+        hearing = [turn for turn in turns if len(turn.for_ear) > piece]
+        voices = listen([turn.for_ear[piece] for turn in hearing])
         for turn, voice in zip(hearing, voices, strict=True):
             turn.voices.append(voice)
 

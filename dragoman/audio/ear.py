@@ -43,11 +43,12 @@ class Ear:
         """What the next piece of sound is."""
         return self._made_of(self._activity.hear(samples))
 
-    def prepare(self, samples: Samples) -> Heard:
-        """Take the next piece of sound; what it is, `listen` tells, for several ears at once."""
-        if isinstance(self._activity, VadStream):
-            return Heard(self, self._activity, self._activity.windows(samples))
-        return Heard(self, None, self._activity.hear(samples))
+    def waiting(self, samples: Samples) -> Waiting | None:
+        """Take the next piece of sound and leave it to `listen` to say what it is, for several
+        ears at once; None: this ear can only `hear` for itself, and has taken nothing."""
+        if not isinstance(self._activity, VadStream):
+            return None
+        return Waiting(self, self._activity, self._activity.windows(samples))
 
     def _made_of(self, probabilities: Probabilities) -> Voice:
         ended = self._gate.hear(probabilities)
@@ -56,25 +57,32 @@ class Ear:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """A piece of sound that an ear has taken in: windows for the network of its stream, or, where
-    it has none, the probabilities of speech."""
+class Waiting:
+    """A piece of sound that an ear has taken in, in windows for its stream."""
 
     ear: Ear
-    stream: VadStream | None
-    numbers: Samples
+    stream: VadStream
+    windows: Samples
 
 
-def listen(pieces: Sequence[Heard]) -> list[Voice]:
+def prepare(ear: Ear | None, samples: Samples) -> Waiting | Voice:
+    """The next piece of sound for `listen`, or what it is, of an ear that hears for itself."""
+    if ear is None:
+        return SPEECH
+    waiting = ear.waiting(samples) if isinstance(ear, Ear) else None
+    return waiting or ear.hear(samples)
+
+
+def listen(pieces: Sequence[Waiting | Voice]) -> list[Voice]:
     """What pieces of sound are, one for each of several ears; a network hears them together."""
-    told = [piece.numbers for piece in pieces]
-    networks: dict[int, list[int]] = {}
+    voices = [piece if isinstance(piece, Voice) else SPEECH for piece in pieces]
+    networks: dict[int, list[tuple[int, Waiting]]] = {}
     for index, piece in enumerate(pieces):
-        if piece.stream is not None:
-            networks.setdefault(id(piece.stream.vad), []).append(index)
+        if isinstance(piece, Waiting):
+            networks.setdefault(id(piece.stream.vad), []).append((index, piece))
     for group in networks.values():
-        streams = [stream for index in group if (stream := pieces[index].stream) is not None]
-        heard = streams[0].vad.hear(streams, [pieces[index].numbers for index in group])
-        for index, probabilities in zip(group, heard, strict=True):
-            told[index] = probabilities
-    return [piece.ear._made_of(one) for piece, one in zip(pieces, told, strict=True)]
+        streams = [piece.stream for _, piece in group]
+        told = streams[0].vad.hear(streams, [piece.windows for _, piece in group])
+        for (index, piece), probabilities in zip(group, told, strict=True):
+            voices[index] = piece.ear._made_of(probabilities)
+    return voices

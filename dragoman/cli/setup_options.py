@@ -83,7 +83,7 @@ _OPTIONS = (
     _system(
         "--compute",
         type=click.Choice(get_args(Compute)),
-        help="In which numbers (default: int8; float16 on a GPU, float32 where it must be exact).",
+        help="In which numbers (default: int8 on the CPU, float16 on a GPU; float32 is exact).",
     ),
 )
 

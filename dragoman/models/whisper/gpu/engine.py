@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from dragoman.models.memory import refuse_too_large_for_gpu
 from dragoman.models.options import Compute, Options
 from dragoman.models.search import Found, Prompt
 from dragoman.models.whisper.alignment import alignment_heads
@@ -81,6 +82,10 @@ class TorchEngine:
         """Load a folder in CTranslate2's format."""
         weights = Weights(folder / "model.bin")
         compute = options.compute or "float16"
+        if options.device == "cuda":
+            size = torch.finfo(getattr(torch, compute)).bits // 8
+            free, _ = torch.cuda.mem_get_info()
+            refuse_too_large_for_gpu(weights.numbers * size, folder, free)
         return cls(weights, read_config(folder), vocabulary, compute, options.device)
 
     @property
