@@ -30,7 +30,7 @@ import numpy as np
 import dragoman
 from dragoman.audio.chunk import RATE, Chunk
 from dragoman.audio.source import read_audio
-from dragoman.interpreter import Interpreter, step
+from dragoman.interpreter import step
 from dragoman.models.options import Options
 from dragoman.models.search import Found, Prompt
 from dragoman.setup import Setup, System
@@ -221,11 +221,15 @@ def random_weights(
 
 
 def _talks() -> list[np.ndarray]:
-    folder = Path(os.environ.get("DRAGOMAN_BENCH_TALKS_IN", Path(dragoman.__file__).parent / "talks"))
+    folder = Path(
+        os.environ.get("DRAGOMAN_BENCH_TALKS_IN", Path(dragoman.__file__).parent / "talks")
+    )
     ends = {".flac", ".ogg", ".wav", ".mp3"}
     paths = sorted(path for path in folder.rglob("*") if path.suffix in ends)
     if not paths:
-        raise SystemExit(f"There are no recordings in {folder}; name others in DRAGOMAN_BENCH_TALKS_IN.")
+        raise SystemExit(
+            f"There are no recordings in {folder}; name others in DRAGOMAN_BENCH_TALKS_IN."
+        )
     return [read_audio(path) for path in paths]
 
 

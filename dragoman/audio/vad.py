@@ -66,9 +66,7 @@ class Vad:
     def stream(self) -> VadStream:
         return VadStream(self)
 
-    def hear(
-        self, streams: Sequence[VadStream], windows: Sequence[Samples]
-    ) -> list[Probabilities]:
+    def hear(self, streams: Sequence[VadStream], windows: Sequence[Samples]) -> list[Probabilities]:
         """The probability of speech in the next windows of each of several speakers."""
         return [self._hear(one, next) for one, next in zip(streams, windows, strict=True)]
 

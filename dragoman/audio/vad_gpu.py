@@ -56,9 +56,7 @@ class GpuVad(Vad):
         told, hidden, cell = self._batch(windows[None], hidden, cell)
         return told[0], hidden, cell
 
-    def hear(
-        self, streams: Sequence[VadStream], windows: Sequence[Samples]
-    ) -> list[Probabilities]:
+    def hear(self, streams: Sequence[VadStream], windows: Sequence[Samples]) -> list[Probabilities]:
         """Speakers with as many windows go together."""
         found: list[Probabilities] = [np.zeros(0, np.float32)] * len(streams)
         counts = [len(one) for one in windows]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dragoman.models.search import FORBIDDEN, Prompt, Scores, search
+from dragoman.models.search import Prompt, Scores, search
 from dragoman.models.whisper.decoder import Rules
 from dragoman.models.whisper.weights import Weights
 
@@ -144,3 +144,13 @@ def test_texts_are_those_of_the_plain_search(net, arrays, batch, beams, seed, ca
         for look, plain in zip(one.looks, other.looks, strict=True):
             np.testing.assert_allclose(look[: len(states)], plain, atol=1e-6)
             assert not look[len(states) :].any()
+
+
+@pytest.mark.parametrize("count", [1, 2, 6])
+def test_the_likeliest_are_those_of_a_sort(count):
+    scores = torch.from_numpy(np.random.default_rng(0).standard_normal((40, 30 * GROUP)))
+    scores[0, :8] = 9.0 + torch.arange(8) / 10  # several of the best in one group
+    values, places = likeliest(scores, count)
+    expected = scores.sort(dim=1, descending=True)
+    assert torch.equal(values, expected.values[:, :count])
+    assert torch.equal(places, expected.indices[:, :count])

@@ -123,7 +123,7 @@ class Decoder:
     def read_known(self, tape: Tape, tokens: Tensor, unused: Tensor) -> Tensor:
         """Read what is known, `[sounds, n]` with so many unused columns at the left of each, into
         the first columns of a tape. Returns what is left of the tokens, `[sounds, n, width]`."""
-        sounds, count = tokens.shape
+        count = tokens.shape[1]
         places = torch.arange(count, device=self._device)
         outside = places < unused[:, None]
         seen = (places <= places[:, None]) & ~outside[:, None, :]

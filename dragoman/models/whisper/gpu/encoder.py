@@ -48,9 +48,8 @@ class Encoder:
         with sdpa_kernel(BACKENDS):
             for attention, think in self._layers:
                 q, k, v = attention.inward(attention.norm(x)).chunk(3, dim=-1)
-                looked = functional.scaled_dot_product_attention(
-                    *(heads_of(part, self._heads) for part in (q, k, v)), attn_mask=seen, scale=1.0
-                )
+                q, k, v = (heads_of(part, self._heads) for part in (q, k, v))
+                looked = functional.scaled_dot_product_attention(q, k, v, seen, scale=1.0)
                 x = x + attention.outward(joined(looked))
                 x = x + think(x)
         return self._norm(x)

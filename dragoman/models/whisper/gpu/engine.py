@@ -114,9 +114,7 @@ class TorchEngine:
                 made[index] = states[place, : lengths[place] // 2].clone()
         return [made[index] for index in range(len(windows))]
 
-    def _groups(
-        self, windows: Sequence[DeviceWindow], order: Sequence[int]
-    ) -> Iterator[list[int]]:
+    def _groups(self, windows: Sequence[DeviceWindow], order: Sequence[int]) -> Iterator[list[int]]:
         """Windows that are filled up to the same length, as many as there is memory for."""
         size = torch.finfo(self._dtype).bits // 8
         group: list[int] = []

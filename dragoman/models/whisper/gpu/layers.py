@@ -87,9 +87,7 @@ class Reader:
         for part in (inward.weight, inward.bias):
             if part is not None:
                 part[:width] *= (width // heads) ** -0.5
-        return Attention(
-            self.norm(f"{name}/layer_norm"), inward, self.linear(f"{name}/{outward}")
-        )
+        return Attention(self.norm(f"{name}/layer_norm"), inward, self.linear(f"{name}/{outward}"))
 
     def thought(self, name: str) -> Thought:
         return Thought(

@@ -8,6 +8,7 @@ take longer than what they do.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -112,7 +113,7 @@ class CapturedTexts:
     def _step(self) -> None:
         """A step that leaves every buffer where it is."""
         texts = self.texts
-        holders = [(texts.search, name) for name in STEPPING]
+        holders: list[tuple[Any, str]] = [(texts.search, name) for name in STEPPING]
         holders += [(texts.tape, "own"), (texts.tape, "length")]
         holders += [(texts, "tokens"), (texts, "places")]
         before = [getattr(holder, name) for holder, name in holders]
