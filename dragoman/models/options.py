@@ -16,13 +16,16 @@ Compute = Literal["int8", "float16", "bfloat16", "float32"]
 class Options:
     """`threads` 0 leaves their number to the library; `beams` is how wide a search is.
 
-    `compute` None is what suits the device: int8 on the CPU, float16 on a GPU.
+    `compute` None is what suits the device: int8 on the CPU, float16 on a GPU. `keeps`: on the CPU,
+    states of older sound are kept where a net would make them anew, which costs less and is nearly
+    the same.
     """
 
     threads: int = 0
     beams: int = 5
     device: Device = "auto"
     compute: Compute | None = None
+    keeps: bool = True
 
     def __post_init__(self) -> None:
         for what, value, known in (

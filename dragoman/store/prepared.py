@@ -24,8 +24,8 @@ def prepared(source: Path, kind: str, version: int, make: Callable[[Path], None]
     `version` is that of the making. A folder appears under its name only when it is whole; when
     several processes want the same one, one makes it and the others wait.
     """
-    stamp = {"version": version, "files": _look(source)}
-    folder = _place(source, kind)
+    stamp = {"version": version, "files": stamp_of(source)}
+    folder = place_for(source, kind)
     if _is_made_of(folder, stamp):
         return folder
     with working_on(f"{kind}-{folder.name}") as bar:
@@ -37,24 +37,33 @@ def prepared(source: Path, kind: str, version: int, make: Callable[[Path], None]
             shutil.rmtree(old, ignore_errors=True)
         making.mkdir(parents=True)
         make(making)
-        (making / STAMP).write_text(json.dumps({**stamp, "made": _look(making)}), encoding="utf-8")
+        (making / STAMP).write_text(
+            json.dumps({**stamp, "made": stamp_of(making)}), encoding="utf-8"
+        )
         making.replace(folder)
     return folder
 
 
 def forget(source: Path) -> None:
-    """Remove whatever was made of a model's files."""
-    for kind in (home() / "prepared").glob("*"):
-        shutil.rmtree(_place(source, kind.name), ignore_errors=True)
+    """Remove whatever was made of a model's files, and of what was made."""
+    for place in places_of(source):
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def size_of(source: Path) -> int:
     """Bytes of whatever was made of a model's files."""
-    places = [_place(source, kind.name) for kind in (home() / "prepared").glob("*")]
-    return sum(path.stat().st_size for place in places for path in place.rglob("*"))
+    return sum(path.stat().st_size for place in places_of(source) for path in place.rglob("*"))
 
 
-def _place(source: Path, kind: str) -> Path:
+def places_of(source: Path) -> list[Path]:
+    """The folders that were made of a model's files, and of those folders in turn."""
+    kinds = [kind.name for kind in (home() / "prepared").glob("*")]
+    made = [place for kind in kinds if (place := place_for(source, kind)).is_dir()]
+    return [*made, *(further for place in made for further in places_of(place))]
+
+
+def place_for(source: Path, kind: str) -> Path:
+    """Where that is kept which is made of the files in a folder."""
     digest = hashlib.sha256(str(source.resolve()).encode()).hexdigest()[:12]
     return home() / "prepared" / kind / f"{source.name}-{digest}"
 
@@ -63,12 +72,12 @@ def _is_made_of(folder: Path, stamp: dict[str, object]) -> bool:
     """Whether a folder was made of these files, and looks as it did then."""
     try:
         found = json.loads((folder / STAMP).read_bytes())
-        return bool(found == {**stamp, "made": _look(folder)})
+        return bool(found == {**stamp, "made": stamp_of(folder)})
     except (OSError, ValueError):
         return False
 
 
-def _look(folder: Path) -> dict[str, list[int]]:
+def stamp_of(folder: Path) -> dict[str, list[int]]:
     """Size and time of every file, the stamp's own left out."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != STAMP)
     seen = {path.relative_to(folder).as_posix(): path.stat() for path in files}

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dragoman.models.graphs import Graphs
 from dragoman.models.moonshine.engine import MoonshineRules
 from dragoman.models.moonshine.weights import decoder_weights
 from dragoman.models.onnx_weights import OnnxWeights
@@ -91,7 +92,7 @@ def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     path = tmp_path_factory.mktemp("moonshine") / "decoder_model_merged.onnx"
     plain = PlainMoonshine(made.moonshine_decoder(path, request.param))
     rules = MoonshineRules(made.WORDS, end=2, no_speech=2, never=[0, 1, 2], not_first=[])
-    return plain, Decoder(decoder_weights(path), rules, HEADS, threads=1)
+    return plain, Decoder(decoder_weights(path), rules, HEADS, Graphs(None, 1))
 
 
 @pytest.mark.parametrize("said", [(), (5, 6, 7, 30)])

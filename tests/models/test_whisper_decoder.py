@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError
+from dragoman.models.graphs import Graphs
 from dragoman.models.search import Prompt, Scores, Search
 from dragoman.models.whisper.decoder import Decoder, Rules
 from dragoman.models.whisper.weights import Weights
@@ -40,7 +41,7 @@ def make(path: Path) -> Decoder:
     rules = Rules(
         tiny.WORDS, end=tiny.END, no_speech=tiny.NO_SPEECH, never=NEVER, not_first=NOT_FIRST
     )
-    return Decoder(Weights(path), rules, tiny.ALIGNMENT, threads=1)
+    return Decoder(Weights(path), rules, tiny.ALIGNMENT, Graphs(None, 1))
 
 
 def sound(states: int, seed: int = 0) -> np.ndarray:

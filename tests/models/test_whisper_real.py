@@ -10,7 +10,8 @@ from dragoman.audio.source import read_audio
 from dragoman.errors import DragomanError
 from dragoman.models.options import Options
 from dragoman.models.search import Prompt
-from dragoman.models.whisper.engine import WhisperEngine
+from dragoman.models.whisper.encoder import Plan
+from dragoman.models.whisper.engine import View, WhisperEngine
 from dragoman.models.whisper.mel import LogMel
 from dragoman.models.whisper.tokens import Vocabulary
 from dragoman.store import get
@@ -36,7 +37,9 @@ def test_greedy_tokens_are_those_of_ctranslate2(seconds):
     engine = WhisperEngine(folder, vocabulary, Options(threads=1, compute="int8"))
     mel = LogMel(engine.bands)
     mel.hear(read_audio(TALK)[: int(seconds * 16_000)])
-    states = engine.encode([mel.window(400 + mel.frames % 2)])[0]
+    window = mel.window(400 + mel.frames % 2)
+    encoded = engine.encode([View(window)])[0]
+    states = engine.encoder.encode(window, Plan.whole(window.shape[1] // 2)).states
     v = vocabulary
     start = (v.start, v.languages["de"], v.translate, v.no_times)
     theirs = ctranslate2.models.Whisper(str(folder), compute_type="int8", intra_threads=1)
@@ -47,7 +50,7 @@ def test_greedy_tokens_are_those_of_ctranslate2(seconds):
     # After every beginning of their text, in one batch; where two tokens are as likely, a rounding
     # error decides, so those count of which ours is sure.
     prompts = [Prompt(start, 1, tuple(expected[:count])) for count in range(len(expected))]
-    ours = engine.speak([states] * len(prompts), prompts, 1)
+    ours = engine.speak([encoded] * len(prompts), prompts, 1)
     sure = [n for n, one in enumerate(ours) if one.log_probs and one.log_probs[0] > np.log(0.5)]
     assert [ours[n].tokens[0] for n in sure] == [expected[n] for n in sure]
     assert len(sure) >= len(expected) / 3

@@ -68,10 +68,10 @@ class ToyEngine:
     def new_mel(self):
         return LogMel(self.bands)
 
-    def encode(self, windows):
-        self.batches.append(len(windows))
-        self.windows += [window.shape[1] for window in windows]
-        return [window[:, ::2].T.copy() for window in windows]
+    def encode(self, views):
+        self.batches.append(len(views))
+        self.windows += [view.mel.shape[1] for view in views]
+        return [view.mel[:, ::2].T.copy() for view in views]
 
     def languages(self, states):
         return [{"en": 0.1, "de": 0.8, "ja": 0.1} for _ in states]

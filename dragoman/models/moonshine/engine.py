@@ -9,6 +9,7 @@ import numpy as np
 
 from dragoman.audio.chunk import Samples
 from dragoman.errors import DragomanError
+from dragoman.models.graphs import Graphs
 from dragoman.models.moonshine.units import END, MoonshineUnits
 from dragoman.models.moonshine.weights import decoder_weights
 from dragoman.models.search import Floats, Found, Prompt
@@ -58,7 +59,7 @@ class MoonshineEngine:
         rules = MoonshineRules(shape.words, end=END, no_speech=END, never=never, not_first=[])
         later = [(layer, head) for layer in range(shape.layers) for head in range(shape.heads)]
         heads = ALIGNMENT.get(shape.layers, later[len(later) // 2 :])
-        self._decoder = Decoder(weights, rules, heads, threads)
+        self._decoder = Decoder(weights, rules, heads, Graphs(folder, threads))
 
     def encode(self, sounds: Sequence[Samples]) -> list[Floats]:
         """Encode windows of equal length together."""

@@ -10,17 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.models.graphs import Graphs
 from dragoman.models.search import FORBIDDEN, Floats, Found, Prompt, Scores, search
 from dragoman.models.whisper.graph import Shape, decoder_graph, memory_graph
 from dragoman.models.whisper.weights import Weights
 
 States = NDArray[np.float32]
-"""What the encoder makes of a window: `[states, width]`, one state per two mel frames."""
+"""What an encoder makes of a window: `[states, width]`."""
+
+Memory = dict[str, Floats]
+"""The decoder's keys and values of a window, by name: `[1, heads, states, head width]`."""
 
 
 class Rules:
@@ -55,19 +60,20 @@ class Decoder:
     """The decoder of one model."""
 
     def __init__(
-        self, weights: Weights, rules: Rules, alignment: Sequence[tuple[int, int]], threads: int
+        self,
+        weights: Weights,
+        rules: Rules,
+        alignment: Sequence[tuple[int, int]],
+        graphs: Graphs,
+        *,
+        exact: bool = False,
     ) -> None:
-        import onnxruntime
-
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        # Windows differ in length all the time: neither room nor plans are kept for each of them.
-        options.enable_cpu_mem_arena = False
-        options.enable_mem_pattern = False
-        cpu = ["CPUExecutionProvider"]
-        self._memory = onnxruntime.InferenceSession(memory_graph(weights), options, cpu)
-        graph = decoder_graph(weights, alignment)
-        self._network = onnxruntime.InferenceSession(graph, options, cpu)
+        """`exact`: in 32-bit floats; else in 8 bits."""
+        heads = [list(head) for head in alignment]
+        self._memory = graphs.session("memory", lambda: memory_graph(weights, exact=exact))
+        self._network = graphs.session(
+            "decoder", lambda: decoder_graph(weights, alignment, exact=exact), of=heads
+        )
         self._memory_names = [output.name for output in self._memory.get_outputs()]
         self._output_names = [output.name for output in self._network.get_outputs()]
         self._weights = weights
@@ -79,16 +85,26 @@ class Decoder:
         self, states: Sequence[States], prompts: Sequence[Prompt], beams: int = 1
     ) -> list[Found]:
         """Continue every prompt; guesses are for one beam only."""
-        texts = Texts(self, states, prompts)
+        return self.go_on([self.remember(one) for one in states], prompts, beams)
+
+    def go_on(
+        self, memories: Sequence[Memory], prompts: Sequence[Prompt], beams: int = 1
+    ) -> list[Found]:
+        """Continue every prompt, given what was remembered of its sound."""
+        texts = Texts(self, memories, prompts)
         found = search(texts, prompts, beams)
         return [replace(one, silence=s) for one, s in zip(found, texts.silences, strict=True)]
 
-    def remember(self, states: Sequence[States]) -> dict[str, Floats]:
-        """Every layer's keys and values of the sound; shorter windows are filled up."""
-        longest = max(map(len, states))
-        filled = [np.pad(s, ((0, longest - len(s)), (0, 0))) for s in states]
-        outputs = self._memory.run(None, {"states": np.stack(filled)})
+    def remember(self, states: States) -> Memory:
+        """Every layer's keys and values of the sound."""
+        outputs = self._memory.run(None, {"states": states[None]})
         return dict(zip(self._memory_names, outputs, strict=True))
+
+    def first(self, memory: Memory, token: int) -> Floats:
+        """The logits of what follows the first token of a text."""
+        logits, _ = self.read(Tape([memory], self.shape), [[token]], [[0]])
+        first: Floats = logits[0, 0]
+        return first
 
     def read(
         self, tape: Tape, texts: Sequence[Sequence[int]], rows: Sequence[Sequence[int]]
@@ -111,11 +127,11 @@ class Texts:
     """The decoder in the middle of a batch of texts, as the search sees it."""
 
     def __init__(
-        self, decoder: Decoder, states: Sequence[States], prompts: Sequence[Prompt]
+        self, decoder: Decoder, memories: Sequence[Memory], prompts: Sequence[Prompt]
     ) -> None:
         self._decoder, self._rules = decoder, decoder.rules
         self._going = list(prompts)
-        self._tape = Tape(decoder.remember(states), [len(s) for s in states], decoder.shape)
+        self._tape = Tape(memories, decoder.shape)
         self.silences: list[float] = []  # in the window of each prompt
 
     @property
@@ -167,13 +183,15 @@ class Texts:
 class Tape:
     """What the network has computed of a batch of texts that all end in the same column."""
 
-    def __init__(self, memory: dict[str, Floats], lengths: Sequence[int], shape: Shape) -> None:
-        texts, heads, size = len(lengths), shape.heads, shape.head_width
-        self.memory = memory
-        self.cache: dict[str, Floats] = {}
-        for layer in range(shape.layers):
-            self.cache[f"keys_{layer}"] = np.zeros((texts, heads, size, 0), np.float32)
-            self.cache[f"values_{layer}"] = np.zeros((texts, heads, 0, size), np.float32)
+    def __init__(self, memories: Sequence[Memory], shape: Shape) -> None:
+        texts = len(memories)
+        lengths = [one["memory_keys_0"].shape[2] for one in memories]
+        self.memory = {
+            name: _stacked([one[name] for one in memories], max(lengths)) for name in memories[0]
+        }
+        nothing = np.zeros((texts, shape.heads, 0, shape.head_width), np.float32)
+        names = product(("keys", "values"), range(shape.layers))
+        self.cache: dict[str, Floats] = {f"{kind}_{layer}": nothing for kind, layer in names}
         self._columns = 0
         self._unused = np.zeros(texts, np.int64)  # columns at the left of each text
         beyond = np.arange(max(lengths)) >= np.array(lengths)[:, None]
@@ -200,10 +218,9 @@ class Tape:
         fewest = min(counts)
         self._columns -= fewest
         for name, array in self.cache.items():
-            axis = 2 if name.startswith("keys") else 1
-            kept = np.take(array, range(self._columns), axis=axis + 1)
+            kept = array[:, :, : self._columns].copy()
             for index, count in enumerate(counts):
-                kept[index] = np.roll(kept[index], count - fewest, axis=axis)
+                kept[index] = np.roll(kept[index], count - fewest, axis=1)
             self.cache[name] = kept
         self._unused = self._unused + np.array(counts) - fewest
 
@@ -218,3 +235,13 @@ class Tape:
         if rows != list(range(len(self._unused))):
             self.cache = {name: array[rows] for name, array in self.cache.items()}
             self._unused = self._unused[rows]
+
+
+def _stacked(arrays: Sequence[Floats], longest: int) -> Floats:
+    """Arrays `[1, heads, states, size]` as one; shorter ones are filled up."""
+    if len(arrays) == 1:
+        return arrays[0]
+    filled = np.zeros((len(arrays), *arrays[0].shape[1:2], longest, arrays[0].shape[3]), np.float32)
+    for row, array in zip(filled, arrays, strict=True):
+        row[:, : array.shape[2]] = array[0]
+    return filled

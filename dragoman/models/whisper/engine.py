@@ -1,39 +1,52 @@
 """The network behind a small interface, so that tests can put another in its place.
 
-CTranslate2 encodes and detects languages; our own decoder, which tells where it looks, speaks.
+Both halves are graphs of ours, run by onnxruntime: an encoder that keeps what it made of older
+sound, and a decoder that tells where it looks.
 """
 
 from __future__ import annotations
 
 import ctypes
 import json
-import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from dragoman.errors import DragomanError
+from dragoman.models.graphs import Graphs
 from dragoman.models.options import Options
 from dragoman.models.search import Found, Prompt
 from dragoman.models.whisper.alignment import alignment_heads
-from dragoman.models.whisper.decoder import Decoder, Rules, States
+from dragoman.models.whisper.decoder import Decoder, Rules
+from dragoman.models.whisper.encoder import Encoded, Encoder, Plan
 from dragoman.models.whisper.graph import Shape
-from dragoman.models.whisper.mel import LogMel, Mel
+from dragoman.models.whisper.mel import Frames, LogMel
 from dragoman.models.whisper.tokens import Vocabulary
 from dragoman.models.whisper.weights import Weights
 
 RELEASE_EVERY = 1.0  # seconds
 _released = 0.0  # when that was done last
 
-_A = TypeVar("_A")
-_B = TypeVar("_B")
+S = TypeVar("S")  # what an engine makes of a window: nobody else looks into it
 
 
-class Engine(Protocol):
+@dataclass(frozen=True, slots=True)
+class View(Generic[S]):
+    """A window as the encoder shall see it."""
+
+    # What the stream's mel made of it: here `[bands, frames]`, an even number of them, silence
+    # behind the sound included.
+    mel: Any
+    sound: int = 0  # states of sound
+    before: S | None = None  # what was made of the same window when less of it had been heard
+
+
+class Engine(Protocol[S]):
     """Every operation takes a batch."""
 
     @property
@@ -48,16 +61,16 @@ class Engine(Protocol):
     def copies(self) -> bool:
         """Whether it writes down what it hears and never learnt to translate."""
 
-    def new_mel(self) -> LogMel:
+    def new_mel(self) -> Frames:
         """The log-mel frames of a new stream; its windows are for `encode` alone."""
 
-    def encode(self, windows: Sequence[Mel]) -> list[States]:
-        """Encode windows of any lengths; what is made of them is for the methods below alone."""
+    def encode(self, views: Sequence[View[S]]) -> list[S]:
+        """Encode windows, of any length."""
 
-    def languages(self, states: Sequence[States]) -> list[dict[str, float]]:
+    def languages(self, states: Sequence[S]) -> list[dict[str, float]]:
         """The probability of every language code."""
 
-    def speak(self, states: Sequence[States], prompts: Sequence[Prompt], beams: int) -> list[Found]:
+    def speak(self, states: Sequence[S], prompts: Sequence[Prompt], beams: int) -> list[Found]:
         """Continue every prompt."""
 
 
@@ -67,21 +80,6 @@ class WhisperEngine:
     device = "cpu"
 
     def __init__(self, folder: Path, vocabulary: Vocabulary, options: Options) -> None:
-        # Every length of window makes the library under CTranslate2 keep kernels of 3 MB; it would
-        # keep a thousand of them. It reads this when it is loaded.
-        os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "4")
-        import ctranslate2
-
-        try:
-            self._whisper = ctranslate2.models.Whisper(
-                str(folder),
-                device="cpu",
-                compute_type=options.compute,
-                intra_threads=options.threads,
-            )
-        except (RuntimeError, ValueError) as error:
-            raise DragomanError(f"Cannot load a Whisper model from {folder}: {error}.") from error
-        self._storage = ctranslate2.StorageView
         config = read_config(folder)
         rules = Rules(
             len(vocabulary.names),
@@ -95,43 +93,46 @@ class WhisperEngine:
         heads = alignment_heads(
             config.get("alignment_heads"), layers=shape.layers, heads=shape.heads, words=shape.words
         )
-        self._decoder = Decoder(weights, rules, heads, options.threads)
+        exact = options.compute != "int8"
+        graphs = Graphs(folder, options.threads)
+        self.decoder = Decoder(weights, rules, heads, graphs, exact=exact)
+        self.encoder = Encoder(weights, graphs, exact=exact)
+        self._vocabulary = vocabulary
+        self.bands = int(weights.stored("encoder/conv1/weight").shape[1])
         # Distilled models and turbo have fewer layers in the decoder; none learnt to translate.
         self.copies = f"encoder/layer_{shape.layers}/ffn/linear_0/weight" in weights
-
-    @property
-    def bands(self) -> int:
-        return int(self._whisper.n_mels)
 
     def new_mel(self) -> LogMel:
         return LogMel(self.bands)
 
-    def encode(self, windows: Sequence[Mel]) -> list[States]:
-        """Windows of equal length go together."""
+    def encode(self, views: Sequence[View[Encoded]]) -> list[Encoded]:
+        """One by one: the matrices are busy with the states of one window, and more of them at
+        once are no cheaper."""
+        return [self._encode(view) for view in views]
 
-        def together(group: Sequence[Mel]) -> list[States]:
-            return list(np.array(self._whisper.encode(self._stack(group), to_cpu=True)))
+    def _encode(self, view: View[Encoded]) -> Encoded:
+        plan = Plan.of(view.before, view.sound, view.mel.shape[1] // 2)
+        made = self.encoder.encode(view.mel, plan, view.before)
+        return made.finished(self.decoder.remember(made.states), view.sound)
 
-        return by_length(windows, lambda window: window.shape[1], together)
-
-    def languages(self, states: Sequence[States]) -> list[dict[str, float]]:
-        if not self._whisper.is_multilingual:
+    def languages(self, states: Sequence[Encoded]) -> list[dict[str, float]]:
+        if not self._vocabulary.multilingual:
             return [{"en": 1.0} for _ in states]
+        codes, tokens = zip(*self._vocabulary.languages.items(), strict=True)
+        found = []
+        for one in states:
+            logits = self.decoder.first(one.memory, self._vocabulary.start)[list(tokens)]
+            spread = np.exp(logits - logits.max())
+            found.append(dict(zip(codes, map(float, spread / spread.sum()), strict=True)))
+        return found
 
-        def together(group: Sequence[States]) -> list[dict[str, float]]:
-            found = self._whisper.detect_language(self._stack(group))
-            return [{code.strip("<|>"): float(p) for code, p in codes} for codes in found]
-
-        return by_length(states, len, together)
-
-    def speak(self, states: Sequence[States], prompts: Sequence[Prompt], beams: int) -> list[Found]:
-        return self._decoder.speak(states, prompts, beams)
-
-    def _stack(self, arrays: Sequence[Mel]) -> Any:
-        return self._storage.from_array(np.stack(arrays))
+    def speak(
+        self, states: Sequence[Encoded], prompts: Sequence[Prompt], beams: int
+    ) -> list[Found]:
+        return self.decoder.go_on([one.memory for one in states], prompts, beams)
 
 
-def load_engine(folder: Path, vocabulary: Vocabulary, options: Options) -> Engine:
+def load_engine(folder: Path, vocabulary: Vocabulary, options: Options) -> Engine[Any]:
     """The engine for the device that is wanted, or that is there."""
     placed = options.placed()
     if placed.device == "cpu":
@@ -139,19 +140,6 @@ def load_engine(folder: Path, vocabulary: Vocabulary, options: Options) -> Engin
     from dragoman.models.whisper.gpu.engine import TorchEngine
 
     return TorchEngine.load(folder, vocabulary, placed)
-
-
-def by_length(
-    items: Sequence[_A], length: Callable[[_A], int], work: Callable[[Sequence[_A]], list[_B]]
-) -> list[_B]:
-    """What is made of items, those of equal length together."""
-    groups: dict[int, list[int]] = {}
-    for index, item in enumerate(items):
-        groups.setdefault(length(item), []).append(index)
-    made: dict[int, _B] = {}
-    for group in groups.values():
-        made |= dict(zip(group, work([items[index] for index in group]), strict=True))
-    return [made[index] for index in range(len(items))]
 
 
 def release_memory() -> None:

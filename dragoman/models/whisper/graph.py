@@ -1,8 +1,7 @@
 """Whisper's decoder as two ONNX graphs, made from the weights in memory; Moonshine's, too.
 
-CTranslate2 runs the encoder, but its decoder tells nothing of where it looks and takes one step
-per token even for what was already said. This one reads what was said in one pass, and hands out
-its attention. Weights are 8-bit, scaled by row and by column, as in CTranslate2.
+It reads what was said in one pass, and hands out its attention. Weights are 8-bit, scaled by row
+and by column, as in CTranslate2.
 
 Moonshine differs in two things, and its weights say so: positions turn queries and keys instead of
 being added, and the feed-forward part has gates.
@@ -55,10 +54,12 @@ class Shape:
 
 
 class Builder:
-    """Collects nodes and constants; every method gives the name of its result."""
+    """Collects nodes and constants; every method returns the name of its result."""
 
-    def __init__(self, weights: Weights) -> None:
+    def __init__(self, weights: Weights, *, exact: bool = False) -> None:
+        """`exact`: matrices in 32-bit floats; else in 8 bits."""
         self.weights = weights
+        self._exact = exact
         self.shape = Shape.of(weights)
         self._nodes: list[Any] = []
         self._constants: list[Any] = []
@@ -116,19 +117,27 @@ class Builder:
         return self.node("LayerNormalization", x, *scales, axis=-1, epsilon=1e-5)
 
     def linear(self, x: str, name: str) -> str:
+        """x times a matrix, and a bias where there is one."""
+        if self._exact:
+            matrix = np.ascontiguousarray(self.weights.array(f"{name}/weight").T)
+            y = self.node("MatMul", x, self.constant(matrix))
+        else:
+            y = self._product(x, f"{name}/weight")
+        if f"{name}/bias" not in self.weights:
+            return y
+        return self.node("Add", y, self.constant(self.weights.array(f"{name}/bias")))
+
+    def _product(self, x: str, name: str) -> str:
         """x times an 8-bit matrix: each row of x is brought to unsigned bytes around 128."""
         largest = self.node("ReduceMax", self.node("Abs", x), self.number([-1]), keepdims=1)
         step = self.node("Max", self.node("Mul", largest, self.number(1 / 127)), self.number(1e-9))
         steps = self.node("Round", self.node("Div", x, step))
         raised = self.node("Cast", self.node("Add", steps, self.number(128.0)), to=UINT8)
-        weight, scale = quantized(self.weights, f"{name}/weight")
+        weight, scale = quantized(self.weights, name)
         zero = self.number(np.uint8(128))
         product = self.node("MatMulInteger", raised, self.constant(weight), zero)
         scaled = self.node("Mul", self.node("Cast", product, to=FLOAT), self.constant(scale))
-        y = self.node("Mul", scaled, step)
-        if f"{name}/bias" not in self.weights:
-            return y
-        return self.node("Add", y, self.constant(self.weights.array(f"{name}/bias")))
+        return self.node("Mul", scaled, step)
 
     def split(self, x: str, *widths: int) -> list[str]:
         """Cut the last axis into parts."""
@@ -138,11 +147,10 @@ class Builder:
             for begin, end in pairwise(accumulate(widths, initial=0))
         ]
 
-    def heads(self, x: str, *, transposed: bool = False, name: str = "") -> str:
-        """[batch, n, width] to [batch, heads, n, head width], or its last two axes swapped."""
+    def heads(self, x: str, *, name: str = "") -> str:
+        """[batch, n, width] to [batch, heads, n, head width]."""
         shape = self.number([0, 0, self.shape.heads, self.shape.head_width])
-        order = [0, 2, 3, 1] if transposed else [0, 2, 1, 3]
-        return self.node("Transpose", self.node("Reshape", x, shape), perm=order, name=name)
+        return self.node("Transpose", self.node("Reshape", x, shape), perm=[0, 2, 1, 3], name=name)
 
     def turned(self, x: str, position: tuple[str, str]) -> str:
         """Heads `[batch, heads, n, head width]`, turned by `[batch, 1, n, half]` cosines, sines."""
@@ -156,13 +164,24 @@ class Builder:
         right = self.node("Add", product(b, cosine), product(a, sine))
         return self.node("Concat", left, right, rest, axis=3)
 
-    def attend(self, query: str, keys: str, values: str, mask: str) -> tuple[str, str]:
+    def attend(self, query: str, keys: str, values: str, mask: str = "") -> tuple[str, str]:
         """What the heads of a query see, joined, and how they spread their attention."""
-        scaled = self.node("Mul", query, self.number(self.shape.head_width**-0.5))
-        scores = self.node("Add", self.node("MatMul", scaled, keys), mask)
+        size = self.shape.head_width**-0.5
+        scores = self.node("FusedMatMul", query, keys, transB=1, alpha=size, domain=CONTRIB)
+        if mask:
+            scores = self.node("Add", scores, mask)
         spread = self.node("Softmax", scores, axis=-1)
         seen = self.node("Transpose", self.node("MatMul", spread, values), perm=[0, 2, 1, 3])
         return self.node("Reshape", seen, self.number([0, 0, self.shape.width])), spread
+
+    def feed_forward(self, x: str, name: str) -> str:
+        inner = self.linear(self.norm(x, f"{name}/layer_norm"), f"{name}/linear_0")
+        if self.shape.gated:
+            size = len(self.weights.stored(f"{name}/linear_0/weight")) // 2
+            inner, gate = self.split(inner, size, size)
+            opened = self.node("Mul", gate, self.node("Sigmoid", gate))
+            return self.linear(self.node("Mul", inner, opened), f"{name}/linear_1")
+        return self.linear(self.node("Gelu", inner, domain=CONTRIB), f"{name}/linear_1")
 
 
 def quantized(weights: Weights, name: str) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
@@ -181,19 +200,21 @@ def quantized(weights: Weights, name: str) -> tuple[NDArray[np.int8], NDArray[np
     return steps, scale
 
 
-def memory_graph(weights: Weights) -> bytes:
+def memory_graph(weights: Weights, *, exact: bool = False) -> bytes:
     """From the encoder's states to every layer's keys and values."""
-    b = Builder(weights)
+    b = Builder(weights, exact=exact)
     outputs = []
     for layer in range(b.shape.layers):
         both = b.linear("states", f"decoder/layer_{layer}/attention/linear_1")
         keys, values = b.split(both, b.shape.width, b.shape.width)
-        outputs.append(b.heads(keys, transposed=True, name=f"memory_keys_{layer}"))
+        outputs.append(b.heads(keys, name=f"memory_keys_{layer}"))
         outputs.append(b.heads(values, name=f"memory_values_{layer}"))
     return b.model({"states": np.float32}, outputs)
 
 
-def decoder_graph(weights: Weights, alignment: Sequence[tuple[int, int]]) -> bytes:
+def decoder_graph(
+    weights: Weights, alignment: Sequence[tuple[int, int]], *, exact: bool = False
+) -> bytes:
     """From embedded tokens, what was computed before and the memory, to the next tokens.
 
     `x` is `[texts, n, width]`, followed by each position's cosines and sines where positions turn;
@@ -201,7 +222,7 @@ def decoder_graph(weights: Weights, alignment: Sequence[tuple[int, int]]) -> byt
     positions `[texts, rows, 1]` whose next token is wanted. `attention` is the mean over the
     alignment heads `(layer, head)`, `[sounds, texts per sound * n, states]`.
     """
-    b = Builder(weights)
+    b = Builder(weights, exact=exact)
     kinds: dict[str, type] = {"x": np.float32, "mask": np.float32, "memory_mask": np.float32}
     kinds["rows"] = np.int64
     x, position = _positioned(b)
@@ -211,7 +232,7 @@ def decoder_graph(weights: Weights, alignment: Sequence[tuple[int, int]]) -> byt
         x = b.node("Add", x, seen)
         seen, spread = _look_at_sound(b, x, layer)
         x = b.node("Add", x, seen)
-        x = b.node("Add", x, _think(b, x, layer))
+        x = b.node("Add", x, b.feed_forward(x, f"decoder/layer_{layer}/ffn"))
         chosen = [head for at, head in alignment if at == layer]
         if chosen:
             picked = b.node("Gather", spread, b.number(chosen), axis=1)
@@ -243,11 +264,10 @@ def _look_back(
     made = b.linear(b.norm(x, f"{name}/layer_norm"), f"{name}/linear_0")
     query, keys, values = b.split(made, *[b.shape.width] * 3)
     if position is None:
-        query, keys = b.heads(query), b.heads(keys, transposed=True)
+        query, keys = b.heads(query), b.heads(keys)
     else:
-        query, turned = b.turned(b.heads(query), position), b.turned(b.heads(keys), position)
-        keys = b.node("Transpose", turned, perm=[0, 1, 3, 2])
-    keys = b.node("Concat", f"keys_{layer}", keys, axis=3, name=f"new_keys_{layer}")
+        query, keys = b.turned(b.heads(query), position), b.turned(b.heads(keys), position)
+    keys = b.node("Concat", f"keys_{layer}", keys, axis=2, name=f"new_keys_{layer}")
     values = b.node(
         "Concat", f"values_{layer}", b.heads(values), axis=2, name=f"new_values_{layer}"
     )
@@ -266,14 +286,3 @@ def _look_at_sound(b: Builder, x: str, layer: int) -> tuple[str, str]:
     seen, spread = b.attend(b.heads(query), keys, values, "memory_mask")
     seen = b.node("Reshape", seen, b.node("Shape", x))
     return b.linear(seen, f"{name}/linear_2"), spread
-
-
-def _think(b: Builder, x: str, layer: int) -> str:
-    name = f"decoder/layer_{layer}/ffn"
-    inner = b.linear(b.norm(x, f"{name}/layer_norm"), f"{name}/linear_0")
-    if b.shape.gated:
-        size = len(b.weights.stored(f"{name}/linear_0/weight")) // 2
-        inner, gate = b.split(inner, size, size)
-        opened = b.node("Mul", gate, b.node("Sigmoid", gate))
-        return b.linear(b.node("Mul", inner, opened), f"{name}/linear_1")
-    return b.linear(b.node("Gelu", inner, domain=CONTRIB), f"{name}/linear_1")

@@ -9,6 +9,7 @@ is applied last, to the window that the encoder is about to see.
 from __future__ import annotations
 
 from functools import cache
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,31 @@ MOST = 5.0  # but not by more than this: silence stays silence
 FADING = FRAME_MS / 30_000.0  # how fast the level of the loudest sound is forgotten, per frame
 
 Mel = NDArray[np.float32]
+
+
+class Frames(Protocol):
+    """The log-mel frames of one stream, wherever they are kept."""
+
+    start: int  # index, in the stream, of the first frame that is kept
+    heard: int  # samples heard since the stream began
+    loudest: float  # the level of the loudest point, as far as it is known here
+
+    @property
+    def frames(self) -> int:
+        """Frames heard since the stream began: one per hop of sound, begun ones included."""
+
+    def hear(self, samples: Samples) -> None:
+        """Take the next sound."""
+
+    def forget(self, frame: int) -> None:
+        """Drop the frames before `frame`, counted from the beginning of the stream."""
+
+    def window(self, padding: int, end: int | None = None) -> Any:
+        """What the engine's encoder shall see: all frames, or those before `end`, and then
+        `padding` frames of silence."""
+
+    def level(self, begin: int, end: int) -> Mel:
+        """How loud each kept frame from `begin` to `end` of the stream is, by its mean band."""
 
 
 class SoundTail:

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from dragoman.errors import DragomanError
 from dragoman.models.base import Ask, Feature
 from dragoman.models.guard import cut_loop
 from dragoman.models.life import WindowModel
 from dragoman.models.options import Options
-from dragoman.models.search import Floats, Found, Prompt
+from dragoman.models.search import Found, Prompt
 from dragoman.models.whisper.engine import Engine, load_engine, release_memory
 from dragoman.models.whisper.mel import FRAME_MS
 from dragoman.models.whisper.stream import Transcript, WhisperStream
@@ -35,21 +36,24 @@ class WhisperModel(WindowModel[WhisperStream]):
     def __init__(
         self,
         name: str,
-        engine: Engine,
+        engine: Engine[Any],
         vocabulary: Vocabulary,
         *,
         beams: int = 5,
         final_beams: int = 5,
         translates: bool = True,
+        keeps: bool = True,
     ) -> None:
         """`beams` is how many texts the search for a draft follows, `final_beams` at the end;
-        without `translates` it writes down what it hears, and nothing else."""
+        without `translates` it writes down what it hears, and nothing else; without `keeps` all of
+        a window is encoded again whenever there is new sound."""
         self.name = name
         self._engine = engine
         self._vocabulary = vocabulary
         self._beams = beams
         self._final_beams = final_beams
         self._translates = translates
+        self._keeps = keeps
 
     @classmethod
     def load(
@@ -60,7 +64,14 @@ class WhisperModel(WindowModel[WhisperStream]):
         vocabulary = Vocabulary.load(folder)
         engine = load_engine(folder, vocabulary, options)
         translates = vocabulary.multilingual and not engine.copies
-        return cls(name, engine, vocabulary, beams=options.beams, translates=translates)
+        return cls(
+            name,
+            engine,
+            vocabulary,
+            beams=options.beams,
+            translates=translates,
+            keeps=options.keeps,
+        )
 
     @property
     def device(self) -> str:
@@ -112,17 +123,19 @@ class WhisperModel(WindowModel[WhisperStream]):
     # Encoding.
 
     def encode(self, streams: Sequence[WhisperStream], closing: Sequence[bool]) -> None:
-        """Encode the windows that have new sound."""
-        looking = [stream for stream in streams if not stream.nothing_new()]
+        """Encode the windows that have new sound: all of it where the utterance ends."""
+        looking = [(s, end) for s, end in zip(streams, closing, strict=True) if not s.nothing_new()]
         if not looking:
             return
-        made = self._engine.encode([stream.padded() for stream in looking])
-        for stream, states in zip(looking, made, strict=True):
-            stream.encoded(states)
-        self._detect(looking, made)
-        self._write_down(looking)
+        views = [stream.view(anew=end or not self._keeps) for stream, end in looking]
+        made = self._engine.encode(views)
+        for (stream, _), view, states in zip(looking, views, made, strict=True):
+            stream.encoded(states, anew=view.before is None)
+        seen = [stream for stream, _ in looking]
+        self._detect(seen, made)
+        self._write_down(seen)
 
-    def _detect(self, streams: Sequence[WhisperStream], states: Sequence[Floats]) -> None:
+    def _detect(self, streams: Sequence[WhisperStream], states: Sequence[Any]) -> None:
         """Find languages out, as long as nothing was said in the belief that they are known."""
         unsure = [i for i, one in enumerate(streams) if one.detects and one.window.untouched]
         if unsure:
@@ -164,7 +177,7 @@ class WhisperModel(WindowModel[WhisperStream]):
 
     def speak_part(self, stream: WhisperStream) -> tuple[Found, float]:
         end = stream.quiet_frame()
-        states = self._engine.encode([stream.padded(end)])[0]
+        states = self._engine.encode([stream.view_until(end)])[0]
         self._detect([stream], [states])
         prompt = self._prompt(stream, Ask(final=True))
         found = self._engine.speak([states], [prompt], self._final_beams)[0]
@@ -211,6 +224,6 @@ def most_tokens(ms: float, english: bool) -> int:
     return 10 + int(ms / 1000.0 * (7.0 if english else 20.0))
 
 
-def _states(stream: WhisperStream) -> Floats:
-    assert stream.states is not None
-    return stream.states
+def _states(stream: WhisperStream) -> Any:
+    assert stream.encoding is not None
+    return stream.encoding.states

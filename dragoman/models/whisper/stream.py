@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 from dragoman.audio.chunk import RATE
 from dragoman.models.base import Sound
 from dragoman.models.drafting import Span
 from dragoman.models.life import WindowStream
-from dragoman.models.search import Floats, Found
-from dragoman.models.whisper.mel import FRAME_MS, LogMel, Mel
+from dragoman.models.search import Found
+from dragoman.models.whisper.engine import View
+from dragoman.models.whisper.mel import FRAME_MS, Frames
 from dragoman.models.window import quietest
 from dragoman.models.words import Units
 
 STATE_MS = 2 * FRAME_MS  # the encoder makes one state of two frames
 SECOND = int(1000 / FRAME_MS)  # in mel frames
 PADDING = 4 * SECOND  # silence after the sound; with less of it the network loops
+SAME_LEVEL = 0.3  # scaled to levels that differ by less (3 dB), sound looks the same
 
 
 @dataclass(slots=True)
@@ -53,14 +56,27 @@ class Transcript:
         return tuple(gone)
 
 
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """What the encoder made of a window."""
+
+    states: Any
+    start_ms: float  # of the window
+    level: float  # that its older part was scaled to
+
+    def like(self, start_ms: float, level: float) -> bool:
+        """Whether the sound that it was made of looks the same as the beginning of a window."""
+        return self.start_ms == start_ms and abs(self.level - level) < SAME_LEVEL
+
+
 @dataclass(slots=True, eq=False, kw_only=True)
 class WhisperStream(WindowStream):
     """Bounded however long the talk."""
 
-    mel: LogMel
+    mel: Frames
     detects: bool  # the language was not told: find it out
     writes: Transcript | None = None  # of the source, if somebody wants it
-    states: Floats | None = None  # what the encoder last made of the window
+    encoding: Encoding | None = None  # what the encoder last made of the window
 
     @property
     def heard_ms(self) -> float:
@@ -90,10 +106,17 @@ class WhisperStream(WindowStream):
         if self.writes is not None:
             self.transcript += self.writes.forget(self.start_ms)
 
-    def padded(self, end: int | None = None) -> Mel:
-        """The window, or its part before a frame of the stream, as the encoder shall see it."""
-        frames = self.frames if end is None else end - self.mel.start
-        return self.mel.window(PADDING + frames % 2, end)
+    def view(self, *, anew: bool = False) -> View[Any]:
+        """The window as the encoder shall see it; `anew`: whatever it made of it before."""
+        mel = self.mel.window(PADDING + self.frames % 2)
+        before = self.encoding
+        usable = not anew and before is not None and before.like(self.start_ms, self.mel.loudest)
+        return View(mel, self.frames // 2, before.states if usable and before else None)
+
+    def view_until(self, end: int) -> View[Any]:
+        """The part of the window before a frame of the stream, as the encoder shall see it."""
+        frames = end - self.mel.start
+        return View(self.mel.window(PADDING + frames % 2, end), frames // 2)
 
     def quiet_frame(self) -> int:
         """The quietest moment in the part of the window that may be settled up to, as a frame of
@@ -106,8 +129,11 @@ class WhisperStream(WindowStream):
     def detected(self, language: str) -> None:
         self.language = language
 
-    def encoded(self, states: Floats) -> None:
-        self.states = states
+    def encoded(self, states: Any, *, anew: bool = True) -> None:
+        """Take what the encoder made of the window: of all of it, or of what is new."""
+        old = self.encoding
+        level = self.mel.loudest if anew or old is None else old.level
+        self.encoding = Encoding(states, self.start_ms, level)
         self.look()
 
     def written(self, units: Units, found: Found) -> None:

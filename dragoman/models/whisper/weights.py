@@ -46,7 +46,8 @@ class Weights:
         numbers = _numbers(stored[rows])
         if stored.dtype in (np.int8, np.int16):
             scale = _numbers(self.stored(f"{name}_scale"))  # one for all, or one per row
-            numbers /= scale[rows][..., None] if scale.ndim else scale
+            each = scale[rows] if scale.ndim else scale
+            numbers /= each.reshape(each.shape + (1,) * (numbers.ndim - each.ndim))
         return numbers
 
     def stored(self, name: str) -> NDArray[Any]:

@@ -14,7 +14,7 @@ from dragoman.models.memory import refuse_too_large_for_gpu
 from dragoman.models.options import Compute, Options
 from dragoman.models.search import Found, Prompt
 from dragoman.models.whisper.alignment import alignment_heads
-from dragoman.models.whisper.engine import read_config
+from dragoman.models.whisper.engine import View, read_config
 from dragoman.models.whisper.gpu.choice import Choice
 from dragoman.models.whisper.gpu.decoder import Decoder
 from dragoman.models.whisper.gpu.encoder import Encoder
@@ -94,14 +94,15 @@ class TorchEngine:
 
     @property
     def bands(self) -> int:
-        return self._encoder.bands
+        return int(self._encoder.bands)
 
     def new_mel(self) -> DeviceMel:
         return self._bank.new()
 
     @torch.inference_mode()
-    def encode(self, windows: Sequence[DeviceWindow]) -> list[Tensor]:
-        """Windows of about the same length go together."""
+    def encode(self, views: Sequence[View[Tensor]]) -> list[Tensor]:
+        """Windows of about the same length go together; all of each is encoded anew."""
+        windows: list[DeviceWindow] = [view.mel for view in views]
         order = sorted(range(len(windows)), key=lambda index: windows[index].length)
         made: dict[int, Tensor] = {}
         for group in self._groups(windows, order):

@@ -62,6 +62,8 @@ class _Piece:
 class DeviceMel(SoundTail):
     """The frames of one stream; what it is asked for is a place on the device."""
 
+    loudest = QUIETEST  # what it is, only the device knows
+
     def __init__(self, bank: MelBank, slot: int) -> None:
         super().__init__()
         self._bank, self._slot = bank, slot

@@ -1,0 +1,104 @@
+"""Graphs that are made of a model's weights, ready to be run.
+
+To make and to optimise them takes longer than all else of loading, so they are kept, optimised, in
+the store's place for prepared files. They are made again when the weights are others, or
+onnxruntime, or the processor's kind; a file that cannot be loaded is made again, too. Where nothing
+can be written they are made each time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dragoman.errors import DragomanError
+from dragoman.files import put_in_place, sentences_for, temporary_for
+from dragoman.store.prepared import place_for, stamp_of
+
+VERSION = 1  # of how the graphs are made
+KIND = "graphs"
+
+
+class Graphs:
+    """The graphs of the model in one folder."""
+
+    def __init__(self, folder: Path | None, threads: int) -> None:
+        """`folder` holds the weights; None: they are nobody's, and nothing is kept."""
+        self._folder = folder
+        self._threads = threads
+
+    def session(self, name: str, make: Callable[[], bytes], of: Any = None) -> Any:
+        """A session that runs the graph that `make` makes; `of` is what it depends on, besides the
+        weights."""
+        path = self._path(name, of)
+        if path is not None and path.is_file():
+            try:
+                return self._load(str(path))
+            except Exception:  # onnxruntime's own errors have no common base
+                pass
+        made = make()
+        if path is None:
+            return self._load(made)
+        try:
+            return self._kept(made, path)
+        except (DragomanError, OSError):  # nowhere to write
+            return self._load(made)
+
+    def _path(self, name: str, of: Any) -> Path | None:
+        """Where a graph is kept: under a name that says all that it was made of."""
+        if self._folder is None:
+            return None
+        import onnxruntime
+
+        try:
+            files = stamp_of(self._folder)
+        except OSError:
+            return None
+        made_of = [VERSION, onnxruntime.__version__, platform.machine(), processor(), files, of]
+        digest = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:16]
+        return place_for(self._folder, KIND) / f"{name}-{digest}.ort"
+
+    def _kept(self, made: bytes, path: Path) -> Any:
+        """Load a graph and keep it; older ones of its name go."""
+        temporary = temporary_for(path)
+        with sentences_for(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                session = self._load(made, keep=temporary)
+                name = path.name.rpartition("-")[0]
+                for old in path.parent.glob(f"{name}-*.ort"):
+                    old.unlink(missing_ok=True)
+                put_in_place(temporary, path)
+            finally:
+                temporary.unlink(missing_ok=True)
+        return session
+
+    def _load(self, graph: str | bytes, keep: Path | None = None) -> Any:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = self._threads
+        # Windows differ in length all the time: neither room nor plans are kept for each of them.
+        options.enable_cpu_mem_arena = False
+        options.enable_mem_pattern = False
+        options.log_severity_level = 3  # that a kept graph is for this machine alone is known
+        if keep is not None:
+            options.optimized_model_filepath = str(keep)
+            options.add_session_config_entry("session.save_model_format", "ORT")
+        elif isinstance(graph, str):
+            options.add_session_config_entry("session.load_model_format", "ORT")
+        return onnxruntime.InferenceSession(graph, options, ["CPUExecutionProvider"])
+
+
+def processor() -> str:
+    """What the processor can do, as far as the system tells: graphs are optimised for that."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    told = (line.partition(":")[2].strip() for line in lines if line.startswith(("flags", "Feat")))
+    return next(told, "")

@@ -1,0 +1,57 @@
+"""Whisper's encoder as two ONNX graphs: its convolutions, and its layers.
+
+The layers take states of any positions, in any order, and the keys and values of others: so states
+of older sound can be kept while newer ones are made.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+import numpy as np
+
+from dragoman.models.whisper.graph import CONTRIB, Builder
+from dragoman.models.whisper.weights import Weights
+
+CONVOLUTIONS = {"conv1": 1, "conv2": 2}  # and by how many frames each moves on
+
+
+def embedding_graph(weights: Weights) -> bytes:
+    """From mel frames `[1, bands, 2 n]` to embedded states `[1, n, width]`, without positions."""
+    b = Builder(weights)
+    x = "mel"
+    for name, stride in CONVOLUTIONS.items():
+        parts = (weights.array(f"encoder/{name}/{part}") for part in ("weight", "bias"))
+        x = b.node("Conv", x, *map(b.constant, parts), pads=[1, 1], strides=[stride])
+        x = b.node("Gelu", x, domain=CONTRIB)
+    return b.model({"mel": np.float32}, [b.node("Transpose", x, perm=[0, 2, 1], name="embedded")])
+
+
+def encoder_graph(weights: Weights, *, exact: bool) -> bytes:
+    """From embedded states `x`, `[1, n, width]`, and the keys and values of others, `keys_0` ...,
+    `[1, heads, others, head width]`, to `states` and the keys and values of `x`, `new_keys_0` ...
+
+    `exact`: in 32-bit floats; else in 8 bits.
+    """
+    b = Builder(weights, exact=exact)
+    x, kinds, made = "x", {"x": np.float32}, []
+    for layer in range(layers_of(weights)):
+        name = f"encoder/layer_{layer}/self_attention"
+        both = b.linear(b.norm(x, f"{name}/layer_norm"), f"{name}/linear_0")
+        query, keys, values = b.split(both, *[b.shape.width] * 3)
+        new = [b.heads(keys, name=f"new_keys_{layer}"), b.heads(values, name=f"new_values_{layer}")]
+        known = [f"keys_{layer}", f"values_{layer}"]
+        keys, values = (
+            b.node("Concat", old, one, axis=2) for old, one in zip(known, new, strict=True)
+        )
+        seen, _ = b.attend(b.heads(query), keys, values)
+        x = b.node("Add", x, b.linear(seen, f"{name}/linear_1"))
+        x = b.node("Add", x, b.feed_forward(x, f"encoder/layer_{layer}/ffn"))
+        kinds |= dict.fromkeys(known, np.float32)
+        made += new
+    states = b.node("Identity", b.norm(x, "encoder/layer_norm"), name="states")
+    return b.model(kinds, [states, *made])
+
+
+def layers_of(weights: Weights) -> int:
+    return next(n for n in count() if f"encoder/layer_{n}/ffn/linear_0/weight" not in weights)
