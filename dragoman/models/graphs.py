@@ -3,7 +3,7 @@
 To make and to optimise them takes longer than all else of loading, so they are kept, optimised, in
 the store's place for prepared files. They are made again when the weights are others, or
 onnxruntime, or the processor's kind; a file that cannot be loaded is made again, too. Where nothing
-can be written they are made each time.
+can be written they are made each time, and so they are for a folder that is not the store's.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 from dragoman.errors import DragomanError
 from dragoman.files import put_in_place, sentences_for, temporary_for
+from dragoman.store.home import home
 from dragoman.store.prepared import place_for, stamp_of
 
 VERSION = 1  # of how the graphs are made
@@ -27,8 +28,9 @@ class Graphs:
     """The graphs of the model in one folder."""
 
     def __init__(self, folder: Path | None, threads: int) -> None:
-        """`folder` holds the weights; None: they are nobody's, and nothing is kept."""
-        self._folder = folder
+        """`folder` holds the weights; where it is not the store's, or None, nothing is kept."""
+        ours = folder is not None and home().resolve() in folder.resolve().parents
+        self._folder = folder if ours else None
         self._threads = threads
 
     def session(self, name: str, make: Callable[[], bytes], of: Any = None) -> Any:

@@ -24,6 +24,7 @@ LEAD_IN_MS = 2000.0  # kept before speech sets in: an abrupt start sounds like h
 PAUSE_MS = 1000.0  # silence after which there is nothing new to see
 OVER_MS = 2000.0  # silence after which a sentence that may have been whole was whole
 SHORTEST_MS = 200.0  # sound that is worth a look
+STALL_MS = 1000.0  # of speech with nothing to say about it: the net has ended too soon
 
 
 @dataclass(slots=True, eq=False)
@@ -40,6 +41,7 @@ class WindowStream(ABC):
     spoken: bool = False  # whether anybody spoke since the utterance began
     seen: tuple[float, float] | None = None  # from where to where the encoder last looked
     fresh: bool = False  # it has looked since the last draft
+    mute_from: float | None = None  # since when there is nothing to say though somebody speaks
 
     # What a family supplies.
 
@@ -110,13 +112,26 @@ class WindowStream(ABC):
         self.seen = (self.start_ms, self.heard_ms)
         self.fresh = True
 
-    def drafted(self) -> None:
-        """What the encoder saw has been drafted."""
+    def drafted(self, draft: Draft) -> None:
+        """What the encoder saw has been drafted. A stall lasts until something is said."""
         self.fresh = False
+        mute = self.stalled or (draft.ended and not draft.tokens)
+        if not (mute and self.voice.speaking):
+            self.mute_from = None
+        elif self.mute_from is None:
+            self.mute_from = self.heard_ms
+
+    @property
+    def stalled(self) -> bool:
+        """Whether somebody has spoken on for long, and the net takes the sentence for over."""
+        if self.mute_from is None or not self.voice.speaking:
+            return False
+        return self.heard_ms - self.voice.silence_ms - self.mute_from >= STALL_MS
 
     def close(self) -> None:
         """The utterance is over: nothing of it is needed any more."""
         self.window.close()
+        self.mute_from = None
         self.forget(self.heard_ms)
         self.spoken = self.voice.speaking
 
@@ -192,14 +207,16 @@ class WindowModel(ABC, Generic[S]):
         if todo:
             spoken = self.speak([own[i] for i in todo], [asks[i] for i in todo])
             for index, found in zip(todo, spoken, strict=True):
-                drafts[index] = self._finished(own[index], found, asks[index])
-                own[index].drafted()
+                drafts[index] = draft = self._finished(own[index], found, asks[index])
+                own[index].drafted(draft)
         return [draft for draft in drafts if draft is not None]
 
     def commit(self, stream: Stream, draft: Draft, tokens: int, closed: bool = False) -> None:
         own = self._own(stream)
         settled = min(tokens, len(own.window.settled.tokens))
         own.window.take(draft, tokens)
+        if tokens:
+            own.mute_from = None
         self.committed(own, tokens - settled)
         if closed:
             own.close()

@@ -36,6 +36,7 @@ class Prompt:
     context: tuple[int, ...] = ()  # what was said before this window
     guess: tuple[int, ...] = ()  # what may come next
     avoid_end: bool = False  # where the text would end, take the next best token
+    least: int = 0  # new tokens before which the text does not end
     final: bool = True  # the source has ended: a net that decides for itself must write
     enough: Callable[[Sequence[int]], bool] | None = None  # whether so many new tokens will do
 
@@ -170,7 +171,7 @@ class Search:
         for rank, (score, row, token) in enumerate(self._candidates(scores.log_probs)):
             text = self._open[row]
             if token == self._end:
-                if rank < self._beams:
+                if rank < self._beams and text.length >= self.prompt.least:
                     length = len(self.prompt.said) + text.length + 1
                     self._ended.append((score / length, text))
             elif len(texts) < self._beams:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dragoman.models.exported.net import BOS, EOS
-from dragoman.models.search import search
+from dragoman.models.search import Scores, Search, search
 
-from .table_net import WORDS, TableNet, found, log_prob, prompt, table, texts_of
+from .table_net import UNITS, WORDS, TableNet, found, log_prob, prompt, table, texts_of
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -65,6 +65,57 @@ def test_where_the_end_is_avoided_the_next_best_is_taken():
         for token in one.tokens:
             assert token == max(WORDS, key=lambda word: table(seed, np.array(row))[word])
             row.append(token)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_text_that_must_go_on_is_the_best_of_those_that_are_long_enough(seed):
+    least, said = 3, (4,)
+    one = found([seed], [prompt(5, said, least=least)], beams=40)[0]
+    sizes = range(least, 5)
+    texts = itertools.chain.from_iterable(itertools.product(WORDS, repeat=n) for n in sizes)
+
+    def worth(text) -> float:
+        return log_prob(seed, said, text, ended=True) / (len(said) + len(text) + 1)
+
+    assert one.tokens == max(texts, key=worth)
+    assert one.ended
+
+
+def test_a_search_ends_when_it_is_decided(monkeypatch):
+    """No text that is open could win any more: fewer steps, the same text."""
+    fewer = 0
+    for seed in range(30):
+        said = (4, 5) * 6
+        decided = TableNet()
+        one = found([seed], [prompt(9, said)], beams=4, net=decided)[0]
+        monkeypatch.setattr(Search, "_decided", lambda self: False)
+        whole = TableNet()
+        assert found([seed], [prompt(9, said)], beams=4, net=whole)[0].tokens == one.tokens
+        monkeypatch.undo()
+        assert len(decided.batches) <= len(whole.batches)
+        fewer += len(decided.batches) < len(whole.batches)
+    assert fewer > 10
+
+
+def test_what_is_decided():
+    """One text has ended, worth -1 a token; the other, at -4, has two tokens and may take more."""
+
+    def after(score: float, most: int) -> bool:
+        one = Search(prompt(most), EOS, beams=2)
+        rows = np.full((1, UNITS), -99.0, np.float32)
+        rows[0, [4, 5]] = -1.0, score
+        one.advance(Scores(rows, np.zeros((1, 1), np.float32)))
+        rows = np.full((2, UNITS), -99.0, np.float32)
+        rows[0, EOS] = -1.0  # (-1 - 1) / 2 tokens
+        rows[1, 4] = 0.0
+        one.advance(Scores(rows, np.zeros((2, 1), np.float32)))
+        return one.over
+
+    assert not after(-4.0, most=9)  # -4 / (2 + FURTHER + 1) is better than -1
+    assert not after(-6.9, most=9)
+    assert after(-7.1, most=9)
+    assert after(-4.1, most=3)  # but it can only have three tokens and an end
+    assert not after(-3.9, most=3)
 
 
 @pytest.mark.parametrize("beams", [1, 3])

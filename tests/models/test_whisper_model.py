@@ -1,5 +1,6 @@
 """The model around the network: windows, commits, cuts, silence and batches, on a toy network."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,7 +12,7 @@ from dragoman.detectors import make_detector
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter, step
 from dragoman.models import Ask, Draft, Sound
-from dragoman.models.whisper.model import BOUNDS, WhisperModel
+from dragoman.models.whisper.model import BOUNDS, STALLED, WhisperModel
 from dragoman.models.window import boundary
 from dragoman.policies import make_policy
 from dragoman.trace import Trace
@@ -210,6 +211,80 @@ def test_wait_k_on_detected_words():
         model(), "wait-k:k=3", tones([1, 2, 3, 5, 6, 7]), detector=make_detector("transcript")
     )
     assert [said.chunk for said in trace.sayings] == [2, 3, 4, 5, 5, 5]
+
+
+class Speechless(ToyEngine):
+    """Takes every sentence for over, unless it must go on: then it says a word that it heard."""
+
+    def _speak(self, states, prompt):
+        found = super()._speak(states, prompt)
+        keep = min(prompt.least, 1)
+        return replace(
+            found,
+            tokens=found.tokens[:keep],
+            log_probs=found.log_probs[:keep],
+            looks=found.looks[:keep],
+            ended=True,
+        )
+
+
+def test_a_net_that_is_mute_while_somebody_speaks_must_go_on():
+    engine = Speechless()
+    whisper = WhisperModel("toy", engine, vocabulary())
+    interpreter = Interpreter(
+        whisper, make_policy("alignatt:last=0"), source="de", target="en", ear=ear()
+    )
+    said = [interpreter.hear(chunk).said for chunk in chunks(tones(talk(8)), 0.5)[:-1]]
+    # Mute after half a second, for a second: then it must; what it says ends that, and so on.
+    asked = [prompt.least for prompt, _ in engine.prompts]
+    assert asked[:7] == [0, 0, STALLED, 0, 0, STALLED, 0]
+    assert [bool(words) for words in said[:7]] == [False, False, True, False, False, True, False]
+
+
+def test_nobody_must_go_on_in_a_pause_or_at_the_end():
+    engine = Speechless()
+    whisper = WhisperModel("toy", engine, vocabulary())
+    interpreter = Interpreter(
+        whisper, make_policy("alignatt:last=0"), source="de", target="en", ear=ear()
+    )
+    for chunk in chunks(tones([3, -1, -1, -1, -1]), 0.5):
+        interpreter.hear(chunk)
+    assert [prompt.least for prompt, _ in engine.prompts] == [0] * len(engine.prompts)
+
+
+def test_only_a_window_that_went_on_is_encoded_in_part():
+    whisper = model()
+    stream = whisper.open("de", "en")
+    before = []
+    engine = whisper._engine
+    encode = engine.encode
+    engine.encode = lambda views: before.extend(v.before for v in views) or encode(views)
+    hear(whisper, stream, [1, 2])
+    hear(whisper, stream, [3])
+    assert before[0] is None
+    assert before[1] is not None
+    hear(whisper, stream, [4], closing=True)  # for good: all of it anew
+    assert before[2] is None
+    hear(whisper, stream, [5])
+    assert before[3] is not None
+    stream.forget(stream.start_ms + 1000)
+    hear(whisper, stream, [6])
+    assert before[4] is None
+    whisper.hear([stream], [Sound(3.0 * tones([7]))])  # louder: all of it is scaled anew
+    assert before[5] is None
+    hear(whisper, stream, [8])
+    assert before[6] is not None
+
+
+def test_without_keeping_all_is_encoded_each_time():
+    whisper = model(keeps=False)
+    stream = whisper.open("de", "en")
+    engine = whisper._engine
+    encode, before = engine.encode, []
+    engine.encode = lambda views: before.extend(v.before for v in views) or encode(views)
+    hear(whisper, stream, [1, 2])
+    hear(whisper, stream, [3])
+    assert before == [None, None]
 
 
 def test_final_drafts_take_more_care():

@@ -10,7 +10,6 @@ from dragoman.audio.source import read_audio
 from dragoman.errors import DragomanError
 from dragoman.models.options import Options
 from dragoman.models.search import Prompt
-from dragoman.models.whisper.encoder import Plan
 from dragoman.models.whisper.engine import View, WhisperEngine
 from dragoman.models.whisper.mel import LogMel
 from dragoman.models.whisper.tokens import Vocabulary
@@ -39,7 +38,7 @@ def test_greedy_tokens_are_those_of_ctranslate2(seconds):
     mel.hear(read_audio(TALK)[: int(seconds * 16_000)])
     window = mel.window(400 + mel.frames % 2)
     encoded = engine.encode([View(window)])[0]
-    states = engine.encoder.encode(window, Plan.whole(window.shape[1] // 2)).states
+    states = engine.encoder.encode(window).states
     v = vocabulary
     start = (v.start, v.languages["de"], v.translate, v.no_times)
     theirs = ctranslate2.models.Whisper(str(folder), compute_type="int8", intra_threads=1)
@@ -55,3 +54,19 @@ def test_greedy_tokens_are_those_of_ctranslate2(seconds):
     assert [ours[n].tokens[0] for n in sure] == [expected[n] for n in sure]
     assert len(sure) >= len(expected) / 3
     assert len(sure) >= 2
+
+
+@pytest.mark.weights
+def test_the_language_is_as_likely_as_ctranslate2_finds_it():
+    import ctranslate2
+
+    folder = weights("whisper-base")
+    engine = WhisperEngine(folder, Vocabulary.load(folder), Options(threads=1))
+    mel = LogMel(engine.bands)
+    mel.hear(read_audio(TALK)[: 4 * 16_000])
+    window = mel.window(400)
+    theirs = ctranslate2.models.Whisper(str(folder), compute_type="int8", intra_threads=1)
+    found = theirs.detect_language(ctranslate2.StorageView.from_array(window[None]))[0]
+    expected = {code.strip("<|>"): probability for code, probability in found}
+    assert engine.languages(engine.encode([View(window)]))[0] == pytest.approx(expected, abs=0.03)
+    assert max(expected, key=expected.__getitem__) == "de"

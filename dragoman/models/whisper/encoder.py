@@ -19,9 +19,10 @@ from dragoman.models.whisper.graph import Shape
 from dragoman.models.whisper.mel import Mel
 from dragoman.models.whisper.weights import Weights
 
-BEHIND = 75  # states of sound behind a state with which it is as good as it gets: 1.5 s
-NEXT = 25  # states of silence that the newest sound changes
+BEHIND = 100  # states of sound behind a state with which it is as good as it gets: 2 s
+NEXT = 50  # states of silence that the newest sound changes
 REACH = 2  # states to each side that the convolutions look at, and a little more
+EDGE = 3  # states at the edge of the sound whose frames change when it goes on
 
 Layers = dict[str, Floats]  # keys and values by name, `[1, heads, states, head width]`
 
@@ -41,25 +42,27 @@ class Encoded:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Which states are made now: from `begin` to `end`, and from `more` on; others are kept."""
+    """Which states are made now, of `total`: those from `begin` to `end`, and those behind the ones
+    that are `known`; others are kept."""
 
     begin: int
     end: int
-    more: int
+    known: int
     total: int
 
     @classmethod
-    def of(cls, before: Encoded | None, sound: int, total: int) -> Plan:
-        """For a window with so many states of sound, of so many in all."""
+    def around(cls, before: Encoded | None, sound: int, total: int, reach: tuple[int, int]) -> Plan:
+        """For a window with so many states of sound: `reach` is how far back from where the sound
+        ended before, and how far beyond where it ends now, states are made again."""
         if before is None:
-            return cls.whole(total)
-        begin = max(0, min(before.sound, sound) - BEHIND)
-        end = min(sound + NEXT, total)
-        return cls(begin, end, min(max(end, len(before)), total), total)
+            return cls(0, total, 0, total)
+        begin = max(0, min(before.sound, sound) - reach[0])
+        return cls(begin, min(sound + reach[1], total), len(before), total)
 
-    @classmethod
-    def whole(cls, total: int) -> Plan:
-        return cls(0, total, total, total)
+    @property
+    def more(self) -> int:
+        """From where on no state is known."""
+        return min(max(self.end, self.known), self.total)
 
     @property
     def parts(self) -> list[tuple[int, int]]:
@@ -100,7 +103,7 @@ class Made:
         if self.before is None:
             return Encoded(self.embedded, self.layers, memory, sound)
         return Encoded(
-            self.plan.merged(self.before.embedded, self.embedded, 0),
+            self.embedded,
             self.plan.merged_layers(self.before.layers, self.layers),
             self.plan.merged_layers(self.before.memory, memory),
             sound,
@@ -114,20 +117,29 @@ class Encoder:
         """`exact`: in 32-bit floats; else in 8 bits."""
         self._embedding = graphs.session("embedding", lambda: embedding_graph(weights))
         self._layers = graphs.session("encoder", lambda: encoder_graph(weights, exact=exact))
+        self.weights = weights
         self._positions = weights.array("encoder/position_encodings/encodings")
         self._names = [one.name for one in self._layers.get_inputs()[1:]]
         heads = Shape.of(weights).heads
         self._nothing = np.zeros((1, heads, 0, self._positions.shape[1] // heads), np.float32)
 
-    def encode(self, mel: Mel, plan: Plan, before: Encoded | None = None) -> Made:
-        embedded = np.concatenate([self._embed(mel, *part) for part in plan.parts])
+    def encode(self, mel: Mel, sound: int = 0, before: Encoded | None = None) -> Made:
+        """The newest states of a window that holds so many of sound; all, without `before`."""
+        total = mel.shape[1] // 2
+        plan = Plan.around(before, sound, total, (BEHIND, NEXT))
+        embedded = self._embedded(mel, Plan.around(before, sound, total, (EDGE, EDGE)), before)
         places = np.concatenate([np.arange(*part) for part in plan.parts])
-        feed = {"x": (embedded + self._positions[places])[None]}
+        feed = {"x": (embedded[places] + self._positions[places])[None]}
         for name in self._names:
             feed[name] = self._nothing if before is None else plan.kept(before.layers[name], 2)
         states, *made = self._layers.run(None, feed)
         layers = dict(zip(self._names, made, strict=True))
         return Made(plan, before, embedded, states[0], layers)
+
+    def _embedded(self, mel: Mel, plan: Plan, before: Encoded | None) -> Floats:
+        """All embedded states, those that the plan makes anew."""
+        new = np.concatenate([self._embed(mel, *part) for part in plan.parts])
+        return new if before is None else plan.merged(before.embedded, new, 0)
 
     def _embed(self, mel: Mel, begin: int, end: int) -> Floats:
         """The states from `begin` to `end`: the convolutions see the frames around them, too."""

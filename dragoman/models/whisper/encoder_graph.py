@@ -34,7 +34,8 @@ def encoder_graph(weights: Weights, *, exact: bool) -> bytes:
     `exact`: in 32-bit floats; else in 8 bits.
     """
     b = Builder(weights, exact=exact)
-    x, kinds, made = "x", {"x": np.float32}, []
+    kinds: dict[str, type] = {"x": np.float32}
+    x, made = "x", []
     for layer in range(layers_of(weights)):
         name = f"encoder/layer_{layer}/self_attention"
         both = b.linear(b.norm(x, f"{name}/layer_norm"), f"{name}/linear_0")

@@ -23,7 +23,7 @@ from dragoman.models.options import Options
 from dragoman.models.search import Found, Prompt
 from dragoman.models.whisper.alignment import alignment_heads
 from dragoman.models.whisper.decoder import Decoder, Rules
-from dragoman.models.whisper.encoder import Encoded, Encoder, Plan
+from dragoman.models.whisper.encoder import Encoded, Encoder
 from dragoman.models.whisper.graph import Shape
 from dragoman.models.whisper.mel import Frames, LogMel
 from dragoman.models.whisper.tokens import Vocabulary
@@ -111,8 +111,7 @@ class WhisperEngine:
         return [self._encode(view) for view in views]
 
     def _encode(self, view: View[Encoded]) -> Encoded:
-        plan = Plan.of(view.before, view.sound, view.mel.shape[1] // 2)
-        made = self.encoder.encode(view.mel, plan, view.before)
+        made = self.encoder.encode(view.mel, view.sound, view.before)
         return made.finished(self.decoder.remember(made.states), view.sound)
 
     def languages(self, states: Sequence[Encoded]) -> list[dict[str, float]]:

@@ -25,6 +25,7 @@ from dragoman.models.whisper.tokens import Vocabulary, WhisperUnits
 from dragoman.models.window import Bounds, Window
 
 BOUNDS = Bounds(long=12_000, too_long=20_000, kept=6_000, full=26_000, context=48)
+STALLED = 3  # tokens before which a text does not end, where the net was silent too long
 
 
 class WhisperModel(WindowModel[WhisperStream]):
@@ -201,6 +202,7 @@ class WhisperModel(WindowModel[WhisperStream]):
             context=(self._vocabulary.previous, *window.before) if window.before else (),
             guess=self._guess(window, most) if self._beams_for(ask) == 1 else (),
             avoid_end=ask.avoid_end,
+            least=min(STALLED, max(0, most)) if stream.stalled and not ask.final else 0,
         )
 
     def _guess(self, window: Window, most: int) -> tuple[int, ...]:

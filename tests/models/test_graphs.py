@@ -1,0 +1,122 @@
+"""Graphs are made once, and again when what they were made of has changed."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dragoman.models.graphs import Graphs
+from dragoman.store.prepared import forget, size_of
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a model in the store."""
+    monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path / "home"))
+    folder = tmp_path / "home" / "models" / "net"
+    folder.mkdir(parents=True)
+    (folder / "model.bin").write_bytes(b"weights")
+    return folder
+
+
+class Maker:
+    """Makes a graph that adds a number, and counts how often."""
+
+    def __init__(self, number: float = 1.0) -> None:
+        self.number, self.made = number, 0
+
+    def __call__(self) -> bytes:
+        from onnx import TensorProto, helper
+
+        self.made += 1
+        constant = helper.make_tensor("c", TensorProto.FLOAT, [1], [self.number])
+        x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n"]) for name in "xy")
+        node = helper.make_node("Add", ["x", "c"], ["y"])
+        graph = helper.make_graph([node], "add", [x], [y], [constant])
+        opset = [helper.make_opsetid("", 18)]
+        made: bytes = helper.make_model(
+            graph, opset_imports=opset, ir_version=9
+        ).SerializeToString()
+        return made
+
+
+def result(session) -> float:
+    return float(session.run(None, {"x": np.zeros(1, np.float32)})[0][0])
+
+
+def kept(folder: Path) -> list[Path]:
+    return list((folder.parents[1] / "prepared" / "graphs").rglob("*.ort"))
+
+
+def test_a_graph_is_made_once(model):
+    make = Maker()
+    for _ in range(3):
+        assert result(Graphs(model, 1).session("add", make)) == 1.0
+    assert make.made == 1
+    assert [path.name.partition("-")[0] for path in kept(model)] == ["add"]
+    assert size_of(model) == kept(model)[0].stat().st_size
+
+
+def test_other_weights_make_another(model):
+    Graphs(model, 1).session("add", Maker(1.0))
+    Graphs(model, 1).session("other", Maker(5.0))
+    (model / "model.bin").write_bytes(b"others!!")
+    assert result(Graphs(model, 1).session("add", Maker(2.0))) == 2.0
+    assert len(kept(model)) == 2  # the old one is gone, the other graph's is not
+
+
+@pytest.mark.parametrize("what", ["version", "machine", "settings"])
+def test_another_surrounding_makes_another(model, monkeypatch, what):
+    import onnxruntime
+
+    Graphs(model, 1).session("add", Maker(1.0), of=[1])
+    if what == "version":
+        monkeypatch.setattr(onnxruntime, "__version__", "0.0")
+    if what == "machine":
+        monkeypatch.setattr("platform.machine", lambda: "pdp11")
+    found = Graphs(model, 1).session("add", Maker(2.0), of=[2] if what == "settings" else [1])
+    assert result(found) == 2.0
+
+
+@pytest.mark.parametrize("content", [b"", b"no graph", None])
+def test_a_broken_file_is_made_again(model, content):
+    Graphs(model, 1).session("add", Maker())
+    path = kept(model)[0]
+    path.write_bytes(path.read_bytes()[:-40] if content is None else content)
+    make = Maker()
+    assert result(Graphs(model, 1).session("add", make)) == 1.0
+    assert make.made == 1
+    assert result(Graphs(model, 1).session("add", make)) == 1.0
+    assert make.made == 1
+
+
+def test_where_nothing_can_be_written_it_is_made_each_time(model):
+    (model.parents[1] / "prepared").write_text("in the way")
+    make = Maker()
+    for _ in range(2):
+        assert result(Graphs(model, 1).session("add", make)) == 1.0
+    assert make.made == 2
+
+
+def test_a_folder_that_is_not_the_stores_leaves_nothing_behind(model, tmp_path):
+    own = tmp_path / "own"
+    own.mkdir()
+    assert result(Graphs(own, 1).session("add", Maker())) == 1.0
+    assert result(Graphs(None, 1).session("add", Maker())) == 1.0
+    assert kept(model) == []
+
+
+def test_what_was_made_goes_with_the_model(model):
+    """And what was made of a folder that was made of it."""
+    Graphs(model, 1).session("add", Maker())
+    converted = model.parents[1] / "prepared" / "whisper"
+    from dragoman.store.prepared import place_for
+
+    made = place_for(model, "whisper")
+    made.mkdir(parents=True)
+    assert made.parent == converted
+    Graphs(made, 1).session("add", Maker())
+    assert len(kept(model)) == 2
+    forget(model)
+    assert kept(model) == []
+    assert not made.exists()
