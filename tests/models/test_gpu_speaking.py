@@ -110,13 +110,14 @@ def stacked(sounds):
 
 
 PROMPTS = st.builds(
-    lambda said, most, context, avoid: Prompt(
-        START, most, tuple(said), tuple(context), avoid_end=avoid
+    lambda said, most, context, avoid, least: Prompt(
+        START, most, tuple(said), tuple(context), avoid_end=avoid, least=least
     ),
     st.lists(st.integers(0, 19), max_size=5),
     st.integers(0, 12),
     st.lists(st.integers(0, 19), max_size=3),
     st.booleans(),
+    st.sampled_from([0, 0, 2]),
 )
 
 

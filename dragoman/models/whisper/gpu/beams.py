@@ -30,6 +30,7 @@ class Beams:
     end: int
     made: Tensor  # [1]: tokens of every text
     said: Tensor  # tokens said before, of each sound
+    least: Tensor  # tokens before which a text does not end
     most: Tensor  # tokens to make at most
     going: Tensor  # whether the search goes on
     ended: Tensor  # texts that ended
@@ -50,8 +51,8 @@ class Beams:
         """`most` tokens are made of each prompt; `looks` is empty room, `[sounds, tokens, beams,
         states]`, for where they look."""
         device, room = looks.device, looks.shape[:3]
-        said = torch.tensor([len(prompt.said) for prompt in prompts], device=device)
-        limits = torch.tensor(most, device=device)
+        limits = [[len(p.said) for p in prompts], [p.least for p in prompts], most]
+        said, least, at_most = torch.tensor(limits, device=device)
         none = torch.zeros_like(said)
         scores = torch.zeros(len(prompts), 1, dtype=torch.float64, device=device)
         return cls(
@@ -59,8 +60,9 @@ class Beams:
             end,
             made=torch.zeros(1, dtype=torch.long, device=device),
             said=said,
-            most=limits,
-            going=limits > 0,
+            least=least,
+            most=at_most,
+            going=at_most > 0,
             ended=none,
             best=torch.full_like(scores[:, 0], -torch.inf),
             length=none.clone(),
@@ -120,6 +122,7 @@ class Beams:
 
     def _take_ends(self, ends: Tensor, scores: Tensor, rows: Tensor) -> None:
         """Those among the best that end; the first of them is the best."""
+        ends = ends & (self.made >= self.least)[:, None]
         first = ends.to(torch.int8).argmax(dim=1, keepdim=True)
         worth = scores.gather(1, first)[:, 0] / (self.said + self.made + 1)
         better = self.going & ends.any(dim=1) & (worth > self.best)
@@ -193,7 +196,7 @@ class Beams:
 
 
 PER_SOUND = (
-    *("said", "most", "going", "ended", "best", "length", "row"),
+    *("said", "least", "most", "going", "ended", "best", "length", "row"),
     *("scores", "tokens", "parents", "log_probs", "looks"),
 )
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from dragoman.models.search import Prompt
-from dragoman.models.whisper.gpu.beams import Beams
+from dragoman.models.whisper.gpu.beams import PER_SOUND, Beams
 from dragoman.models.whisper.gpu.choice import Choice
 from dragoman.models.whisper.gpu.decoder import Decoder, Tape
 
@@ -93,11 +93,8 @@ class CapturedTexts:
         _put(own.tape.own, other.tape.own, 0, 2)
         _put(own.tape.length, other.tape.length, 0)
         own.search.going.fill_(False)
-        for name in ("said", "most", "going", "ended", "best", "length", "row", "scores"):
-            _put(getattr(own.search, name), getattr(other.search, name), 0)
-        for name in ("tokens", "parents", "log_probs"):
-            _put(getattr(own.search, name), getattr(other.search, name), 0, 1)
-        _put(own.search.looks, other.search.looks, 0, 1, 3)
+        for name in PER_SOUND:  # and per token and per state, where there are such
+            _put(getattr(own.search, name), getattr(other.search, name), 0, 1, 3)
         own.search.made.copy_(other.search.made)
         own.places.copy_(other.places)
         _put(own.tokens, other.tokens, 0)
@@ -172,7 +169,7 @@ def _room(
 def _put(room: Tensor, part: Tensor, *dims: int) -> None:
     """Copy a part into the beginning of a buffer, which is larger along some dimensions, or
     smaller where what is left out is empty."""
-    for dim in dims:
+    for dim in (dim for dim in dims if dim < room.dim()):
         size = min(room.shape[dim], part.shape[dim])
         room, part = room.narrow(dim, 0, size), part.narrow(dim, 0, size)
     room.copy_(part)
