@@ -115,7 +115,10 @@ def run() -> dict[str, float]:
     for _ in range(GROWING):
         speakers.step(max(sizes))
     seconds = time.perf_counter() - begin
-    print(f"{GROWING} steps of {max(sizes)} streams to grow their windows took {seconds:.1f} s")
+    grown = _memory()
+    print(
+        f"{GROWING} steps of {max(sizes)} streams to grow their windows took {seconds:.1f} s{grown}"
+    )
     most, last = 0, 0.0
     for size in sizes:
         trial = speakers.trial(size, steps)

@@ -109,8 +109,9 @@ class VadStream:
         self._heard = heard[count * WINDOW :]
         if not count:
             return np.zeros((0, CONTEXT + WINDOW), np.float32)
-        each = np.lib.stride_tricks.sliding_window_view(heard, CONTEXT + WINDOW)
-        return self._turned_up(each[: count * WINDOW : WINDOW])
+        step = heard.strides[0]  # the windows overlap, and are not copied
+        shape, strides = (count, CONTEXT + WINDOW), (WINDOW * step, step)
+        return self._turned_up(np.lib.stride_tricks.as_strided(heard, shape, strides))
 
     def finish(self) -> Probabilities:
         """The probability for what is left, as if silence followed; nothing when nothing is."""
@@ -119,11 +120,16 @@ class VadStream:
 
     def _turned_up(self, windows: Samples) -> Samples:
         """Windows as loud as speech usually is, whatever the microphone's gain."""
-        gains = np.empty((len(windows), 1), np.float32)
-        for index, peak in enumerate(np.abs(windows[:, CONTEXT:]).max(axis=1)):
-            self._level = max(float(peak), self._level * FADING, QUIET)
-            gains[index] = max(1.0, LOUD / self._level)
-        louder: Samples = windows * gains
+        new = windows[:, CONTEXT:]
+        peaks = np.maximum(new.max(axis=1), -new.min(axis=1))
+        # The level is the highest of all peaks, each faded since: in units that fade with time,
+        # the highest so far.
+        fading = FADING ** np.arange(len(windows) + 1)
+        levels = np.maximum.accumulate(np.append(self._level, peaks) / fading) * fading
+        levels = np.maximum(levels[1:], QUIET)
+        self._level = float(levels[-1])
+        gains = np.maximum(1.0, LOUD / levels).astype(np.float32)
+        louder: Samples = windows * gains[:, None]
         return louder
 
 

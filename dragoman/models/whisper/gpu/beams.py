@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from dragoman.models.search import FURTHER, IMPOSSIBLE, Found, Prompt
+from dragoman.models.whisper.gpu.moving import moved
 
 GROUP = 64  # tokens of which the likeliest is found first
 
@@ -52,7 +53,7 @@ class Beams:
         states]`, for where they look."""
         device, room = looks.device, looks.shape[:3]
         limits = [[len(p.said) for p in prompts], [p.least for p in prompts], most]
-        said, least, at_most = torch.tensor(limits, device=device)
+        said, least, at_most = moved(np.array(limits), device)
         none = torch.zeros_like(said)
         scores = torch.zeros(len(prompts), 1, dtype=torch.float64, device=device)
         return cls(
@@ -189,8 +190,7 @@ class Beams:
         """Where the tokens of each text looked, `[tokens, states]`: where the text before did."""
         places = [(i, step) for i, length in enumerate(lengths) for step in range(length)]
         which, steps = np.array(places, np.int64).reshape(-1, 2).T
-        device = sounds.device
-        chosen = torch.from_numpy(np.stack([which, steps, rows[which, steps]])).to(device)
+        chosen = moved(np.stack([which, steps, rows[which, steps]]), sounds.device)
         looks = self.looks[sounds[chosen[0]], chosen[1], chosen[2]].float().cpu().numpy()
         return np.split(looks, np.cumsum(lengths)[:-1])
 

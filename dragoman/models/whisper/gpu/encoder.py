@@ -44,7 +44,8 @@ class Encoder:
         x = functional.gelu(self._first(_threes(mel * counts[..., None], 1)))
         x = functional.gelu(self._second(_threes(x * counts[..., None], 2)))
         x = x + self._positions[: x.shape[1]]
-        seen = counts[:, ::2][:, None, None, :]
+        # On a GPU, a mask whose numbers are not side by side is only taken by the slowest kernel.
+        seen = counts[:, ::2].contiguous()[:, None, None, :]
         with sdpa_kernel(BACKENDS):
             for attention, think in self._layers:
                 q, k, v = attention.inward(attention.norm(x)).chunk(3, dim=-1)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
@@ -20,6 +21,7 @@ from dragoman.models.whisper.gpu.decoder import Decoder
 from dragoman.models.whisper.gpu.encoder import Encoder
 from dragoman.models.whisper.gpu.features import DeviceMel, DeviceWindow, MelBank
 from dragoman.models.whisper.gpu.layers import Reader
+from dragoman.models.whisper.gpu.moving import moved
 from dragoman.models.whisper.gpu.speaking import Speaking
 from dragoman.models.whisper.gpu.texts import CapturedTexts
 from dragoman.models.whisper.graph import Shape
@@ -104,15 +106,15 @@ class TorchEngine:
         """Windows of about the same length go together; all of each is encoded anew."""
         windows: list[DeviceWindow] = [view.mel for view in views]
         order = sorted(range(len(windows)), key=lambda index: windows[index].length)
+        placed = self._bank.placed([windows[index] for index in order])
         made: dict[int, Tensor] = {}
         for group in self._groups(windows, order):
-            frames = _filled(windows[group[-1]].length)
-            mel = self._bank.windows([windows[index] for index in group], frames)
-            lengths = [windows[index].length for index in group]
-            states = self._encoder(mel.to(self._dtype), self._tensor(lengths))
-            for place, index in enumerate(group):
+            part = placed[len(made) : len(made) + len(group)]
+            mel = self._bank.windows(part, _filled(windows[group[-1]].length))
+            states = self._encoder(mel.to(self._dtype), part[:, 3])
+            for index, one in zip(group, states, strict=True):
                 # A copy: a part of the batch would keep all of it in memory.
-                made[index] = states[place, : lengths[place] // 2].clone()
+                made[index] = one[: windows[index].length // 2].clone()
         return [made[index] for index in range(len(windows))]
 
     def _groups(self, windows: Sequence[DeviceWindow], order: Sequence[int]) -> Iterator[list[int]]:
@@ -190,7 +192,7 @@ class TorchEngine:
         return torch.nn.functional.pad(sounds, (0, 0, 0, more)), self._tensor(lengths)
 
     def _tensor(self, numbers: Sequence[int]) -> Tensor:
-        return torch.tensor(numbers, device=self._device)
+        return moved(np.array(numbers), self._device)
 
 
 def _filled(frames: int) -> int:

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from dragoman.audio.chunk import Samples
+from dragoman.models.whisper.gpu.moving import moved
 from dragoman.models.whisper.mel import (
     FADING,
     HOP,
@@ -145,7 +146,7 @@ class MelBank:
         for row, piece in zip(sound, pieces, strict=True):
             row[: len(piece.sound)] = piece.sound
         numbers = np.array([(p.slot, p.first, p.whole, p.count, p.start, p.new) for p in pieces])
-        self._make(torch.from_numpy(sound).to(self._device), self._numbers(numbers))
+        self._make(moved(sound, self._device), moved(numbers, self._device))
 
     def _make(self, sound: Tensor, pieces: Tensor) -> None:
         slots, first, whole, count, start, new = pieces.T[:, :, None]
@@ -168,12 +169,17 @@ class MelBank:
         self._loudest[slots] = torch.maximum(loudest, faded).clamp(min=QUIETEST)
 
     @torch.inference_mode()
-    def windows(self, windows: Sequence[DeviceWindow], frames: int) -> Tensor:
-        """Windows as the encoder shall see them, `[windows, frames, bands]`, scaled; frames
-        behind the end of a window are of no meaning."""
+    def placed(self, windows: Sequence[DeviceWindow]) -> Tensor:
+        """Windows as numbers on the device, `[windows, 4]`; their frames are all made."""
         self.flush()
-        numbers = self._numbers(np.array([(w.slot, w.start, w.heard) for w in windows]))
-        slots, start, heard = numbers.T[:, :, None]
+        numbers = [(window.slot, window.start, window.heard, window.length) for window in windows]
+        return moved(np.array(numbers), self._device)
+
+    @torch.inference_mode()
+    def windows(self, placed: Tensor, frames: int) -> Tensor:
+        """Placed windows as the encoder shall see them, `[windows, frames, bands]`, scaled; frames
+        behind the end of a window are of no meaning."""
+        slots, start, heard, _ = placed.T[:, :, None]
         steps = torch.arange(frames, device=self._device)
         mel = self._frames[slots, (start + steps) % KEPT]
         mel = torch.where((steps < heard)[:, :, None], mel, QUIETEST)
@@ -188,6 +194,3 @@ class MelBank:
         places = torch.arange(begin, max(begin, end), device=self._device) % KEPT
         levels: NDArray[np.float32] = self._frames[slot, places].mean(dim=1).cpu().numpy()
         return levels
-
-    def _numbers(self, numbers: NDArray[np.int64]) -> Tensor:
-        return torch.from_numpy(numbers).to(self._device)

@@ -14,6 +14,7 @@ from dragoman.models.search import Found, Prompt
 from dragoman.models.whisper.gpu.beams import Beams
 from dragoman.models.whisper.gpu.choice import Choice
 from dragoman.models.whisper.gpu.decoder import Decoder
+from dragoman.models.whisper.gpu.moving import moved
 from dragoman.models.whisper.gpu.texts import CapturedTexts, Texts, aligned
 
 ROOM = 32  # tokens for which there is room at first
@@ -41,10 +42,10 @@ class Known:
         starts = [left + len(p.context) for left, p in zip(unused, prompts, strict=True)]
         flags = [[p.avoid_end for p in prompts], [not p.said for p in prompts]]
         packed = np.column_stack([tokens, unused, starts, *flags])  # one way to the device for all
-        moved = torch.from_numpy(packed).to(device)
+        there = moved(packed, device)
         return cls(
-            moved[:, :width], moved[:, width], moved[:, width + 1],
-            moved[:, width + 2], moved[:, width + 3],
+            there[:, :width], there[:, width], there[:, width + 1],
+            there[:, width + 2], there[:, width + 3],
         )  # fmt: skip
 
 
@@ -79,7 +80,7 @@ class Speaking:
         looks = states.new_zeros(len(prompts), room, beams, states.shape[1])
         search = Beams.of(prompts, most, beams, choice.end, looks)
         # The last token that is known is the first that is read as those that are made will be.
-        last = torch.tensor([width - 1], device=states.device)
+        last = torch.full((1,), width - 1, device=states.device)
         self._texts = Texts(tape, search, known.tokens[:, -1:], last, known.avoid_end)
         self._texts.step(decoder, choice, aligned(width), known.first)
 
@@ -117,9 +118,7 @@ class Speaking:
     def _take_out(self, who: NDArray[np.int64], going: NDArray[np.bool_]) -> dict[int, Found]:
         """The texts that are over; the batch goes on without them."""
         device = self._silences.device
-        over, left = (
-            torch.from_numpy(np.flatnonzero(which)).to(device) for which in (~going, going)
-        )
+        over, left = (moved(np.flatnonzero(which), device) for which in (~going, going))
         made = dict(zip(who[~going].tolist(), self._texts.search.found(over), strict=True))
         if len(left):
             fitting = self._fitting(len(left))
