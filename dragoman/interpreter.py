@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from dragoman.audio.chunk import RATE, Chunk
-from dragoman.audio.ear import Ear, Voice
+from dragoman.audio.chunk import RATE, Chunk, Samples
+from dragoman.audio.ear import Ear, Voice, Waiting, listen, prepare
 from dragoman.clock import Clock, SimulatedClock
 from dragoman.detectors import Detector, FixedStep
 from dragoman.errors import DragomanError
@@ -122,12 +122,11 @@ class Interpreter:
         self._finished = chunk.last
         return self._clock.begin(self.stream.heard_ms + _ms(chunk), chunk.arrival)
 
-    def _listen(self, chunk: Chunk) -> tuple[list[Sound], Ask | None]:
-        """The chunk in pieces for the model, and what may be said after it, if that is known
+    def _listen(
+        self, chunk: Chunk, pieces: Sequence[Samples], voices: Sequence[Voice]
+    ) -> tuple[list[Sound], Ask | None]:
+        """The pieces of the chunk for the model, and what may be said after it, if that is known
         before the model has heard it."""
-        starts = range(0, max(1, len(chunk.samples)), PIECE)
-        pieces = [chunk.samples[at : at + PIECE] for at in starts]
-        voices = [self._ear.hear(piece) if self._ear else Voice() for piece in pieces]
         heard_ms = self.stream.heard_ms + _ms(chunk)
         counts = not self.detector.needs
         if counts:
@@ -217,6 +216,9 @@ class _Turn:
 
     def __init__(self, interpreter: Interpreter, chunk: Chunk) -> None:
         self.interpreter, self.chunk = interpreter, chunk
+        self._pieces: list[Samples] = []
+        self.for_ear: list[Waiting | Voice] = []
+        self.voices: list[Voice] = []
         self.sounds: list[Sound] = []
         self.ask: Ask | None = None
         self.draft: Draft | None = None
@@ -233,7 +235,12 @@ class _Turn:
 
     def begin(self) -> None:
         self._arrival_ms = self.interpreter._begin(self.chunk)
-        self.sounds, self.ask = self.interpreter._listen(self.chunk)
+        samples = self.chunk.samples
+        self._pieces = [samples[at : at + PIECE] for at in range(0, max(1, len(samples)), PIECE)]
+        self.for_ear = [prepare(self.interpreter._ear, piece) for piece in self._pieces]
+
+    def listen(self) -> None:
+        self.sounds, self.ask = self.interpreter._listen(self.chunk, self._pieces, self.voices)
 
     def heard(self) -> None:
         self.ask = self.interpreter._ask(self.chunk, self.ask)
@@ -291,6 +298,8 @@ def step(interpreters: Sequence[Interpreter], chunks: Sequence[Chunk]) -> list[U
             turn.work_ms += share_ms
 
     each(_Turn.begin)
+    together(_listen, [turn for turn in turns if turn.error is None])
+    each(_Turn.listen)
     for piece in range(max(len(turn.sounds) for turn in turns)):
         hearing = [t for t in turns if t.error is None and len(t.sounds) > piece]
         together(
@@ -306,6 +315,15 @@ def step(interpreters: Sequence[Interpreter], chunks: Sequence[Chunk]) -> list[U
     )
     each(_Turn.take)
     return [turn.end() for turn in turns]
+
+
+def _listen(turns: Sequence[_Turn]) -> None:
+    """Let the ears of several speakers hear, piece by piece."""
+    for piece in range(max(len(turn.for_ear) for turn in turns)):
+        hearing = [turn for turn in turns if len(turn.for_ear) > piece]
+        voices = listen([turn.for_ear[piece] for turn in hearing])
+        for turn, voice in zip(hearing, voices, strict=True):
+            turn.voices.append(voice)
 
 
 def _draft(model: Model, turns: Sequence[_Turn]) -> None:

@@ -58,8 +58,8 @@ class Setup:
     beams: int = 5  # texts that the search for a draft follows; 1 is the cheapest
     threads: int = 0
     device: Device = "auto"
-    compute: Compute = "int8"
-    encode: Encode = "new"  # "all": whole windows each time, by nets that would keep older states
+    compute: Compute | None = None  # None: int8 on the CPU, float16 on a GPU
+    encode: Encode = "all"  # "new": nets that see whole windows keep the states of older sound
 
     def __post_init__(self) -> None:
         """A policy or a detector that does not exist is told before any model is loaded."""
@@ -173,7 +173,13 @@ class System:
     def vad(self) -> Vad | None:
         """What tells speech from silence. A model of the user's own gets all sound as it is."""
         own = self._given is not None or is_function(self.setup.model)
-        return None if own else Vad.load()
+        if own:
+            return None
+        if getattr(self.model, "device", "cpu") == "cpu":
+            return Vad.load()
+        from dragoman.audio.vad_gpu import GpuVad
+
+        return GpuVad.load()
 
     def changed(self, **changes: Any) -> System:
         """The same model, loaded as it is, under other settings of the loop."""

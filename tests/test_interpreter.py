@@ -288,17 +288,17 @@ def test_a_bad_line_of_a_trace_is_named(tmp_path, line):
 
 
 def test_the_three_clocks_of_a_trace():
-    # Each of the five pieces of work on a chunk takes 60 ms; audio comes every 200.
-    ticks = itertools.count(0.0, 0.06)
+    # Each of the seven pieces of work on a chunk takes 50 ms; audio comes every 200.
+    ticks = itertools.count(0.0, 0.05)
     trace, _, _ = interpret(
         ScriptedModel(SCRIPT), Greedy(), clock=SimulatedClock(lambda: next(ticks))
     )
     instance = trace.instance()
     assert instance.delays[0] == 400
-    assert instance.elapsed[0] == pytest.approx(400 + 2 * 300)  # audio plus all work so far
-    assert instance.works[0] == pytest.approx(300)
-    assert instance.ends[0] == pytest.approx(200 + 2 * 300)  # the second chunk had to queue
-    assert instance.compute == pytest.approx(15 * 300)
+    assert instance.elapsed[0] == pytest.approx(400 + 2 * 350)  # audio plus all work so far
+    assert instance.works[0] == pytest.approx(350)
+    assert instance.ends[0] == pytest.approx(200 + 2 * 350)  # the second chunk had to queue
+    assert instance.compute == pytest.approx(15 * 350)
 
 
 def test_what_was_said_of_a_draft_decides_which_past_drafts_still_count():

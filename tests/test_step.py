@@ -98,8 +98,9 @@ def test_each_trace_is_charged_its_own_share():
     ]
     step(speakers, [chunks_of(2400, 200)[0]] * 4)
     works = [trace.hearings[0].compute_ms for trace in traces]
-    # One's own: to listen, to ask, to take. Shared: a quarter of the hearing, half of the drafting.
-    assert works == [3750.0, 3750.0, 3250.0, 3250.0]
+    # One's own: to begin, to listen, to ask, to take. Shared: a quarter of the ears' work and of
+    # the hearing, half of the drafting.
+    assert works == [5000.0, 5000.0, 4500.0, 4500.0]
     assert traces[0].hearings[0].start_ms == 200.0
 
 

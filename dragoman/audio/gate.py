@@ -76,7 +76,13 @@ class SpeechGate:
 
     def hear(self, probabilities: Iterable[float]) -> list[Utterance]:
         """The utterances that are known to have ended now."""
-        ended = [self._step(float(probability)) for probability in probabilities]
+        told = [float(probability) for probability in probabilities]
+        if told and self.speaking and min(told) >= self._settings.on:
+            # Most of the time somebody speaks and goes on: nothing changes but the time.
+            self._now += len(told)
+            self._pause, self._loud_until = None, self._now
+            return []
+        ended = [self._step(probability) for probability in told]
         return [utterance for utterance in ended if utterance is not None]
 
     def finish(self) -> list[Utterance]:

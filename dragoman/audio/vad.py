@@ -6,7 +6,7 @@ for a second of sound. `Vad` is loaded once and shared; each speaker has a `VadS
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,18 @@ class Vad:
     def stream(self) -> VadStream:
         return VadStream(self)
 
+    def hear(self, streams: Sequence[VadStream], windows: Sequence[Samples]) -> list[Probabilities]:
+        """The probability of speech in the next windows of each of several speakers."""
+        return [self._hear(one, next) for one, next in zip(streams, windows, strict=True)]
+
+    def _hear(self, stream: VadStream, windows: Samples) -> Probabilities:
+        found = [np.zeros(0, np.float32)]
+        for at in range(0, len(windows), MOST_WINDOWS):
+            part = windows[at : at + MOST_WINDOWS]
+            told, stream.hidden, stream.cell = self.run(part, stream.hidden, stream.cell)
+            found.append(told)
+        return np.concatenate(found)
+
     def run(
         self, windows: Samples, hidden: Samples, cell: Samples
     ) -> tuple[Probabilities, Samples, Samples]:
@@ -79,39 +91,45 @@ class VadStream:
     """One speaker being listened to; what is kept does not grow with time."""
 
     def __init__(self, vad: Vad) -> None:
-        self._vad = vad
-        self._hidden = np.zeros((1, 1, 128), np.float32)
-        self._cell = np.zeros((1, 1, 128), np.float32)
+        self.vad = vad
+        self.hidden = np.zeros((1, 1, 128), np.float32)
+        self.cell = np.zeros((1, 1, 128), np.float32)
         # The context of the next window, then what has been heard of that window.
         self._heard = np.zeros(CONTEXT, np.float32)
         self._level = QUIET  # of the peaks so far
 
     def hear(self, samples: Samples) -> Probabilities:
         """The probability of speech in each window that is complete now."""
-        self._heard = np.concatenate([self._heard, samples])
-        count = (len(self._heard) - CONTEXT) // WINDOW
-        parts = [self._next(min(MOST_WINDOWS, count - at)) for at in range(0, count, MOST_WINDOWS)]
-        return np.concatenate([*parts, np.zeros(0, np.float32)])
+        return self.vad.hear([self], [self.windows(samples)])[0]
+
+    def windows(self, samples: Samples) -> Samples:
+        """Take the next sound: the windows, `[n, CONTEXT + WINDOW]`, that are complete now."""
+        heard = np.concatenate([self._heard, samples])
+        count = (len(heard) - CONTEXT) // WINDOW
+        self._heard = heard[count * WINDOW :]
+        if not count:
+            return np.zeros((0, CONTEXT + WINDOW), np.float32)
+        step = heard.strides[0]  # the windows overlap, and are not copied
+        shape, strides = (count, CONTEXT + WINDOW), (WINDOW * step, step)
+        return self._turned_up(np.lib.stride_tricks.as_strided(heard, shape, strides))
 
     def finish(self) -> Probabilities:
         """The probability for what is left, as if silence followed; nothing when nothing is."""
         left = len(self._heard) - CONTEXT
         return self.hear(np.zeros(-left % WINDOW, np.float32))
 
-    def _next(self, count: int) -> Probabilities:
-        each = np.lib.stride_tricks.sliding_window_view(self._heard, CONTEXT + WINDOW)
-        windows = self._turned_up(each[: count * WINDOW : WINDOW])
-        probabilities, self._hidden, self._cell = self._vad.run(windows, self._hidden, self._cell)
-        self._heard = self._heard[count * WINDOW :]
-        return probabilities
-
     def _turned_up(self, windows: Samples) -> Samples:
         """Windows as loud as speech usually is, whatever the microphone's gain."""
-        gains = np.empty((len(windows), 1), np.float32)
-        for index, peak in enumerate(np.abs(windows[:, CONTEXT:]).max(axis=1)):
-            self._level = max(float(peak), self._level * FADING, QUIET)
-            gains[index] = max(1.0, LOUD / self._level)
-        louder: Samples = windows * gains
+        new = windows[:, CONTEXT:]
+        peaks = np.maximum(new.max(axis=1), -new.min(axis=1))
+        # The level is the highest of all peaks, each faded since: in units that fade with time,
+        # the highest so far.
+        fading = FADING ** np.arange(len(windows) + 1)
+        levels = np.maximum.accumulate(np.append(self._level, peaks) / fading) * fading
+        levels = np.maximum(levels[1:], QUIET)
+        self._level = float(levels[-1])
+        gains = np.maximum(1.0, LOUD / levels).astype(np.float32)
+        louder: Samples = windows * gains[:, None]
         return louder
 
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 EXTRAS = {
     "train": ("torch", "lightning", "lhotse", "codecarbon", "onnxscript", "tensorboard"),
     "espeak": ("espeakng_loader",),
+    "gpu": ("torch",),
     "mic": ("sounddevice",),
     "serve": ("starlette", "uvicorn", "websockets", "prometheus_client"),
 }

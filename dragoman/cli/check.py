@@ -22,6 +22,7 @@ DEFAULT = "--step 0.5s --beams 5"
 WHAT_FOR = {
     "serve": "a web page and a socket: dragoman serve",
     "train": "train, export, distill",
+    "gpu": "Whisper on a GPU, for many speakers: --device cuda",
     "mic": "live, --speak aloud",
     "espeak": "voices for many languages",
 }
@@ -110,11 +111,13 @@ def _ffmpeg() -> Found:
 
 
 def _devices() -> list[Found]:
-    import ctranslate2
+    from dragoman.models.device import gpus, why_no_gpu
 
-    count = ctranslate2.get_cuda_device_count()
-    about = f"{count} of them" if count else "none; the CPU works alone"
-    return [Found("CPU", True, f"{os.cpu_count()} cores"), Found("CUDA GPU", count > 0, about)]
+    count, missing = gpus(), why_no_gpu()
+    about = f"{count} of them; Whisper works there" if count else "none; the CPU works alone"
+    to_do = missing if count and missing else ""
+    gpu = Found("CUDA GPU", missing is None, about, to_do)
+    return [Found("CPU", True, f"{os.cpu_count()} cores"), gpu]
 
 
 def _models() -> list[Found]:

@@ -71,7 +71,7 @@ TASKS: dict[Task, str] = {
     "recording": "recording",
 }
 """What the table calls each task, in its order."""
-TITLES = (" ", "name", "task", "languages", "size", "memory", "speed", "here")
+TITLES = (" ", "name", "task", "languages", "size", "memory", "speed", "gpu", "here")
 
 
 def _as_json(row: Row, cores: int) -> dict[str, Any]:
@@ -89,6 +89,7 @@ def _as_json(row: Row, cores: int) -> dict[str, Any]:
         "cost": None if row.cost is None else round(row.cost, 3),
         "measured": row.measured,
         "speed": row.speed(cores),
+        "gpu": row.on_gpu,
         "recommended": row.recommended,
         "path": str(row.path) if row.path else None,
         "partial": row.partial,
@@ -106,6 +107,7 @@ def _cells(row: Row, cores: int) -> tuple[str, ...]:
         megabytes(row.model.size + row.prepared),
         f"{guess}{megabytes(row.memory)}" if row.memory else "",
         f"{guess}{speed}" if speed else "",
+        "yes" if row.on_gpu else "",
         "yes" if row.path else "part" if row.partial else "",
     )
 

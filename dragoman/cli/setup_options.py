@@ -83,12 +83,12 @@ _OPTIONS = (
     _system(
         "--compute",
         type=click.Choice(get_args(Compute)),
-        help="In which numbers (default: int8; float16 on a GPU, float32 where it must be exact).",
+        help="In which numbers (default: int8 on the CPU, float16 on a GPU; float32 is exact).",
     ),
     _system(
         "--encode",
         type=click.Choice(get_args(Encode)),
-        help="Of a window of sound, what is new (default), or all of it each time: Whisper.",
+        help="Of a window of sound, all each time (default), or what is new, for less work: Whisper.",
     ),
 )
 

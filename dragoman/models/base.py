@@ -11,8 +11,9 @@ nothing. Times are milliseconds of the stream, whatever the frames of a net.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
@@ -74,22 +75,29 @@ class Draft:
 
     def whole(self, tokens: int) -> int:
         """The most tokens, at most `tokens`, that end on a whole word."""
-        return max((end for end in self.ends if end <= tokens), default=0)
+        words = self.words_within(tokens)
+        return self.ends[words - 1] if words else 0
 
     def words_within(self, tokens: int) -> int:
         """How many words are whole within the first `tokens` tokens."""
-        return sum(end <= tokens for end in self.ends)
+        return bisect_right(self.ends, tokens)
 
     def after(self, tokens: int) -> Draft:
         """What is left of the draft once its first `tokens` tokens have been committed."""
+        if not tokens:
+            return self
         words = self.words_within(tokens)
-        return replace(
-            self,
-            tokens=self.tokens[tokens:],
-            words=self.words[words:],
-            ends=tuple(end - tokens for end in self.ends[words:]),
-            log_probs=self.log_probs[tokens:],
-            attention=None if self.attention is None else self.attention[tokens:],
+        return Draft(  # not by `replace`, which takes five times as long, for every stream and step
+            self.tokens[tokens:],
+            self.words[words:],
+            tuple([end - tokens for end in self.ends[words:]]),
+            self.tail,
+            self.log_probs[tokens:],
+            self.ended,
+            self.silence,
+            None if self.attention is None else self.attention[tokens:],
+            self.frame_ms,
+            self.start_ms,
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 LONGEST_LOOP = 24  # tokens
@@ -18,14 +19,31 @@ def cut_loop(said: Sequence[int], draft: Sequence[int]) -> int:
     tokens = [*said[-3 * LONGEST_LOOP :], *draft]
     before = len(tokens) - len(draft)
     keep = len(tokens)
-    for size in range(1, LONGEST_LOOP + 1):
+    for size, again in sorted(_distances(tokens).items()):
+        needed = size * (_rounds(size) - 1)
+        if again < needed:
+            continue
         equal = 0  # tokens in a row that are the same as `size` tokens before
         for index in range(size, keep):
             equal = equal + 1 if tokens[index] == tokens[index - size] else 0
-            if equal == size * (_rounds(size) - 1):
+            if equal == needed:
                 keep = index + 1 - equal
                 break
     return max(0, keep - before)
+
+
+def _distances(tokens: Sequence[int]) -> Counter[int]:
+    """How often a token stands so many tokens after the same token: most texts have no loop."""
+    found: Counter[int] = Counter()
+    places: dict[int, list[int]] = {}
+    for index, token in enumerate(tokens):
+        earlier = places.setdefault(token, [])
+        for place in reversed(earlier):
+            if index - place > LONGEST_LOOP:
+                break
+            found[index - place] += 1
+        earlier.append(index)
+    return found
 
 
 def _rounds(size: int) -> int:

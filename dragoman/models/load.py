@@ -5,6 +5,7 @@ A folder says what kind of model it holds. A new family is one line in `KINDS`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,8 +42,8 @@ def load_model(
     threads: int = 0,
     beams: int = 5,
     device: Device = "auto",
-    compute: Compute = "int8",
-    encode: Encode = "new",
+    compute: Compute | None = None,
+    encode: Encode = "all",
 ) -> Model:
     """Load a model.
 
@@ -59,7 +60,8 @@ def _load(name: str, options: Options) -> Model:
     if translator:
         from dragoman.models.cascade.model import CascadeModel
 
-        second = load_translator(translator, options)
+        # Translators work on the CPU, wherever the recogniser does.
+        second = load_translator(translator, replace(options, device="cpu", compute=None))
         return CascadeModel(name, _load(recogniser, options), second)
     if is_function(name):
         return _own(name)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dragoman.errors import DragomanError
 
+GPU_REST = 1_500_000_000  # bytes beside the weights: CUDA itself, and a few streams
 WEIGHTS = {".bin", ".onnx", ".ort"}
 TIMES = 3.5  # what loading and running takes, in sizes of the weights on disk: measured 3 to 5
 LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
@@ -23,6 +24,17 @@ def refuse_too_large(folder: Path, name: str, free: int | None = None) -> None:
         raise DragomanError(
             f"Model '{name}' takes about {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB "
             "are free; take a smaller one ('dragoman models list'), or close other programs."
+        )
+
+
+def refuse_too_large_for_gpu(weights: int, folder: Path, free: int) -> None:
+    """Raise DragomanError if so many bytes of weights do not fit into a GPU with so many free."""
+    needed = weights + GPU_REST
+    if needed > free:
+        raise DragomanError(
+            f"The model in {folder} takes about {needed / 1e9:.1f} GB of the GPU's memory, and "
+            f"{free / 1e9:.1f} GB are free; take a smaller one ('dragoman models list'), "
+            "--compute float16, or --device cpu."
         )
 
 

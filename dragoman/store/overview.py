@@ -17,6 +17,7 @@ Speed = Literal["fast", "live", "late"]
 # What is recommended to translate live, best last: the best that keeps up with half of the cores.
 PREFERRED = ("whisper-base", "whisper-small")
 SPEECH = ("translation", "recognition")
+WHISPER_FILES = ("model.bin", "onnx/encoder_model.onnx", "onnx/encoder_model_quantized.onnx")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,11 @@ class Row:
     recommended: bool = False
     partial: bool = False  # something of it is here, but not all, or not as it should be
     prepared: int = 0  # bytes that were made of its files and are kept
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether it can work on a GPU: Whisper can, in CTranslate2's format and in ONNX."""
+        return self.model.task in SPEECH and any(name in self.model.files for name in WHISPER_FILES)
 
     def speed(self, cores: int) -> Speed | None:
         """Whether it keeps up with a speaker: with ease, just so, or not at all."""

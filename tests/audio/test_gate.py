@@ -111,3 +111,15 @@ def test_every_long_stretch_of_certain_speech_is_inside_an_utterance(probabiliti
 def test_settings_that_are_none(how):
     with pytest.raises(DragomanError, match="speech gate"):
         GateSettings(**how)
+
+
+def test_speech_that_goes_on_is_heard_in_pieces_as_one_window_after_another():
+    """The silence after it counts from its end, and a pause in it is forgotten."""
+    told = [0.9] * 20 + [0.1] * 5 + [0.9] * 12 + [0.1] * 3
+    whole, pieces = SpeechGate(0.032), SpeechGate(0.032)
+    for probability in told:
+        whole.hear([probability])
+    for at in range(0, len(told), 4):
+        pieces.hear(told[at : at + 4])
+    assert vars(whole) == vars(pieces) | {"_settings": whole._settings}
+    assert whole.silence == pytest.approx(3 * 0.032)

@@ -59,7 +59,7 @@ def test_windows_follow_each_other_with_their_context_however_sound_comes(plain,
     assert sum(map(len, got)) == len(samples) // WINDOW
     got.append(stream.finish())
     assert np.allclose(np.concatenate(got), means(samples), atol=1e-6)
-    assert stream._hidden[0, 0, 0] == len(means(samples))
+    assert stream.hidden[0, 0, 0] == len(means(samples))
 
 
 def test_a_long_block_goes_through_in_parts(plain):

@@ -31,7 +31,13 @@ def run(monkeypatch, tmp_path):
 
 def test_everything_is_told_in_json(run):
     report = json.loads(run("--model", "tests.talkers:sentences", "--json"))
-    assert {found["name"] for found in report["extras"]} == {"train", "mic", "espeak", "serve"}
+    assert {found["name"] for found in report["extras"]} == {
+        "train",
+        "mic",
+        "espeak",
+        "serve",
+        "gpu",
+    }
     assert report["programs"][0]["name"] == "ffmpeg"
     assert report["devices"][0] == {
         "name": "CPU", "there": True, "about": report["devices"][0]["about"], "to_do": ""

@@ -57,11 +57,16 @@ class ToyEngine:
     """Hears tones; keeps a diary of what it was asked."""
 
     bands = 80
+    copies = False
+    device = "cpu"
 
     def __init__(self) -> None:
         self.windows: list[int] = []  # the length of each window that was encoded
         self.batches: list[int] = []
         self.prompts: list[tuple[Prompt, int]] = []
+
+    def new_mel(self):
+        return LogMel(self.bands)
 
     def encode(self, views):
         self.batches.append(len(views))

@@ -19,6 +19,17 @@ def row(name="toy", cost=None, memory=None, measured=True):
 
 
 @pytest.mark.parametrize(
+    ("name", "gpu"),
+    [
+        *(("whisper-base", True), ("whisper-small-onnx", True), ("moonshine-tiny", False)),
+        *(("mt-en", False), ("silero-vad", False)),
+    ],
+)
+def test_whisper_alone_works_on_a_gpu(name, gpu):
+    assert Row(catalogue.model(name), None, None, None, True).on_gpu == gpu
+
+
+@pytest.mark.parametrize(
     ("cost", "cores", "speed"),
     [
         *((0.5, 2, "fast"), (0.51, 2, "live"), (1.6, 2, "live"), (1.61, 2, "late")),

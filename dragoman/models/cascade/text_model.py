@@ -14,7 +14,7 @@ from dragoman.errors import DragomanError
 from dragoman.models.cascade.owners import Owned, nothing, over_words, owners, room_for
 from dragoman.models.cascade.tags import Tags
 from dragoman.models.cascade.translator import Pair, Translation
-from dragoman.models.options import Options, on_cpu
+from dragoman.models.options import Options
 from dragoman.models.search import Found
 from dragoman.models.words import Piece, Words, group
 from dragoman.text.languages import written_without_spaces
@@ -56,7 +56,7 @@ class TextModel:
     def __init__(self, folder: Path, name: str, options: Options) -> None:
         import ctranslate2
 
-        on_cpu(options, "A text model")
+        options = options.on_cpu("A text model")
         self._name, self._beams = name, options.beams
         self._names = _read_vocabulary(folder)
         self._ids = {piece: number for number, piece in enumerate(self._names)}

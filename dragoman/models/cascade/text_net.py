@@ -14,7 +14,7 @@ from dragoman.models.cascade.translator import Pair, Translation
 from dragoman.models.exported.decoder import Texts
 from dragoman.models.exported.net import BOS, OnnxNet
 from dragoman.models.exported.pieces import Pieces, open_units
-from dragoman.models.options import Options, on_cpu
+from dragoman.models.options import Options
 from dragoman.models.search import Prompt, search
 from dragoman.models.words import Words
 from dragoman.text.plain import plain
@@ -32,8 +32,7 @@ class TextNet:
 
     @classmethod
     def load(cls, folder: Path, name: str = "", options: Options | None = None) -> TextNet:
-        options = options or Options()
-        on_cpu(options, "An exported net")
+        options = (options or Options()).on_cpu("An exported net")
         net = OnnxNet(folder, threads=options.threads)
         config = net.config
         if config.input != "text":

@@ -23,7 +23,7 @@ from dragoman.models.exported.pieces import Pieces
 from dragoman.models.exported.stream import ExportedStream
 from dragoman.models.exported.transducer import read_groups
 from dragoman.models.life import WindowModel
-from dragoman.models.options import Options, on_cpu
+from dragoman.models.options import Options
 from dragoman.models.search import Found, Prompt, search
 from dragoman.models.window import Bounds, Window
 
@@ -55,8 +55,7 @@ class ExportedModel(WindowModel[ExportedStream]):
 
     @classmethod
     def load(cls, folder: Path, name: str = "", options: Options | None = None) -> ExportedModel:
-        options = options or Options()
-        on_cpu(options, "An exported net")
+        options = (options or Options()).on_cpu("An exported net")
         net = OnnxNet(folder, threads=options.threads)
         config = net.config
         if config.input != "speech":

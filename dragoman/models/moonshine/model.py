@@ -18,7 +18,7 @@ from dragoman.models.moonshine.encoder import Encoded
 from dragoman.models.moonshine.engine import MoonshineEngine
 from dragoman.models.moonshine.stream import MoonshineStream
 from dragoman.models.moonshine.units import START, MoonshineUnits
-from dragoman.models.options import Options, on_cpu
+from dragoman.models.options import Options
 from dragoman.models.search import Found, Prompt
 from dragoman.models.window import Bounds, Window
 from dragoman.models.words import Units
@@ -57,7 +57,7 @@ class MoonshineModel(WindowModel[MoonshineStream]):
 
     @classmethod
     def load(cls, folder: Path, name: str, options: Options) -> MoonshineModel:
-        on_cpu(options, "Moonshine")
+        options = options.on_cpu("Moonshine")
         units = MoonshineUnits.load(folder / "tokenizer.json")
         engine = MoonshineEngine(folder, units, threads=options.threads)
         return cls(name, engine, units, beams=options.beams)

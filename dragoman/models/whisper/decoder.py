@@ -70,9 +70,11 @@ class Decoder:
     ) -> None:
         """`exact`: in 32-bit floats; else in 8 bits."""
         heads = [list(head) for head in alignment]
-        self._memory = graphs.session("memory", lambda: memory_graph(weights, exact=exact))
+        self._memory = graphs.session(
+            "memory", lambda: memory_graph(weights, exact=exact), of=exact
+        )
         self._network = graphs.session(
-            "decoder", lambda: decoder_graph(weights, alignment, exact=exact), of=heads
+            "decoder", lambda: decoder_graph(weights, alignment, exact=exact), of=[heads, exact]
         )
         self._memory_names = [output.name for output in self._memory.get_outputs()]
         self._output_names = [output.name for output in self._network.get_outputs()]

@@ -75,7 +75,9 @@ class Encoder:
     def __init__(self, weights: Weights, graphs: Graphs, *, exact: bool = False) -> None:
         """`exact`: in 32-bit floats; else in 8 bits."""
         self._embedding = graphs.session("embedding", lambda: embedding_graph(weights))
-        self._layers = graphs.session("encoder", lambda: encoder_graph(weights, exact=exact))
+        self._layers = graphs.session(
+            "encoder", lambda: encoder_graph(weights, exact=exact), of=exact
+        )
         self.weights = weights
         self._positions = weights.array("encoder/position_encodings/encodings")
         names = (one.name for one in self._layers.get_inputs())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import json
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,9 +25,12 @@ from dragoman.models.whisper.alignment import alignment_heads
 from dragoman.models.whisper.decoder import Decoder, Rules
 from dragoman.models.whisper.encoder import Encoded, Encoder
 from dragoman.models.whisper.graph import Shape
-from dragoman.models.whisper.mel import Mel
+from dragoman.models.whisper.mel import Frames, LogMel
 from dragoman.models.whisper.tokens import Vocabulary
 from dragoman.models.whisper.weights import Weights
+
+RELEASE_EVERY = 1.0  # seconds
+_released = 0.0  # when that was done last
 
 S = TypeVar("S")  # what an engine makes of a window: nobody else looks into it
 
@@ -35,7 +39,9 @@ S = TypeVar("S")  # what an engine makes of a window: nobody else looks into it
 class View(Generic[S]):
     """A window as the encoder shall see it."""
 
-    mel: Mel  # [bands, frames], an even number of them, silence behind the sound included
+    # What the stream's mel made of it: here `[bands, frames]`, an even number of them, silence
+    # behind the sound included.
+    mel: Any
     sound: int | None = None  # states of sound; all, if not told
     before: S | None = None  # what was made of the same window when less of it had been heard
     plain: bool = False  # all of it is wanted, as the net was made for
@@ -47,6 +53,17 @@ class Engine(Protocol[S]):
     @property
     def bands(self) -> int:
         """Mel bands that the encoder wants."""
+
+    @property
+    def device(self) -> str:
+        """Where it works: cpu or cuda."""
+
+    @property
+    def copies(self) -> bool:
+        """Whether it writes down what it hears and never learnt to translate."""
+
+    def new_mel(self) -> Frames:
+        """The log-mel frames of a new stream; its windows are for `encode` alone."""
 
     def encode(self, views: Sequence[View[S]]) -> list[S]:
         """Encode windows, of any length."""
@@ -61,12 +78,10 @@ class Engine(Protocol[S]):
 class WhisperEngine:
     """Loaded from a folder in CTranslate2's format."""
 
+    device = "cpu"
+
     def __init__(self, folder: Path, vocabulary: Vocabulary, options: Options) -> None:
-        if options.device == "cuda":
-            raise DragomanError(
-                "This Whisper engine runs on the CPU only; leave --device cuda out."
-            )
-        config = _read_config(folder)
+        config = read_config(folder)
         rules = Rules(
             len(vocabulary.names),
             end=vocabulary.end,
@@ -87,6 +102,9 @@ class WhisperEngine:
         self.bands = int(weights.stored("encoder/conv1/weight").shape[1])
         # Distilled models and turbo have fewer layers in the decoder; none learnt to translate.
         self.copies = f"encoder/layer_{shape.layers}/ffn/linear_0/weight" in weights
+
+    def new_mel(self) -> LogMel:
+        return LogMel(self.bands)
 
     def encode(self, views: Sequence[View[Encoded]]) -> list[Encoded]:
         """One by one: the matrices are busy with the states of one window, and more of them at
@@ -117,15 +135,30 @@ class WhisperEngine:
         return self.decoder.go_on(memories, prompts, beams, weights)
 
 
+def load_engine(folder: Path, vocabulary: Vocabulary, options: Options) -> Engine[Any]:
+    """The engine for the device that is wanted, or that is there."""
+    placed = options.placed()
+    if placed.device == "cpu":
+        return WhisperEngine(folder, vocabulary, placed)
+    from dragoman.models.whisper.gpu.engine import TorchEngine
+
+    return TorchEngine.load(folder, vocabulary, placed)
+
+
 def release_memory() -> None:
-    """Hand memory that is free back to the system: blocks of many sizes leave holes behind."""
-    if sys.platform == "linux":
+    """Hand memory that is free back to the system: blocks of many sizes leave holes behind.
+
+    At most once a second, however many streams ask for it.
+    """
+    global _released
+    if sys.platform == "linux" and time.monotonic() - _released > RELEASE_EVERY:
+        _released = time.monotonic()
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's
         if trim is not None:
             trim(0)
 
 
-def _read_config(folder: Path) -> dict[str, Any]:
+def read_config(folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
     try:
         config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))

@@ -9,6 +9,7 @@ is applied last, to the window that the encoder is about to see.
 from __future__ import annotations
 
 from functools import cache
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,40 +25,84 @@ QUIETEST = -10.0  # log10 of the least power that is told apart from silence
 RANGE = 8.0  # what is quieter than the loudest point by more than this is not heard
 LOUD = 0.0  # log10 of the power of the loudest point in soft speech; what is softer is turned up,
 MOST = 5.0  # but not by more than this: silence stays silence
+FADING = FRAME_MS / 30_000.0  # how fast the level of the loudest sound is forgotten, per frame
 
 Mel = NDArray[np.float32]
 
 
-class LogMel:
-    """The unscaled log-mel frames of one stream, `[frames, bands]`, from `start` on."""
+class Frames(Protocol):
+    """The log-mel frames of one stream, wherever they are kept."""
 
-    def __init__(self, bands: int) -> None:
-        self.bands = bands
+    start: int  # index, in the stream, of the first frame that is kept
+    heard: int  # samples heard since the stream began
+    loudest: float  # the level of the loudest point, as far as it is known here
+
+    @property
+    def frames(self) -> int:
+        """Frames heard since the stream began: one per hop of sound, begun ones included."""
+
+    def hear(self, samples: Samples) -> None:
+        """Take the next sound."""
+
+    def forget(self, frame: int) -> None:
+        """Drop the frames before `frame`, counted from the beginning of the stream."""
+
+    def window(self, padding: int, end: int | None = None) -> Any:
+        """What the engine's encoder shall see: all frames, or those before `end`, and then
+        `padding` frames of silence."""
+
+    def level(self, begin: int, end: int) -> Mel:
+        """How loud each kept frame from `begin` to `end` of the stream is, by its mean band."""
+
+
+class SoundTail:
+    """What is heard of a stream, and the end of its sound, from which frames are yet to come."""
+
+    def __init__(self) -> None:
         self.start = 0  # index, in the stream, of the first frame that is kept
         self.heard = 0  # samples heard since the stream began
-        self._frames: Mel = np.empty((0, bands), np.float32)
-        self._tail: Samples = np.empty(0, np.float32)  # sound from which frames are yet to come
+        self.tail: Samples = np.empty(0, np.float32)
 
     @property
     def frames(self) -> int:
         """Frames heard since the stream began: one per hop of sound, begun ones included."""
         return -(-self.heard // HOP)
 
+    def ready(self, samples: Samples, *, begun: bool) -> int:
+        """Take the next sound: how many frames are complete now. `begun`: some were before.
+
+        Before the first sound stands its mirror image, as in Whisper's own front end.
+        """
+        begun |= len(self.tail) > REACH
+        self.tail = np.concatenate([self.tail, samples])
+        self.heard += len(samples)
+        if not begun and len(self.tail) > REACH:
+            self.tail = np.concatenate([self.tail[REACH:0:-1], self.tail])
+        return max(0, (len(self.tail) - WINDOW) // HOP + 1)
+
+    def drop(self, frames: int) -> None:
+        """The sound of some frames is no longer needed."""
+        self.tail = self.tail[frames * HOP :]
+
+
+class LogMel(SoundTail):
+    """The unscaled log-mel frames of one stream, `[frames, bands]`, from `start` on."""
+
+    def __init__(self, bands: int) -> None:
+        super().__init__()
+        self.bands = bands
+        self.loudest = QUIETEST  # the level of the loudest point, fading once it was forgotten
+        self._frames: Mel = np.empty((0, bands), np.float32)
+
     def hear(self, samples: Samples) -> None:
         """Take the next sound and make the frames that it completes."""
-        self._tail = self._reflected(np.concatenate([self._tail, samples]))
-        self.heard += len(samples)
-        ready = (len(self._tail) - WINDOW) // HOP + 1
-        if ready > 0:
-            self._frames = np.concatenate([self._frames, log_mel(self._tail, ready, self.bands)])
-            self._tail = self._tail[ready * HOP :]
-
-    def _reflected(self, tail: Samples) -> Samples:
-        """Before the first sound stands its mirror image, as in Whisper's own front end."""
-        begun = self.start + len(self._frames) > 0 or len(self._tail) > REACH
-        if begun or len(tail) <= REACH:
-            return tail
-        return np.concatenate([tail[REACH:0:-1], tail])
+        before = self.frames
+        ready = self.ready(samples, begun=self.start + len(self._frames) > 0)
+        if ready:
+            self._frames = np.concatenate([self._frames, log_mel(self.tail, ready, self.bands)])
+            self.drop(ready)
+        faded = self.loudest - FADING * (self.frames - before)
+        self.loudest = max(QUIETEST, faded, float(self._frames.max(initial=QUIETEST)))
 
     def forget(self, frame: int) -> None:
         """Drop the frames before `frame`, counted from the beginning of the stream."""
@@ -65,11 +110,10 @@ class LogMel:
         self._frames = self._frames[drop:].copy()
         self.start += drop
 
-    def window(self, padding: int, loudest: float = QUIETEST, end: int | None = None) -> Mel:
+    def window(self, padding: int, end: int | None = None) -> Mel:
         """What the encoder sees: `[bands, frames]` kept, then `padding` frames of silence.
 
-        `loudest` is the level that the scaling takes for the loudest point if the window itself
-        has none that is louder. `end` is the frame of the stream before which the window ends.
+        `end` is the frame of the stream before which the window ends.
         """
         if end is not None and end <= self.start + len(self._frames):
             heard = self._frames[: max(0, end - self.start)]
@@ -77,23 +121,18 @@ class LogMel:
             heard = np.concatenate([self._frames, self._edge(min(padding, OVERLAP))])
             padding -= min(padding, OVERLAP)
         silence = np.full((padding, self.bands), QUIETEST, np.float32)
-        return scale(np.concatenate([heard, silence]).T, loudest)
+        return scale(np.concatenate([heard, silence]).T, self.loudest)
 
     def _edge(self, more: int) -> Mel:
         """The frames at the edge of what was heard, and `more` that still reach into it."""
         count = self.frames - self.start - len(self._frames) + more
-        silence = np.zeros(max(0, count * HOP + WINDOW - len(self._tail)), np.float32)
-        return log_mel(np.concatenate([self._tail, silence]), count, self.bands)
+        silence = np.zeros(max(0, count * HOP + WINDOW - len(self.tail)), np.float32)
+        return log_mel(np.concatenate([self.tail, silence]), count, self.bands)
 
     def level(self, begin: int, end: int) -> Mel:
         """How loud each kept frame from `begin` to `end` of the stream is, by its mean band."""
         levels: Mel = self._frames[max(0, begin - self.start) : max(0, end - self.start)].mean(1)
         return levels
-
-    @property
-    def loudest(self) -> float:
-        """The loudest point that is kept."""
-        return float(self._frames.max(initial=QUIETEST))
 
 
 def log_mel(sound: Samples, frames: int, bands: int) -> Mel:
@@ -101,7 +140,7 @@ def log_mel(sound: Samples, frames: int, bands: int) -> Mel:
     if frames < 1:
         return np.empty((0, bands), np.float32)
     cut = np.lib.stride_tricks.sliding_window_view(sound, WINDOW)[: frames * HOP : HOP]
-    spectrum = np.fft.rfft(cut * _hann(), axis=1)
+    spectrum = np.fft.rfft(cut * hann(), axis=1)
     power = (spectrum.real**2 + spectrum.imag**2).astype(np.float32)
     # Frame by frame: for one product of all of them numpy wakes threads that cost more than it.
     energy = (power[:, None] @ mel_filters(bands).T)[:, 0]
@@ -122,7 +161,7 @@ def scale(mel: Mel, loudest: float = QUIETEST) -> Mel:
 
 
 @cache
-def _hann() -> NDArray[np.float32]:
+def hann() -> NDArray[np.float32]:
     return np.hanning(WINDOW + 1)[:-1].astype(np.float32)
 
 

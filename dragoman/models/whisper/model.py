@@ -18,8 +18,8 @@ from dragoman.models.guard import cut_loop
 from dragoman.models.life import WindowModel
 from dragoman.models.options import Options
 from dragoman.models.search import Found, Prompt
-from dragoman.models.whisper.engine import Engine, WhisperEngine, release_memory
-from dragoman.models.whisper.mel import FRAME_MS, LogMel
+from dragoman.models.whisper.engine import Engine, load_engine, release_memory
+from dragoman.models.whisper.mel import FRAME_MS
 from dragoman.models.whisper.stream import Transcript, WhisperStream
 from dragoman.models.whisper.tokens import Vocabulary, WhisperUnits
 from dragoman.models.window import Bounds, Window
@@ -63,7 +63,7 @@ class WhisperModel(WindowModel[WhisperStream]):
         """Load a folder in CTranslate2's format."""
         options = options or Options()
         vocabulary = Vocabulary.load(folder)
-        engine = WhisperEngine(folder, vocabulary, options)
+        engine = load_engine(folder, vocabulary, options)
         translates = vocabulary.multilingual and not engine.copies
         return cls(
             name,
@@ -73,6 +73,11 @@ class WhisperModel(WindowModel[WhisperStream]):
             translates=translates,
             keeps=options.encode == "new",
         )
+
+    @property
+    def device(self) -> str:
+        """Where it works: cpu or cuda."""
+        return self._engine.device
 
     @property
     def hears(self) -> tuple[str, ...]:
@@ -111,7 +116,7 @@ class WhisperModel(WindowModel[WhisperStream]):
             target,
             Window(BOUNDS, self._units(target)),
             source,
-            mel=LogMel(self._engine.bands),
+            mel=self._engine.new_mel(),
             detects=source is None,
             writes=Transcript() if transcript else None,
         )
@@ -124,18 +129,20 @@ class WhisperModel(WindowModel[WhisperStream]):
         if not looking:
             return
         views = [stream.view(anew=end or not self._keeps) for stream, end in looking]
-        for (stream, _), view, states in zip(
-            looking, views, self._engine.encode(views), strict=True
-        ):
+        made = self._engine.encode(views)
+        for (stream, _), view, states in zip(looking, views, made, strict=True):
             stream.encoded(states, anew=view.before is None)
-            self._detect(stream, states)
-        self._write_down([stream for stream, _ in looking])
+        seen = [stream for stream, _ in looking]
+        self._detect(seen, made)
+        self._write_down(seen)
 
-    def _detect(self, stream: WhisperStream, states: Any) -> None:
-        """Find the language out, as long as nothing was said in the belief that it is known."""
-        if stream.detects and stream.window.untouched:
-            found = self._engine.languages([states])[0]
-            stream.detected(max(found, key=found.__getitem__))
+    def _detect(self, streams: Sequence[WhisperStream], states: Sequence[Any]) -> None:
+        """Find languages out, as long as nothing was said in the belief that they are known."""
+        unsure = [i for i, one in enumerate(streams) if one.detects and one.window.untouched]
+        if unsure:
+            told = self._engine.languages([states[index] for index in unsure])
+            for index, found in zip(unsure, told, strict=True):
+                streams[index].detected(max(found, key=found.__getitem__))
 
     def _write_down(self, streams: Sequence[WhisperStream]) -> None:
         """The words of the windows in their own language, where they are wanted."""
@@ -172,7 +179,7 @@ class WhisperModel(WindowModel[WhisperStream]):
     def speak_part(self, stream: WhisperStream) -> tuple[Found, float]:
         end = stream.quiet_frame()
         states = self._engine.encode([stream.view_until(end)])[0]
-        self._detect(stream, states)
+        self._detect([stream], [states])
         prompt = self._prompt(stream, Ask(final=True))
         found = self._engine.speak([states], [prompt], self._final_beams)[0]
         return found, end * FRAME_MS

@@ -12,7 +12,7 @@ from dragoman.models.drafting import Span
 from dragoman.models.life import WindowStream
 from dragoman.models.search import Found
 from dragoman.models.whisper.engine import View
-from dragoman.models.whisper.mel import FRAME_MS, QUIETEST, LogMel
+from dragoman.models.whisper.mel import FRAME_MS, Frames
 from dragoman.models.window import quietest
 from dragoman.models.words import Units
 
@@ -20,7 +20,6 @@ STATE_MS = 2 * FRAME_MS  # the encoder makes one state of two frames
 SECOND = int(1000 / FRAME_MS)  # in mel frames
 PADDING = 4 * SECOND  # silence after the sound; with less of it the network loops
 SAME_LEVEL = 0.3  # scaled to levels that differ by less (3 dB), sound looks the same
-FADING = 1.0 / (30 * SECOND)  # how fast the level of the loudest sound is forgotten, per frame
 
 
 @dataclass(slots=True)
@@ -74,11 +73,10 @@ class Encoding:
 class WhisperStream(WindowStream):
     """Bounded however long the talk."""
 
-    mel: LogMel
+    mel: Frames
     detects: bool  # the language was not told: find it out
     writes: Transcript | None = None  # of the source, if somebody wants it
     encoding: Encoding | None = None  # what the encoder last made of the window
-    loudest: float = QUIETEST
 
     @property
     def heard_ms(self) -> float:
@@ -99,10 +97,7 @@ class WhisperStream(WindowStream):
         return Span(self.start_ms, max(0, self.frames // 2 - 1), STATE_MS)
 
     def take_in(self, sound: Sound) -> None:
-        before = self.mel.frames
         self.mel.hear(sound.samples)
-        faded = self.loudest - FADING * (self.mel.frames - before)
-        self.loudest = max(QUIETEST, faded, self.mel.loudest)
 
     def forget(self, until_ms: float) -> None:
         """The window begins at an even frame: the encoder takes them two by two."""
@@ -113,22 +108,16 @@ class WhisperStream(WindowStream):
 
     def view(self, *, anew: bool = False) -> View[Any]:
         """The window as the encoder shall see it; `anew`: plainly, and all of it."""
-        mel = self.mel.window(PADDING + self.frames % 2, self.loudest)
+        mel = self.mel.window(PADDING + self.frames % 2)
         before = self.encoding
-        usable = not anew and before is not None and before.like(self.start_ms, self.level)
+        usable = not anew and before is not None and before.like(self.start_ms, self.mel.loudest)
         kept = before.states if usable and before else None
         return View(mel, self.frames // 2, kept, plain=anew)
 
     def view_until(self, end: int) -> View[Any]:
         """The part of the window before a frame of the stream, as the encoder shall see it."""
         frames = end - self.mel.start
-        mel = self.mel.window(PADDING + frames % 2, self.loudest, end)
-        return View(mel, frames // 2, plain=True)
-
-    @property
-    def level(self) -> float:
-        """The loudest point that the scaling of the window goes by."""
-        return max(self.loudest, self.mel.loudest)
+        return View(self.mel.window(PADDING + frames % 2, end), frames // 2, plain=True)
 
     def quiet_frame(self) -> int:
         """The quietest moment in the part of the window that may be settled up to, as a frame of
@@ -144,7 +133,7 @@ class WhisperStream(WindowStream):
     def encoded(self, states: Any, *, anew: bool = True) -> None:
         """Take what the encoder made of the window: of all of it, or of what is new."""
         old = self.encoding
-        level = self.level if anew or old is None else old.level
+        level = self.mel.loudest if anew or old is None else old.level
         self.encoding = Encoding(states, self.start_ms, level)
         self.look()
 

@@ -35,6 +35,11 @@ class Weights:
     def __contains__(self, name: str) -> bool:
         return name in self._arrays
 
+    @property
+    def numbers(self) -> int:
+        """How many there are in all; those that go by two names count twice."""
+        return sum(array.size for array in self._arrays.values())
+
     def array(self, name: str, rows: Any = slice(None)) -> NDArray[np.float32]:
         """A variable, or some of its rows, as numbers, whatever it is stored as."""
         stored = self.stored(name)

@@ -1,0 +1,264 @@
+"""How many speakers at once: all their steps are one batch, and the step has to be done in time.
+
+Every speaker is another place of real talks, heard in steps of one second, five beams, the default
+policy. All step together, which is the worst case: the batch is as large as can be, and nobody's
+step is done before everybody's is. A number of streams holds if the 95th percentile of a step's
+work is below half a second; `real time` means below a second. The windows are grown before anything
+is measured.
+
+    python -m benchmarks streams
+
+DRAGOMAN_BENCH_TALKS_IN names a folder of recordings (default: those that come with Dragoman),
+DRAGOMAN_BENCH_FROM their language (de). DRAGOMAN_BENCH_MODEL is the model (whisper-base),
+DRAGOMAN_BENCH_DEVICE and DRAGOMAN_BENCH_COMPUTE are where and in which numbers it works (auto).
+DRAGOMAN_BENCH_STREAMS are the numbers of streams that are tried, in order, until one does not hold
+(1,2,4 on a CPU; 100,200,400,600,800,1000 on a GPU), DRAGOMAN_BENCH_STEPS how many steps each.
+DRAGOMAN_BENCH_SHAPE=large-v3 takes random weights of that shape instead of a model; since they
+never end a text, drafts are cut at as many tokens as Whisper base makes (12).
+"""
+
+import os
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import dragoman
+from dragoman.audio.chunk import RATE, Chunk
+from dragoman.audio.source import read_audio
+from dragoman.interpreter import step
+from dragoman.models.options import Options
+from dragoman.models.search import Found, Prompt
+from dragoman.setup import Setup, System
+
+BAR, REAL_TIME = 0.5, 1.0  # seconds of work, for a second of sound
+GROWING = 14  # steps until windows have their usual length
+TOKENS = 12  # of a draft, of a net that does not know how to end
+LARGE = {"layers": 32, "heads": 20, "width": 1280, "bands": 128, "words": 51_866}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """So many streams, and the work of each step in seconds, of the clock and of the processor."""
+
+    streams: int
+    works: list[float]
+    processor: float
+
+    @property
+    def p95(self) -> float:
+        return sorted(self.works)[max(0, -(-95 * len(self.works) // 100) - 1)]
+
+    @property
+    def holds(self) -> bool:
+        return self.p95 < BAR
+
+    def __str__(self) -> str:
+        share = 1000 * self.processor / self.streams / len(self.works)
+        verdict = "holds" if self.holds else "real time" if self.p95 < REAL_TIME else "too many"
+        return (
+            f"{self.streams:5} streams: step p50 {statistics.median(self.works):.3f} s, "
+            f"p95 {self.p95:.3f} s, most {max(self.works):.3f} s; "
+            f"{share:.2f} ms of processor per stream and second; {verdict}{_memory()}"
+        )
+
+
+class Speakers:
+    """Streams that hear talks, each from a place of its own, over and over."""
+
+    def __init__(self, system: System, talks: Sequence[np.ndarray], count: int) -> None:
+        self._sound = np.concatenate(list(talks))
+        random = np.random.default_rng(0)
+        self._at = random.integers(0, len(self._sound), count)
+        self._system = system
+        self.interpreters = [system.interpreter() for _ in range(count)]
+        self.words = 0
+
+    def step(self, count: int) -> float:
+        """The first `count` streams hear a second each; the seconds that took."""
+        going = self.interpreters[:count]
+        chunks = [Chunk(self._next(index), False) for index in range(count)]
+        begin = time.perf_counter()
+        updates = step(going, chunks)
+        took = time.perf_counter() - begin
+        for update in updates:
+            if update.error is not None:
+                raise update.error
+            self.words += len(update.said)
+        return took
+
+    def _next(self, index: int) -> np.ndarray:
+        places = (self._at[index] + np.arange(RATE)) % len(self._sound)
+        self._at[index] += RATE
+        return self._sound[places]
+
+    def trial(self, count: int, steps: int) -> Trial:
+        before = time.process_time()
+        works = [self.step(count) for _ in range(steps)]
+        return Trial(count, works, time.process_time() - before)
+
+
+def run() -> dict[str, float]:
+    """Try more and more streams, print what each takes; the largest number that holds."""
+    system, what = _system()
+    cuda = getattr(system.model, "device", "cpu") == "cuda"
+    sizes = _numbers("DRAGOMAN_BENCH_STREAMS", "100,200,400,600,800,1000" if cuda else "1,2,4")
+    steps = _numbers("DRAGOMAN_BENCH_STEPS", "20" if cuda else "5")[0]
+    talks = _talks()
+    print(f"{what}, {_device(system)}; {sum(map(len, talks)) / RATE / 60:.1f} minutes of talks")
+    speakers = Speakers(system, talks, max(sizes))
+    begin = time.perf_counter()
+    for _ in range(GROWING):
+        speakers.step(max(sizes))
+    seconds = time.perf_counter() - begin
+    grown = _memory()
+    print(
+        f"{GROWING} steps of {max(sizes)} streams to grow their windows took {seconds:.1f} s{grown}"
+    )
+    most, last = 0, 0.0
+    for size in sizes:
+        trial = speakers.trial(size, steps)
+        print(trial, flush=True)
+        last = trial.p95
+        if not trial.holds:
+            break
+        most = size
+    print(f"{speakers.words} words were said; {most} streams hold (p95 below {BAR:g} s)")
+    return {"streams": float(most), "p95": last}
+
+
+def _system() -> tuple[System, str]:
+    names = {"device": "DRAGOMAN_BENCH_DEVICE", "compute": "DRAGOMAN_BENCH_COMPUTE"}
+    chosen: dict[str, Any] = {key: os.environ.get(name) for key, name in names.items()}
+    setup = Setup(source=os.environ.get("DRAGOMAN_BENCH_FROM", "de"), target="en").tuned(2000.0)
+    model = os.environ.get("DRAGOMAN_BENCH_MODEL", "whisper-base")
+    setup = setup.with_changes(model=model, step_ms=1000.0, beams=5, **chosen)
+    shape = os.environ.get("DRAGOMAN_BENCH_SHAPE")
+    if shape is None:
+        return System(setup), f"{model}, 1 s steps, 5 beams"
+    return _of_shape(setup), f"random weights of {shape}'s shape, 1 s steps, 5 beams"
+
+
+class Cut:
+    """An engine whose drafts are cut: random weights never end."""
+
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def speak(self, states: Sequence[Any], prompts: Sequence[Prompt], beams: int) -> list[Found]:
+        cut = [replace(prompt, most=min(prompt.most, TOKENS)) for prompt in prompts]
+        return self._engine.speak(states, cut, beams)
+
+
+def _of_shape(setup: Setup) -> System:
+    """A system with random weights of Whisper large-v3's shape."""
+    from dragoman.models.whisper.gpu.engine import TorchEngine
+    from dragoman.models.whisper.model import WhisperModel
+    from dragoman.models.whisper.tokens import Vocabulary
+    from dragoman.models.whisper.weights import Weights
+    from dragoman.store import get
+
+    known = Path(setup.model)
+    vocabulary = Vocabulary.load(known if known.is_dir() else get(setup.model))
+    extra = LARGE["words"] - len(vocabulary.names)
+    vocabulary = replace(vocabulary, names=(*vocabulary.names, *["<|extra|>"] * extra))
+    options = Options(device=setup.device, compute=setup.compute).placed()
+    weights = Weights(Path("random"), random_weights(**LARGE))
+    config = {"suppress_ids": [], "suppress_ids_begin": []}
+    engine = TorchEngine(weights, config, vocabulary, options.compute or "float16", options.device)
+    whisper = WhisperModel("large-v3's shape", Cut(engine), vocabulary)
+    system = System(setup)
+    system.__dict__["model"] = whisper
+    return system
+
+
+def random_weights(
+    layers: int, heads: int, width: int, bands: int, words: int
+) -> dict[str, np.ndarray]:
+    """Weights by their names in CTranslate2's format, in float16."""
+    pool = np.random.default_rng(0).standard_normal(2**20 + 7).astype(np.float16)
+
+    def normal(*shape: int, size: float | None = None) -> np.ndarray:
+        spread = np.float16(shape[-1] ** -0.5 if size is None else size)
+        return np.resize(pool * spread, shape)
+
+    made: dict[str, np.ndarray] = {
+        "encoder/conv1/weight": normal(width, bands, 3, size=(3 * bands) ** -0.5),
+        "encoder/conv2/weight": normal(width, width, 3, size=(3 * width) ** -0.5),
+        "encoder/conv1/bias": normal(width, size=0.1),
+        "encoder/conv2/bias": normal(width, size=0.1),
+        "encoder/position_encodings/encodings": normal(1500, width, size=0.1),
+        "decoder/position_encodings/encodings": normal(448, width, size=0.1),
+        "decoder/embeddings/weight": normal(words, width),
+    }
+    made["decoder/projection/weight"] = made["decoder/embeddings/weight"]
+
+    def norm(name: str) -> None:
+        made[f"{name}/gamma"], made[f"{name}/beta"] = np.ones(width), np.zeros(width)
+
+    def linear(name: str, rows: int, columns: int) -> None:
+        made[f"{name}/weight"], made[f"{name}/bias"] = normal(rows, columns), normal(rows, size=0.1)
+
+    for side in ("encoder", "decoder"):
+        made[f"{side}/num_heads"] = np.int16(heads)
+        norm(f"{side}/layer_norm")
+        for layer in range(layers):
+            name = f"{side}/layer_{layer}"
+            sizes = {"self_attention/linear_0": (3, 1), "self_attention/linear_1": (1, 1)}
+            sizes |= {"ffn/linear_0": (4, 1), "ffn/linear_1": (1, 4)}
+            if side == "decoder":
+                sizes |= {f"attention/linear_{i}": (1 + (i == 1), 1) for i in range(3)}
+                norm(f"{name}/attention/layer_norm")
+            for part, (rows, columns) in sizes.items():
+                linear(f"{name}/{part}", rows * width, columns * width)
+            norm(f"{name}/self_attention/layer_norm")
+            norm(f"{name}/ffn/layer_norm")
+    return made
+
+
+def _talks() -> list[np.ndarray]:
+    folder = Path(
+        os.environ.get("DRAGOMAN_BENCH_TALKS_IN", Path(dragoman.__file__).parent / "talks")
+    )
+    ends = {".flac", ".ogg", ".wav", ".mp3"}
+    paths = sorted(path for path in folder.rglob("*") if path.suffix in ends)
+    if not paths:
+        raise SystemExit(
+            f"There are no recordings in {folder}; name others in DRAGOMAN_BENCH_TALKS_IN."
+        )
+    return [read_audio(path) for path in paths]
+
+
+def _numbers(name: str, default: str) -> list[int]:
+    return [int(part) for part in os.environ.get(name, default).split(",")]
+
+
+def _device(system: System) -> str:
+    if getattr(system.model, "device", "cpu") == "cpu":
+        return f"CPU, {os.cpu_count()} cores"
+    import torch
+
+    return f"{torch.cuda.get_device_name()}, torch {torch.__version__}"
+
+
+def _memory() -> str:
+    """The most memory of the GPU that was in use since the last time, where there is one."""
+    import sys
+
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_available():
+        return ""
+    used = torch.cuda.max_memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    return f"; {used / 1e9:.1f} GB of GPU memory"
+
+
+if __name__ == "__main__":
+    run()

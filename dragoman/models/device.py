@@ -1,0 +1,45 @@
+"""Whether there is a GPU that models can run on: without importing torch, which takes seconds."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from functools import cache
+from importlib.util import find_spec
+
+DRIVERS = ("nvcuda.dll",) if sys.platform == "win32" else ("libcuda.so.1", "libcuda.so")
+
+
+def gpu_found() -> bool:
+    """Whether torch and a GPU are there."""
+    return why_no_gpu() is None
+
+
+def why_no_gpu() -> str | None:
+    """What is missing for `--device cuda`, and what to do; None: nothing."""
+    if not gpus():
+        return "There is no CUDA GPU here; take --device cpu, or leave --device out."
+    if find_spec("torch") is None:
+        return "A GPU needs torch: pip install 'dragoman[gpu]'; or take --device cpu."
+    import torch
+
+    if not torch.cuda.is_available():
+        return (
+            "This torch cannot use the GPU here (it may be made for the CPU alone); install one "
+            "that can, as https://pytorch.org tells, or take --device cpu."
+        )
+    return None
+
+
+@cache
+def gpus() -> int:
+    """The number of GPUs, as their driver tells."""
+    for name in DRIVERS:
+        try:
+            driver = ctypes.CDLL(name)
+        except OSError:
+            continue
+        count = ctypes.c_int(0)
+        if driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0:
+            return count.value
+    return 0

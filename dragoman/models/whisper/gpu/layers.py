@@ -1,0 +1,114 @@
+"""The layers of a Transformer, with weights in CTranslate2's format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from dragoman.models.whisper.weights import Weights
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """x times a matrix, and a bias."""
+
+    weight: Tensor  # [out, in]
+    bias: Tensor | None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return functional.linear(x, self.weight, self.bias)
+
+
+@dataclass(frozen=True, slots=True)
+class Norm:
+    """Layer normalisation."""
+
+    gamma: Tensor
+    beta: Tensor
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return functional.layer_norm(x, self.gamma.shape, self.gamma, self.beta, 1e-5)
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """What is made of the input before and after heads look; `inward` are q, k and v in one, or,
+    where another input is looked at, q alone."""
+
+    norm: Norm
+    inward: Linear
+    outward: Linear
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """The feed-forward part of a layer."""
+
+    norm: Norm
+    up: Linear
+    down: Linear
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self.down(functional.gelu(self.up(self.norm(x))))
+
+
+class Reader:
+    """Reads layers from a file of weights, onto a device and in some kind of numbers."""
+
+    def __init__(self, weights: Weights, device: torch.device, dtype: torch.dtype) -> None:
+        self.weights = weights
+        self.device, self.dtype = device, dtype
+
+    def tensor(self, name: str) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(self.weights.array(name))).to(
+            self.device, self.dtype
+        )
+
+    def linear(self, name: str) -> Linear:
+        bias = self.tensor(f"{name}/bias") if f"{name}/bias" in self.weights else None
+        return Linear(self.tensor(f"{name}/weight"), bias)
+
+    def convolution(self, name: str) -> Linear:
+        """A convolution `[out, in, size]`, as a matrix for windows whose numbers are in a row."""
+        weight = self.tensor(f"{name}/weight")
+        return Linear(weight.flatten(1).contiguous(), self.tensor(f"{name}/bias"))
+
+    def norm(self, name: str) -> Norm:
+        return Norm(self.tensor(f"{name}/gamma"), self.tensor(f"{name}/beta"))
+
+    def attention(self, name: str, heads: int, outward: str = "linear_1") -> Attention:
+        """Queries are scaled already: they are the first rows."""
+        inward = self.linear(f"{name}/linear_0")
+        width = inward.weight.shape[1]
+        for part in (inward.weight, inward.bias):
+            if part is not None:
+                part[:width] *= (width // heads) ** -0.5
+        return Attention(self.norm(f"{name}/layer_norm"), inward, self.linear(f"{name}/{outward}"))
+
+    def thought(self, name: str) -> Thought:
+        return Thought(
+            self.norm(f"{name}/layer_norm"),
+            self.linear(f"{name}/linear_0"),
+            self.linear(f"{name}/linear_1"),
+        )
+
+    def layers(self, side: str) -> int:
+        """How many layers the encoder or the decoder has."""
+        count = 0
+        while f"{side}/layer_{count}/ffn/linear_0/weight" in self.weights:
+            count += 1
+        return count
+
+
+def heads_of(x: Tensor, heads: int) -> Tensor:
+    """`[batch, n, width]` to `[batch, heads, n, head width]`."""
+    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def joined(x: Tensor) -> Tensor:
+    """`[batch, heads, n, head width]` to `[batch, n, width]`."""
+    return x.transpose(1, 2).flatten(2)
