@@ -101,6 +101,7 @@ class Ask:
     max_tokens: int | None = None
     final: bool = False  # nothing more will be heard: finish the sentence
     avoid_end: bool = False  # where the model would end, take the next best token instead
+    hasty: bool = False  # time is short: one beam will do
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from dragoman.serve.protocol import (
     Code,
     Event,
     Fault,
-    Heard,
     Interim,
     Ready,
     Resume,
@@ -78,7 +77,7 @@ class Connection:
         if isinstance(request, Start):
             session, known = await self._service.start(request), Resume("", "")
         else:
-            session, known = self._service.resume(request), request
+            session, known = await self._service.resume(request), request
         session.attach(self)
         try:
             await self._send(Ready(session.id, session.resume_token, session.sample))
@@ -121,7 +120,7 @@ class Connection:
                 self._errors.append(fault.event)
                 session.news.set()
             self._service.scheduler.wake()
-            await session.room.wait()
+            await session.have_room()
 
     async def _take(self, session: Session, message: str | bytes) -> None:
         if isinstance(message, bytes):
@@ -145,13 +144,13 @@ class Connection:
                 await self._send(self._errors.popleft())
             if session.sample - sample >= (1 if session.stopped else session.rate // 2):
                 sample = session.sample
-                await self._send(Heard(sample))
-            for line in session.transcripts[transcript:]:
+                await self._send(session.heard)
+            for line in session.transcripts_after(transcript):
                 await self._send(line)
-                transcript += 1
-            for said in session.words[word:]:
+                transcript = line.number
+            for said in session.words_after(word):
                 await self._send(said)
-                word += 1
+                word = said.word
             if interim != session.interim:
                 interim = session.interim
                 await self._send(Interim(interim))
