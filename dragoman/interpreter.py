@@ -33,6 +33,8 @@ class Update:
     language: str | None = None  # that is spoken, as far as it is known
     silence_ms: float = 0.0  # for which the speaker has said nothing
     error: Exception | None = None  # the stream could not go on; only `step` returns such updates
+    probabilities: tuple[float, ...] = ()  # that the model gave to each word that was said
+    closed: bool = False  # all that was heard has been said: the utterance is over
 
 
 class Interpreter:
@@ -107,8 +109,8 @@ class Interpreter:
         return utterance if window is None or window[0] < utterance[0] else window
 
     def recall(self, words: Sequence[str]) -> None:
-        """Before the first chunk: it is sound of which these words were said elsewhere. They are not
-        said again; what the model would say of it is laid beside them, to find where to go on."""
+        """Before the first chunk: of its sound these words were said elsewhere, and are not said
+        again. What the model would say of it is laid beside them, to find where to go on."""
         self._recalled = tuple(words)
 
     def hear(self, chunk: Chunk) -> Update:
@@ -191,7 +193,7 @@ class Interpreter:
             return None
         return Ask(allowance.words, allowance.tokens, avoid_end=self._policy.avoid_end)
 
-    def _take(self, ask: Ask, draft: Draft) -> tuple[tuple[str, ...], float | None]:
+    def _take(self, ask: Ask, draft: Draft) -> _Taken:
         """Commit what the policy agrees to: the words that are final now, and how old they are."""
         again = self._said_elsewhere(ask, draft)
         if ask.final:
@@ -216,8 +218,9 @@ class Interpreter:
             over = draft.ended and count == len(draft.tokens) and self._said.tokens > 0
             self._silenced = over and not self._policy.go_on
             self._remember(draft, count)
-        words = words[again or 0 :]
-        return words, _lag(draft, count) if words else None
+        fresh = words[again or 0 :]
+        sure = draft.word_probabilities(len(words))[again or 0 :]
+        return _Taken(fresh, _lag(draft, count) if fresh else None, sure, ask.final)
 
     def _said_elsewhere(self, ask: Ask, draft: Draft) -> int | None:
         """How many words of a draft were said elsewhere; None: nobody else has said anything.
@@ -251,6 +254,16 @@ class Interpreter:
         self._chunks += 1
 
 
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """What became of a draft."""
+
+    words: tuple[str, ...] = ()
+    lag_ms: float | None = None
+    probabilities: tuple[float, ...] = ()
+    closed: bool = False
+
+
 class _Turn:
     """One chunk of one speaker on its way through the loop, and its share of the work."""
 
@@ -262,8 +275,7 @@ class _Turn:
         self.work_ms = 0.0
         self.error: Exception | None = None
         self._arrival_ms = 0.0
-        self._said: tuple[str, ...] = ()
-        self._lag_ms: float | None = None
+        self._taken = _Taken()
         self._interim_before = interpreter._interim
 
     def fail(self, error: Exception) -> None:
@@ -279,23 +291,25 @@ class _Turn:
 
     def take(self) -> None:
         if self.ask is not None and self.draft is not None:
-            self._said, self._lag_ms = self.interpreter._take(self.ask, self.draft)
+            self._taken = self.interpreter._take(self.ask, self.draft)
 
     def end(self) -> Update:
         one = self.interpreter
         times = one._clock.end(self.work_ms)
         hearing = Hearing(one.stream.heard_ms, self._arrival_ms, *times)
         if self.error is None:
-            one._note(hearing, self._said, self._interim_before)
+            one._note(hearing, self._taken.words, self._interim_before)
         return Update(
-            self._said,
+            self._taken.words,
             one._interim,
             hearing,
-            self._lag_ms,
+            self._taken.lag_ms,
             one.stream.transcript,
             one.stream.language,
             self.sounds[-1].voice.silence_ms if self.sounds else 0.0,
             self.error,
+            self._taken.probabilities,
+            self._taken.closed,
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -16,6 +16,9 @@ from starlette.websockets import WebSocket
 
 from dragoman.models import Feature
 from dragoman.serve.connection import Connection
+from dragoman.serve.deepgram import Deepgram
+from dragoman.serve.dialect import Dialect, Native
+from dragoman.serve.openai_realtime import OpenAIRealtime
 from dragoman.serve.protocol import Close
 from dragoman.serve.service import Service
 from dragoman.serve.settings import may_enter, origin_allowed
@@ -40,13 +43,16 @@ def make_app(service: Service) -> Starlette:
         with suppress(asyncio.CancelledError):
             await scheduler
 
-    async def interpret(socket: WebSocket) -> None:
-        headers = socket.headers
-        if not origin_allowed(service.settings, headers.get("origin"), headers.get("host")):
-            service.metrics.refused.labels("origin").inc()
-            await socket.close(Close.ORIGIN)  # before it is accepted: the handshake answers 403
-            return
-        await Connection(service, socket).serve()
+    def speaking(dialect: type[Dialect]) -> Callable[[WebSocket], Awaitable[None]]:
+        async def interpret(socket: WebSocket) -> None:
+            headers = socket.headers
+            if not origin_allowed(service.settings, headers.get("origin"), headers.get("host")):
+                service.metrics.refused.labels("origin").inc()
+                await socket.close(Close.ORIGIN)  # before it is accepted: the answer is a 403
+                return
+            await Connection(service, socket, dialect).serve()
+
+        return interpret
 
     async def health(request: Request) -> Response:
         """200 if another talk would be let in; which is what a balancer wants to know."""
@@ -80,7 +86,9 @@ def make_app(service: Service) -> Starlette:
             Route("/", page),
             Mount("/page", StaticFiles(directory=PAGE)),
             Route("/v1/languages", languages),
-            WebSocketRoute("/v1/interpret", interpret),
+            WebSocketRoute("/v1/interpret", speaking(Native)),
+            WebSocketRoute("/v1/listen", speaking(Deepgram)),
+            WebSocketRoute("/v1/realtime/translations", speaking(OpenAIRealtime)),
             Route("/health", health),
             Route("/metrics", metrics),
         ],

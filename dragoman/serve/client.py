@@ -164,11 +164,9 @@ class Talk:
         if self._ready is None:
             return self._start
         heard = self._heard
-        said = [one for one in self.words[-MOST_HISTORY:]]
-        written = [one for one in self.transcripts[-MOST_HISTORY:]]
-        elsewhere = Elsewhere(
-            self._start, heard.keep, heard.word, heard.transcript, said, written
-        )
+        said = self.words[-MOST_HISTORY:]
+        written = self.transcripts[-MOST_HISTORY:]
+        elsewhere = Elsewhere(self._start, heard.keep, heard.word, heard.transcript, said, written)
         last = self.words[-1].word if self.words else 0
         last_written = self.transcripts[-1].number if self.transcripts else 0
         ready = self._ready

@@ -107,6 +107,7 @@ class Said(_Message, frozen=True, tag="said"):
     source_ms: float  # where in the talk it was spoken, as far as the model tells
     at_ms: float  # when it was said, since the talk began
     lag_ms: float | None  # how far behind the speaker; None if the model does not tell
+    probability: float | None = None  # that the model gave it
 
 
 class Transcript(_Message, frozen=True, tag="transcript"):

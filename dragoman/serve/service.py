@@ -19,6 +19,7 @@ from dragoman.serve.scheduler import Scheduler
 from dragoman.serve.session import Listener, Session
 from dragoman.serve.settings import Settings
 from dragoman.serve.tickets import Tickets
+from dragoman.serve.visits import Visits
 from dragoman.setup import Setup, System
 from dragoman.text.languages import find_language
 
@@ -34,6 +35,7 @@ class Service:
         self._tickets = Tickets(settings.secret.encode() if settings.secret else None)
         self._sessions: dict[str, Session] = {}
         self._opening = 0
+        self._visits = Visits(settings.connects)
 
     @property
     def streams(self) -> int:
@@ -50,6 +52,10 @@ class Service:
         if self.draining:
             return "draining"
         return "full" if self.streams >= self.settings.streams else "ready"
+
+    def greet(self, address: str) -> None:
+        """Somebody has connected; too often is a fault."""
+        self._visits.note(address)
 
     async def start(self, request: Start) -> Session:
         """Open a talk, if there is room for it."""

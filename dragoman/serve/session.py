@@ -66,8 +66,8 @@ class Session:
         self.stopped = False
         self.draining = False
         self.degraded = False
-        self.flushes = 0
-        """How often all that was heard has been said because the client wanted it."""
+        self.closings, self.flushes = 0, 0
+        """How often all that was heard has been said, and how often because that was wanted."""
         self.listener: Listener | None = None
         self.partings = 0  # how often a connection was lost
         self.news = asyncio.Event()
@@ -202,12 +202,16 @@ class Session:
         now = self._before_ms + update.hearing.audio_ms
         lag_ms, end_ms = lived_ms(update), self._past.elapsed_ms + update.hearing.end_ms
         lag_ms = None if lag_ms is None else round(lag_ms, 1)
-        for word in self._times.place(update.said, now, update.lag_ms):
+        placed = self._times.place(update.said, now, update.lag_ms)
+        for word, sure in zip(placed, update.probabilities, strict=True):
             number, at_ms = self.last_word + 1, round(1000 * word.start, 1)
-            self.words.append(Said(number, word.text, at_ms, round(end_ms, 1), lag_ms))
+            self.words.append(
+                Said(number, word.text, at_ms, round(end_ms, 1), lag_ms, round(sure, 3))
+            )
         self.interim = update.interim
         self._lag.take(update)
         self._keep()
+        self.closings += update.closed
         self.flushes += chunk.closes
         if chunk.last:
             lag = self._lag

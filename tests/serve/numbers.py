@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -51,8 +52,9 @@ class NumberStream:
         """The numbers that are there for at least half their length."""
         levels = np.round(self.sound / STEP).astype(int)
         edges = [0, *(np.flatnonzero(np.diff(levels)) + 1), len(levels)]
-        spans = zip(edges[:-1], edges[1:], strict=True)
-        return [f" {levels[a] - 1}" for a, b in spans if b - a >= LENGTH // 2 and levels[a]]
+        return [
+            f" {levels[a] - 1}" for a, b in pairwise(edges) if b - a >= LENGTH // 2 and levels[a]
+        ]
 
     def trim(self) -> None:
         whole = self.said - WINDOW // 2

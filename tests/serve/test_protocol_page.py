@@ -54,7 +54,7 @@ def test_the_table_of_errors_is_that_of_the_code():
 
 
 def test_the_frame_of_the_page_is_a_frame_of_sound():
-    (code,) = [b for b in blocks(PAGE) if b.language == "python"]
+    code = next(b for b in blocks(PAGE) if b.language == "python")
     values = {}
     exec("\n".join(code.lines), values)
     first, samples = protocol.read_sound(values["frame"])
