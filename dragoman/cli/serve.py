@@ -37,6 +37,12 @@ TOKEN, SECRET = "DRAGOMAN_TOKEN", "DRAGOMAN_SECRET"
     help=f"Shared by processes that go on with each other's talks (or ${SECRET}).",
 )
 @_network("--origin", multiple=True, metavar="URL", help="Another site whose pages may connect.")
+@_network(
+    "--captions-to",
+    multiple=True,
+    metavar="URL",
+    help="Clients may have captions posted to addresses that begin so.",
+)
 @_network("--tls-cert", type=_FILE, metavar="FILE", help="Certificate, to serve wss.")
 @_network("--tls-key", type=_FILE, metavar="FILE", help="Its key.")
 @_limits("--streams", type=click.IntRange(1), default=4, show_default=True, help="Talks at once.")
@@ -59,6 +65,7 @@ def command(
     token_file: Path | None,
     secret_file: Path | None,
     origin: tuple[str, ...],
+    captions_to: tuple[str, ...],
     tls_cert: Path | None,
     tls_key: Path | None,
     streams: int,
@@ -100,6 +107,7 @@ def command(
         connects=connects,
         token=token,
         origins=origin,
+        captions_to=captions_to,
         secret=_read_secret("secret", secret_file, SECRET),
     )
     server = make_server(Service(system, settings), tls_cert, tls_key)

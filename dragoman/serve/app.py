@@ -18,6 +18,7 @@ from dragoman.models import Feature
 from dragoman.serve.connection import Connection
 from dragoman.serve.deepgram import Deepgram
 from dragoman.serve.dialect import Dialect, Native
+from dragoman.serve.openai_files import answer_file
 from dragoman.serve.openai_realtime import OpenAIRealtime
 from dragoman.serve.protocol import Close
 from dragoman.serve.service import Service
@@ -78,6 +79,12 @@ def make_app(service: Service) -> Starlette:
             }
         )
 
+    async def transcriptions(request: Request) -> Response:
+        return await answer_file(service, request, translate=False)
+
+    async def translations(request: Request) -> Response:
+        return await answer_file(service, request, translate=True)
+
     async def page(request: Request) -> Response:
         return FileResponse(PAGE / "index.html", headers=_PAGE_HEADERS)
 
@@ -89,6 +96,8 @@ def make_app(service: Service) -> Starlette:
             WebSocketRoute("/v1/interpret", speaking(Native)),
             WebSocketRoute("/v1/listen", speaking(Deepgram)),
             WebSocketRoute("/v1/realtime/translations", speaking(OpenAIRealtime)),
+            Route("/v1/audio/transcriptions", transcriptions, methods=["POST"]),
+            Route("/v1/audio/translations", translations, methods=["POST"]),
             Route("/health", health),
             Route("/metrics", metrics),
         ],

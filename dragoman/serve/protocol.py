@@ -87,6 +87,14 @@ class Audio(Struct, frozen=True, forbid_unknown_fields=True):
     encoding: Literal["pcm16"] = "pcm16"
 
 
+class Captions(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where what is said shall be posted to, as captions of a meeting or a stream."""
+
+    url: Annotated[str, Meta(max_length=2000)]
+    style: Literal["zoom", "youtube"] = "zoom"
+    language: Annotated[str, Meta(pattern="^[A-Za-z0-9-]{2,20}$")] = "en-US"
+
+
 class Start(_Message, frozen=True, tag="start", rename={"source": "from", "target": "to"}):
     """A talk begins. What is left out is as the server was started."""
 
@@ -96,6 +104,7 @@ class Start(_Message, frozen=True, tag="start", rename={"source": "from", "targe
     latency_ms: float | None = None  # the policy that was tuned for this lag
     transcript: bool = False  # what is spoken is wanted too, where the model writes it down
     audio: Audio = field(default_factory=Audio)
+    captions: Captions | None = None
     access_token: _Name | None = None  # where no Authorization header can be sent
 
 

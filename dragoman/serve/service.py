@@ -11,6 +11,7 @@ from dragoman.audio.resample import check_rate
 from dragoman.clock import RealClock
 from dragoman.errors import DragomanError
 from dragoman.policies import make_policy
+from dragoman.serve import push
 from dragoman.serve.logs import note
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.past import Past
@@ -36,6 +37,7 @@ class Service:
         self._sessions: dict[str, Session] = {}
         self._opening = 0
         self._visits = Visits(settings.connects)
+        self._pushing: set[asyncio.Task[None]] = set()
 
     @property
     def streams(self) -> int:
@@ -90,7 +92,7 @@ class Service:
         past = Past.of(request.elsewhere, request.sample, max(0.0, time.time() - began) * 1000)
         stale = self._sessions.get(request.session)
         if stale is not None:
-            self._drop(stale)
+            self.drop(stale)
         token = self._tickets.make(request.session, began)
         return await self._begin(request.session, token, request.elsewhere.start, past)
 
@@ -102,6 +104,8 @@ class Service:
         if self.streams >= self.settings.streams:
             raise Fault(Code.FULL, f"All {self.settings.streams} streams are taken; try later.")
         setup = _wanted(self.system.setup, request)
+        if request.captions is not None:
+            push.check(request.captions, self.settings.captions_to)
         self._opening += 1
         try:
             session = await self.scheduler.on_worker(self._open, setup, request, past)
@@ -110,6 +114,10 @@ class Service:
         session.id, session.resume_token = name, token
         self._sessions[name] = session
         self.scheduler.add(session)
+        if request.captions is not None:
+            pushing = asyncio.create_task(push.Pusher(session, request.captions).run())
+            self._pushing.add(pushing)
+            pushing.add_done_callback(self._pushing.discard)
         event = "taken over" if past else "started"
         note(event, session=name, source=setup.source, target=setup.target)
         return session
@@ -151,10 +159,13 @@ class Service:
     def _forget(self, session: Session, parting: int) -> None:
         """Unless somebody came back since that parting."""
         if session.listener is None and session.partings == parting:
-            self._drop(session)
+            self.drop(session)
             note("forgotten", session=session.id)
 
-    def _drop(self, session: Session) -> None:
+    def drop(self, session: Session) -> None:
+        """Nobody wants this talk any more."""
+        if not session.finished:
+            session.fail(Fault(Code.NO_SESSION, "This talk is over."))
         if self._sessions.get(session.id) is session:
             del self._sessions[session.id]
         self.scheduler.remove(session)

@@ -20,9 +20,7 @@ def listen(url, token=TOKEN, **options):
     from deepgram.environment import DeepgramClientEnvironment
 
     places = dict.fromkeys(("base", "production", "agent", "agent_rest"), url)
-    client = deepgram.DeepgramClient(
-        api_key=token, environment=DeepgramClientEnvironment(**places)
-    )
+    client = deepgram.DeepgramClient(api_key=token, environment=DeepgramClientEnvironment(**places))
     return client.listen.v1.connect(model="any", **options)
 
 
@@ -51,18 +49,17 @@ def test_the_real_client_reads_what_was_said(rate, channels):
 
 
 def test_finalize_says_what_was_heard_and_goes_on():
-    with running(model="tests.scripted:steady") as (_, url):
-        with listen(url, encoding="linear16", sample_rate=16000) as socket:
-            socket.send_media(pcm(2.1, 16000))
-            socket.send_finalize()
-            first = []
-            for event in socket:
-                first.append(event)
-                if event.from_finalize:
-                    break
-            socket.send_media(pcm(2.7, 16000))
-            socket.send_close_stream()
-            rest = [event for event in socket if event.type == "Results"]
+    with running() as (_, url), listen(url, encoding="linear16", sample_rate=16000) as socket:
+        socket.send_media(pcm(2.1, 16000))
+        socket.send_finalize()
+        first = []
+        for event in socket:
+            first.append(event)
+            if event.from_finalize:
+                break
+        socket.send_media(pcm(2.7, 16000))
+        socket.send_close_stream()
+        rest = [event for event in socket if event.type == "Results"]
     heard = " ".join(one.channel.alternatives[0].transcript for one in first).split()
     assert heard == [f"word{i}" for i in range(5)]
     assert [one.from_finalize for one in first][-1] is True
