@@ -53,7 +53,8 @@ class Service:
     def status(self) -> Literal["ready", "full", "draining"]:
         if self.draining:
             return "draining"
-        return "full" if self.streams >= self.settings.streams else "ready"
+        full = self.streams >= self.settings.streams or self.scheduler.refusing
+        return "full" if full else "ready"
 
     def greet(self, address: str) -> None:
         """Somebody has connected; too often is a fault."""
@@ -103,6 +104,8 @@ class Service:
             raise Fault(Code.DRAINING, "This server is about to end; try another, or later.")
         if self.streams >= self.settings.streams:
             raise Fault(Code.FULL, f"All {self.settings.streams} streams are taken; try later.")
+        if self.scheduler.refusing:
+            raise Fault(Code.FULL, "This machine is behind with the talks it has; try later.")
         setup = _wanted(self.system.setup, request)
         if request.captions is not None:
             push.check(request.captions, self.settings.captions_to)

@@ -228,6 +228,12 @@ class Session:
         self.room.set()
         self.news.set()
 
+    def degrade(self, degraded: bool) -> None:
+        """The machine is behind, or not any more."""
+        if degraded != self.degraded:
+            self.degraded = degraded
+            self.news.set()
+
     def attach(self, listener: Listener) -> None:
         """A connection serves this talk from now on; the one before does not."""
         before, self.listener = self.listener, listener

@@ -130,12 +130,13 @@ class MadeSocket:
     """A socket whose reader may be as slow as it likes."""
 
     headers = {}
+    client = None
 
     def __init__(self, messages, reads):
         self.messages, self.reads = list(messages), reads
         self.sent, self.code = [], None
 
-    async def accept(self):
+    async def accept(self, subprotocol=None):
         pass
 
     async def receive(self):
