@@ -65,6 +65,7 @@ def make_app(service: Service) -> Starlette:
         offered = request.headers.get("authorization", "").removeprefix("Bearer ")
         if not may_enter(service.settings, offered):
             return PlainTextResponse("This needs the access token.\n", 401)
+        service.metrics.tasks.set(len(asyncio.all_tasks()))
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
 
     async def languages(request: Request) -> Response:

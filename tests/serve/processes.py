@@ -56,8 +56,22 @@ class Proxy:
     def __init__(self) -> None:
         self.ports: list[int] = []
         self._open: set[asyncio.StreamWriter] = set()
+        self._serving: set[asyncio.Task] = set()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        self._serving.add(task)
+        try:
+            await self._serve(reader, writer)
+        finally:
+            self._serving.discard(task)
+
+    async def close(self) -> None:
+        while self._serving:
+            self.cut()
+            await asyncio.wait(self._serving, timeout=1)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         for port in list(self.ports):
             try:
                 behind = await asyncio.open_connection("127.0.0.1", port)
@@ -95,4 +109,4 @@ async def proxied(*urls: str) -> AsyncIterator[tuple[Proxy, str]]:
     server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
     async with server:
         yield proxy, f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        proxy.cut()
+        await proxy.close()
