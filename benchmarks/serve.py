@@ -233,30 +233,34 @@ async def _open(connecting):
 # Random faults.
 
 
-def soak(minutes: float, seed: int = 1, talks: int = 4) -> dict:
+def soak(minutes: float, seed: int = 1, talks: int = 4, length: int = 100) -> dict:
     """Talks through a proxy before two processes, while sockets are cut, processes are killed and
-    strangers send garbage. Every number must be said, once and in order."""
+    strangers send garbage. Every number of a talk's `length` must be said, once and in order."""
     chance = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
         secret = Path(folder) / "secret"
         secret.write_text("a secret that the processes share")
         options = (*NUMBERS, "--secret-file", str(secret), "--streams", "50")
         options += ("--connects", "1000000")
-        counts = asyncio.run(_soak(minutes * 60, chance, options, talks))
+        counts = asyncio.run(_soak(minutes * 60, chance, options, talks, length))
     print(", ".join(f"{name}: {count}" for name, count in counts.items()))
     if counts["wrong talks"]:
         raise AssertionError("words were lost, or said twice")
     return counts
 
 
-async def _soak(seconds: float, chance: random.Random, options: Sequence[str], talks: int) -> dict:
+async def _soak(
+    seconds: float, chance: random.Random, options: Sequence[str], talks: int, length: int
+) -> dict:
     counts = dict.fromkeys(("talks", "words", "wrong talks", "resumes", "cuts", "kills"), 0)
     counts["garbage"] = 0
     with ExitStack() as stack:
         servers = [stack.enter_context(command(*options)) for _ in range(2)]
         async with proxied(*(url for _, url in servers)) as (proxy, url):
             until = time.monotonic() + seconds
-            speaking = [asyncio.create_task(_speak(url, until, counts)) for _ in range(talks)]
+            speaking = [
+                asyncio.create_task(_speak(url, until, counts, length)) for _ in range(talks)
+            ]
             while not all(task.done() for task in speaking):
                 await asyncio.sleep(chance.uniform(0.1, 0.6))
                 fault = chance.choices(("cut", "swap", "garbage", "kill"), (4, 3, 4, 1))[0]
@@ -280,13 +284,13 @@ async def _soak(seconds: float, chance: random.Random, options: Sequence[str], t
     return counts
 
 
-async def _speak(url: str, until: float, counts: dict) -> None:
-    """One talk after another, twenty seconds of sound each, a little faster than life."""
+async def _speak(url: str, until: float, counts: dict, length: int) -> None:
+    """One talk after another, twice as fast as life."""
     while time.monotonic() < until:
         talk = Talk(url + PATH, patience=60)
 
         async def numbers():
-            for first in range(0, 100, 2):
+            for first in range(0, length, 2):
                 yield sound_of(first, 2)
                 await asyncio.sleep(0.2)
 
@@ -296,7 +300,7 @@ async def _speak(url: str, until: float, counts: dict) -> None:
         counts["talks"] += 1
         counts["words"] += len(said)
         counts["resumes"] += talk.connections - 1
-        counts["wrong talks"] += said != words_of(100)
+        counts["wrong talks"] += said != words_of(length)
 
 
 async def _garbage(url: str, chance: random.Random) -> None:
