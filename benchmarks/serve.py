@@ -150,7 +150,8 @@ def report(talks: Sequence[dict], minutes: float) -> None:
     print(
         "after the speaker had ended: " + ", ".join(f"{talk['tail']:.1f}" for talk in talks) + " s"
     )
-    print(f"refused or lost: {sum(talk['refused'] is not None for talk in talks)}")
+    lost = [talk["refused"] for talk in talks if talk["refused"] is not None]
+    print(f"refused or lost: {len(lost)}" + "".join(f"\n  {reason}" for reason in lost))
 
 
 # What connections cost.

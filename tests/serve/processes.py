@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
@@ -44,10 +45,14 @@ def command(*options: str, scheme: str = "ws"):
         else:
             raise AssertionError(f"the server did not start: {''.join(said)}")
         page = line.removeprefix("Ready on ").strip().rstrip("/")
+        # Its log is read on: a pipe that is full would stop it.
+        threading.Thread(target=said.extend, args=(process.stderr,), daemon=True).start()
         yield process, page.replace("http", scheme, 1)
     finally:
         process.kill()
-        process.communicate()
+        process.wait()
+        if os.environ.get("DRAGOMAN_LOG"):
+            Path(os.environ["DRAGOMAN_LOG"]).write_text("".join(said))
 
 
 class Proxy:
