@@ -33,7 +33,9 @@ BENCHMARKS = """
 import sys
 sys.path.insert(0, r"{root}")
 from benchmarks.__main__ import names
-assert sys.argv[1:3] == ["-m", "benchmarks"] and set(sys.argv[3:]) <= set(names()), sys.argv
+from itertools import takewhile
+wanted = set(takewhile(lambda word: not word.startswith("-"), sys.argv[3:]))
+assert sys.argv[1:3] == ["-m", "benchmarks"] and wanted <= set(names()), sys.argv
 """
 PROGRAMS = {
     "dragoman": '#!/bin/sh\nexec "{python}" -m tests.docs.stand_in "$@"\n',

@@ -1,10 +1,30 @@
-"""A service behind starlette's test client."""
+"""A service behind starlette's test client, and a deadline for every test."""
+
+import signal
 
 import pytest
 from starlette.testclient import TestClient
 
 from dragoman.serve.app import make_app
 from tests.serve.clients import make_service
+
+DEADLINE = 120
+"""Seconds after which a test that waits for something that never comes fails, wherever it waits."""
+
+
+@pytest.fixture(autouse=True)
+def deadline():
+    """Every wait is in the main thread in the end, and a signal ends it there."""
+
+    def hangs(number, frame):
+        signal.alarm(10)  # what is to be tidied up may hang as well
+        pytest.fail(f"This test has waited for {DEADLINE} s, and would for ever.")
+
+    before = signal.signal(signal.SIGALRM, hangs)
+    signal.alarm(DEADLINE)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture

@@ -85,12 +85,13 @@ class MoonshineModel(WindowModel[MoonshineStream]):
         """A draft follows one beam: it is made again at every step, and reads the one before in a
         single pass. What is final is searched with all beams."""
         found: dict[int, Found] = {}
-        for final in (False, True):
-            members = [index for index, ask in enumerate(asks) if ask.final is final]
+        wide = [ask.final and not ask.hasty for ask in asks]
+        for beams in {1, self._beams}:
+            members = [i for i, many in enumerate(wide) if beams == (self._beams if many else 1)]
             if members:
                 windows = [streams[index].states for index in members]
                 prompts = [self._prompt(streams[index], asks[index]) for index in members]
-                spoken = self._engine.speak(windows, prompts, self._beams if final else 1)
+                spoken = self._engine.speak(windows, prompts, beams)
                 found |= zip(members, spoken, strict=True)
         return [found[index] for index in range(len(streams))]
 

@@ -1,0 +1,85 @@
+"""What is there to deploy says what the command and the code say; no engine is needed for that."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dragoman.cli.serve import command as serve
+from dragoman.serve.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+OPTIONS = {name for option in serve.params for name in option.opts}
+GRACE = 10  # seconds that the last words take after `--drain`
+
+
+def text(name):
+    return (DEPLOY / name).read_text(encoding="utf-8")
+
+
+def check_options(words):
+    assert [word for word in words if word.startswith("--") and word not in OPTIONS] == []
+
+
+def test_the_image():
+    lines = text("Dockerfile").replace("\\\n", " ").splitlines()
+    steps = [line.split(maxsplit=1) for line in lines if line and not line.startswith("#")]
+    last = dict(steps)
+    assert last["USER"] == "dragoman"
+    assert last["STOPSIGNAL"] == "SIGTERM"
+    entry = yaml.safe_load(last["ENTRYPOINT"])
+    assert entry[:2] == ["dragoman", "serve"]
+    check_options(entry)
+    assert "--token-file" in entry  # it listens on all addresses
+    assert "/health" in last["HEALTHCHECK"]
+    code = yaml.safe_load(last["HEALTHCHECK"].partition("CMD ")[2])[2]
+    compile(code, "the health check", "exec")
+    for name, rest in steps:
+        if name == "COPY" and not rest.startswith("--from"):
+            for source in rest.split()[:-1]:
+                assert (ROOT / source).exists(), source
+
+
+def test_compose():
+    services = yaml.safe_load(text("compose.yaml"))["services"]
+    interpreter = services["interpreter"]
+    check_options(interpreter["command"])
+    assert "--secret-file" in interpreter["command"]  # there are several
+    minutes = int(interpreter["stop_grace_period"].removesuffix("m"))
+    assert minutes * 60 > Settings().drain + GRACE
+    assert (DEPLOY / interpreter["build"]["context"] / interpreter["build"]["dockerfile"]).exists()
+    assert "interpreter 8020" in text("Caddyfile")
+    assert "{$DRAGOMAN_HOST}" in text("Caddyfile")
+
+
+def test_the_unit():
+    unit = dict(re.findall(r"^(\w+)=(.*)$", text("dragoman.service"), re.M))
+    words = shlex.split(unit["ExecStart"])
+    assert words[0].endswith("/dragoman")
+    assert words[1] == "serve"
+    check_options(words)
+    assert int(unit["TimeoutStopSec"]) > Settings().drain + GRACE
+    assert unit["User"] == "dragoman"
+
+
+def test_kubernetes():
+    deployment, service = yaml.safe_load_all(text("kubernetes.yaml"))
+    pod = deployment["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    check_options(container["args"])
+    drain = float(container["args"][container["args"].index("--drain") + 1])
+    assert drain >= Settings().longest
+    assert pod["terminationGracePeriodSeconds"] > drain + GRACE
+    assert container["readinessProbe"]["httpGet"]["path"] == "/health"
+    assert "httpGet" not in container["livenessProbe"]  # a pod that drains is not to be killed
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert service["spec"]["selector"] == deployment["spec"]["template"]["metadata"]["labels"]
+
+
+@pytest.mark.parametrize("name", ["Dockerfile", "compose.yaml", "dragoman.service"])
+def test_each_says_how_it_is_started(name):
+    commands = [line for line in text(name).splitlines() if line.startswith("#   ")]
+    assert any(re.search(r"docker|systemctl", line) for line in commands)

@@ -1,0 +1,47 @@
+"""`--tls-cert`, with a certificate and a client that checks it."""
+
+import shutil
+import ssl
+import subprocess
+
+import pytest
+
+from dragoman.serve.client import Talk
+from dragoman.serve.protocol import Summary
+from tests.serve.clients import PATH
+from tests.serve.numbers import sound_of, words_of
+from tests.serve.processes import command, in_time
+
+
+@pytest.fixture
+def certificate(tmp_path):
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not here to make a certificate")
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+        + ["-nodes", "-days", "2", "-subj", "/CN=localhost", "-keyout", key, "-out", cert]
+        + ["-addext", "subjectAltName=IP:127.0.0.1"],
+        check=True,
+        capture_output=True,
+    )
+    return cert, key
+
+
+def test_a_talk_over_wss(certificate):
+    cert, key = certificate
+    options = ("--model", "tests.serve.numbers:numbers", "--policy", "greedy", "--step", "400")
+    trusting = ssl.create_default_context(cafile=str(cert))
+
+    async def sound():
+        yield sound_of(0, 20)
+
+    async def spoken(url):
+        talk = Talk(url + PATH, context=trusting)
+        return talk, [event async for event in talk.run(sound())]
+
+    with command(*options, "--tls-cert", str(cert), "--tls-key", str(key)) as (_, url):
+        assert url.startswith("wss://")
+        talk, events = in_time(spoken(url))
+    assert isinstance(events[-1], Summary)
+    assert [(word.word, word.text) for word in talk.words] == words_of(20)
