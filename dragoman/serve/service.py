@@ -12,9 +12,11 @@ from dragoman.policies import make_policy
 from dragoman.serve.logs import note
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.protocol import Change, Code, Fault, Resume, Start
+from dragoman.serve.rooms import Rooms
 from dragoman.serve.scheduler import Scheduler
 from dragoman.serve.session import Listener, Session
 from dragoman.serve.settings import Settings
+from dragoman.serve.speech import Voices
 from dragoman.setup import Setup, System
 from dragoman.text.languages import find_language
 
@@ -26,6 +28,8 @@ class Service:
         self.system, self.settings = system, settings
         self.metrics = Metrics()
         self.scheduler = Scheduler(self.metrics, settings.batch)
+        self.voices = Voices(settings.voice)
+        self.rooms = Rooms(settings)
         self.draining = False
         self._sessions: dict[str, Session] = {}
         self._opening = 0
@@ -117,6 +121,8 @@ class Service:
         if session.listener is None and session.partings == parting:
             del self._sessions[session.id]
             self.scheduler.remove(session)
+            if not session.finished:
+                session.fail()  # whoever follows it learns that no more comes
             note("forgotten", session=session.id)
 
     def _open(self, setup: Setup, request: Start) -> Session:

@@ -12,7 +12,7 @@ import secrets
 import time
 from collections import deque
 from collections.abc import Iterable
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from dragoman.audio.catch_up import LONGEST, joined
 from dragoman.audio.chunk import Chunk, Chunker, Samples
@@ -20,9 +20,13 @@ from dragoman.audio.resample import Resampler
 from dragoman.clock import RealClock
 from dragoman.interpreter import Interpreter, Update
 from dragoman.lag import Lag, lived_ms
+from dragoman.serve.news import News
 from dragoman.serve.protocol import Code, Fault, Said, Summary, Transcript
 from dragoman.setup import Setup
 from dragoman.text.word_times import WordTimes
+
+if TYPE_CHECKING:
+    from dragoman.serve.speech import Narrator
 
 MOST_WAITING = 30.0
 """Seconds of sound that wait; a client that sends faster than that is heard waits too."""
@@ -53,9 +57,11 @@ class Session:
         self.fault: Fault | None = None
         self.stopped = False
         self.draining = False
+        self.audience = 0  # listeners in the room of this talk
+        self.voice: Narrator | None = None
         self.listener: Listener | None = None
         self.partings = 0  # how often a connection was lost
-        self.news = asyncio.Event()
+        self.news = News()
         """There is something to tell."""
         self.room = asyncio.Event()
         """There is room for more sound."""
@@ -86,6 +92,11 @@ class Session:
     @property
     def waiting_seconds(self) -> float:
         return sum(chunk.seconds for _, chunk in self._waiting)
+
+    @property
+    def now_ms(self) -> float:
+        """Since the talk began, on the clock on the wall."""
+        return self._clock.now()
 
     def opened_by(self, token: str) -> bool:
         return hmac.compare_digest(self.resume_token.encode(), token.encode())

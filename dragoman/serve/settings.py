@@ -20,6 +20,8 @@ class Settings:
     drain: float = 600.0  # how long talks may go on once the process is asked to end
     token: str | None = None
     origins: tuple[str, ...] = ()  # pages of other hosts that may connect
+    listeners: int = 500  # in all rooms together
+    voice: str | None = None  # that speaks the translation; None: the best that is ready
 
 
 def is_loopback(host: str) -> bool:
