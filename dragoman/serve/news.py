@@ -31,7 +31,7 @@ class News(asyncio.Event):
 
 
 class Pulse:
-    """Wakes all who wait, once: whoever looks for news takes `next` first and waits for it after."""
+    """Wakes all who wait. Who looks for news takes `next` first, and waits for it afterwards."""
 
     def __init__(self) -> None:
         self.next = asyncio.Event()

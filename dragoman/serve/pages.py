@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from starlette.requests import Request
@@ -53,7 +54,7 @@ def page_routes(service: Service) -> list[BaseRoute]:
     ]
 
 
-def _page(name: str):
+def _page(name: str) -> Callable[[Request], Awaitable[Response]]:
     async def page(request: Request) -> Response:
         return FileResponse(PAGE / name, headers=HEADERS)
 

@@ -37,7 +37,7 @@ _told: msgspec.json.Decoder[Talk | Said | Transcript | Summary] = msgspec.json.D
 
 
 class Role(StrEnum):
-    """What a token lets its owner do. Who may speak may listen, too."""
+    """What a token lets its owner do."""
 
     SPEAKER = "speaker"
     LISTENER = "listener"
@@ -86,7 +86,7 @@ class Room:
         self.pulse = Pulse()
         self._entries: list[str] = []
         self._first = 0  # number of the first entry that is kept
-        self._words = self._transcripts = self._phrases = 0  # of this talk, that were taken
+        self._word = self._transcript = self._phrases = 0  # the last of this talk that were taken
         self._summed_up = False
         self._frame = (-1, -1, "")  # the last one: nearly all listeners ask for the same
 
@@ -135,7 +135,7 @@ class Room:
             before.stop()
         self.session = session
         self.talks += 1
-        self._words = self._transcripts = self._phrases = 0
+        self._word = self._transcript = self._phrases = 0
         self._summed_up = False
         if len(self._entries) > MOST_TOLD:
             self._first, self._entries = self.next, []
@@ -150,8 +150,11 @@ class Room:
         session = self.session
         if session is None:
             return
-        fresh = [*session.transcripts[self._transcripts :], *session.words[self._words :]]
-        self._transcripts, self._words = len(session.transcripts), len(session.words)
+        written = session.transcripts_after(self._transcript)
+        said = session.words_after(self._word)
+        fresh: list[Transcript | Said] = [*written, *said]
+        self._transcript = written[-1].number if written else self._transcript
+        self._word = said[-1].word if said else self._word
         self._entries += [write(event) for event in fresh]
         phrases = session.voice.count if session.voice else 0
         if session.summary is not None and not self._summed_up:
@@ -206,8 +209,8 @@ class Rooms:
             raise Fault(Code.FULL, f"All {self._most} seats are taken; try later.")
 
     def may_listen(self, room: str, offered: str | None) -> bool:
-        roles = (Role.LISTENER, Role.SPEAKER)
-        return any([self.keys.admits(room, role, offered) for role in roles])
+        """Who may speak in a room may listen there, too."""
+        return any(self.keys.admits(room, role, offered) for role in Role)
 
 
 class RoomDoor:

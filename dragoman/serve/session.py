@@ -98,6 +98,14 @@ class Session:
         """Since the talk began, on the clock on the wall."""
         return self._clock.now()
 
+    def words_after(self, number: int) -> list[Said]:
+        """The words whose numbers are higher than this."""
+        return self.words[number:]
+
+    def transcripts_after(self, number: int) -> list[Transcript]:
+        """The same of what was written down."""
+        return self.transcripts[number:]
+
     def opened_by(self, token: str) -> bool:
         return hmac.compare_digest(self.resume_token.encode(), token.encode())
 

@@ -99,7 +99,7 @@ class Narrator:
         self.silent = False  # nothing comes any more
         self._session, self._rate = session, voice.rate
         self._loop = asyncio.get_running_loop()
-        self._word = len(session.words)
+        self._word = session.words[-1].word if session.words else 0  # the last that was taken
         self._free_ms = 0.0
         self._ending = threading.Event()
         self._playing_until = 0.0  # of the speaker's thread
@@ -107,8 +107,8 @@ class Narrator:
         session.news.follow(self._read)
 
     def _read(self) -> None:
-        fresh = self._session.words[self._word :]
-        self._word += len(fresh)
+        fresh = self._session.words_after(self._word)
+        self._word = fresh[-1].word if fresh else self._word
         if fresh and self.wanted:
             self._speaker.say("".join(word.text for word in fresh))
         if self._session.finished:  # a voice that is stuck holds nobody up
