@@ -46,8 +46,10 @@ def room_routes(service: Service) -> list[BaseRoute]:
         if not await _welcome(socket, name):
             return
         door = RoomDoor(rooms, name)
-        await Connection(service, socket, door).serve()
-        door.left()
+        try:
+            await Connection(service, socket, door).serve()
+        finally:
+            door.left()
 
     async def listen(socket: WebSocket) -> None:
         name = socket.path_params["room"]

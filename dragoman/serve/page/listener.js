@@ -40,7 +40,10 @@ const TAKES = {
     if (!late) announcer.say(text);
   },
   interim: ({ text }) => target.perhaps(text),
-  transcript: ({ text, source_ms }) => source.append(text, source_ms),
+  transcript: ({ text, source_ms }) => {
+    source.append(text, source_ms);
+    show("spoken", true);
+  },
   summary: () => target.perhaps(""),
   speech: (event) => voice.take(event),
   error: ({ message }) => { trouble(message); press("aloud", false); },

@@ -1,5 +1,5 @@
 // Captions on a transparent page, for OBS. The address says how they look:
-// ?lines=2&size=48&color=ffffff&box=00000080&align=center&interim=no&clear=8
+// ?lines=2&size=48&color=ffffff&box=00000080&align=start&interim=no&clear=8
 import { $, trouble } from "./dom.js";
 import { direction } from "./languages.js";
 import { Pane } from "./pane.js";
@@ -24,8 +24,9 @@ style.setProperty("--lines", number("lines", 2, 1, 12));
 style.setProperty("--size", `${number("size", 48, 8, 400)}px`);
 style.setProperty("--color", colour("color", "#ffffff"));
 style.setProperty("--box", colour("box", "transparent"));
-const sides = { left: "left", right: "right", center: "center" };
-style.setProperty("--align", sides[asked.get("align")] ?? "center");
+// Lines that grow from the middle move with every word, so they begin at the side.
+const sides = { start: "start", end: "end", center: "center" };
+style.setProperty("--align", sides[asked.get("align")] ?? "start");
 
 const target = new Pane($("target"), null);
 document.body.classList.toggle("settled", asked.get("interim") === "no");
