@@ -136,6 +136,7 @@ def test_words_that_may_change_can_be_hidden(visit):
         assert page.run(interim) == "inline"
         page.click("#show-interim")
         assert page.run(interim) == "none"
+        stop(page)
         page.go(stage.address)  # it is remembered
         assert not page.run("document.getElementById('show-interim').checked")
 
@@ -437,6 +438,23 @@ def test_a_full_server_is_waited_for(visit):
         stop(first)
         second.wait(f"{STATE} === 'listening'")
         second.wait(f"{SHOWN}.split(' ').length >= 3")
+        stop(second)
+
+
+def test_a_file_waits_in_the_queue_and_is_heard_whole(visit, folder):
+    with staged("endless_orator", streams=1) as stage:
+        first, second = visit(stage.address), visit(stage.address)
+        start(first)
+        soundfile.write(folder / "short.wav", chirp(1.0), 16000)
+        second.choose("sound", "file")
+        second.put_file("#file", folder / "short.wav")
+        second.click("#begin")
+        second.wait(f"{STATE} === 'queued'")
+        second.run("new Promise((done) => setTimeout(done, 1200))")  # longer than the file
+        stop(first)
+        second.wait(f"{STATE} === 'done'")
+        heard = [one.sample for one in stage.service._sessions.values()]
+        assert 16000 in heard
 
 
 def test_who_waits_in_the_queue_may_leave_it(visit):

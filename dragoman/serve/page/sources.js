@@ -1,4 +1,5 @@
-// Where sound comes from. Each returns {rate, begin(hear, ended), stop()}; `hear` gets floats.
+// Where sound comes from. Each returns {rate, live, begin(hear, ended), stop()}; `hear` gets floats.
+// `begin` may be called twice. What is live is heard from the beginning on, whether a server is ready or not.
 
 // `headphones`: nothing of the interpreter's voice comes back, so the sound is left as it is.
 export async function microphone(deviceId, headphones) {
@@ -34,6 +35,7 @@ async function tapped(stream) {
   context.createMediaStreamSource(stream).connect(tap);
   return {
     rate: context.sampleRate,
+    live: true,
     begin(hear, ended) {
       tap.port.onmessage = ({ data }) => hear(data);
       stream.getAudioTracks()[0].onended = () => ended("The sound has ended: the device or the tab is gone.");
@@ -54,7 +56,9 @@ export async function recording(file) {
   let timer = 0;
   return {
     rate: RATE,
+    live: false,
     begin(hear, ended) {
+      if (timer) return;
       const zero = performance.now();
       timer = setInterval(() => {
         const due = Math.min(sound.length, Math.round((RATE * (performance.now() - zero)) / 1000));

@@ -30,7 +30,7 @@ const tell = (state, more) => tellSpeaker($("state"), state, more);
 
 // The events of a talk.
 const TAKES = {
-  ready: () => { tell("listening"); trouble(""); },
+  ready: () => { tell("listening"); trouble(""); hearSound(); },
   heard: () => {},
   said: (event) => {
     target.append(event.text, event.source_ms);
@@ -72,9 +72,13 @@ async function begin(event) {
   clear();
   shareRoom(room);
   talk = new Talk(`/v1/rooms/${room.room}/speak`, wishes(), (one) => TAKES[one.type]?.(one));
-  sound.begin((samples) => talk?.hear(samples), ended);
+  if (sound.live) hearSound();
   keepAwake(true);
   listDevices(); // their names are told from now on
+}
+
+function hearSound() {
+  sound?.begin((samples) => talk?.hear(samples), ended);
 }
 
 function openSound() {
@@ -254,5 +258,6 @@ remember();
 $("options").open = matchMedia("(min-width: 60rem)").matches;
 chooseSound();
 onMicrophoneChange(() => { if (!talk) chooseSound(); listDevices(); });
+addEventListener("beforeunload", (event) => { if (talk) event.preventDefault(); });
 listDevices();
 meet().catch(() => trouble("The server cannot be reached. Is it running? Reload the page once it is."));

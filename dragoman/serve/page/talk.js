@@ -44,10 +44,6 @@ export class Talk {
     if (this.stopped || this.over) return;
     const frame = { first: this.first, count: samples.length, bytes: encode(this.first, samples) };
     this.first += samples.length;
-    if (!this.session) { // in the queue: nobody has begun to listen yet
-      this.first = 0;
-      return;
-    }
     this.frames.push(frame);
     if (this.ready) this.socket.send(frame.bytes);
   }
@@ -146,6 +142,10 @@ export class Talk {
     this.lostSince ??= Date.now();
     const patient = queued || (this.session && Date.now() - this.lostSince < PATIENCE);
     if (!patient) return this.end(`The server cannot be reached (${code}).`);
+    if (queued) { // nobody has begun to listen
+      this.frames = [];
+      this.first = 0;
+    }
     this.on({ type: "connection", state: queued ? "queued" : "reconnecting" });
     this.timer = setTimeout(() => this.connect(), pause(this.tries++));
   }
