@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal
 
 from dragoman.serve.protocol import Said, Talk, Told, Transcript
@@ -56,7 +55,7 @@ def file_of(name: str, talk: Told) -> str:
 def timed(words: Sequence[Said | Transcript]) -> list[TimedWord]:
     """Words with when they were spoken: until the next one, unless that is long after."""
     starts = [word.source_ms / 1000 for word in words]
-    nexts = [after for _, after in pairwise(starts)] + [float("inf")]
+    nexts = [*starts[1:], float("inf")]
     return [
         TimedWord(
             word.text,
@@ -64,7 +63,7 @@ def timed(words: Sequence[Said | Transcript]) -> list[TimedWord]:
             max(start, min(after, start + len(word.text) / LETTERS_PER_SECOND)),
             joined=bool(word.text) and not word.text[0].isspace(),
         )
-        for word, start, after in zip(words, starts, nexts, strict=True)
+        for word, start, after in zip(words, starts, nexts, strict=False)
     ]
 
 
