@@ -1,6 +1,7 @@
 """Rooms: one speaks, many listen, and who comes late is told what was said."""
 
 import json
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -151,6 +152,38 @@ def test_long_talks_are_told_in_frames_of_bounded_size():
     assert sizes == [rooms.IN_A_FRAME, rooms.IN_A_FRAME, 1000 - 2 * rooms.IN_A_FRAME]
 
 
+def test_what_was_forgotten_is_left_out():
+    room = Room("abcdefgh")
+    room._entries = [write(Said(i, "", 0.0, 0.0, None)) for i in range(50, 1050)]
+    room._first = 50
+    for start in (0, 20, 50):
+        text, end = room.frame(start)
+        words = [said.word for said in msgspec.json.decode(text, type=Told).events]
+        assert words == list(range(50, 50 + rooms.IN_A_FRAME))
+        assert end == 50 + rooms.IN_A_FRAME
+    assert room.next == 1050
+
+
+def test_the_end_is_told_once_while_the_last_phrases_are_spoken(opened):
+    service, web = opened()
+    room = open_room(web)
+    with speaks(web, room) as mouth:
+        finish(begin(mouth, room))
+        (session,) = service._sessions.values()
+        told = service.rooms.enter(room["room"])
+        session.voice = SimpleNamespace(count=1, silent=False)
+        told.session, told._summed_up = session, False
+        before = told.next
+        told.look()
+        session.voice.count = 2
+        told.look()
+        assert told.next == before + 1
+        assert told.session is session  # it is still heard
+        session.voice.silent = True
+        told.look()
+        assert told.session is None
+
+
 def test_a_room_forgets_the_talks_before_when_there_is_too_much(opened, monkeypatch):
     monkeypatch.setattr(rooms, "MOST_TOLD", 10)
     _, web = opened()
@@ -238,16 +271,42 @@ def test_listeners_are_told_that_the_speaker_is_away_and_back(opened):
 
 
 def test_a_talk_that_is_forgotten_is_over_for_its_listeners(opened):
-    service, web = opened(keep=0.05)
+    service, web = opened(model="tests.talkers:changing", keep=0.05)
     room = open_room(web)
     with listens(web, room) as ear:
         listener = Listener(ear)
         listener.come_in(room)
         with speaks(web, room) as mouth:
-            begin(mouth, room)
+            begin(mouth, room, policy="local-agreement:n=2").speak()
+            assert listener.until(Interim).text
         while listener.until(RoomEvent).state != "over":
             pass
+        while listener.until(Interim).text:  # nor is a guess left of it
+            pass
     assert service.rooms.enter(room["room"]).empty
+
+
+def test_a_new_talk_ends_one_whose_speaker_is_gone(opened):
+    service, web = opened()
+    room = open_room(web)
+    with listens(web, room) as ear:
+        listener = Listener(ear)
+        listener.come_in(room)
+        with speaks(web, room) as mouth:
+            lost = begin(mouth, room)
+            lost.speak()
+        while listener.until(RoomEvent).state != "away":
+            pass
+        with speaks(web, room) as mouth:
+            speaker = begin(mouth, room)
+            old, new = service._sessions.values()
+            assert old.stopped
+            assert not new.stopped
+            finish(speaker)
+        listener.until_told(Summary)
+        second = [at for at, one in enumerate(listener.told) if isinstance(one, Talk)][1]
+        said = [one for one in listener.told[second:] if isinstance(one, Said)]
+    assert [(one.word, one.text) for one in said] == steady_words()
 
 
 def test_only_one_speaks_at_a_time(opened):
