@@ -1,5 +1,7 @@
 """Run the benchmarks: `python -m benchmarks` all of them, `python -m benchmarks scoring` one.
 
+What follows a name and begins with a dash is for that one: `python -m benchmarks serve --help`.
+
 Every module here with a `run()` is a benchmark. It measures both sides in one go and prints
 ratios, which depend little on the machine.
 """
@@ -24,7 +26,10 @@ def names() -> list[str]:
 def main() -> None:
     """Run what is asked for; a benchmark that fails does not keep the others from running."""
     known = names()
-    wanted = sys.argv[1:] or known
+    dash = next((i for i, word in enumerate(sys.argv) if word.startswith("-")), len(sys.argv))
+    wanted, options = sys.argv[1:dash] or known, sys.argv[dash:]
+    if options and len(wanted) != 1:
+        sys.exit("Options follow the name of one benchmark.")
     unknown = [name for name in wanted if name not in known]
     if unknown:
         sys.exit(f"There is no benchmark {unknown[0]}; there are {', '.join(known)}.")
@@ -32,7 +37,7 @@ def main() -> None:
     for name in wanted:
         print(f"== {name} ==", flush=True)
         try:
-            importlib.import_module(f"benchmarks.{name}").run()
+            importlib.import_module(f"benchmarks.{name}").run(*([options] if options else []))
         except Exception:
             traceback.print_exc()
             failed.append(name)

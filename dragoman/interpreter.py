@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dragoman.audio.chunk import RATE, Chunk
 from dragoman.audio.ear import Ear, Voice
@@ -15,6 +15,7 @@ from dragoman.errors import DragomanError
 from dragoman.models import Ask, BatchError, Draft, Feature, Model, Sound
 from dragoman.models.base import fail_alone
 from dragoman.policies import Heard, Policy, Said, ages
+from dragoman.text.again import count_letters, overlap
 from dragoman.trace import Hearing, Recorder, Saying, Showing
 
 PIECE = 5 * RATE  # samples heard at a time, however long the chunk
@@ -32,6 +33,8 @@ class Update:
     language: str | None = None  # that is spoken, as far as it is known
     silence_ms: float = 0.0  # for which the speaker has said nothing
     error: Exception | None = None  # the stream could not go on; only `step` returns such updates
+    probabilities: tuple[float, ...] = ()  # that the model gave to each word that was said
+    closed: bool = False  # all that was heard has been said: the utterance is over
 
 
 class Interpreter:
@@ -77,6 +80,10 @@ class Interpreter:
         self._said = Said()  # in this utterance
         self._utterance = (0.0, 0)  # audio and words heard before it
         self._interim = ""
+        self._letters = 0  # said in this utterance
+        self._recalled: tuple[str, ...] = ()  # said elsewhere, of the sound that comes next
+        self.hasty = False
+        """The machine is behind: the model may search less."""
 
     @property
     def policy(self) -> Policy:
@@ -92,6 +99,19 @@ class Interpreter:
     def finished(self) -> bool:
         """The source has ended and the rest was said, or the stream failed."""
         return self._finished
+
+    @property
+    def open(self) -> tuple[float, int]:
+        """From which moment on another interpreter would have to hear to go on as this one would,
+        and how many letters were said of the sound since then."""
+        utterance = (self._utterance[0], self._letters)
+        window: tuple[float, int] | None = getattr(self.stream, "open", None)
+        return utterance if window is None or window[0] < utterance[0] else window
+
+    def recall(self, words: Sequence[str]) -> None:
+        """Before the first chunk: of its sound these words were said elsewhere, and are not said
+        again. What the model would say of it is laid beside them, to find where to go on."""
+        self._recalled = tuple(words)
 
     def hear(self, chunk: Chunk) -> Update:
         """Take one chunk through the loop."""
@@ -132,7 +152,7 @@ class Interpreter:
         counts = not self.detector.needs
         if counts:
             self._count(heard_ms)
-        closing = chunk.last or self._paused(voices[-1].silence_ms, heard_ms)
+        closing = chunk.last or chunk.closes or self._paused(voices[-1].silence_ms, heard_ms)
         ask = Ask(final=True) if closing else None
         if counts and not closing:
             ask = self._allowed(heard_ms, _ms(chunk))
@@ -145,10 +165,10 @@ class Interpreter:
 
     def _ask(self, chunk: Chunk, ask: Ask | None) -> Ask | None:
         """What may be said, once the model has heard the chunk."""
-        if not self.detector.needs:
-            return ask
-        self._count(self.stream.heard_ms)
-        return ask or self._allowed(self.stream.heard_ms, _ms(chunk))
+        if self.detector.needs:
+            self._count(self.stream.heard_ms)
+            ask = ask or self._allowed(self.stream.heard_ms, _ms(chunk))
+        return replace(ask, hasty=True) if ask and self.hasty else ask
 
     def _count(self, heard_ms: float) -> None:
         self._words = max(self._words, self.detector.count(heard_ms, self.stream))
@@ -161,6 +181,8 @@ class Interpreter:
 
     def _allowed(self, heard_ms: float, new_ms: float) -> Ask | None:
         """What the policy allows; None: nothing, and no decoding is paid."""
+        if self._recalled:
+            return Ask()
         if self._silenced:
             return None
         start_ms, start_words = self._utterance
@@ -171,10 +193,13 @@ class Interpreter:
             return None
         return Ask(allowance.words, allowance.tokens, avoid_end=self._policy.avoid_end)
 
-    def _take(self, ask: Ask, draft: Draft) -> tuple[tuple[str, ...], float | None]:
+    def _take(self, ask: Ask, draft: Draft) -> _Taken:
         """Commit what the policy agrees to: the words that are final now, and how old they are."""
+        again = self._said_elsewhere(ask, draft)
         if ask.final:
             count = len(draft.tokens)
+        elif again is not None:
+            count = draft.ends[again - 1] if again else 0
         else:
             count = min(self._policy.commit(draft, tuple(self._past)), _most(ask, draft))
         words = draft.words[: draft.words_within(count)]
@@ -184,15 +209,32 @@ class Interpreter:
         self._interim = draft.after(count).text if not ask.final else ""
         if ask.final:
             self._past.clear()
-            self._said, self._silenced = Said(), False
+            self._said, self._silenced, self._letters = Said(), False, 0
             self._utterance = (self.stream.heard_ms, self._words)
         else:
             self._said = Said(self._said.words + len(words), self._said.tokens + count)
+            self._letters += count_letters("".join(words))
             # Silence, of which nothing is to be said, ends nothing.
             over = draft.ended and count == len(draft.tokens) and self._said.tokens > 0
             self._silenced = over and not self._policy.go_on
             self._remember(draft, count)
-        return words, _lag(draft, count) if words else None
+        fresh = words[again or 0 :]
+        sure = draft.word_probabilities(len(words))[again or 0 :]
+        return _Taken(fresh, _lag(draft, count) if fresh else None, sure, ask.final)
+
+    def _said_elsewhere(self, ask: Ask, draft: Draft) -> int | None:
+        """How many words of a draft were said elsewhere; None: nobody else has said anything.
+
+        The model may be slower to say them than the other was, so the next draft is looked at too.
+        """
+        if not self._recalled:
+            return None
+        tail = (draft.tail,) if ask.final and draft.tail else ()
+        found = overlap(self._recalled, (*draft.words, *tail))
+        self._recalled = self._recalled[found.known :] if self._chunks == 0 else ()
+        if ask.final:
+            self._recalled = ()
+        return found.words
 
     def _remember(self, draft: Draft, count: int) -> None:
         """Keep the drafts that the policy compares with, cut to what is not yet committed."""
@@ -212,6 +254,16 @@ class Interpreter:
         self._chunks += 1
 
 
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """What became of a draft."""
+
+    words: tuple[str, ...] = ()
+    lag_ms: float | None = None
+    probabilities: tuple[float, ...] = ()
+    closed: bool = False
+
+
 class _Turn:
     """One chunk of one speaker on its way through the loop, and its share of the work."""
 
@@ -223,8 +275,7 @@ class _Turn:
         self.work_ms = 0.0
         self.error: Exception | None = None
         self._arrival_ms = 0.0
-        self._said: tuple[str, ...] = ()
-        self._lag_ms: float | None = None
+        self._taken = _Taken()
         self._interim_before = interpreter._interim
 
     def fail(self, error: Exception) -> None:
@@ -240,23 +291,25 @@ class _Turn:
 
     def take(self) -> None:
         if self.ask is not None and self.draft is not None:
-            self._said, self._lag_ms = self.interpreter._take(self.ask, self.draft)
+            self._taken = self.interpreter._take(self.ask, self.draft)
 
     def end(self) -> Update:
         one = self.interpreter
         times = one._clock.end(self.work_ms)
         hearing = Hearing(one.stream.heard_ms, self._arrival_ms, *times)
         if self.error is None:
-            one._note(hearing, self._said, self._interim_before)
+            one._note(hearing, self._taken.words, self._interim_before)
         return Update(
-            self._said,
+            self._taken.words,
             one._interim,
             hearing,
-            self._lag_ms,
+            self._taken.lag_ms,
             one.stream.transcript,
             one.stream.language,
             self.sounds[-1].voice.silence_ms if self.sounds else 0.0,
             self.error,
+            self._taken.probabilities,
+            self._taken.closed,
         )
 
 

@@ -34,4 +34,4 @@ def joined(chunks: Sequence[Chunk]) -> Chunk:
     if len(chunks) == 1:
         return chunks[0]
     samples = np.concatenate([chunk.samples for chunk in chunks])
-    return Chunk(samples, chunks[-1].last, chunks[-1].arrival)
+    return Chunk(samples, chunks[-1].last, chunks[-1].arrival, any(c.closes for c in chunks))

@@ -29,6 +29,8 @@ class Chunk:
     last: bool
     arrival: float | None = None
     """Seconds since the start of listening, where a real clock stamped the chunk."""
+    closes: bool = False
+    """What was heard so far shall be said now, as after a pause."""
 
     @property
     def seconds(self) -> float:

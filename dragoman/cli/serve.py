@@ -18,7 +18,7 @@ _limits = grouped("Limits")
 _FILE = click.Path(path_type=Path)
 _SECONDS = click.FloatRange(min=0, min_open=True)
 PAUSE_MS = 800.0
-TOKEN = "DRAGOMAN_TOKEN"
+TOKEN, SECRET = "DRAGOMAN_TOKEN", "DRAGOMAN_SECRET"
 
 
 @click.command(cls=GroupedCommand)
@@ -36,7 +36,19 @@ TOKEN = "DRAGOMAN_TOKEN"
     metavar="FILE",
     help=f"Who comes in must know what this file holds (or ${TOKEN}).",
 )
+@_network(
+    "--secret-file",
+    type=_FILE,
+    metavar="FILE",
+    help=f"Shared by processes that go on with each other's talks (or ${SECRET}).",
+)
 @_network("--origin", multiple=True, metavar="URL", help="Another site whose pages may connect.")
+@_network(
+    "--captions-to",
+    multiple=True,
+    metavar="URL",
+    help="Clients may have captions posted to addresses that begin so.",
+)
 @_network("--tls-cert", type=_FILE, metavar="FILE", help="Certificate, to serve wss.")
 @_network("--tls-key", type=_FILE, metavar="FILE", help="Its key.")
 @_limits("--streams", type=click.IntRange(1), default=4, show_default=True, help="Talks at once.")
@@ -48,12 +60,22 @@ TOKEN = "DRAGOMAN_TOKEN"
 @_limits("--idle", type=_SECONDS, default=60, show_default=True, help="Seconds without a message.")
 @_limits("--keep", type=_SECONDS, default=60, show_default=True, help="Seconds to come back.")
 @_limits("--drain", type=_SECONDS, default=600, show_default=True, help="Seconds to finish.")
+@_limits("--fastest", type=_SECONDS, default=8, show_default=True, help="Times live speed.")
+@_limits(
+    "--connects",
+    type=click.IntRange(1),
+    default=300,
+    show_default=True,
+    help="Connections of an address in a minute.",
+)
 def command(
     voice: str | None,
     host: str,
     port: int,
     token_file: Path | None,
+    secret_file: Path | None,
     origin: tuple[str, ...],
+    captions_to: tuple[str, ...],
     tls_cert: Path | None,
     tls_key: Path | None,
     streams: int,
@@ -63,6 +85,8 @@ def command(
     idle: float,
     keep: float,
     drain: float,
+    fastest: float,
+    connects: int,
     **options: Any,
 ) -> None:
     """Interpret for many at once: a page for browsers, and WebSockets (docs/protocol.md).
@@ -75,7 +99,7 @@ def command(
     from dragoman.serve.service import Service
     from dragoman.serve.settings import Settings, is_loopback
 
-    token = _read_token(token_file)
+    token = _read_secret("token", token_file, TOKEN)
     if token is None and not is_loopback(host):
         raise DragomanError(
             f"Whoever reaches {host} could come in; set {TOKEN}, or give --token-file FILE."
@@ -84,7 +108,20 @@ def command(
         raise DragomanError("--tls-cert and --tls-key go together.")
     system = read_system(lambda text: click.echo(text, err=True), pause_ms=PAUSE_MS, **options)
     settings = Settings(
-        *(streams, batch, longest, idle, keep, drain, token, origin, listeners, voice)
+        streams=streams,
+        batch=batch,
+        longest=longest,
+        idle=idle,
+        keep=keep,
+        drain=drain,
+        fastest=fastest,
+        connects=connects,
+        token=token,
+        origins=origin,
+        captions_to=captions_to,
+        secret=_read_secret("secret", secret_file, SECRET),
+        listeners=listeners,
+        voice=voice,
     )
     server = make_server(Service(system, settings), tls_cert, tls_key)
     with bound(host, port) as address:
@@ -99,18 +136,18 @@ def command(
         server.run(sockets=[address])
 
 
-def _read_token(file: Path | None) -> str | None:
-    """What a client must know; never an option, which every user of the machine could read."""
+def _read_secret(what: str, file: Path | None, variable: str) -> str | None:
+    """What others must know; never an option, which every user of the machine could read."""
     if file is None:
-        token = os.environ.get(TOKEN)
+        text = os.environ.get(variable)
     else:
         try:
-            token = file.read_text(encoding="utf-8").strip()
+            text = file.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise DragomanError(f"Cannot read the token in {file}: {error}.") from error
-    if token is not None and len(token) < 16:
+            raise DragomanError(f"Cannot read the {what} in {file}: {error}.") from error
+    if text is not None and len(text) < 16:
         raise DragomanError(
-            "A token has at least 16 characters; make one with "
+            f"A {what} has at least 16 characters; make one with "
             "'python -c \"import secrets; print(secrets.token_urlsafe())\"'."
         )
-    return token
+    return text

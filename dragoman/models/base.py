@@ -80,6 +80,15 @@ class Draft:
         """How many words are whole within the first `tokens` tokens."""
         return sum(end <= tokens for end in self.ends)
 
+    def word_probabilities(self, words: int) -> tuple[float, ...]:
+        """The mean token probability of each of the first words; the tail counts as one."""
+        ends = (*self.ends, len(self.tokens))[:words]
+        spans = zip((0, *ends), ends, strict=False)
+        return tuple(
+            float(np.mean(np.exp(self.log_probs[begin:end]))) if begin < end else 1.0
+            for begin, end in spans
+        )
+
     def after(self, tokens: int) -> Draft:
         """What is left of the draft once its first `tokens` tokens have been committed."""
         words = self.words_within(tokens)
@@ -101,6 +110,7 @@ class Ask:
     max_tokens: int | None = None
     final: bool = False  # nothing more will be heard: finish the sentence
     avoid_end: bool = False  # where the model would end, take the next best token instead
+    hasty: bool = False  # time is short: one beam will do
 
 
 @dataclass(frozen=True, slots=True)

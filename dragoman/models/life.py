@@ -19,6 +19,7 @@ from dragoman.models.drafting import Manner, Span, finished, nothing, prolonged
 from dragoman.models.guard import cut_loop
 from dragoman.models.search import Found
 from dragoman.models.window import Window
+from dragoman.text.again import count_letters
 
 LEAD_IN_MS = 2000.0  # kept before speech sets in: an abrupt start sounds like half a sentence
 PAUSE_MS = 1000.0  # silence after which there is nothing new to see
@@ -67,6 +68,14 @@ class WindowStream(ABC):
         """Let the window begin at a moment, or at a frame shortly before."""
 
     # What is the same for all.
+
+    @property
+    def open(self) -> tuple[float, int] | None:
+        """Where the window begins, and how many letters were said of it; None as long as something
+        waits to be said of sound before it."""
+        if self.window.settled.tokens:
+            return None
+        return self.start_ms, count_letters(self.window.units.text(self.window.said))
 
     @property
     def rested(self) -> bool:

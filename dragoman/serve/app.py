@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
 from starlette.applications import Starlette
@@ -13,6 +13,10 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from dragoman.serve.connection import Connection
+from dragoman.serve.deepgram import Deepgram
+from dragoman.serve.dialect import Dialect, Native
+from dragoman.serve.openai_files import answer_file
+from dragoman.serve.openai_realtime import OpenAIRealtime
 from dragoman.serve.pages import page_routes
 from dragoman.serve.protocol import Close
 from dragoman.serve.room_routes import room_routes
@@ -31,13 +35,16 @@ def make_app(service: Service) -> Starlette:
         with suppress(asyncio.CancelledError):
             await scheduler
 
-    async def interpret(socket: WebSocket) -> None:
-        headers = socket.headers
-        if not origin_allowed(service.settings, headers.get("origin"), headers.get("host")):
-            service.metrics.refused.labels("origin").inc()
-            await socket.close(Close.ORIGIN)  # before it is accepted: the handshake answers 403
-            return
-        await Connection(service, socket).serve()
+    def speaking(dialect: type[Dialect]) -> Callable[[WebSocket], Awaitable[None]]:
+        async def interpret(socket: WebSocket) -> None:
+            headers = socket.headers
+            if not origin_allowed(service.settings, headers.get("origin"), headers.get("host")):
+                service.metrics.refused.labels("origin").inc()
+                await socket.close(Close.ORIGIN)  # before it is accepted: the answer is a 403
+                return
+            await Connection(service, socket, dialect).serve()
+
+        return interpret
 
     async def health(request: Request) -> Response:
         """200 if another talk would be let in; which is what a balancer wants to know."""
@@ -49,13 +56,24 @@ def make_app(service: Service) -> Starlette:
         offered = request.headers.get("authorization", "").removeprefix("Bearer ")
         if not may_enter(service.settings, offered):
             return PlainTextResponse("This needs the access token.\n", 401)
+        service.metrics.tasks.set(len(asyncio.all_tasks()))
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
+
+    async def transcriptions(request: Request) -> Response:
+        return await answer_file(service, request, translate=False)
+
+    async def translations(request: Request) -> Response:
+        return await answer_file(service, request, translate=True)
 
     return Starlette(
         routes=[
             *page_routes(service),
             *room_routes(service),
-            WebSocketRoute("/v1/interpret", interpret),
+            WebSocketRoute("/v1/interpret", speaking(Native)),
+            WebSocketRoute("/v1/listen", speaking(Deepgram)),
+            WebSocketRoute("/v1/realtime/translations", speaking(OpenAIRealtime)),
+            Route("/v1/audio/transcriptions", transcriptions, methods=["POST"]),
+            Route("/v1/audio/translations", translations, methods=["POST"]),
             Route("/health", health),
             Route("/metrics", metrics),
         ],

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from dragoman.serve.dialect import Act, Beginning, Closed, Dialect, Flush, Native, News
 from dragoman.serve.logs import note
 from dragoman.serve.protocol import (
     Audience,
@@ -23,7 +24,6 @@ from dragoman.serve.protocol import (
     Encoding,
     Event,
     Fault,
-    Heard,
     Interim,
     Ready,
     Resume,
@@ -31,9 +31,6 @@ from dragoman.serve.protocol import (
     Start,
     State,
     Stop,
-    read_request,
-    read_sound,
-    write,
 )
 from dragoman.serve.service import Service
 from dragoman.serve.session import Session
@@ -75,8 +72,15 @@ class FrontDoor:
 class Connection:
     """A client, from its first message to the close."""
 
-    def __init__(self, service: Service, socket: WebSocket, door: Door | None = None) -> None:
+    def __init__(
+        self,
+        service: Service,
+        socket: WebSocket,
+        dialect: type[Dialect] = Native,
+        door: Door | None = None,
+    ) -> None:
         self._service, self._socket = service, socket
+        self._dialect = dialect(socket)
         self._door = door or FrontDoor(service.settings)
         self._earphone = Earphone(service.voices)
         self._errors: deque[Event] = deque()  # that do not end the talk
@@ -90,8 +94,9 @@ class Connection:
 
     async def serve(self) -> None:
         """Accept, talk, close; whatever is wrong is told to this client alone."""
-        await self._socket.accept()
+        await self._socket.accept(self._dialect.subprotocol)
         try:
+            self._service.greet(self._socket.client.host if self._socket.client else "")
             await self._talk()
             await self._close(Close.DONE)
         except Fault as fault:
@@ -107,38 +112,36 @@ class Connection:
         with suppress(WebSocketDisconnect, OSError, RuntimeError, TimeoutError):
             async with asyncio.timeout(LAST_WORDS):
                 if fault is not None:
-                    await self._socket.send_text(write(fault.event))
+                    await self._send(fault.event)
                 await self._socket.close(code)
 
     async def _talk(self) -> None:
-        request = await self._first()
+        request, acts = await self._first()
         if isinstance(request, Start):
             self._door.begin()
             session, known = await self._service.start(request), Resume("", "")
         else:
-            session, known = self._service.resume(request), request
+            session, known = await self._service.resume(request), request
         session.attach(self)
         try:
             self._door.opened(session)
             await self._send(Ready(session.id, session.resume_token, session.sample))
             if isinstance(request, Start):
                 await self._listen_aloud(session, request.speech)
+            await self._take(session, acts)
             await self._both_ways(self._tell(session, known), self._listen(session))
         finally:
             self._earphone.take_off()
             self._service.detach(session, self)
 
-    async def _first(self) -> Start | Resume:
-        message = await self._receive(self._service.settings.idle)
-        if isinstance(message, bytes):
-            raise Fault(Code.MALFORMED, "Sound comes after 'start' or 'resume'.")
-        request = read_request(message)
-        if not isinstance(request, Start | Resume):
-            raise Fault(Code.MALFORMED, "The first message is 'start' or 'resume'.")
-        offered = self._socket.headers.get("authorization", "").removeprefix("Bearer ")
-        if not self._door.admits(offered or request.access_token):
+    async def _first(self) -> Beginning:
+        idle = self._service.settings.idle
+        request, acts = await self._dialect.begin(
+            lambda: self._receive(idle), self._socket.send_text
+        )
+        if not self._door.admits(self._dialect.token(request)):
             raise Fault(Code.TOKEN, "This server wants an access token, and not this one.")
-        return request
+        return request, acts
 
     async def _both_ways(
         self, tell: Coroutine[Any, Any, None], listen: Coroutine[Any, Any, None]
@@ -157,28 +160,27 @@ class Connection:
         while True:
             message = await self._receive(None if session.stopped else self._service.settings.idle)
             try:
-                await self._take(session, message)
+                await self._take(session, self._dialect.read(message))
             except Fault as fault:
                 if fault.code not in (Code.POLICY, Code.UNFIT, Code.TOO_LONG):
                     raise
                 self._errors.append(fault.event)
                 session.news.set()
             self._service.scheduler.wake()
-            await session.room.wait()
+            await session.have_room()
 
-    async def _take(self, session: Session, message: str | bytes) -> None:
-        if isinstance(message, bytes):
-            session.hear(*read_sound(message))
-            return
-        request = read_request(message)
-        if isinstance(request, Stop):
-            session.stop()
-        elif isinstance(request, Change):
-            await self._service.change(session, request)
-        elif isinstance(request, Speak):
-            await self._listen_aloud(session, request.speech)
-        else:
-            raise Fault(Code.MALFORMED, "This talk has begun already.")
+    async def _take(self, session: Session, acts: Sequence[Act]) -> None:
+        for act in acts:
+            if isinstance(act, Stop):
+                session.stop()
+            elif isinstance(act, Flush):
+                session.flush()
+            elif isinstance(act, Change):
+                await self._service.change(session, act)
+            elif isinstance(act, Speak):
+                await self._listen_aloud(session, act.speech)
+            else:
+                session.hear(*act)
 
     async def _listen_aloud(self, session: Session, encoding: Encoding | None) -> None:
         """Without a voice the talk goes on as text."""
@@ -192,6 +194,7 @@ class Connection:
         """Tell what is new, until all is said."""
         word, transcript, sample = known.word, known.transcript, session.sample
         interim, state, audience = "", "listening", 0
+        closings, flushes = session.closings, session.flushes
         while True:
             session.news.clear()
             await self._speak()
@@ -199,13 +202,12 @@ class Connection:
                 await self._send(self._errors.popleft())
             if session.sample - sample >= (1 if session.stopped else session.rate // 2):
                 sample = session.sample
-                await self._send(Heard(sample))
-            for line in session.transcripts[transcript:]:
-                await self._send(line)
-                transcript += 1
-            for said in session.words[word:]:
-                await self._send(said)
-                word += 1
+                await self._send(session.heard)
+            written, said = session.transcripts_after(transcript), session.words_after(word)
+            closed = [Closed(session.flushes > flushes)] if session.closings > closings else []
+            transcript, word = session.last_transcript, session.last_word
+            closings, flushes = session.closings, session.flushes
+            await self._send(*written, *said, *closed)
             if interim != session.interim:
                 interim = session.interim
                 await self._send(Interim(interim))
@@ -231,8 +233,9 @@ class Connection:
             await self._send(event)
             await self._socket.send_bytes(sound)
 
-    async def _send(self, event: Event) -> None:
-        await self._socket.send_text(write(event))
+    async def _send(self, *news: News) -> None:
+        for frame in self._dialect.write(news):
+            await self._socket.send_text(frame)
 
     async def _receive(self, seconds: float | None) -> str | bytes:
         """The next message; silence for so long is a fault."""

@@ -21,6 +21,17 @@ class Metrics:
         self.step = histogram("dragoman_step_seconds", "Work on one step of a batch.")
         self.wait = histogram("dragoman_wait_seconds", "From a chunk's arrival to its step.")
         self.batch = histogram("dragoman_batch_size", "Talks in a step.", (1, 2, 4, 8, 16, 32))
+        self.tasks = Gauge(
+            "dragoman_tasks", "Tasks of the event loop: two a talk.", registry=self._registry
+        )
+        self.late = Gauge(
+            "dragoman_late_seconds", "How long sound waits, on average.", registry=self._registry
+        )
+        self.level = Gauge(
+            "dragoman_level",
+            "What is given up: 1 short steps, 2 beams, 3 new talks, 4 the last talk.",
+            registry=self._registry,
+        )
         self.refused = Counter(
             "dragoman_refused",
             "Connections refused or ended for a fault, by code.",

@@ -18,9 +18,9 @@ from msgspec import Meta, Struct, field
 from dragoman.audio.chunk import Samples
 
 _HEADER = struct.Struct("<Q")
-MOST_TEXT = 16 * 1024
+MOST_TEXT = 256 * 1024
 MOST_SOUND = 256 * 1024
-"""Bytes of one message; a second of CD sound is 86 kB."""
+"""Bytes of one message; a second of CD sound is 86 kB, 2000 words that were said 200 kB."""
 
 _Count = Annotated[int, Meta(ge=0)]
 _Name = Annotated[str, Meta(max_length=200)]
@@ -40,6 +40,8 @@ class Code(StrEnum):
     TOKEN = "token"
     NO_SESSION = "no_session"  # unknown, over, or somebody else's
     FULL = "full"
+    OVERLOADED = "overloaded"  # the machine cannot keep up; this talk shall go on elsewhere
+    TOO_FAST = "too_fast"  # too many connections in a short time
     DRAINING = "draining"
     IDLE = "idle"
     TOO_LONG = "too_long"
@@ -69,6 +71,8 @@ CLOSES = {
     Code.TOKEN: Close.TOKEN,
     Code.NO_SESSION: Close.NO_SESSION,
     Code.FULL: Close.TRY_LATER,
+    Code.OVERLOADED: Close.TRY_LATER,
+    Code.TOO_FAST: Close.TRY_LATER,
     Code.DRAINING: Close.TRY_LATER,
     Code.IDLE: Close.IDLE,
     Code.REPLACED: Close.REPLACED,
@@ -89,6 +93,14 @@ class Audio(Struct, frozen=True, forbid_unknown_fields=True):
     encoding: Literal["pcm16"] = "pcm16"
 
 
+class Captions(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where what is said shall be posted to, as captions of a meeting or a stream."""
+
+    url: Annotated[str, Meta(max_length=2000)]
+    style: Literal["zoom", "youtube"] = "zoom"
+    language: Annotated[str, Meta(pattern="^[A-Za-z0-9-]{2,20}$")] = "en-US"
+
+
 class Start(_Message, frozen=True, tag="start", rename={"source": "from", "target": "to"}):
     """A talk begins. What is left out is as the server was started."""
 
@@ -99,7 +111,40 @@ class Start(_Message, frozen=True, tag="start", rename={"source": "from", "targe
     transcript: bool = False  # what is spoken is wanted too, where the model writes it down
     audio: Audio = field(default_factory=Audio)
     speech: Encoding | None = None  # the translation is wanted aloud, too
+    captions: Captions | None = None
     access_token: _Name | None = None  # where no Authorization header can be sent
+
+
+class Said(_Message, frozen=True, tag="said"):
+    """A word of the translation that is final, with its spacing: joined they are the text."""
+
+    word: int  # 1, 2, 3 …
+    text: str
+    source_ms: float  # where in the talk it was spoken, as far as the model tells
+    at_ms: float  # when it was said, since the talk began
+    lag_ms: float | None  # how far behind the speaker; None if the model does not tell
+    probability: float | None = None  # that the model gave it
+
+
+class Transcript(_Message, frozen=True, tag="transcript"):
+    """Words of the speaker that are final."""
+
+    number: int
+    text: str
+    source_ms: float
+    language: str | None
+
+
+class Elsewhere(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a process needs to go on with a talk that another has begun: all from the last `heard`
+    that the client has, and the words that came after that."""
+
+    start: Start
+    keep: _Count  # the sample from which on the client has its sound
+    word: _Count
+    transcript: _Count = 0
+    said: list[Said] = field(default_factory=list)  # those after `word`, or more
+    transcripts: list[Transcript] = field(default_factory=list)
 
 
 class Resume(_Message, frozen=True, tag="resume"):
@@ -110,6 +155,7 @@ class Resume(_Message, frozen=True, tag="resume"):
     word: _Count = 0  # the last that the client has
     transcript: _Count = 0
     sample: _Count = 0  # the last `heard` that the client has
+    elsewhere: Elsewhere | None = None  # should the process that had the talk be gone
     access_token: _Name | None = None
 
 
@@ -148,34 +194,19 @@ class Ready(_Message, frozen=True, tag="ready"):
 
 
 class Heard(_Message, frozen=True, tag="heard"):
-    """All sound before this sample has arrived; a client need not keep it any longer."""
+    """All sound before `sample` has arrived. All before `keep` has been dealt with, in the words up
+    to `word` and the transcripts up to `transcript`: a client need not keep it any longer."""
 
     sample: int
-
-
-class Said(_Message, frozen=True, tag="said"):
-    """A word of the translation that is final, with its spacing: joined they are the text."""
-
-    word: int  # 1, 2, 3 …
-    text: str
-    source_ms: float  # where in the talk it was spoken, as far as the model tells
-    at_ms: float  # when it was said, since the talk began
-    lag_ms: float | None  # how far behind the speaker; None if the model does not tell
+    keep: int
+    word: int
+    transcript: int
 
 
 class Interim(_Message, frozen=True, tag="interim"):
     """What will probably be said next; replaces the interim text before it."""
 
     text: str
-
-
-class Transcript(_Message, frozen=True, tag="transcript"):
-    """Words of the speaker that are final."""
-
-    number: int
-    text: str
-    source_ms: float
-    language: str | None
 
 
 class State(_Message, frozen=True, tag="state"):

@@ -47,7 +47,7 @@ def room_routes(service: Service) -> list[BaseRoute]:
             return
         door = RoomDoor(rooms, name)
         try:
-            await Connection(service, socket, door).serve()
+            await Connection(service, socket, door=door).serve()
         finally:
             door.left()
 

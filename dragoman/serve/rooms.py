@@ -16,7 +16,7 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.serve.news import Pulse
+from dragoman.serve.bell import Pulse
 from dragoman.serve.protocol import Code, Fault, Said, Summary, Talk, Told, Transcript, write
 from dragoman.serve.protocol import Room as RoomEvent
 from dragoman.serve.session import Session
@@ -46,12 +46,12 @@ class Role(StrEnum):
 class Keys:
     """Makes and checks the tokens of rooms."""
 
-    def __init__(self, access_token: str | None) -> None:
-        if access_token is None:
+    def __init__(self, secret: str | None) -> None:
+        if secret is None:
             self._secret = secrets.token_bytes(32)
         else:  # slow on purpose: a listener's token must not help to guess the server's
             salt = b"dragoman rooms"
-            self._secret = hashlib.scrypt(access_token.encode(), salt=salt, n=1 << 14, r=8, p=1)
+            self._secret = hashlib.scrypt(secret.encode(), salt=salt, n=1 << 14, r=8, p=1)
 
     def token(self, room: str, role: Role) -> str:
         made = hmac.digest(self._secret, f"{role} {room}".encode(), "sha256")
@@ -186,7 +186,7 @@ class Rooms:
     """The rooms of a process; a room is there as soon as somebody with a token enters it."""
 
     def __init__(self, settings: Settings) -> None:
-        self.keys = Keys(settings.token)
+        self.keys = Keys(settings.secret or settings.token)
         self._most = settings.listeners
         self._rooms: dict[str, Room] = {}
 

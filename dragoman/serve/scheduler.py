@@ -1,4 +1,8 @@
-"""Steps the talks that have new sound, together, on one thread: whoever waits longest first."""
+"""Steps the talks that have new sound, together, on one thread: whoever waits longest first.
+
+With more work than machine, all wait longer, hear more at once, and so cost less; what else is
+given up then, `pressure` says.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,8 @@ from dragoman.audio.chunk import Chunk
 from dragoman.interpreter import step
 from dragoman.serve.logs import note
 from dragoman.serve.metrics import Metrics
+from dragoman.serve.pressure import Level, Pressure
+from dragoman.serve.protocol import Code, Fault
 from dragoman.serve.session import Session
 
 _P = ParamSpec("_P")
@@ -23,21 +29,27 @@ class Scheduler:
 
     def __init__(self, metrics: Metrics, batch: int) -> None:
         self._metrics, self._batch = metrics, batch
-        self._sessions: set[Session] = set()
+        self._pressure = Pressure()
+        self._sessions: dict[Session, None] = {}  # in the order in which they came
         self._worker = ThreadPoolExecutor(1, "model")
         self._wake = asyncio.Event()
 
     def add(self, session: Session) -> None:
-        self._sessions.add(session)
+        self._sessions[session] = None
         self._count()
 
     def remove(self, session: Session) -> None:
-        self._sessions.discard(session)
+        self._sessions.pop(session, None)
         self._count()
 
     def wake(self) -> None:
         """Somebody has new sound."""
         self._wake.set()
+
+    @property
+    def refusing(self) -> bool:
+        """Whether the machine is so far behind that nobody new should be let in."""
+        return self._look() >= Level.REFUSING
 
     async def on_worker(self, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         """Do what touches the model or an interpreter, between two steps."""
@@ -61,11 +73,36 @@ class Scheduler:
         waiting.sort(key=lambda pair: pair[0] or 0.0)
         return [one for _, one in waiting[: self._batch]]
 
+    def _look(self) -> Level:
+        """See how far behind the machine is, and let all talks know."""
+        now = time.monotonic()
+        level = self._pressure.note(max([0.0, *(now - (s.due or now) for s in self._sessions)]))
+        self._metrics.late.set(self._pressure.late)
+        self._metrics.level.set(level)
+        for session in self._sessions:
+            session.degrade(level >= Level.DEGRADED)
+            session.interpreter.hasty = level >= Level.HASTY
+        return level
+
+    def _shed(self) -> None:
+        """The talk that came last goes elsewhere; the only one would be no better off there."""
+        if len(self._sessions) > 1:
+            last = next(reversed(self._sessions))
+            last.fail(Fault(Code.OVERLOADED, "This machine cannot keep up; go on elsewhere."))
+            self.remove(last)
+            self._pressure.eased()
+            note("shed", session=last.id)
+
     async def _step(self, batch: list[Session]) -> None:
+        if self._look() >= Level.SHEDDING:
+            self._shed()
+            batch = [session for session in batch if session in self._sessions]
         start = time.monotonic()
         for session in batch:
-            self._metrics.wait.observe(start - (session.due or start))
+            self._metrics.wait.observe(max(0.0, start - (session.due or start)))
         chunks = [session.next_chunk() for session in batch]
+        if not batch:
+            return
         try:
             await self._step_together(batch, chunks)
         except Exception as error:  # of the loop itself: nobody's stream can be trusted

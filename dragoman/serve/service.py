@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
+import time
 from typing import Literal
 
 from dragoman.audio.resample import check_rate
 from dragoman.clock import RealClock
 from dragoman.errors import DragomanError
 from dragoman.policies import make_policy
+from dragoman.serve import push
 from dragoman.serve.logs import note
 from dragoman.serve.metrics import Metrics
+from dragoman.serve.past import Past
 from dragoman.serve.protocol import Change, Code, Fault, Resume, Start
 from dragoman.serve.rooms import Rooms
 from dragoman.serve.scheduler import Scheduler
 from dragoman.serve.session import Listener, Session
 from dragoman.serve.settings import Settings
 from dragoman.serve.speech import Voices
+from dragoman.serve.tickets import Tickets
+from dragoman.serve.visits import Visits
 from dragoman.setup import Setup, System
 from dragoman.text.languages import find_language
 
@@ -31,8 +37,11 @@ class Service:
         self.voices = Voices(settings.voice)
         self.rooms = Rooms(settings)
         self.draining = False
+        self._tickets = Tickets(settings.secret.encode() if settings.secret else None)
         self._sessions: dict[str, Session] = {}
         self._opening = 0
+        self._visits = Visits(settings.connects)
+        self._pushing: set[asyncio.Task[None]] = set()
 
     @property
     def streams(self) -> int:
@@ -48,38 +57,76 @@ class Service:
     def status(self) -> Literal["ready", "full", "draining"]:
         if self.draining:
             return "draining"
-        return "full" if self.streams >= self.settings.streams else "ready"
+        full = self.streams >= self.settings.streams or self.scheduler.refusing
+        return "full" if full else "ready"
+
+    def greet(self, address: str) -> None:
+        """Somebody has connected; too often is a fault."""
+        self._visits.note(address)
 
     async def start(self, request: Start) -> Session:
         """Open a talk, if there is room for it."""
+        name = secrets.token_hex(8)
+        return await self._begin(name, self._tickets.make(name), request)
+
+    async def resume(self, request: Resume) -> Session:
+        """A talk that goes on, here or in place of the process that had it.
+
+        An unknown one and somebody else's are told in the same words.
+        """
+        session = self._sessions.get(request.session)
+        if session is not None and session.opened_by(request.resume_token):
+            ahead = (
+                request.word > session.last_word
+                or request.transcript > session.last_transcript
+                or request.sample > session.sample
+            )
+            if ahead:
+                raise Fault(Code.NO_SESSION, "This talk has not come as far as the client says.")
+            note("resumed", session=session.id, word=request.word)
+            return session
+        began = self._tickets.began(request.session, request.resume_token)
+        if began is None or request.elsewhere is None:
+            raise Fault(Code.NO_SESSION, "There is no such talk here, or it is over.")
+        return await self._take_over(request, began)
+
+    async def _take_over(self, request: Resume, began: float) -> Session:
+        """Go on with a talk that another process has begun. Should it have gone on from here to
+        there and back, what is known here is out of date."""
+        assert request.elsewhere is not None
+        past = Past.of(request.elsewhere, request.sample, max(0.0, time.time() - began) * 1000)
+        stale = self._sessions.get(request.session)
+        if stale is not None:
+            self.drop(stale)
+        token = self._tickets.make(request.session, began)
+        return await self._begin(request.session, token, request.elsewhere.start, past)
+
+    async def _begin(
+        self, name: str, token: str, request: Start, past: Past | None = None
+    ) -> Session:
         if self.draining:
             raise Fault(Code.DRAINING, "This server is about to end; try another, or later.")
         if self.streams >= self.settings.streams:
             raise Fault(Code.FULL, f"All {self.settings.streams} streams are taken; try later.")
+        if self.scheduler.refusing:
+            raise Fault(Code.FULL, "This machine is behind with the talks it has; try later.")
         setup = _wanted(self.system.setup, request)
+        if request.captions is not None:
+            push.check(request.captions, self.settings.captions_to)
         self._opening += 1
         try:
-            session = await self.scheduler.on_worker(self._open, setup, request)
+            session = await self.scheduler.on_worker(self._open, setup, request, past)
         finally:
             self._opening -= 1
-        self._sessions[session.id] = session
+        session.id, session.resume_token = name, token
+        self._sessions[name] = session
         self.scheduler.add(session)
-        note("started", session=session.id, source=setup.source, target=setup.target)
-        return session
-
-    def resume(self, request: Resume) -> Session:
-        """A talk that goes on; an unknown one and somebody else's are told in the same words."""
-        session = self._sessions.get(request.session)
-        if session is None or not session.opened_by(request.resume_token):
-            raise Fault(Code.NO_SESSION, "There is no such talk here, or it is over.")
-        ahead = (
-            request.word > len(session.words)
-            or request.transcript > len(session.transcripts)
-            or request.sample > session.sample
-        )
-        if ahead:
-            raise Fault(Code.NO_SESSION, "This talk has not come as far as the client says.")
-        note("resumed", session=session.id, word=request.word)
+        if request.captions is not None:
+            pushing = asyncio.create_task(push.Pusher(session, request.captions).run())
+            self._pushing.add(pushing)
+            pushing.add_done_callback(self._pushing.discard)
+        event = "taken over" if past else "started"
+        note(event, session=name, source=setup.source, target=setup.target)
         return session
 
     async def change(self, session: Session, request: Change) -> None:
@@ -119,13 +166,18 @@ class Service:
     def _forget(self, session: Session, parting: int) -> None:
         """Unless somebody came back since that parting."""
         if session.listener is None and session.partings == parting:
-            del self._sessions[session.id]
-            self.scheduler.remove(session)
-            if not session.finished:
-                session.fail()  # whoever follows it learns that no more comes
+            self.drop(session)
             note("forgotten", session=session.id)
 
-    def _open(self, setup: Setup, request: Start) -> Session:
+    def drop(self, session: Session) -> None:
+        """Nobody wants this talk any more."""
+        if not session.finished:
+            session.fail(Fault(Code.NO_SESSION, "This talk is over."))
+        if self._sessions.get(session.id) is session:
+            del self._sessions[session.id]
+        self.scheduler.remove(session)
+
+    def _open(self, setup: Setup, request: Start, past: Past | None) -> Session:
         clock = RealClock()
         try:
             rate = check_rate(request.audio.rate, "This sound")
@@ -138,7 +190,7 @@ class Service:
             interpreter = system.interpreter(clock=clock, transcript=request.transcript)
         except DragomanError as error:
             raise Fault(Code.UNFIT, str(error)) from error
-        return Session(interpreter, setup, clock, rate, self.settings.longest)
+        return Session(interpreter, setup, clock, rate, self.settings, past)
 
 
 def _wanted(setup: Setup, request: Start) -> Setup:

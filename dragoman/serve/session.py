@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import secrets
-import time
 from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal, Protocol
 
+import numpy as np
+
 from dragoman.audio.catch_up import LONGEST, joined
-from dragoman.audio.chunk import Chunk, Chunker, Samples
+from dragoman.audio.chunk import RATE, Chunk, Chunker, Samples
 from dragoman.audio.resample import Resampler
 from dragoman.clock import RealClock
 from dragoman.interpreter import Interpreter, Update
 from dragoman.lag import Lag, lived_ms
-from dragoman.serve.news import News
-from dragoman.serve.protocol import Code, Fault, Said, Summary, Transcript
+from dragoman.serve.bell import Bell
+from dragoman.serve.past import Past
+from dragoman.serve.protocol import Code, Fault, Heard, Said, Summary, Transcript
+from dragoman.serve.settings import Settings
 from dragoman.setup import Setup
+from dragoman.text.again import count_letters
 from dragoman.text.word_times import WordTimes
 
 if TYPE_CHECKING:
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
 
 MOST_WAITING = 30.0
 """Seconds of sound that wait; a client that sends faster than that is heard waits too."""
+BURST = 60.0
+"""Seconds of sound that a client may be ahead of its speaker before its pace counts."""
 
 
 class Listener(Protocol):
@@ -40,18 +45,25 @@ class Listener(Protocol):
 
 
 class Session:
-    """A talk, which may outlive the connection it began on."""
+    """A talk, which may outlive the connection it began on, and the process."""
 
     def __init__(
-        self, interpreter: Interpreter, setup: Setup, clock: RealClock, rate: int, longest: float
+        self,
+        interpreter: Interpreter,
+        setup: Setup,
+        clock: RealClock,
+        rate: int,
+        limits: Settings,
+        past: Past | None = None,
     ) -> None:
+        past = past or Past()
         self.interpreter, self.setup = interpreter, setup
-        self.id, self.resume_token = secrets.token_hex(8), secrets.token_urlsafe(24)
+        self.id, self.resume_token = "", ""  # the service gives them
         self.rate = rate
-        self.sample = 0
+        self.sample = past.sample
         """The next that is wanted: all before it have arrived."""
-        self.words: list[Said] = []
-        self.transcripts: list[Transcript] = []
+        self.words: list[Said] = list(past.said)
+        self.transcripts: list[Transcript] = list(past.transcripts)
         self.interim = ""
         self.summary: Summary | None = None
         self.fault: Fault | None = None
@@ -59,26 +71,34 @@ class Session:
         self.draining = False
         self.audience = 0  # listeners in the room of this talk
         self.voice: Narrator | None = None
+        self.degraded = False
+        self.closings, self.flushes = 0, 0
+        """How often all that was heard has been said, and how often because that was wanted."""
         self.listener: Listener | None = None
         self.partings = 0  # how often a connection was lost
-        self.news = News()
+        self.news = Bell()
         """There is something to tell."""
         self.room = asyncio.Event()
         """There is room for more sound."""
         self.room.set()
-        self._degraded = False
-        self._clock, self._longest = clock, longest
+        self._clock, self._limits, self._past = clock, limits, past
+        self._began, self._queued = clock.timer(), 0.0  # seconds of sound, in all
         self._resampler, self._chunker = Resampler(rate), Chunker(setup.step_ms)
         self._waiting: deque[tuple[float, Chunk]] = deque()
         self._times, self._source_times = WordTimes(), WordTimes()
-        self._written_ms = 0.0  # of the sound that was written down so far
+        self._written, self._written_ms = past.transcript, 0.0  # words, and of what sound
         self._lag = Lag()
+        self._kept = (past.sample, past.word, past.transcript)
+        self._again: list[Samples] | None = None  # sound of which words were said elsewhere
+        if past.recalled:
+            self._again = []
+            interpreter.recall(past.recalled)
 
     @property
     def state(self) -> Literal["listening", "degraded", "draining"]:
         if self.draining:
             return "draining"
-        return "degraded" if self._degraded else "listening"
+        return "degraded" if self.degraded else "listening"
 
     @property
     def finished(self) -> bool:
@@ -86,7 +106,11 @@ class Session:
 
     @property
     def due(self) -> float | None:
-        """Since when sound waits, on the monotonic clock; None: none does."""
+        """When the first sound that waits was spoken, on the monotonic clock; None: none waits.
+
+        Of sound that comes faster than anybody speaks it is later than now: whoever speaks live
+        goes before.
+        """
         return self._waiting[0][0] if self._waiting and not self.finished else None
 
     @property
@@ -98,13 +122,27 @@ class Session:
         """Since the talk began, on the clock on the wall."""
         return self._clock.now()
 
+    @property
+    def last_word(self) -> int:
+        return self.words[-1].word if self.words else self._past.word
+
+    @property
+    def last_transcript(self) -> int:
+        return self.transcripts[-1].number if self.transcripts else self._past.transcript
+
+    @property
+    def heard(self) -> Heard:
+        """What has arrived, and what a client keeps of its sound should this process end."""
+        return Heard(self.sample, *self._kept)
+
     def words_after(self, number: int) -> list[Said]:
-        """The words whose numbers are higher than this."""
-        return self.words[number:]
+        """Those with greater numbers, as far as they are known here."""
+        return self.words[max(0, number - self.last_word + len(self.words)) :]
 
     def transcripts_after(self, number: int) -> list[Transcript]:
-        """The same of what was written down."""
-        return self.transcripts[number:]
+        """Those with greater numbers, as far as they are known here."""
+        before = self.last_transcript - len(self.transcripts)
+        return self.transcripts[max(0, number - before) :]
 
     def opened_by(self, token: str) -> bool:
         return hmac.compare_digest(self.resume_token.encode(), token.encode())
@@ -119,20 +157,37 @@ class Session:
             )
         fresh = samples[self.sample - first :]
         self.sample += len(fresh)
-        self._queue(self._chunker.feed(self._resampler.feed(fresh), self._now()))
+        self._sound(self._resampler.feed(fresh))
         self.news.set()
-        if self.sample > self._longest * self.rate:
+        if self.sample > self._limits.longest * self.rate:
             self.stop()
-            raise Fault(Code.TOO_LONG, f"A talk has at most {self._longest:g} s; this one ends.")
+            raise Fault(
+                Code.TOO_LONG, f"A talk has at most {self._limits.longest:g} s; this one ends."
+            )
+
+    async def have_room(self) -> None:
+        """Wait until more sound may come: until less waits, and the pace is not too fast."""
+        await self.room.wait()
+        too_early = (self._position - BURST) / self._limits.fastest - self._now()
+        if too_early > 0 and not self.stopped:
+            await asyncio.sleep(too_early)
 
     def stop(self) -> None:
         """The speaker has ended. May be called twice."""
         if self.stopped:
             return
-        self.stopped, now = True, self._now()
-        self._queue(self._chunker.feed(self._resampler.finish(), now))
-        self._queue([self._chunker.finish(now)])
+        self._sound(self._resampler.finish())
+        self._release_again()
+        self.stopped = True
+        self._queue([self._chunker.finish(self._now())])
         self.news.set()
+
+    def flush(self) -> None:
+        """What was heard so far shall be said, as after a pause."""
+        if not self.stopped:
+            self._release_again()
+            held = self._chunker.finish().samples
+            self._queue([Chunk(held, False, self._now(), closes=True)])
 
     def change(self, setup: Setup) -> None:
         """Another policy, which the interpreter has already, and perhaps another step."""
@@ -148,41 +203,47 @@ class Session:
         while self._waiting and seconds + self._waiting[0][1].seconds <= LONGEST:
             chunks.append(self._waiting.popleft()[1])
             seconds += chunks[-1].seconds
-        self._degraded = seconds > 2.5 * self.setup.step_ms / 1000
         if self.waiting_seconds < MOST_WAITING:
             self.room.set()
         return joined(chunks)
 
     def take(self, chunk: Chunk, update: Update) -> None:
         """What a chunk led to."""
-        now = update.hearing.audio_ms
-        age = (now - self._written_ms) / 2  # the middle of the sound since the last of them
-        for word in self._source_times.place(update.transcript, now, age):
-            number, at_ms = len(self.transcripts) + 1, round(1000 * word.start, 1)
-            self.transcripts.append(Transcript(number, word.text, at_ms, update.language))
-        if update.transcript:
-            self._written_ms = now
-        lag_ms, end_ms = lived_ms(update), round(update.hearing.end_ms, 1)
+        self._write_down(update)
+        now = self._before_ms + update.hearing.audio_ms
+        lag_ms, end_ms = lived_ms(update), self._past.elapsed_ms + update.hearing.end_ms
         lag_ms = None if lag_ms is None else round(lag_ms, 1)
-        for word in self._times.place(update.said, now, update.lag_ms):
-            number, at_ms = len(self.words) + 1, round(1000 * word.start, 1)
-            self.words.append(Said(number, word.text, at_ms, end_ms, lag_ms))
+        placed = self._times.place(update.said, now, update.lag_ms)
+        for word, sure in zip(placed, update.probabilities, strict=True):
+            number, at_ms = self.last_word + 1, round(1000 * word.start, 1)
+            self.words.append(
+                Said(number, word.text, at_ms, round(end_ms, 1), lag_ms, round(sure, 3))
+            )
         self.interim = update.interim
         self._lag.take(update)
+        self._keep()
+        self.closings += update.closed
+        self.flushes += chunk.closes
         if chunk.last:
             lag = self._lag
             mean_ms = None if lag.aware_ms is None else round(lag.aware_ms, 1)
             self.summary = Summary(
-                len(self.words), lag.audio_ms, mean_ms, round(lag.load, 4), update.language
+                self.last_word, round(now, 1), mean_ms, round(lag.load, 4), update.language
             )
         self.news.set()
 
-    def fail(self) -> None:
-        """The interpreter could not go on; why is for the log of the server."""
-        self.fault = Fault(Code.FAILED, "The interpreter could not go on with this talk.")
+    def fail(self, fault: Fault | None = None) -> None:
+        """The talk cannot go on here; of the interpreter's faults the log of the server tells."""
+        self.fault = fault or Fault(Code.FAILED, "The interpreter could not go on with this talk.")
         self._waiting.clear()
         self.room.set()
         self.news.set()
+
+    def degrade(self, degraded: bool) -> None:
+        """The machine is behind, or not any more."""
+        if degraded != self.degraded:
+            self.degraded = degraded
+            self.news.set()
 
     def attach(self, listener: Listener) -> None:
         """A connection serves this talk from now on; the one before does not."""
@@ -190,11 +251,67 @@ class Session:
         if before is not None:
             before.replaced()
 
+    @property
+    def _before_ms(self) -> float:
+        """Sound that was heard elsewhere."""
+        return self._past.sample * 1000 / self.rate
+
+    @property
+    def _position(self) -> float:
+        """Seconds of sound that have arrived here."""
+        return (self.sample - self._past.sample) / self.rate
+
+    def _write_down(self, update: Update) -> None:
+        """What was spoken; the client may have the first words of it already, from elsewhere."""
+        now = self._before_ms + update.hearing.audio_ms
+        age = (now - self._written_ms) / 2  # the middle of the sound since the last of them
+        for word in self._source_times.place(update.transcript, now, age):
+            at_ms = round(1000 * word.start, 1)
+            self._written += 1
+            if self._written > self.last_transcript:
+                self.transcripts.append(
+                    Transcript(self._written, word.text, at_ms, update.language)
+                )
+        if update.transcript:
+            self._written_ms = now
+
+    def _keep(self) -> None:
+        """Note from where on another process would have to hear, and what was said before that.
+
+        The interpreter rests between two steps, so it may be asked here.
+        """
+        open_ms, letters = self.interpreter.open
+        word = self.last_word
+        for said in reversed(self.words):
+            if letters <= 0:
+                break
+            letters -= count_letters(said.text)
+            word -= 1
+        sample = min(self._past.sample + int(open_ms * self.rate / 1000), self.sample)
+        moved = sample != self._kept[0]
+        self._kept = (sample, word, self.last_transcript if moved else self._kept[2])
+
     def _now(self) -> float:
         return self._clock.now() / 1000
 
+    def _sound(self, samples: Samples) -> None:
+        """Sound at our own rate: into steps, or into the one chunk that is heard again."""
+        if self._again is None:
+            self._queue(self._chunker.feed(samples, self._now()))
+            return
+        self._again.append(samples)
+        if self.sample >= self._past.until:
+            self._release_again()
+
+    def _release_again(self) -> None:
+        if self._again:
+            self._queue([Chunk(np.concatenate(self._again), False, self._now())])
+        self._again = None
+
     def _queue(self, chunks: Iterable[Chunk]) -> None:
         for chunk in chunks:
-            self._waiting.append((time.monotonic(), chunk))
+            self._queued += len(chunk.samples) / RATE
+            spoken = max(self._clock.timer(), self._began + self._queued)
+            self._waiting.append((spoken, chunk))
         if self.waiting_seconds >= MOST_WAITING:
             self.room.clear()

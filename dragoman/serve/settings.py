@@ -18,10 +18,14 @@ class Settings:
     idle: float = 60.0  # without a message from the client
     keep: float = 60.0  # a talk without a connection, and a finished one
     drain: float = 600.0  # how long talks may go on once the process is asked to end
+    fastest: float = 8.0  # times as fast as it is spoken that sound may come
+    connects: int = 300  # of one address, in a minute
     token: str | None = None
     origins: tuple[str, ...] = ()  # pages of other hosts that may connect
     listeners: int = 500  # in all rooms together
     voice: str | None = None  # that speaks the translation; None: the best that is ready
+    captions_to: tuple[str, ...] = ()  # beginnings of addresses that captions may be posted to
+    secret: str | None = None  # what processes share that go on with each other's talks
 
 
 def is_loopback(host: str) -> bool:

@@ -25,7 +25,16 @@ def examples() -> list[str]:
 def test_an_example_is_a_message(example):
     message = msgspec.json.decode(example, type=protocol.Request | protocol.Event)
     told, sent = json.loads(example), json.loads(protocol.write(message))
-    assert {key: sent[key] for key in told} == told
+    assert only(told, sent) == told
+
+
+def only(told, sent):
+    """Of what is sent, what is told: a default need not be."""
+    if isinstance(told, dict):
+        return {key: only(told[key], sent[key]) for key in told}
+    if isinstance(told, list):
+        return [only(a, b) for a, b in zip(told, sent, strict=True)]
+    return sent
 
 
 def test_every_message_has_an_example():
@@ -54,7 +63,7 @@ def test_the_table_of_errors_is_that_of_the_code():
 
 
 def test_the_frame_of_the_page_is_a_frame_of_sound():
-    (code,) = [b for b in blocks(PAGE) if b.language == "python"]
+    code = next(b for b in blocks(PAGE) if b.language == "python")
     values = {}
     exec("\n".join(code.lines), values)
     first, samples = protocol.read_sound(values["frame"])

@@ -20,7 +20,17 @@ from websockets.sync.client import connect
 from dragoman.cli.app import dragoman
 from dragoman.errors import DragomanError
 from dragoman.serve.connection import Connection
-from dragoman.serve.protocol import Change, Ready, Resume, Start, Stop, Summary, read_event, write
+from dragoman.serve.protocol import (
+    Change,
+    Ready,
+    Resume,
+    Said,
+    Start,
+    Stop,
+    Summary,
+    read_event,
+    write,
+)
 from dragoman.serve.run import bound, make_server
 from dragoman.serve.session import MOST_WAITING
 from tests.serve.clients import PATH, Client, make_service, silence, steady_words
@@ -120,12 +130,13 @@ class MadeSocket:
     """A socket whose reader may be as slow as it likes."""
 
     headers = {}
+    client = None
 
     def __init__(self, messages, reads):
         self.messages, self.reads = list(messages), reads
         self.sent, self.code = [], None
 
-    async def accept(self):
+    async def accept(self, subprotocol=None):
         pass
 
     async def receive(self):
@@ -164,7 +175,7 @@ def test_a_client_that_does_not_read_stalls_nobody():
         await waiting
         scheduler.cancel()
         for web in (slow, quick):
-            assert "".join(e.text for e in web.sent if hasattr(e, "word")).strip() == TEXT
+            assert "".join(e.text for e in web.sent if isinstance(e, Said)).strip() == TEXT
 
     asyncio.run(both())
 
@@ -222,7 +233,7 @@ def test_a_client_that_sends_faster_than_it_is_heard_waits():
     frames = [silence(64_000 * i, 4) for i in range(40)]
 
     async def flood():
-        service = make_service(model="tests.talkers:many")
+        service = make_service(model="tests.talkers:many", fastest=1e6)
         web = MadeSocket([write(Start()), *frames, write(Stop())], asyncio.Event())
         web.reads.set()
         talking = asyncio.create_task(Connection(service, web).serve())
@@ -237,7 +248,7 @@ def test_a_client_that_sends_faster_than_it_is_heard_waits():
         await talking
         scheduler.cancel()
         assert web.sent[-1].audio_ms == 160_000
-        assert len([event for event in web.sent if hasattr(event, "word")]) == 1000
+        assert len([event for event in web.sent if isinstance(event, Said)]) == 1000
 
     asyncio.run(flood())
 

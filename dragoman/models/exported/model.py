@@ -153,7 +153,7 @@ class ExportedModel(WindowModel[ExportedStream]):
             for stream, count in zip(streams, states, strict=True)
         ]
         texts = Texts(net, memories, states, prompts, caches)
-        careful = asks[0].final and not net.config.keeps_past
+        careful = asks[0].final and not asks[0].hasty and not net.config.keeps_past
         found = search(texts, prompts, self._beams if careful else 1)
         for stream, one, trail in zip(streams, found, texts.trails, strict=True):
             stream.keep_trail(trail[: len(one.tokens) + 1])

@@ -83,7 +83,8 @@ class MoonshineModel(WindowModel[MoonshineStream]):
 
     def speak(self, streams: Sequence[MoonshineStream], asks: Sequence[Ask]) -> list[Found]:
         prompts = [self._prompt(s, ask) for s, ask in zip(streams, asks, strict=True)]
-        return self._engine.speak([_states(stream) for stream in streams], prompts, self._beams)
+        beams = 1 if all(ask.hasty for ask in asks) else self._beams
+        return self._engine.speak([_states(stream) for stream in streams], prompts, beams)
 
     def speak_part(self, stream: MoonshineStream) -> tuple[Found, float]:
         end_ms = stream.quiet_ms()

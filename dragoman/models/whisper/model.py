@@ -149,7 +149,7 @@ class WhisperModel(WindowModel[WhisperStream]):
         """Drafts with the same number of beams are made together."""
         prompts = [self._prompt(s, ask) for s, ask in zip(streams, asks, strict=True)]
         spoken: dict[int, Found] = {}
-        for beams in {self._beams, self._final_beams}:
+        for beams in {self._beams_for(ask) for ask in asks}:
             chosen = [i for i, ask in enumerate(asks) if self._beams_for(ask) == beams]
             if chosen:
                 states = [_states(streams[i]) for i in chosen]
@@ -169,6 +169,8 @@ class WhisperModel(WindowModel[WhisperStream]):
         release_memory()  # once per window: it costs a little
 
     def _beams_for(self, ask: Ask) -> int:
+        if ask.hasty:
+            return 1
         return self._final_beams if ask.final else self._beams
 
     def _prompt(self, stream: WhisperStream, ask: Ask) -> Prompt:

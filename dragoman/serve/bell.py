@@ -1,4 +1,4 @@
-"""Word that something is new, for the one who waits for it and for those who follow along."""
+"""Rings when something is new: for the one who waits for it, and for those who follow along."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 
-class News(asyncio.Event):
+class Bell(asyncio.Event):
     """An event that also calls its followers, each time it is set.
 
     A follower looks for itself what is new, and at once: it may be called for nothing.

@@ -1,0 +1,324 @@
+"""A load generator for `dragoman serve`: real processes, real sockets, sound at its own pace.
+
+    python -m benchmarks serve --streams 3 --minutes 2     lag of live talks, minute by minute
+    python -m benchmarks serve --connects 1000             what a connection leaves behind
+    python -m benchmarks serve --idle 200                  what idle connections cost
+    python -m benchmarks serve --soak 5                    minutes of random faults; no word is lost
+
+Lag is how far behind the speaker a word was said, in the server's own account (`lag_ms`).
+"""
+
+import argparse
+import asyncio
+import os
+import random
+import re
+import tempfile
+import time
+import urllib.request
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import numpy as np
+from websockets.asyncio.client import connect
+
+from dragoman.audio.source import read_audio
+from dragoman.errors import DragomanError
+from dragoman.serve.client import Talk
+from dragoman.serve.protocol import Audio, Said, Start, State, Summary, write
+from tests.serve.numbers import sound_of, words_of
+from tests.serve.processes import command, proxied
+
+PATH = "/v1/interpret"
+GERMAN = Path(__file__).parent.parent / "dragoman" / "talks" / "weather.de.ogg"
+RATE = 16000
+NUMBERS = ("--model", "tests.serve.numbers:numbers", "--policy", "greedy", "--step", "400")
+
+
+def run(arguments: Sequence[str] = ()) -> None:
+    """Measure what is asked for; without a wish, three talks for half a minute."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks serve")
+    parser.add_argument("--streams", type=int, default=3, help="talks at once")
+    parser.add_argument("--minutes", type=float, default=0.5, help="how long they are")
+    parser.add_argument("--model", default="whisper-base")
+    parser.add_argument("--step", default="1000", help="milliseconds")
+    parser.add_argument("--threads", default="2")
+    parser.add_argument("--batch", default="8", help="talks in a step")
+    parser.add_argument("--sound", type=Path, help="a recording, instead of the German talk")
+    parser.add_argument("--source", default="de")
+    parser.add_argument("--url", help="a server that runs already")
+    parser.add_argument("--connects", type=int, help="only count what connections leave behind")
+    parser.add_argument("--idle", type=int, help="only measure so many idle connections")
+    parser.add_argument("--soak", type=float, help="only run so many minutes of faults")
+    parser.add_argument("--seed", type=int, default=1, help="of the faults")
+    options = parser.parse_args(arguments)
+    if options.connects:
+        leaks(options.connects)
+    elif options.idle:
+        idle(options.idle)
+    elif options.soak:
+        soak(options.soak, options.seed)
+    else:
+        load(options)
+
+
+# Live talks.
+
+
+def load(options: argparse.Namespace) -> None:
+    """Talks at their own pace; lag by the minute."""
+    samples = read_audio(options.sound or GERMAN)
+    with ExitStack() as stack:
+        process, url = None, options.url
+        if url is None:
+            started = command(
+                *("--model", options.model, "--from", options.source, "--to", "en"),
+                *("--step", options.step, "--threads", options.threads),
+                *("--streams", str(options.streams), "--batch", options.batch),
+            )
+            process, url = stack.enter_context(started)
+        spent = cpu_seconds(process.pid) if process else 0.0
+        began = time.monotonic()
+        talks = asyncio.run(crowd(url + PATH, samples, options.streams, options.minutes * 60))
+        elapsed = time.monotonic() - began
+        spent = cpu_seconds(process.pid) - spent if process else 0.0
+    report(talks, options.minutes)
+    sound = sum(talk["seconds"] for talk in talks)
+    if process:
+        print(f"server: {spent:.1f} CPU-s in {elapsed:.0f} s; {spent / sound:.3f} per s of sound")
+
+
+async def crowd(url: str, samples: np.ndarray, streams: int, seconds: float) -> list[dict]:
+    """Several talks at once, each beginning elsewhere in the recording."""
+    shifts = [len(samples) * place // streams for place in range(streams)]
+    waits = [place / streams for place in range(streams)]  # steps do not fall together
+    return await asyncio.gather(
+        *(
+            one_talk(url, np.roll(samples, -shift), seconds, wait)
+            for shift, wait in zip(shifts, waits, strict=True)
+        )
+    )
+
+
+async def one_talk(url: str, samples: np.ndarray, seconds: float, wait: float) -> dict:
+    """What one client saw."""
+    await asyncio.sleep(wait)
+    told = {"lags": [], "degraded": 0.0, "refused": None, "seconds": seconds, "tail": 0.0}
+    talk, since, ended = Talk(url, Start(), patience=20), None, [0.0]
+
+    async def live():
+        began, sent, step = time.monotonic(), 0, RATE // 10
+        while sent < seconds * RATE:
+            yield np.take(samples, range(sent, sent + step), mode="wrap")
+            sent += step
+            await asyncio.sleep(max(0.0, began + sent / RATE - time.monotonic()))
+        ended[0] = time.monotonic()
+
+    try:
+        async for event in talk.run(live()):
+            if isinstance(event, Said) and event.lag_ms is not None:
+                told["lags"].append((event.source_ms / 60_000, event.lag_ms / 1000))
+            elif isinstance(event, State):
+                now = time.monotonic()
+                told["degraded"] += now - since if since else 0.0
+                since = now if event.state == "degraded" else None
+            elif isinstance(event, Summary):
+                told["tail"] = time.monotonic() - ended[0]
+    except DragomanError as error:
+        told["refused"] = str(error)
+    return told
+
+
+def report(talks: Sequence[dict], minutes: float) -> None:
+    """Lag by the minute, and what went wrong."""
+    lags = [pair for talk in talks for pair in talk["lags"]]
+    print("minute  words  lag p50  lag p95   (s)")
+    for minute in range(int(np.ceil(minutes))):
+        now = [lag for at, lag in lags if minute <= at < minute + 1]
+        if now:
+            p50, p95 = np.percentile(now, [50, 95])
+            print(f"{minute + 1:6d}  {len(now):5d}  {p50:7.2f}  {p95:7.2f}")
+    quarter = minutes / 4
+    first = [lag for at, lag in lags if at < quarter]
+    last = [lag for at, lag in lags if at >= minutes - quarter]
+    if first and last:
+        a, b = np.median(first), np.median(last)
+        print(f"median lag, first and last quarter: {a:.2f} and {b:.2f} s")
+    degraded = sum(talk["degraded"] for talk in talks) / max(1, len(talks))
+    print(f"degraded for {degraded:.0f} s of each talk, on average")
+    print(
+        "after the speaker had ended: " + ", ".join(f"{talk['tail']:.1f}" for talk in talks) + " s"
+    )
+    print(f"refused or lost: {sum(talk['refused'] is not None for talk in talks)}")
+
+
+# What connections cost.
+
+
+def leaks(connects: int) -> tuple[dict, dict]:
+    """Connect and part, in three ways; what the process holds after a tenth, and after all."""
+    options = (*NUMBERS, "--keep", "0.05", "--streams", "50", "--connects", "1000000")
+    with command(*options) as (process, url):
+        asyncio.run(visits(url, max(1, connects // 10)))
+        before = held(process.pid, url)
+        asyncio.run(visits(url, connects))
+        after = held(process.pid, url)
+    print(f"after {connects // 10} connections: {before}\nafter {connects} more:  {after}")
+    return before, after
+
+
+async def visits(url: str, count: int) -> None:
+    """Some say goodbye, some vanish, some never say what they want."""
+    for number in range(count):
+        async with connect(url + PATH, compression=None) as socket:
+            if number % 3:
+                await socket.send(write(Start(audio=Audio(rate=16000))))
+                await socket.recv()
+                await socket.send(bytes(8) + bytes(3200))
+            if number % 2:
+                socket.transport.abort()
+
+
+def held(pid: int, url: str) -> dict:
+    """Descriptors, tasks and memory of a server that is at rest again."""
+    page = url.replace("ws", "http", 1)
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        metrics = urllib.request.urlopen(page + "/metrics").read().decode()
+        if "dragoman_streams 0.0" in metrics:
+            break
+        time.sleep(0.1)
+    time.sleep(0.3)
+    metrics = urllib.request.urlopen(page + "/metrics").read().decode()
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return {
+        "descriptors": len(os.listdir(f"/proc/{pid}/fd")),
+        "tasks": int(float(re.search(r"^dragoman_tasks (\S+)", metrics, re.M)[1])),
+        "streams": int(float(re.search(r"^dragoman_streams (\S+)", metrics, re.M)[1])),
+        "MiB": round(pages * os.sysconf("SC_PAGE_SIZE") / 2**20, 1),
+    }
+
+
+def idle(count: int, seconds: float = 10.0) -> float:
+    """CPU-seconds in which so many connections, half of them talks, do nothing."""
+    options = (*NUMBERS, "--streams", str(count), "--connects", "1000000", "--idle", "600")
+    with command(*options) as (process, url):
+        spent = asyncio.run(_idle(process.pid, url, count, seconds))
+    print(f"{count} idle connections: {spent:.2f} CPU-s in {seconds:g} s")
+    return spent
+
+
+async def _idle(pid: int, url: str, count: int, seconds: float) -> float:
+    async with asyncio.TaskGroup() as group:
+        opening = [
+            group.create_task(_open(connect(url + PATH, ping_interval=None))) for _ in range(count)
+        ]
+    sockets = [task.result() for task in opening]
+    for socket in sockets[::2]:
+        await socket.send(write(Start()))
+        await socket.recv()
+    before = cpu_seconds(pid)
+    await asyncio.sleep(seconds)
+    spent = cpu_seconds(pid) - before
+    for socket in sockets:
+        socket.transport.abort()
+    return spent
+
+
+async def _open(connecting):
+    return await connecting
+
+
+# Random faults.
+
+
+def soak(minutes: float, seed: int = 1, talks: int = 4) -> dict:
+    """Talks through a proxy before two processes, while sockets are cut, processes are killed and
+    strangers send garbage. Every number must be said, once and in order."""
+    chance = random.Random(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        secret = Path(folder) / "secret"
+        secret.write_text("a secret that the processes share")
+        options = (*NUMBERS, "--secret-file", str(secret), "--streams", "50")
+        options += ("--connects", "1000000")
+        counts = asyncio.run(_soak(minutes * 60, chance, options, talks))
+    print(", ".join(f"{name}: {count}" for name, count in counts.items()))
+    if counts["wrong talks"]:
+        raise AssertionError("words were lost, or said twice")
+    return counts
+
+
+async def _soak(seconds: float, chance: random.Random, options: Sequence[str], talks: int) -> dict:
+    counts = dict.fromkeys(("talks", "words", "wrong talks", "resumes", "cuts", "kills"), 0)
+    counts["garbage"] = 0
+    with ExitStack() as stack:
+        servers = [stack.enter_context(command(*options)) for _ in range(2)]
+        async with proxied(*(url for _, url in servers)) as (proxy, url):
+            until = time.monotonic() + seconds
+            speaking = [asyncio.create_task(_speak(url, until, counts)) for _ in range(talks)]
+            while not all(task.done() for task in speaking):
+                await asyncio.sleep(chance.uniform(0.1, 0.6))
+                fault = chance.choices(("cut", "swap", "garbage", "kill"), (4, 3, 4, 1))[0]
+                if fault == "cut":
+                    proxy.cut()
+                    counts["cuts"] += 1
+                elif fault == "swap":
+                    proxy.ports.reverse()
+                elif fault == "garbage":
+                    with suppress(Exception):
+                        await _garbage(url, chance)
+                    counts["garbage"] += 1
+                else:
+                    place = chance.randrange(2)
+                    servers[place][0].kill()
+                    counts["kills"] += 1
+                    fresh = await asyncio.to_thread(stack.enter_context, command(*options))
+                    servers[place] = fresh
+                    proxy.ports = [int(url.rpartition(":")[2]) for _, url in servers]
+            await asyncio.gather(*speaking)
+    return counts
+
+
+async def _speak(url: str, until: float, counts: dict) -> None:
+    """One talk after another, twenty seconds of sound each, a little faster than life."""
+    while time.monotonic() < until:
+        talk = Talk(url + PATH, patience=60)
+
+        async def numbers():
+            for first in range(0, 100, 2):
+                yield sound_of(first, 2)
+                await asyncio.sleep(0.2)
+
+        async for _ in talk.run(numbers()):
+            pass
+        said = [(word.word, word.text) for word in talk.words]
+        counts["talks"] += 1
+        counts["words"] += len(said)
+        counts["resumes"] += talk.connections - 1
+        counts["wrong talks"] += said != words_of(100)
+
+
+async def _garbage(url: str, chance: random.Random) -> None:
+    """Somebody who sends nonsense, half a message, or nothing."""
+    kind = chance.randrange(3)
+    if kind == 0:
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+        writer.write(chance.randbytes(chance.randrange(1, 2000)))
+        await asyncio.wait_for(reader.read(100), 1)
+        writer.transport.abort()
+        return
+    async with connect(url + PATH, compression=None) as socket:
+        if kind == 1:
+            await socket.send(chance.randbytes(chance.randrange(1, 100)))
+        else:
+            await socket.send(write(Start()))
+            await socket.send(chance.choice(["{", '{"type":"resume"}', bytes(7)]))
+        await asyncio.wait_for(socket.recv(), 1)
+        socket.transport.abort()
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time of a process so far, all its threads together."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,206 @@
+"""What clients of Deepgram's live recognition speak (`/v1/listen`), and tools that build on them.
+
+`language` in the address is what is spoken; what is told is what this server makes of it, in the
+language it was started for or that `target` names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from starlette.websockets import WebSocket
+
+from dragoman.audio.chunk import Samples
+from dragoman.serve.dialect import (
+    Act,
+    Beginning,
+    Closed,
+    Dialect,
+    Flush,
+    News,
+    Receive,
+    Send,
+    bearer,
+)
+from dragoman.serve.protocol import (
+    MOST_SOUND,
+    Audio,
+    Code,
+    Error,
+    Fault,
+    Interim,
+    Resume,
+    Said,
+    Start,
+    Stop,
+    Summary,
+)
+from dragoman.text.plain import plain
+from dragoman.text.word_times import LETTERS_PER_SECOND
+
+_DEFAULT_RATE = 16000
+_OF_ANY_LANGUAGE = ("multi", "")
+
+
+class Deepgram(Dialect):
+    """Sound in bare PCM16, any rate, one channel or several that are mixed."""
+
+    def __init__(self, socket: WebSocket) -> None:
+        super().__init__(socket)
+        self._id = str(uuid4())
+        self._sample = 0
+        self._rest = b""  # of a sample that is not whole yet
+        self._channels = 1
+        self._interim = ""
+        self._end = 0.0  # of the last word, in seconds
+        query = socket.query_params
+        self._wants_interim = query.get("interim_results", "false") == "true"
+
+    @property
+    def subprotocol(self) -> str | None:
+        """Browsers cannot send headers; they offer the protocols "token" and their key."""
+        return "token" if self.socket.scope.get("subprotocols", [])[:1] == ["token"] else None
+
+    def token(self, request: Start | Resume) -> str | None:
+        offered = self.socket.scope.get("subprotocols", [])
+        if offered[:1] in (["token"], ["bearer"]) and len(offered) == 2:
+            return str(offered[1])
+        authorization = self.socket.headers.get("authorization", "")
+        return bearer(self.socket, "Token" if authorization.startswith("Token") else "Bearer")
+
+    async def begin(self, receive: Receive, send: Send) -> Beginning:
+        query = self.socket.query_params
+        encoding = query.get("encoding", "linear16")
+        if encoding != "linear16":
+            raise Fault(Code.UNFIT, f"Sound is taken as linear16, not as {encoding[:20]}.")
+        rate = _number(query.get("sample_rate", str(_DEFAULT_RATE)), "sample_rate")
+        self._channels = _number(query.get("channels", "1"), "channels")
+        if not 1 <= self._channels <= 16:
+            raise Fault(Code.UNFIT, f"Sound has 1 to 16 channels, not {self._channels}.")
+        language = query.get("language", "").partition("-")[0]
+        start = Start(
+            source=None if language in _OF_ANY_LANGUAGE else language,
+            target=query.get("target"),
+            audio=Audio(rate=rate),
+        )
+        return start, ()
+
+    def read(self, message: str | bytes) -> Sequence[Act]:
+        if isinstance(message, bytes):
+            return [self._sound(message)] if message else [Stop()]
+        try:
+            kind = json.loads(message)["type"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise Fault(Code.MALFORMED, "A message is a JSON object with a 'type'.") from None
+        if kind == "Finalize":
+            return [Flush()]
+        if kind == "CloseStream":
+            return [Stop()]
+        if kind == "KeepAlive":
+            return []
+        raise Fault(Code.MALFORMED, "There are KeepAlive, Finalize and CloseStream.")
+
+    def _sound(self, message: bytes) -> tuple[int, Samples]:
+        """Frames need not end with a whole sample: the rest waits for the next one."""
+        if len(message) > MOST_SOUND:
+            raise Fault(Code.TOO_BIG, f"A frame of sound has at most {MOST_SOUND} bytes.")
+        data, size = self._rest + message, 2 * self._channels
+        whole = len(data) - len(data) % size
+        self._rest = data[whole:]
+        samples = np.frombuffer(data[:whole], "<i2").reshape(-1, self._channels)
+        first, self._sample = self._sample, self._sample + len(samples)
+        return first, samples.mean(axis=1, dtype=np.float32) / np.float32(32768)
+
+    def write(self, news: Sequence[News]) -> Iterable[str]:
+        said = [one for one in news if isinstance(one, Said)]
+        closed = [one for one in news if isinstance(one, Closed)]
+        if said or any(one.asked for one in closed):
+            yield self._final(said, bool(closed), any(one.asked for one in closed))
+        for event in news:
+            if isinstance(event, Interim):
+                if event.text != self._interim and event.text.strip() and self._wants_interim:
+                    yield self._results([], event.text.strip(), final=False)
+                self._interim = event.text
+            elif isinstance(event, Error):
+                yield _json("Error", variant=event.code.upper(), description=event.message)
+            elif isinstance(event, Summary):
+                yield self._metadata(event)
+
+    def _final(self, said: Sequence[Said], closed: bool, asked: bool) -> str:
+        words = []
+        for place, one in enumerate(said):
+            start = one.source_ms / 1000
+            end = start + len(one.text) / LETTERS_PER_SECOND
+            if place + 1 < len(said):
+                end = min(end, max(start, said[place + 1].source_ms / 1000))
+            words.append(
+                {
+                    "word": plain(one.text),
+                    "punctuated_word": one.text.strip(),
+                    "start": round(start, 3),
+                    "end": round(end, 3),
+                    "confidence": round(one.probability or 0.0, 4),
+                    "lag_ms": one.lag_ms,
+                }
+            )
+        text = "".join(one.text for one in said).strip()
+        return self._results(words, text, final=True, closed=closed, asked=asked)
+
+    def _results(
+        self,
+        words: Sequence[dict[str, Any]],
+        text: str,
+        *,
+        final: bool,
+        closed: bool = False,
+        asked: bool = False,
+    ) -> str:
+        start = words[0]["start"] if words else self._end
+        self._end = words[-1]["end"] if words else self._end
+        sure = [word["confidence"] for word in words]
+        best = {
+            "transcript": text,
+            "confidence": round(sum(sure) / len(sure), 4) if sure else 0.0,
+            "words": list(words),
+        }
+        return _json(
+            "Results",
+            channel_index=[0, 1],
+            start=start,
+            duration=round(max(0.0, self._end - start), 3),
+            is_final=final,
+            speech_final=closed,
+            from_finalize=asked,
+            channel={"alternatives": [best]},
+            metadata={
+                "request_id": self._id,
+                "model_uuid": self._id,
+                "model_info": {"name": "dragoman", "version": "1", "arch": "dragoman"},
+            },
+        )
+
+    def _metadata(self, summary: Summary) -> str:
+        return _json(
+            "Metadata",
+            transaction_key="deprecated",
+            request_id=self._id,
+            sha256="",
+            created=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            duration=summary.audio_ms / 1000,
+            channels=self._channels,
+        )
+
+
+def _json(kind: str, **fields: Any) -> str:
+    return json.dumps({"type": kind, **fields}, ensure_ascii=False)
+
+
+def _number(text: str, name: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 7:
+        raise Fault(Code.MALFORMED, f"'{name}' is a number.")
+    return int(text)

@@ -1,0 +1,110 @@
+"""How a kind of client puts things: its messages become ours, and ours become its own.
+
+A dialect knows nothing of talks and schedules; a connection that speaks it does the rest.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from starlette.websockets import WebSocket
+
+from dragoman.audio.chunk import Samples
+from dragoman.serve.protocol import (
+    Change,
+    Code,
+    Event,
+    Fault,
+    Listen,
+    Resume,
+    Speak,
+    Start,
+    Stop,
+    read_request,
+    read_sound,
+    write,
+)
+
+Receive = Callable[[], Awaitable[str | bytes]]
+Send = Callable[[str], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    """What was heard so far shall be said, as after a pause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """All that was heard so far has been said: after a pause, or because it was `asked` for."""
+
+    asked: bool
+
+
+Sound = tuple[int, Samples]
+"""The number of the first sample, and the samples."""
+Act = Sound | Stop | Change | Speak | Flush
+"""What a client may do in mid-talk."""
+News = Event | Closed
+Beginning = tuple[Start | Resume, Sequence[Act]]
+"""How a talk begins or goes on, and what came with that."""
+
+
+class Dialect(ABC):
+    """One client's way to speak; it lasts as long as the connection."""
+
+    def __init__(self, socket: WebSocket) -> None:
+        self.socket = socket
+
+    @property
+    def subprotocol(self) -> str | None:
+        """Of the socket, if the client asked for one that we answer to."""
+        return None
+
+    def token(self, request: Start | Resume) -> str | None:
+        """What the client offers to be let in."""
+        return bearer(self.socket) or request.access_token
+
+    @abstractmethod
+    async def begin(self, receive: Receive, send: Send) -> Beginning:
+        """Greet, and read until it is known what the client wants."""
+
+    @abstractmethod
+    def read(self, message: str | bytes) -> Sequence[Act]:
+        """What a message asks for; whatever is wrong with it is a fault."""
+
+    @abstractmethod
+    def write(self, news: Sequence[News]) -> Iterable[str]:
+        """The frames that tell what is new."""
+
+
+class Native(Dialect):
+    """Our own, of docs/protocol.md."""
+
+    async def begin(self, receive: Receive, send: Send) -> Beginning:
+        message = await receive()
+        if isinstance(message, bytes):
+            raise Fault(Code.MALFORMED, "Sound comes after 'start' or 'resume'.")
+        request = read_request(message)
+        if not isinstance(request, Start | Resume):
+            raise Fault(Code.MALFORMED, "The first message is 'start' or 'resume'.")
+        return request, ()
+
+    def read(self, message: str | bytes) -> Sequence[Act]:
+        if isinstance(message, bytes):
+            return [read_sound(message)]
+        request = read_request(message)
+        if isinstance(request, Start | Resume | Listen):
+            raise Fault(Code.MALFORMED, "This talk has begun already.")
+        return [request]
+
+    def write(self, news: Sequence[News]) -> Iterable[str]:
+        return [write(event) for event in news if not isinstance(event, Closed)]
+
+
+def bearer(socket: WebSocket, kind: str = "Bearer") -> str | None:
+    """The token in the header `Authorization`."""
+    offered = socket.headers.get("authorization", "")
+    return offered.removeprefix(kind).strip() or None

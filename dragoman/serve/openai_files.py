@@ -1,0 +1,188 @@
+"""OpenAI's endpoints for whole files: `/v1/audio/transcriptions` and `/v1/audio/translations`.
+
+A file is a talk like any other, heard as fast as the machine has time for it: whoever speaks live
+goes before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from starlette.datastructures import FormData, UploadFile
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from dragoman.audio.chunk import Chunk
+from dragoman.audio.source import open_audio
+from dragoman.errors import DragomanError
+from dragoman.serve.protocol import Close, Code, Fault, Said, Start, Transcript
+from dragoman.serve.service import Service
+from dragoman.serve.session import Session
+from dragoman.serve.settings import may_enter, origin_allowed
+from dragoman.text.caption_files import srt_block, vtt_block
+from dragoman.text.captions import TimedWord, make_cues
+from dragoman.text.plain import plain
+
+MOST_BYTES = 200 << 20
+FORMATS = ("json", "text", "srt", "vtt", "verbose_json")
+_STATUS = {Close.TOKEN: 401, Close.ORIGIN: 403, Close.TOO_BIG: 413, Close.TRY_LATER: 503}
+
+
+async def answer_file(service: Service, request: Request, *, translate: bool) -> Response:
+    """The text of the file in a request, or what is wrong, in OpenAI's words."""
+    try:
+        _check_visitor(service, request)
+        async with request.form(max_files=1, max_fields=20) as form:
+            return await _answer(service, form, translate)
+    except HTTPException:
+        fault = Fault(Code.MALFORMED, "The form is not as it should be.")
+    except Fault as error:
+        fault = error
+    service.metrics.refused.labels(fault.code).inc()
+    kind = "server_error" if fault.code is Code.FAILED else "invalid_request_error"
+    told = {"message": str(fault), "type": kind, "code": fault.code, "param": None}
+    status = 500 if fault.code is Code.FAILED else _STATUS.get(fault.close, 400)
+    return JSONResponse({"error": told}, status)
+
+
+def _check_visitor(service: Service, request: Request) -> None:
+    headers = request.headers
+    if not origin_allowed(service.settings, headers.get("origin"), headers.get("host")):
+        raise Fault(Code.TOKEN, "Pages of other sites may not ask this.")
+    if not may_enter(service.settings, headers.get("authorization", "").removeprefix("Bearer ")):
+        raise Fault(Code.TOKEN, "This server wants an access token, and not this one.")
+    size = headers.get("content-length", "")
+    if not size.isdigit() or int(size) > MOST_BYTES:
+        raise Fault(Code.TOO_BIG, f"A file has at most {MOST_BYTES >> 20} MiB, and says so.")
+
+
+async def _answer(service: Service, form: FormData, translate: bool) -> Response:
+    file, wanted = form.get("file"), str(form.get("response_format", "json"))
+    if not isinstance(file, UploadFile):
+        raise Fault(Code.MALFORMED, "There is no 'file' in the form.")
+    if wanted not in FORMATS:
+        raise Fault(Code.MALFORMED, f"'response_format' is one of {', '.join(FORMATS)}.")
+    language = str(form["language"]) if form.get("language") else service.system.setup.source
+    start = _start(language, str(form.get("to", "en")), translate)
+    session = await service.start(start)
+    try:
+        await _hear(service, session, file)
+    finally:
+        service.drop(session)
+    if session.fault is not None:
+        raise session.fault
+    words = session.transcripts if start.transcript else session.words
+    granular = {str(one) for one in form.getlist("timestamp_granularities[]")}
+    target = session.setup.target if not start.transcript else _spoken(session)
+    return _response(wanted, words, session, target, granular or {"segment"}, translate)
+
+
+def _start(language: str | None, target: str, translate: bool) -> Start:
+    """A file is heard to the end before it counts how soon something was said."""
+    if translate:
+        return Start(source=language, target=target, policy="offline")
+    if language:
+        return Start(source=language, target=language, policy="offline")
+    return Start(policy="offline", transcript=True)  # the language is found out on the way
+
+
+async def _hear(service: Service, session: Session, file: UploadFile) -> None:
+    """Send the file through a talk, to its end."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "sound"
+        await asyncio.to_thread(_save, file.file, path)
+        try:
+            chunks = await asyncio.to_thread(open_audio, path)
+            while (chunk := await asyncio.to_thread(_next, chunks)) is not None:
+                session.hear(session.sample, chunk.samples)
+                service.scheduler.wake()
+                await session.have_room()
+        except DragomanError as error:
+            message = str(error).replace(str(path), "The file")
+            raise Fault(Code.SOUND, message) from error
+    session.stop()
+    service.scheduler.wake()
+    while not session.finished:
+        session.news.clear()
+        await session.news.wait()
+
+
+def _save(file: BinaryIO, path: Path) -> None:
+    with path.open("wb") as copy:
+        shutil.copyfileobj(file, copy)
+
+
+def _next(chunks: Iterator[Chunk]) -> Chunk | None:
+    return next(chunks, None)
+
+
+def _spoken(session: Session) -> str:
+    return (session.summary.language if session.summary else None) or "en"
+
+
+def _response(
+    wanted: str,
+    words: Sequence[Said | Transcript],
+    session: Session,
+    language: str,
+    granular: set[str],
+    translate: bool,
+) -> Response:
+    text = "".join(word.text for word in words).strip()
+    if wanted == "json":
+        return JSONResponse({"text": text})
+    if wanted == "text":
+        return PlainTextResponse(text + "\n")
+    timed = _timed(words)
+    if wanted in ("srt", "vtt"):
+        block = srt_block if wanted == "srt" else vtt_block
+        cues = enumerate(make_cues(timed, language), 1)
+        head = "" if wanted == "srt" else "WEBVTT\n\n"
+        return PlainTextResponse(head + "".join(block(number, cue) for number, cue in cues))
+    assert session.summary is not None
+    body: dict[str, Any] = {
+        "task": "translate" if translate else "transcribe",
+        "language": _spoken(session),
+        "duration": session.summary.audio_ms / 1000,
+        "text": text,
+    }
+    if "segment" in granular:
+        body["segments"] = list(_segments(timed, language))
+    if "word" in granular:
+        body["words"] = [
+            {"word": plain(one.text), "start": one.start, "end": one.end} for one in timed
+        ]
+    return JSONResponse(body)
+
+
+def _timed(words: Sequence[Said | Transcript]) -> list[TimedWord]:
+    """Words with their times; one lasts until the next begins, but no longer than 0.5 s."""
+    starts = [word.source_ms / 1000 for word in words]
+    ends = [min(a + 0.5, b) for a, b in zip(starts, [*starts[1:], float("inf")], strict=True)]
+    return [
+        TimedWord(word.text, round(start, 3), round(end, 3), not word.text[:1].isspace())
+        for word, start, end in zip(words, starts, ends, strict=True)
+    ]
+
+
+def _segments(words: Sequence[TimedWord], language: str) -> Iterator[dict[str, Any]]:
+    """Captions as segments; what the decoder thought of them is not told."""
+    for number, cue in enumerate(make_cues(words, language)):
+        yield {
+            "id": number,
+            "seek": 0,
+            "start": round(cue.start, 3),
+            "end": round(cue.end, 3),
+            "text": " " + " ".join(cue.lines),
+            "tokens": [],
+            "temperature": 0.0,
+            "avg_logprob": 0.0,
+            "compression_ratio": 0.0,
+            "no_speech_prob": 0.0,
+        }

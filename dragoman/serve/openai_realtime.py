@@ -1,0 +1,170 @@
+"""What clients of OpenAI's Realtime Translation speak (`/v1/realtime/translations`).
+
+Its text is append-only, as words that are final are. Its sound is 24 kHz PCM16 in base64.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from base64 import b64decode
+from binascii import Error as NotBase64
+from collections.abc import Iterable, Sequence
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+from starlette.websockets import WebSocket
+
+from dragoman.serve.dialect import Act, Beginning, Dialect, News, Receive, Send, bearer
+from dragoman.serve.protocol import (
+    MOST_SOUND,
+    Audio,
+    Code,
+    Error,
+    Fault,
+    Resume,
+    Said,
+    Start,
+    Stop,
+    Summary,
+    Transcript,
+)
+
+RATE = 24000
+_KEY = "openai-insecure-api-key."  # how browsers, which send no headers, give theirs
+
+
+class _Output(Struct):
+    language: str | None = None
+
+
+class _Input(Struct):
+    transcription: dict[str, Any] | None = None
+
+
+class _AudioOptions(Struct):
+    input: _Input | None = None
+    output: _Output | None = None
+
+
+class _SessionOptions(Struct):
+    audio: _AudioOptions | None = None
+
+
+class _Update(Struct, tag="session.update"):
+    session: _SessionOptions
+
+
+class _Append(Struct, tag="session.input_audio_buffer.append"):
+    audio: str
+
+
+class _Close(Struct, tag="session.close"):
+    pass
+
+
+_messages = msgspec.json.Decoder(_Update | _Append | _Close)
+
+
+class OpenAIRealtime(Dialect):
+    """A talk begins with its first sound: until then the languages may be set."""
+
+    def __init__(self, socket: WebSocket) -> None:
+        super().__init__(socket)
+        self._id = f"sess_{uuid4().hex[:16]}"
+        self._sample = 0
+        self._language: str | None = None
+        self._transcript = False
+        self._began = False
+
+    @property
+    def subprotocol(self) -> str | None:
+        return "realtime" if "realtime" in self.socket.scope.get("subprotocols", []) else None
+
+    def token(self, request: Start | Resume) -> str | None:
+        for offered in self.socket.scope.get("subprotocols", []):
+            if offered.startswith(_KEY):
+                return str(offered).removeprefix(_KEY)
+        return bearer(self.socket)
+
+    async def begin(self, receive: Receive, send: Send) -> Beginning:
+        await send(self._told("session.created"))
+        while not (acts := self.read(await receive())):
+            await send(self._told("session.updated"))
+        self._began = True
+        audio = Audio(rate=RATE)
+        return Start(target=self._language, transcript=self._transcript, audio=audio), acts
+
+    def read(self, message: str | bytes) -> Sequence[Act]:
+        try:
+            decoded = _messages.decode(message)
+        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+            known = isinstance(error, msgspec.ValidationError)
+            raise Fault(
+                Code.MALFORMED, f"{error}." if known else "This message is not JSON."
+            ) from error
+        if isinstance(decoded, _Update):
+            self._update(decoded.session)
+            return []
+        if isinstance(decoded, _Close):
+            return [Stop()]
+        return [self._sound(decoded.audio)]
+
+    def _update(self, session: _SessionOptions) -> None:
+        audio = session.audio or _AudioOptions()
+        language = audio.output.language if audio.output else None
+        if self._began and language not in (None, self._language):
+            raise Fault(Code.UNFIT, "The language is set before the first sound.")
+        self._language = language or self._language
+        if audio.input is not None and not self._began:
+            self._transcript = audio.input.transcription is not None
+
+    def _sound(self, audio: str) -> Act:
+        try:
+            data = b64decode(audio, validate=True)
+        except (NotBase64, ValueError) as error:
+            raise Fault(Code.SOUND, "Sound comes in base64.") from error
+        if len(data) % 2 or len(data) > MOST_SOUND:
+            raise Fault(Code.SOUND, "Sound is PCM16: two bytes a sample, 256 KiB at most.")
+        samples = np.frombuffer(data, "<i2").astype(np.float32) / np.float32(32768)
+        first, self._sample = self._sample, self._sample + len(samples)
+        return first, samples
+
+    def write(self, news: Sequence[News]) -> Iterable[str]:
+        for event in news:
+            if isinstance(event, Said):
+                more = {"word": event.word, "lag_ms": event.lag_ms, "source_ms": event.source_ms}
+                yield _delta("output", event.text, event.at_ms, **more)
+            elif isinstance(event, Transcript):
+                yield _delta("input", event.text, event.source_ms, language=event.language)
+            elif isinstance(event, Error):
+                kind = "server_error" if event.code is Code.FAILED else "invalid_request_error"
+                told = {"type": kind, "code": event.code, "message": event.message, "param": None}
+                yield _json("error", error=told)
+            elif isinstance(event, Summary):
+                yield _json("session.closed")
+
+    def _told(self, kind: str) -> str:
+        writes = {"model": "dragoman"} if self._transcript else None
+        audio = {"input": {"transcription": writes}, "output": {"language": self._language}}
+        session = {
+            "id": self._id,
+            "type": "translation",
+            "model": "dragoman",
+            "expires_at": int(time.time()) + 4 * 3600,
+            "audio": audio,
+        }
+        return _json(kind, session=session)
+
+
+def _delta(what: str, text: str, elapsed_ms: float, **more: Any) -> str:
+    kind = f"session.{what}_transcript.delta"
+    return _json(kind, delta=text, elapsed_ms=round(elapsed_ms), **more)
+
+
+def _json(kind: str, **fields: Any) -> str:
+    fields = {"type": kind, "event_id": f"event_{uuid4().hex[:16]}", **fields}
+    return json.dumps(fields, ensure_ascii=False)

@@ -1,0 +1,116 @@
+"""Captions pushed into a meeting or a stream: what was said, posted to a caption address.
+
+Zoom takes plain text at the address of the meeting with `&seq=N&lang=en-US`; YouTube takes the time
+in a line before it. The talk never waits for it: what cannot be posted is posted later, together
+with what came since.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import urllib.error
+import urllib.request
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from http.client import HTTPException
+from urllib.parse import urlsplit, urlunsplit
+
+from dragoman.serve.logs import note
+from dragoman.serve.protocol import Captions, Code, Fault
+from dragoman.serve.session import Session
+
+EVERY = 1.0  # seconds
+TIMEOUT = 5.0
+MOST_LETTERS = 400
+"""Of one post: what an address that was gone for minutes is told of the past."""
+
+Post = Callable[[str, bytes | None], Awaitable[str]]
+
+
+class _Straight(urllib.request.HTTPRedirectHandler):
+    """Nowhere else: an address that was allowed must not lead to one that was not."""
+
+    def redirect_request(self, *args: object, **kwargs: object) -> None:
+        return None
+
+
+_opener = urllib.request.build_opener(_Straight)
+
+
+def check(captions: Captions, allowed: tuple[str, ...]) -> None:
+    """Whether the server was told that captions may go there; else a fault."""
+    if not any(captions.url.startswith(prefix) for prefix in allowed):
+        raise Fault(Code.UNFIT, "Captions may not be sent there; see --captions-to.")
+
+
+async def post(url: str, body: bytes | None) -> str:
+    """Post plain text, or get it; the answer's text."""
+
+    def talk() -> str:
+        headers = {"Content-Type": "text/plain; charset=utf-8"}
+        request = urllib.request.Request(url, body, headers)
+        with _opener.open(request, timeout=TIMEOUT) as answer:
+            text: bytes = answer.read(1000)
+        return text.decode("utf-8", "replace")
+
+    return await asyncio.to_thread(talk)
+
+
+class Pusher:
+    """The captions of one talk on their way."""
+
+    def __init__(self, session: Session, captions: Captions, send: Post = post) -> None:
+        self._session, self._captions, self._send = session, captions, send
+        self._word = session.last_word  # the last that was posted
+        self._number = session.last_word
+
+    async def run(self, every: float = EVERY) -> None:
+        """Post what is new, until all is said; two tries more for the last words."""
+        await self._find_number()
+        tries = 0
+        while True:
+            done = self._session.finished
+            sent = await self._push()
+            tries += done and not sent
+            if done and (sent or tries > 2):
+                return
+            await asyncio.sleep(every)
+
+    async def _find_number(self) -> None:
+        """Zoom tells the last number it has seen: another process may have counted before."""
+        if self._captions.style == "zoom":
+            parts = urlsplit(self._captions.url)
+            told = await self._try(urlunsplit(parts._replace(path=parts.path + "/seq")), None)
+            if told is not None and told.strip().isdigit():
+                self._number = int(told)
+
+    async def _push(self) -> bool:
+        """Post the words since the last post; whether nothing is left."""
+        words = self._session.words_after(self._word)
+        text = "".join(word.text for word in words).strip()[-MOST_LETTERS:]
+        if not text:
+            return True
+        number = self._number + 1  # a try that fails does not count
+        told = await self._try(self._address(number), self._body(text))
+        if told is None:
+            return False
+        self._number, self._word = number, words[-1].word
+        return True
+
+    def _address(self, number: int) -> str:
+        url, sign = self._captions.url, "&" if "?" in self._captions.url else "?"
+        return f"{url}{sign}seq={number}&lang={self._captions.language}"
+
+    def _body(self, text: str) -> bytes:
+        if self._captions.style == "zoom":
+            return text.encode()
+        now = datetime.now(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00")
+        return f"{now}\n{text}\n".encode()
+
+    async def _try(self, url: str, body: bytes | None) -> str | None:
+        try:
+            return await self._send(url, body)
+        except (OSError, HTTPException, ValueError) as error:
+            status = error.code if isinstance(error, urllib.error.HTTPError) else 0
+            note("captions", session=self._session.id, error=type(error).__name__, status=status)
+            return None

@@ -1,0 +1,112 @@
+"""`dragoman serve` as real processes, a proxy in front of them, and a deadline for it all."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+DEADLINE = 60.0
+"""Seconds after which a test fails that would else wait for ever."""
+
+
+def in_time(work: Coroutine, seconds: float = DEADLINE):
+    """Run a coroutine; should it hang, the test fails."""
+
+    async def bounded():
+        async with asyncio.timeout(seconds):
+            return await work
+
+    return asyncio.run(bounded())
+
+
+@contextmanager
+def command(*options: str, scheme: str = "ws"):
+    """`dragoman serve` as a process, and its address."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dragoman", "serve", "--port", "0", *options],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        said = []
+        for line in process.stderr:
+            said.append(line)
+            if line.startswith("Ready on "):
+                break
+        else:
+            raise AssertionError(f"the server did not start: {''.join(said)}")
+        page = line.removeprefix("Ready on ").strip().rstrip("/")
+        yield process, page.replace("http", scheme, 1)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+class Proxy:
+    """Sends every connection to the first address that answers."""
+
+    def __init__(self) -> None:
+        self.ports: list[int] = []
+        self._open: set[asyncio.StreamWriter] = set()
+        self._serving: set[asyncio.Task] = set()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        self._serving.add(task)
+        try:
+            await self._serve(reader, writer)
+        finally:
+            self._serving.discard(task)
+
+    async def close(self) -> None:
+        while self._serving:
+            self.cut()
+            await asyncio.wait(self._serving, timeout=1)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for port in list(self.ports):
+            try:
+                behind = await asyncio.open_connection("127.0.0.1", port)
+            except OSError:
+                continue
+            self._open |= {writer, behind[1]}
+            ways = [asyncio.create_task(_pump(reader, behind[1]))]
+            ways += [asyncio.create_task(_pump(behind[0], writer))]
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            for one in (writer, behind[1]):
+                one.transport.abort()
+                self._open.discard(one)
+            await asyncio.wait(ways)
+            return
+        writer.transport.abort()
+
+    def cut(self) -> None:
+        """All connections are lost."""
+        for writer in list(self._open):
+            writer.transport.abort()
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(OSError, asyncio.IncompleteReadError):
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+
+
+@asynccontextmanager
+async def proxied(*urls: str) -> AsyncIterator[tuple[Proxy, str]]:
+    """A proxy before some servers, and its address."""
+    proxy = Proxy()
+    proxy.ports = [int(url.rpartition(":")[2]) for url in urls]
+    server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
+    async with server:
+        yield proxy, f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        await proxy.close()

@@ -1,0 +1,113 @@
+"""Deepgram's own client, against our server."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.serve.clients import PATH, Client, steady_words
+from tests.serve.running import running
+
+TOKEN = "a token that nobody guesses"
+
+
+def pcm(seconds, rate, channels=1):
+    return np.zeros(round(seconds * rate) * channels, "<i2").tobytes()
+
+
+def listen(url, token=TOKEN, **options):
+    deepgram = pytest.importorskip("deepgram")
+    from deepgram.environment import DeepgramClientEnvironment
+
+    places = dict.fromkeys(("base", "production", "agent", "agent_rest"), url)
+    client = deepgram.DeepgramClient(api_key=token, environment=DeepgramClientEnvironment(**places))
+    return client.listen.v1.connect(model="any", **options)
+
+
+@pytest.mark.parametrize(("rate", "channels"), [(16000, 1), (44100, 2), (8000, 1)])
+def test_the_real_client_reads_what_was_said(rate, channels):
+    with running(token=TOKEN) as (_, url):
+        options = {"sample_rate": rate, "channels": channels, "language": "de"}
+        with listen(url, encoding="linear16", **options) as socket:
+            socket.send_keep_alive()
+            sound = pcm(5.2, rate, channels)
+            for at in range(0, len(sound), 3001):  # frames that end within a sample
+                socket.send_media(sound[at : at + 3001])
+            socket.send_close_stream()
+            events = list(socket)
+    results = [event for event in events if event.type == "Results"]
+    words = [word for one in results for word in one.channel.alternatives[0].words]
+    assert [word.punctuated_word for word in words] == [t.strip() for _, t in steady_words()]
+    assert all(0.9 < word.confidence <= 1 for word in words)
+    assert all(one.is_final for one in results)
+    starts = [word.start for word in words]
+    assert starts == sorted(starts)
+    assert all(word.start <= word.end for word in words)
+    assert events[-1].type == "Metadata"
+    assert events[-1].duration == pytest.approx(5.2, abs=0.01)
+    assert events[-1].channels == channels
+
+
+def test_finalize_says_what_was_heard_and_goes_on():
+    with running() as (_, url), listen(url, encoding="linear16", sample_rate=16000) as socket:
+        socket.send_media(pcm(2.1, 16000))
+        socket.send_finalize()
+        first = []
+        for event in socket:
+            first.append(event)
+            if event.from_finalize:
+                break
+        socket.send_media(pcm(2.7, 16000))
+        socket.send_close_stream()
+        rest = [event for event in socket if event.type == "Results"]
+    heard = " ".join(one.channel.alternatives[0].transcript for one in first).split()
+    assert heard == [f"word{i}" for i in range(5)]
+    assert [one.from_finalize for one in first][-1] is True
+    after = " ".join(one.channel.alternatives[0].transcript for one in rest).split()
+    assert after == [f"word{i}" for i in range(5, 12)]
+
+
+def test_interim_text_is_told_if_it_is_wanted():
+    for wanted in ("true", "false"):
+        with running(model="tests.talkers:changing") as (service, url):
+            service.system = service.system.changed(policy="local-agreement")
+            with listen(url, encoding="linear16", interim_results=wanted) as socket:
+                socket.send_media(pcm(4, 16000))
+                socket.send_close_stream()
+                results = [event for event in socket if event.type == "Results"]
+        interim = [one for one in results if not one.is_final]
+        assert bool(interim) == (wanted == "true")
+        for one in interim:
+            assert one.channel.alternatives[0].transcript.endswith("perhaps later")
+
+
+@pytest.mark.parametrize(
+    ("query", "sent", "variant"),
+    [
+        ("encoding=mulaw", [], "UNFIT"),
+        ("sample_rate=fast", [], "MALFORMED"),
+        ("channels=0", [], "UNFIT"),
+        ("language=klingon", [], "LANGUAGE"),
+        ("", ["nonsense"], "MALFORMED"),
+        ("", ['{"type":"Sing"}'], "MALFORMED"),
+    ],
+)
+def test_what_is_wrong_is_told_in_its_words(opened, query, sent, variant):
+    _, web = opened()
+    with web.websocket_connect(f"/v1/listen?{query}") as socket:
+        for message in sent:
+            socket.send_text(message)
+        told = json.loads(socket.receive_text())
+    assert (told["type"], told["variant"]) == ("Error", variant)
+    with web.websocket_connect(PATH) as socket:  # and the next client is served
+        assert Client(socket).start().session
+
+
+@pytest.mark.parametrize("offered", [["token", TOKEN], ["token", "wrong"]])
+def test_browsers_offer_their_key_as_a_protocol(opened, offered):
+    _, web = opened(token=TOKEN)
+    with web.websocket_connect("/v1/listen", subprotocols=offered) as socket:
+        assert socket.accepted_subprotocol == "token"
+        socket.send_text('{"type":"CloseStream"}')
+        kind = json.loads(socket.receive_text())["type"]
+    assert (kind == "Error") == (offered[1] != TOKEN)

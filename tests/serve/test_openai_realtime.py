@@ -1,0 +1,98 @@
+"""OpenAI's own client speaks its Realtime Translation with our server."""
+
+import base64
+import json
+
+import numpy as np
+import pytest
+
+from tests.serve.clients import steady_words
+from tests.serve.running import running
+from tests.talkers import SPOKEN, TEXT
+
+TOKEN = "a token that nobody guesses"
+ADDRESS = "/v1/realtime/translations"
+
+
+def sound(seconds):
+    return base64.b64encode(np.zeros(round(seconds * 24000), "<i2").tobytes()).decode()
+
+
+def talk(url, seconds, **session):
+    openai = pytest.importorskip("openai")
+    client = openai.OpenAI(base_url=url.replace("ws", "http", 1) + "/v1", api_key=TOKEN)
+    events = []
+    with client.realtime.translations.connect(model="any") as connection:
+        events.append(connection.recv())
+        if session:
+            connection.session.update(session=session)
+            events.append(connection.recv())
+        for _ in range(round(seconds / 0.2)):
+            connection.session.input_audio_buffer.append(audio=sound(0.2))
+        connection.session.close()
+        while events[-1].type != "session.closed":
+            events.append(connection.recv())
+    return events
+
+
+def test_the_real_client_reads_what_was_said():
+    with running(token=TOKEN) as (_, url):
+        events = talk(url, 5.2, audio={"output": {"language": "en"}})
+    assert [event.type for event in events[:2]] == ["session.created", "session.updated"]
+    assert events[1].session.audio.output.language == "en"
+    deltas = [event for event in events if event.type == "session.output_transcript.delta"]
+    assert [event.delta for event in deltas] == [text for _, text in steady_words()]
+    assert all(isinstance(event.elapsed_ms, int) for event in deltas)
+    assert all(event.model_extra["lag_ms"] is not None for event in deltas)
+    assert len({event.event_id for event in events}) == len(events)
+
+
+def test_the_speaker_is_written_down_if_that_is_wanted():
+    for wanted in ({"model": "any"}, None):
+        with running(token=TOKEN, model="tests.talkers:bilingual") as (_, url):
+            audio = {"input": {"transcription": wanted}, "output": {"language": "en"}}
+            events = talk(url, 16, audio=audio)
+
+        def text(kind, events=events):
+            return "".join(event.delta for event in events if event.type == kind).strip()
+
+        assert text("session.output_transcript.delta") == TEXT
+        assert text("session.input_transcript.delta") == (SPOKEN if wanted else "")
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ("{", "malformed"),
+        ('{"type":"session.sing"}', "malformed"),
+        ('{"type":"session.input_audio_buffer.append","audio":"?"}', "sound"),
+        ('{"type":"session.input_audio_buffer.append","audio":"AAAA"}', "sound"),
+        ('{"type":"session.update","session":{"audio":{"output":{"language":"xx"}}}}', "language"),
+    ],
+)
+def test_what_is_wrong_is_told_in_its_words(opened, message, code):
+    _, web = opened()
+    with web.websocket_connect(ADDRESS) as socket:
+        socket.receive_text()
+        socket.send_text(message)
+        if code == "language":  # which is known once the talk begins
+            assert json.loads(socket.receive_text())["type"] == "session.updated"
+            socket.send_text('{"type":"session.close"}')
+        told = json.loads(socket.receive_text())
+    assert (told["type"], told["error"]["code"]) == ("error", code)
+    assert told["error"]["message"]
+
+
+def test_the_language_is_not_changed_in_mid_talk(opened):
+    _, web = opened()
+    with web.websocket_connect(ADDRESS) as socket:
+        socket.receive_text()
+        append = {"type": "session.input_audio_buffer.append", "audio": sound(0.2)}
+        socket.send_text(json.dumps(append))
+        update = {"audio": {"output": {"language": "fr"}}}
+        socket.send_text(json.dumps({"type": "session.update", "session": update}))
+        told = json.loads(socket.receive_text())
+        assert told["error"]["code"] == "unfit"
+        socket.send_text('{"type":"session.close"}')  # the talk goes on, to its end
+        while told["type"] != "session.closed":
+            told = json.loads(socket.receive_text())

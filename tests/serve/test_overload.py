@@ -1,0 +1,177 @@
+"""More work than machine: all get slower together, and nobody for ever."""
+
+import asyncio
+
+import pytest
+
+from dragoman.serve.pressure import LATE, Level, Pressure
+from dragoman.serve.protocol import Error, Fault, Start, State
+from dragoman.serve.visits import Visits
+from tests.serve.clients import PATH, Client, closed, make_service
+from tests.serve.numbers import NumberModel, sound_of
+from tests.serve.processes import in_time
+
+
+class Timer:
+    now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.mark.parametrize(
+    ("late", "level"),
+    [(0.5, Level.NORMAL), (1.5, Level.DEGRADED), (3, Level.HASTY), (6, Level.REFUSING)]
+    + [(60, Level.SHEDDING)],
+)
+def test_what_is_given_up_depends_on_how_late_it_is(late, level):
+    timer = Timer()
+    pressure = Pressure(timer)
+    seen = []
+    for _ in range(40):
+        timer.now += 0.5
+        seen.append(pressure.note(late))
+    assert seen[-1] == level
+    assert pressure.late == pytest.approx(late, rel=0.01)
+    assert seen == sorted(seen)  # one after another
+    for _ in range(60):
+        timer.now += 0.5
+        pressure.note(0)
+    assert pressure.level is Level.NORMAL
+
+
+def test_one_slow_step_is_no_overload_and_levels_do_not_flicker():
+    timer = Timer()
+    pressure = Pressure(timer)
+    timer.now += 0.2
+    assert pressure.note(3.0) is Level.NORMAL
+    for late in (2.1, 1.2, 2.1, 1.2):
+        timer.now += 20
+        assert pressure.note(late) is Level.HASTY  # which is left at half of what it began at
+    timer.now += 20
+    assert pressure.note(LATE[Level.HASTY] / 2 - 0.1) is Level.DEGRADED
+
+
+async def overloaded(model, talks, seconds, load=None):
+    """So many talks, live, on a model that cannot keep up; how late each word was."""
+    service = make_service(streams=100, batch=1)
+    service.system = type(service.system)(service.system.setup, model)
+    service.scheduler._pressure = load or service.scheduler._pressure
+    scheduler = asyncio.create_task(service.scheduler.run())
+    sessions = [await service.start(Start()) for _ in range(talks)]
+    for step in range(round(seconds / 0.1)):
+        for session in sessions:
+            session.hear(1600 * step, sound_of(step // 2, 1)[:1600])
+        service.scheduler.wake()
+        await asyncio.sleep(0.1)
+    scheduler.cancel()
+    return service, sessions
+
+
+def test_with_too_many_talks_all_degrade_together_and_lag_is_bounded():
+    """Ten talks at 0.4 s steps, 0.1 s of work each: 2.5 times what there is time for."""
+    model = NumberModel(0.1)
+    _, sessions = in_time(overloaded(model, 10, 6))
+    said = [session.words_after(0) for session in sessions]
+    assert all(said)  # nobody starves
+    lags = [[word.at_ms - word.source_ms for word in words] for words in said]
+    lasts = [words[-1].at_ms for words in said]
+    assert max(lasts) - min(lasts) < 2500  # they take turns
+    assert max(max(lag) for lag in lags) < 4000
+    waits = [session.waiting_seconds for session in sessions]
+    assert max(waits) < 3
+
+
+def test_fewer_beams_are_searched_when_longer_steps_do_not_help():
+    timer = Timer()
+    pressure = Pressure(timer)
+    pressure.late, pressure.level = 3.0, Level.HASTY
+    model = NumberModel()
+    service, sessions = in_time(overloaded(model, 1, 0.6, pressure))
+    assert model.hasty > 0
+    assert sessions[0].state == "degraded"
+    assert "dragoman_level 2.0" in service.metrics.text().decode()
+
+
+def test_who_comes_last_goes_elsewhere_when_nothing_helps(opened):
+    service, web = opened()
+    with web.websocket_connect(PATH) as one, web.websocket_connect(PATH) as two:
+        first, last = Client(one), Client(two)
+        first.start()
+        last.start()
+        pressure = service.scheduler._pressure
+        pressure.late, pressure.level = 1000.0, Level.SHEDDING
+        first.speak()
+        assert closed(last) == 1013
+        assert last.events[-1].code == "overloaded"
+        assert first.until(State).state == "degraded"
+        first.stop()
+        assert closed(first) == 1000
+
+
+def test_nobody_is_let_in_while_the_machine_is_behind(opened):
+    service, web = opened()
+    pressure = service.scheduler._pressure
+    pressure.late, pressure.level = 100.0, Level.REFUSING
+    with web.websocket_connect(PATH) as socket:
+        client = Client(socket)
+        assert client.start().code == "full"
+        assert closed(client) == 1013
+    assert web.get("/health").json()["status"] == "full"
+
+
+def test_who_speaks_live_goes_before_who_sends_a_file():
+    async def order():
+        service = make_service(batch=1, fastest=1e6)
+        file, live = [await service.start(Start()) for _ in range(2)]
+        for step in range(20):
+            file.hear(6400 * step, sound_of(2 * step, 2))
+        await service.scheduler._step(service.scheduler._due())
+        live.hear(0, sound_of(0, 2))
+        assert service.scheduler._due() == [live]
+
+    in_time(order())
+
+
+def test_sound_that_comes_too_fast_waits(monkeypatch):
+    slept = []
+
+    async def sleep(seconds):
+        slept.append(seconds)
+
+    async def flood():
+        service = make_service(fastest=2.0)
+        session = await service.start(Start())
+        monkeypatch.setattr(asyncio, "sleep", sleep)
+        for step in range(10):
+            session.hear(160_000 * step, sound_of(0, 50))
+            while session.due is not None:
+                session.next_chunk()
+            await session.have_room()
+
+    in_time(flood())
+    # A minute is free; then ten seconds of sound take five.
+    assert slept == pytest.approx([5, 10, 15, 20], abs=1)
+
+
+def test_too_many_connections_of_one_address(opened):
+    _, web = opened(connects=2)
+    for expected in (4400, 4400, 1013):
+        with web.websocket_connect(PATH) as socket:
+            socket.send_text("{")
+            client = Client(socket)
+            assert closed(client) == expected
+    assert isinstance(client.events[-1], Error)
+    assert client.events[-1].code == "too_fast"
+
+
+def test_a_minute_later_one_may_come_again():
+    timer = Timer()
+    visits = Visits(2, timer)
+    visits.note("a")
+    visits.note("a")
+    visits.note("b")
+    with pytest.raises(Fault):
+        visits.note("a")
+    timer.now += 61
+    visits.note("a")

@@ -1,0 +1,134 @@
+"""Captions posted to a caption address, which may be slow, or gone for a while."""
+
+import asyncio
+import re
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from dragoman.serve.protocol import Captions, Fault, Start, Summary
+from dragoman.serve.push import Pusher, check
+from tests.serve.clients import PATH, Client, closed, make_service
+from tests.serve.processes import in_time
+
+TEXT = " ".join(f"word{i}" for i in range(12))
+
+
+@pytest.fixture
+def meeting():
+    """A caption address that keeps what it is sent, and its faults to come."""
+    posts, faults = [], []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            posts.append(("GET", self.path, ""))
+            self._answer(200, b"41")
+
+        def do_POST(self):
+            text = self.rfile.read(int(self.headers["content-length"])).decode()
+            status = faults.pop(0) if faults else 200
+            if status == 200:
+                posts.append(("POST", self.path, text))
+            self._answer(status, b"")
+
+        def _answer(self, status, body):
+            self.send_response(status)
+            if status == 302:
+                self.send_header("Location", "/elsewhere")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/closedcaption?id=7", posts, faults
+    server.shutdown()
+    server.server_close()
+
+
+def numbers(posts):
+    return [int(re.search(r"seq=(\d+)", path)[1]) for kind, path, _ in posts if kind == "POST"]
+
+
+@pytest.mark.parametrize("style", ["zoom", "youtube"])
+def test_all_that_is_said_is_posted_in_order(opened, meeting, style):
+    url, posts, faults = meeting
+    faults += [503, 302]
+    service, web = opened(captions_to=("http://127.0.0.1:",))
+    with web.websocket_connect(PATH) as socket:
+        client = Client(socket)
+        client.start(captions=Captions(url, style, "en-US"))
+        client.speak(4.8)
+        client.stop()
+        client.until(Summary)
+        assert closed(client) == 1000  # however the meeting is doing
+    while service._pushing:
+        web.get("/health")
+    assert faults == []
+    if style == "zoom":
+        assert posts[0][:2] == ("GET", "/closedcaption/seq?id=7")
+    first = 42 if style == "zoom" else 1
+    assert numbers(posts) == list(range(first, first + len(numbers(posts))))
+    texts = [text for kind, _, text in posts if kind == "POST"]
+    if style == "youtube":
+        assert all(re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\n", text) for text in texts)
+        texts = [text.split("\n")[1] for text in texts]
+    assert " ".join(texts) == TEXT
+    assert all("lang=en-US" in path for kind, path, _ in posts if kind == "POST")
+    assert not any(path.startswith("/elsewhere") for _, path, _ in posts)
+
+
+def test_a_try_that_fails_keeps_its_number():
+    sent = []
+
+    async def send(url, body):
+        sent.append((url.partition("seq=")[2].split("&")[0], body))
+        if len(sent) == 1:
+            raise OSError("gone")
+        return ""
+
+    async def pushed():
+        service = make_service()
+        session = await service.start(Start())
+        pusher = Pusher(session, Captions("http://x", "youtube"), send)
+        session.stop()
+        await service.scheduler._step(service.scheduler._due())
+        await pusher.run(every=0)
+
+    in_time(pushed())
+    assert [number for number, _ in sent] == ["1", "1"]
+    assert sent[0][1].split(b"\n")[1] == sent[1][1].split(b"\n")[1] == TEXT.encode()
+
+
+def test_where_captions_may_go_is_the_servers_to_say(opened):
+    with pytest.raises(Fault):
+        check(Captions("http://169.254.0.1/"), ("https://wmcc.zoom.us/",))
+    check(Captions("https://wmcc.zoom.us/closedcaption?id=1"), ("https://wmcc.zoom.us/",))
+    _, web = opened()
+    with web.websocket_connect(PATH) as socket:
+        client = Client(socket)
+        assert client.start(captions=Captions("http://127.0.0.1/")).code == "unfit"
+
+
+def test_nothing_waits_for_a_meeting_that_never_answers():
+    async def talk():
+        service = make_service()
+        session = await service.start(Start())
+        never = asyncio.Event()
+
+        async def send(url, body):
+            await never.wait()
+
+        pushing = asyncio.create_task(Pusher(session, Captions("http://x"), send).run())
+        await asyncio.sleep(0)
+        session.stop()
+        await service.scheduler._step(service.scheduler._due())
+        assert len(session.words) == 12
+        pushing.cancel()
+
+    in_time(talk())
