@@ -61,6 +61,13 @@ def endless_orator() -> Orator:
     return Orator(" ".join(f"word{i}{'.' if i % 9 == 8 else ''}" for i in range(400)))
 
 
+def sure_orator() -> Orator:
+    """The same, without a guess: what is drafted is what is said."""
+    model = endless_orator()
+    model._flicker = lambda ms: []
+    return model
+
+
 @dataclass
 class Stage:
     """The service, and the address of the line to it."""
@@ -86,6 +93,10 @@ class Line:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
         self._ready.wait(10)
+
+    def lead_to(self, port: int) -> None:
+        """Where connections lead from now on."""
+        self._port = port
 
     def cut(self) -> None:
         done = threading.Event()

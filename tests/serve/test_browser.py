@@ -23,6 +23,7 @@ pytestmark = pytest.mark.skipif(
     chromium() is None,
     reason="no Chromium here: install it (apt install chromium) to see the pages",
 )
+SECRET = "what two processes share, and nobody else"
 STATE = "document.getElementById('state').dataset.state"
 SHOWN = "[...document.querySelectorAll('#target p')].map((p) => p.firstChild.data).join(' ')"
 SPY = """
@@ -222,6 +223,26 @@ def test_a_lost_connection_is_come_back_from_and_nothing_is_lost(visit):
         assert page.text("target") == TEXT
         assert page.text("source") == SPOKEN
         assert page.run("states").count("reconnecting") == 2
+
+
+def test_a_talk_and_its_listeners_go_on_in_another_process(visit):
+    with (
+        staged("sure_orator", secret=SECRET) as other,
+        staged("sure_orator", secret=SECRET) as stage,
+    ):
+        page = visit(stage.address)
+        start(page, 6)
+        listener = visit(link(page))
+        listener.wait(f"{SHOWN}.split(' ').length >= 6")
+        before = page.run(SHOWN)
+        stage.line.lead_to(other.line.port)  # the one that served until now is gone
+        stage.cut()
+        for one in (page, listener):
+            one.wait(f"{SHOWN}.split(' ').length >= {len(before.split()) + 10}")
+            words = one.run(SHOWN).split()
+            assert [word.strip(".") for word in words] == [f"word{i}" for i in range(len(words))]
+        assert page.run(SHOWN).startswith(before)
+        assert len(other.service._sessions) == 1
 
 
 def test_who_joins_late_sees_what_was_said_and_comes_back_too(visit):
