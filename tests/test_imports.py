@@ -40,7 +40,9 @@ MAY_IMPORT = {
         *("audio", "text", "store", "trace", "metrics", "models", "detectors", "policies"),
         *("interpreter", "voices", "evaluate", "setup", "clock", "corpora", "listeners"),
     },
-    "serve": {"audio", "text", "models", "policies", "interpreter", "setup", "clock", "lag"},
+    "serve": {
+        *("audio", "text", "models", "policies", "interpreter", "setup", "clock", "lag", "voices"),
+    },
 }
 HEAVY = {"torch", "lightning", "lhotse", "codecarbon"}
 # What works on a GPU needs torch, and is imported only where there is one.

@@ -12,6 +12,7 @@ from dragoman.cli.app import GroupedCommand
 from dragoman.cli.setup_options import grouped, read_system, setup_options
 from dragoman.errors import DragomanError
 
+_voice = grouped("Voice")
 _network = grouped("Network")
 _limits = grouped("Limits")
 _FILE = click.Path(path_type=Path)
@@ -22,6 +23,11 @@ TOKEN, SECRET = "DRAGOMAN_TOKEN", "DRAGOMAN_SECRET"
 
 @click.command(cls=GroupedCommand)
 @setup_options
+@_voice(
+    "--voice",
+    metavar="NAME",
+    help="Who speaks the translation for those who ask for it (default: the best that is ready).",
+)
 @_network("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @_network("--port", type=click.IntRange(0, 65535), default=8020, show_default=True)
 @_network(
@@ -46,6 +52,9 @@ TOKEN, SECRET = "DRAGOMAN_TOKEN", "DRAGOMAN_SECRET"
 @_network("--tls-cert", type=_FILE, metavar="FILE", help="Certificate, to serve wss.")
 @_network("--tls-key", type=_FILE, metavar="FILE", help="Its key.")
 @_limits("--streams", type=click.IntRange(1), default=4, show_default=True, help="Talks at once.")
+@_limits(
+    "--listeners", type=click.IntRange(1), default=500, show_default=True, help="In all rooms."
+)
 @_limits("--batch", type=click.IntRange(1), default=8, show_default=True, help="Talks in a step.")
 @_limits("--longest", type=_SECONDS, default=14400, show_default=True, help="Seconds of a talk.")
 @_limits("--idle", type=_SECONDS, default=60, show_default=True, help="Seconds without a message.")
@@ -60,6 +69,7 @@ TOKEN, SECRET = "DRAGOMAN_TOKEN", "DRAGOMAN_SECRET"
     help="Connections of an address in a minute.",
 )
 def command(
+    voice: str | None,
     host: str,
     port: int,
     token_file: Path | None,
@@ -69,6 +79,7 @@ def command(
     tls_cert: Path | None,
     tls_key: Path | None,
     streams: int,
+    listeners: int,
     batch: int,
     longest: float,
     idle: float,
@@ -109,6 +120,8 @@ def command(
         origins=origin,
         captions_to=captions_to,
         secret=_read_secret("secret", secret_file, SECRET),
+        listeners=listeners,
+        voice=voice,
     )
     server = make_server(Service(system, settings), tls_cert, tls_key)
     with bound(host, port) as address:

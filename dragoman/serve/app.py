@@ -5,32 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
-from starlette.routing import Mount, Route, WebSocketRoute
-from starlette.staticfiles import StaticFiles
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from dragoman.models import Feature
 from dragoman.serve.connection import Connection
 from dragoman.serve.deepgram import Deepgram
 from dragoman.serve.dialect import Dialect, Native
 from dragoman.serve.openai_files import answer_file
 from dragoman.serve.openai_realtime import OpenAIRealtime
+from dragoman.serve.pages import page_routes
 from dragoman.serve.protocol import Close
+from dragoman.serve.room_routes import room_routes
 from dragoman.serve.service import Service
 from dragoman.serve.settings import may_enter, origin_allowed
-from dragoman.text.languages import find_language
-
-PAGE = Path(__file__).parent / "page"
-_PAGE_HEADERS = {
-    "Content-Security-Policy": "default-src 'self'; img-src data:; frame-ancestors 'none'",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
 
 
 def make_app(service: Service) -> Starlette:
@@ -68,32 +59,16 @@ def make_app(service: Service) -> Starlette:
         service.metrics.tasks.set(len(asyncio.all_tasks()))
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
 
-    async def languages(request: Request) -> Response:
-        """What the page offers to choose from."""
-        model = service.system.model
-        return JSONResponse(
-            {
-                "hears": [_named(code) for code in model.hears],
-                "speaks": [_named(code) for code in model.speaks],
-                "transcript": Feature.TRANSCRIPT in model.features,
-                "token": service.settings.token is not None,
-            }
-        )
-
     async def transcriptions(request: Request) -> Response:
         return await answer_file(service, request, translate=False)
 
     async def translations(request: Request) -> Response:
         return await answer_file(service, request, translate=True)
 
-    async def page(request: Request) -> Response:
-        return FileResponse(PAGE / "index.html", headers=_PAGE_HEADERS)
-
     return Starlette(
         routes=[
-            Route("/", page),
-            Mount("/page", StaticFiles(directory=PAGE)),
-            Route("/v1/languages", languages),
+            *page_routes(service),
+            *room_routes(service),
             WebSocketRoute("/v1/interpret", speaking(Native)),
             WebSocketRoute("/v1/listen", speaking(Deepgram)),
             WebSocketRoute("/v1/realtime/translations", speaking(OpenAIRealtime)),
@@ -104,7 +79,3 @@ def make_app(service: Service) -> Starlette:
         ],
         lifespan=working,
     )
-
-
-def _named(code: str) -> dict[str, str]:
-    return {"code": code, "name": find_language(code).name}

@@ -8,41 +8,81 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
+from typing import Any, Protocol
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from dragoman.serve.dialect import Act, Beginning, Closed, Dialect, Flush, Native, News
 from dragoman.serve.logs import note
 from dragoman.serve.protocol import (
+    Audience,
     Change,
     Close,
     Code,
+    Encoding,
     Event,
     Fault,
     Interim,
     Ready,
     Resume,
+    Speak,
     Start,
     State,
     Stop,
 )
 from dragoman.serve.service import Service
 from dragoman.serve.session import Session
-from dragoman.serve.settings import may_enter
+from dragoman.serve.settings import Settings, may_enter
+from dragoman.serve.speech import Earphone
 
 LAST_WORDS = 10.0  # seconds for an error and the close, should the client not read
+
+
+class Door(Protocol):
+    """Where a speaker comes in: by the server's own door, or by that of a room."""
+
+    def admits(self, offered: str | None) -> bool:
+        """Whether a token opens it."""
+
+    def begin(self) -> None:
+        """A talk is about to begin; a fault if it may not."""
+
+    def opened(self, session: Session) -> None:
+        """A talk begins or goes on behind it."""
+
+
+class FrontDoor:
+    """The server's own: who has its token may speak."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def admits(self, offered: str | None) -> bool:
+        return may_enter(self._settings, offered)
+
+    def begin(self) -> None:
+        """As many as the service lets in."""
+
+    def opened(self, session: Session) -> None:
+        """Nobody else follows this talk."""
 
 
 class Connection:
     """A client, from its first message to the close."""
 
     def __init__(
-        self, service: Service, socket: WebSocket, dialect: type[Dialect] = Native
+        self,
+        service: Service,
+        socket: WebSocket,
+        dialect: type[Dialect] = Native,
+        door: Door | None = None,
     ) -> None:
         self._service, self._socket = service, socket
         self._dialect = dialect(socket)
+        self._door = door or FrontDoor(service.settings)
+        self._earphone = Earphone(service.voices)
         self._errors: deque[Event] = deque()  # that do not end the talk
         self._replaced: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -78,15 +118,20 @@ class Connection:
     async def _talk(self) -> None:
         request, acts = await self._first()
         if isinstance(request, Start):
+            self._door.begin()
             session, known = await self._service.start(request), Resume("", "")
         else:
             session, known = await self._service.resume(request), request
         session.attach(self)
         try:
+            self._door.opened(session)
             await self._send(Ready(session.id, session.resume_token, session.sample))
+            if isinstance(request, Start):
+                await self._listen_aloud(session, request.speech)
             await self._take(session, acts)
-            await self._both_ways(session, known)
+            await self._both_ways(self._tell(session, known), self._listen(session))
         finally:
+            self._earphone.take_off()
             self._service.detach(session, self)
 
     async def _first(self) -> Beginning:
@@ -94,13 +139,14 @@ class Connection:
         request, acts = await self._dialect.begin(
             lambda: self._receive(idle), self._socket.send_text
         )
-        if not may_enter(self._service.settings, self._dialect.token(request)):
+        if not self._door.admits(self._dialect.token(request)):
             raise Fault(Code.TOKEN, "This server wants an access token, and not this one.")
         return request, acts
 
-    async def _both_ways(self, session: Session, known: Resume) -> None:
-        telling = asyncio.create_task(self._tell(session, known))
-        listening = asyncio.create_task(self._listen(session))
+    async def _both_ways(
+        self, tell: Coroutine[Any, Any, None], listen: Coroutine[Any, Any, None]
+    ) -> None:
+        telling, listening = asyncio.create_task(tell), asyncio.create_task(listen)
         tasks = (telling, listening, self._replaced)
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -131,16 +177,27 @@ class Connection:
                 session.flush()
             elif isinstance(act, Change):
                 await self._service.change(session, act)
+            elif isinstance(act, Speak):
+                await self._listen_aloud(session, act.speech)
             else:
                 session.hear(*act)
+
+    async def _listen_aloud(self, session: Session, encoding: Encoding | None) -> None:
+        """Without a voice the talk goes on as text."""
+        try:
+            await self._earphone.put_on(session, encoding)
+        except Fault as fault:
+            self._errors.append(fault.event)
+        session.news.set()
 
     async def _tell(self, session: Session, known: Resume) -> None:
         """Tell what is new, until all is said."""
         word, transcript, sample = known.word, known.transcript, session.sample
-        interim, state = "", "listening"
+        interim, state, audience = "", "listening", 0
         closings, flushes = session.closings, session.flushes
         while True:
             session.news.clear()
+            await self._speak()
             while self._errors:
                 await self._send(self._errors.popleft())
             if session.sample - sample >= (1 if session.stopped else session.rate // 2):
@@ -157,14 +214,24 @@ class Connection:
             if state != session.state:
                 state = session.state
                 await self._send(State(session.state))
+            if audience != session.audience:
+                audience = session.audience
+                await self._send(Audience(audience))
             if session.news.is_set():
                 continue
             if session.fault is not None:
                 raise session.fault
-            if session.summary is not None:
+            if session.summary is not None and not self._earphone.waits:
                 await self._send(session.summary)
                 return
             await session.news.wait()
+
+    async def _speak(self) -> None:
+        if (fault := self._earphone.fault()) is not None:
+            await self._send(fault.event)
+        for event, sound in self._earphone.fresh():
+            await self._send(event)
+            await self._socket.send_bytes(sound)
 
     async def _send(self, *news: News) -> None:
         for frame in self._dialect.write(news):

@@ -17,7 +17,9 @@ from dragoman.serve.protocol import (
     Code,
     Event,
     Fault,
+    Listen,
     Resume,
+    Speak,
     Start,
     Stop,
     read_request,
@@ -43,7 +45,7 @@ class Closed:
 
 Sound = tuple[int, Samples]
 """The number of the first sample, and the samples."""
-Act = Sound | Stop | Change | Flush
+Act = Sound | Stop | Change | Speak | Flush
 """What a client may do in mid-talk."""
 News = Event | Closed
 Beginning = tuple[Start | Resume, Sequence[Act]]
@@ -94,7 +96,7 @@ class Native(Dialect):
         if isinstance(message, bytes):
             return [read_sound(message)]
         request = read_request(message)
-        if isinstance(request, Start | Resume):
+        if isinstance(request, Start | Resume | Listen):
             raise Fault(Code.MALFORMED, "This talk has begun already.")
         return [request]
 

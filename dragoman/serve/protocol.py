@@ -1,7 +1,8 @@
 """What client and server tell each other; docs/protocol.md is the same for authors of clients.
 
 Text frames are JSON objects with a `type`. A binary frame from the client is sound: the number of
-its first sample, eight bytes little-endian, then PCM16 little-endian, mono.
+its first sample, eight bytes little-endian, then PCM16 little-endian, mono. A binary frame from the
+server is the sound of the `speech` event before it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ MOST_SOUND = 256 * 1024
 
 _Count = Annotated[int, Meta(ge=0)]
 _Name = Annotated[str, Meta(max_length=200)]
+Encoding = Literal["pcm16", "mp3"]
+"""Of the interpreter's voice: plain samples for programs, a small file a phrase for pages."""
 
 
 class Code(StrEnum):
@@ -44,6 +47,8 @@ class Code(StrEnum):
     TOO_LONG = "too_long"
     REPLACED = "replaced"  # another connection has resumed this talk
     FAILED = "failed"  # the interpreter could not go on
+    TAKEN = "taken"  # somebody speaks in this room already
+    VOICE = "voice"  # nothing is spoken aloud; the text goes on
 
 
 class Close(IntEnum):
@@ -71,6 +76,7 @@ CLOSES = {
     Code.DRAINING: Close.TRY_LATER,
     Code.IDLE: Close.IDLE,
     Code.REPLACED: Close.REPLACED,
+    Code.TAKEN: Close.REPLACED,
     Code.FAILED: Close.FAILED,
 }
 """The close code after an error; 4400 for the others."""
@@ -104,6 +110,7 @@ class Start(_Message, frozen=True, tag="start", rename={"source": "from", "targe
     latency_ms: float | None = None  # the policy that was tuned for this lag
     transcript: bool = False  # what is spoken is wanted too, where the model writes it down
     audio: Audio = field(default_factory=Audio)
+    speech: Encoding | None = None  # the translation is wanted aloud, too
     captions: Captions | None = None
     access_token: _Name | None = None  # where no Authorization header can be sent
 
@@ -163,6 +170,21 @@ class Stop(_Message, frozen=True, tag="stop"):
     """The speaker has ended: the rest is said, then comes the summary."""
 
 
+class Speak(_Message, frozen=True, tag="speak"):
+    """From now on the translation is wanted aloud, or no longer."""
+
+    speech: Encoding | None = None
+
+
+class Listen(_Message, frozen=True, tag="listen"):
+    """Somebody listens in a room, perhaps again after a lost connection."""
+
+    log: _Name = ""  # what `room` told, and the last `next` that `told` told: what the client has
+    next: _Count = 0
+    speech: Encoding | None = None
+    access_token: _Name | None = None  # the room's, for listeners
+
+
 class Ready(_Message, frozen=True, tag="ready"):
     """The talk may begin or go on: send sound from this sample on."""
 
@@ -203,6 +225,45 @@ class Summary(_Message, frozen=True, tag="summary"):
     language: str | None
 
 
+class Speech(_Message, frozen=True, tag="speech"):
+    """A phrase of the interpreter's voice; the next binary frame is its sound."""
+
+    number: int
+    at_ms: float  # when it may be heard, since the talk began
+    rate: int
+    samples: int
+    encoding: Encoding
+
+
+class Audience(_Message, frozen=True, tag="audience"):
+    """How many listen in the speaker's room."""
+
+    listeners: int
+
+
+class Talk(_Message, frozen=True, tag="talk", rename={"source": "from", "target": "to"}):
+    """In a room: a talk begins, and what is told from here on belongs to it."""
+
+    talk: int  # 1, 2, 3 …
+    source: str | None
+    target: str
+
+
+class Told(_Message, frozen=True, tag="told"):
+    """In a room: what is final, in order; `next` is what to ask for after a lost connection."""
+
+    next: int
+    events: tuple[Talk | Said | Transcript | Summary, ...]
+
+
+class Room(_Message, frozen=True, tag="room"):
+    """How it goes in a room. `away`: the speaker's connection is lost, perhaps for a moment."""
+
+    room: str
+    log: str  # another one: what was told before is told anew
+    state: Literal["waiting", "listening", "degraded", "draining", "away", "over"]
+
+
 class Error(_Message, frozen=True, tag="error"):
     """Something went wrong. Unless a close follows, the talk goes on as before."""
 
@@ -210,8 +271,11 @@ class Error(_Message, frozen=True, tag="error"):
     message: str
 
 
-Request = Start | Resume | Change | Stop
-Event = Ready | Heard | Said | Interim | Transcript | State | Summary | Error
+Request = Start | Resume | Change | Stop | Speak | Listen
+Event = (
+    Ready | Heard | Said | Interim | Transcript | State | Summary | Error
+    | Speech | Audience | Talk | Told | Room
+)  # fmt: skip
 
 
 class Fault(Exception):  # noqa: N818  it is told, not raised to a user

@@ -16,9 +16,11 @@ from dragoman.serve.logs import note
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.past import Past
 from dragoman.serve.protocol import Change, Code, Fault, Resume, Start
+from dragoman.serve.rooms import Rooms
 from dragoman.serve.scheduler import Scheduler
 from dragoman.serve.session import Listener, Session
 from dragoman.serve.settings import Settings
+from dragoman.serve.speech import Voices
 from dragoman.serve.tickets import Tickets
 from dragoman.serve.visits import Visits
 from dragoman.setup import Setup, System
@@ -32,6 +34,8 @@ class Service:
         self.system, self.settings = system, settings
         self.metrics = Metrics()
         self.scheduler = Scheduler(self.metrics, settings.batch)
+        self.voices = Voices(settings.voice)
+        self.rooms = Rooms(settings)
         self.draining = False
         self._tickets = Tickets(settings.secret.encode() if settings.secret else None)
         self._sessions: dict[str, Session] = {}

@@ -10,7 +10,7 @@ import asyncio
 import hmac
 from collections import deque
 from collections.abc import Iterable
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
@@ -20,12 +20,16 @@ from dragoman.audio.resample import Resampler
 from dragoman.clock import RealClock
 from dragoman.interpreter import Interpreter, Update
 from dragoman.lag import Lag, lived_ms
+from dragoman.serve.bell import Bell
 from dragoman.serve.past import Past
 from dragoman.serve.protocol import Code, Fault, Heard, Said, Summary, Transcript
 from dragoman.serve.settings import Settings
 from dragoman.setup import Setup
 from dragoman.text.again import count_letters
 from dragoman.text.word_times import WordTimes
+
+if TYPE_CHECKING:
+    from dragoman.serve.speech import Narrator
 
 MOST_WAITING = 30.0
 """Seconds of sound that wait; a client that sends faster than that is heard waits too."""
@@ -65,12 +69,14 @@ class Session:
         self.fault: Fault | None = None
         self.stopped = False
         self.draining = False
+        self.audience = 0  # listeners in the room of this talk
+        self.voice: Narrator | None = None
         self.degraded = False
         self.closings, self.flushes = 0, 0
         """How often all that was heard has been said, and how often because that was wanted."""
         self.listener: Listener | None = None
         self.partings = 0  # how often a connection was lost
-        self.news = asyncio.Event()
+        self.news = Bell()
         """There is something to tell."""
         self.room = asyncio.Event()
         """There is room for more sound."""
@@ -110,6 +116,11 @@ class Session:
     @property
     def waiting_seconds(self) -> float:
         return sum(chunk.seconds for _, chunk in self._waiting)
+
+    @property
+    def now_ms(self) -> float:
+        """Since the talk began, on the clock on the wall."""
+        return self._clock.now()
 
     @property
     def last_word(self) -> int:

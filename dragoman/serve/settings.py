@@ -22,6 +22,8 @@ class Settings:
     connects: int = 300  # of one address, in a minute
     token: str | None = None
     origins: tuple[str, ...] = ()  # pages of other hosts that may connect
+    listeners: int = 500  # in all rooms together
+    voice: str | None = None  # that speaks the translation; None: the best that is ready
     captions_to: tuple[str, ...] = ()  # beginnings of addresses that captions may be posted to
     secret: str | None = None  # what processes share that go on with each other's talks
 

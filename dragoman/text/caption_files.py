@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from dragoman.errors import DragomanError
-from dragoman.text.captions import CaptionMaker, CaptionSettings, Cue, TimedWord
+from dragoman.text.captions import CaptionMaker, CaptionSettings, Cue, TimedWord, make_cues
 
 _BLOCK = re.compile(r"(\d+)\n(?:[\d:.,]+) --> (\d+):(\d\d):(\d\d)[.,](\d{3})\n(?:.+\n)+\n")
 
@@ -126,6 +126,13 @@ _FORMATS: dict[str, tuple[str, Callable[[int, Cue], str]]] = {
     ".srt": ("", srt_block),
     ".vtt": ("WEBVTT\n\n", vtt_block),
 }
+
+
+def captions_text(suffix: str, words: Iterable[TimedWord], language: str = "en") -> str:
+    """A whole caption file of these words."""
+    header, block = _FORMATS[suffix]
+    cues = make_cues(words, language)
+    return header + "".join(block(number, cue) for number, cue in enumerate(cues, 1))
 
 
 def _format_of(path: Path) -> tuple[str, Callable[[int, Cue], str]]:

@@ -1,22 +1,68 @@
-"""The page: served whole, from this process alone."""
+"""The pages: served whole, from this process alone, and true to the protocol."""
 
 import re
+from typing import get_args, get_type_hints
 
-from dragoman.serve.app import PAGE
+import pytest
+
+from dragoman.serve import protocol
+from dragoman.serve.pages import PAGE
+from dragoman.setup import TUNED
 
 FILES = {path.name: path.read_text(encoding="utf-8") for path in PAGE.iterdir()}
+PAGES = {
+    "/": "speaker",
+    "/room/abcdefgh": "listener",
+    "/hall/abcdefgh": "hall",
+    "/overlay/abcdefgh": "overlay",
+}
 
 
-def test_the_page_and_all_that_it_loads_are_served(opened):
+def modules(name: str, found: set[str] | None = None) -> set[str]:
+    """A module and all that it imports."""
+    found = set() if found is None else found
+    if name not in found:
+        found.add(name)
+        for other in re.findall(r'from "\./([\w.]+)"', FILES[name]):
+            modules(other, found)
+    return found
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_and_all_that_it_loads_are_served(opened, path):
     _, web = opened()
-    page = web.get("/")
-    assert page.status_code == 200
-    assert page.text == FILES["index.html"]
-    assert "default-src 'self'" in page.headers["content-security-policy"]
-    wanted = set(re.findall(r'"(/page/[\w.]+)"', "".join(FILES.values())))
-    assert {path.rpartition("/")[2] for path in wanted} == set(FILES) - {"index.html"}
-    for path in wanted:
-        assert web.get(path).text == FILES[path.rpartition("/")[2]]
+    answer = web.get(path)
+    assert answer.status_code == 200
+    assert answer.text == FILES[f"{PAGES[path]}.html"]
+    named = set(re.findall(r'"/page/([\w.]+)"', answer.text))
+    loaded = named | modules(f"{PAGES[path]}.js")
+    for name in loaded:
+        file = web.get(f"/page/{name}")
+        assert file.status_code == 200
+        assert file.text == FILES[name]
+        assert file.headers["x-content-type-options"] == "nosniff"
+
+
+def test_no_file_is_left_over():
+    used = {f"{name}.html" for name in PAGES.values()} | {"worklet.js"}
+    for name in PAGES.values():
+        used |= modules(f"{name}.js")
+        used |= set(re.findall(r'"/page/([\w.]+)"', FILES[f"{name}.html"]))
+    assert used == set(FILES)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_runs_what_this_server_serves_and_nothing_else(opened, path):
+    _, web = opened()
+    answer = web.get(path)
+    policy = dict(
+        part.strip().split(" ", 1) for part in answer.headers["content-security-policy"].split(";")
+    )
+    assert policy["default-src"] == "'self'"
+    assert policy["frame-ancestors"] == policy["object-src"] == policy["base-uri"] == "'none'"
+    assert "unsafe" not in answer.headers["content-security-policy"]
+    assert answer.headers["referrer-policy"] == "no-referrer"
+    assert re.findall(r"<script(?![^>]*\bsrc=)|\son\w+=|<style|\sstyle=", answer.text) == []
 
 
 def test_nothing_outside_the_page_is_served(opened):
@@ -27,21 +73,56 @@ def test_nothing_outside_the_page_is_served(opened):
 
 def test_no_address_of_another_host_is_in_it():
     for name, text in FILES.items():
+        text = text.replace("http://www.w3.org/2000/svg", "")  # the name of a language, not a place
         assert re.findall(r"(?:https?:)?//[\w-]+\.\w+", text) == [], name
 
 
-def test_every_element_that_the_script_names_is_there():
-    there = set(re.findall(r'\bid="([\w-]+)"', FILES["index.html"]))
-    assert set(re.findall(r'\$\("([\w-]+)"\)', FILES["page.js"])) <= there
+@pytest.mark.parametrize("name", PAGES.values())
+def test_every_element_that_the_scripts_name_is_there(name):
+    there = set(re.findall(r'\bid="([\w-]+)"', FILES[f"{name}.html"]))
+    code = FILES[f"{name}.js"]
+    named = set(re.findall(r'(?<![\w.])(?:\$|show|press|toggle)\("([\w-]+)"', code))
+    for module in modules(f"{name}.js"):
+        named |= set(re.findall(r'\$\("([\w-]+)"\)', FILES[module]))
+    lists = re.findall(r"for \(const id of \[([^\]]*)\]", code)
+    named |= {one for text in lists for one in re.findall(r'"([\w-]+)"', text)}
+    assert named <= there
+    assert len(named) > 1
 
 
-def test_every_event_of_the_protocol_is_taken():
-    from typing import get_args
+def tags(*kinds) -> set[str]:
+    return {kind.__struct_config__.tag for kind in kinds}
 
-    from dragoman.serve import protocol
 
-    taken = set(re.findall(r'event\.type === "(\w+)"', FILES["page.js"]))
-    assert taken == {kind.__struct_config__.tag for kind in get_args(protocol.Event)}
+ROOM_EVENTS = tags(protocol.Room, protocol.Told, protocol.Talk)
+TALK_EVENTS = tags(*get_args(protocol.Event)) - ROOM_EVENTS
+
+
+def test_every_event_of_a_talk_is_taken():
+    taken = set(re.findall(r"^  (\w+): ", FILES["speaker.js"], re.M))
+    assert taken >= TALK_EVENTS
+    assert taken & ROOM_EVENTS == set()
+
+
+def test_every_event_of_a_room_is_taken():
+    taken = set(re.findall(r"^  (\w+): ", FILES["listener.js"], re.M))
+    alone = tags(protocol.Ready, protocol.Heard, protocol.State, protocol.Audience)
+    assert taken >= (TALK_EVENTS | ROOM_EVENTS) - alone - tags(protocol.Told)
+    assert 'event.type === "told"' in FILES["room.js"]
+
+
+def test_every_state_has_words():
+    hints = [get_type_hints(kind)["state"] for kind in (protocol.State, protocol.Room)]
+    states = {state for hint in hints for state in get_args(hint)}
+    told = set(re.findall(r"^  (\w+): \"", FILES["states.js"], re.M))
+    assert states <= told
+
+
+def test_every_code_that_the_page_knows_is_one():
+    lists = re.findall(r"^const (?:AGAIN|LATER|ASIDE) = \[([^\]]*)\]", FILES["talk.js"], re.M)
+    codes = {code for text in lists for code in re.findall(r'"(\w+)"', text)}
+    assert codes <= {code.value for code in protocol.Code}
+    assert len(codes) > 8
 
 
 def test_the_page_offers_what_the_model_has(opened):
@@ -52,6 +133,9 @@ def test_the_page_offers_what_the_model_has(opened):
     assert offered == {
         "hears": [{"code": "de", "name": "German"}, {"code": "fr", "name": "French"}],
         "speaks": [{"code": "en", "name": "English"}],
+        "from": None,
+        "to": "en",
+        "latencies_ms": [row[0] for row in TUNED],
         "transcript": True,
         "token": True,
     }

@@ -1,0 +1,92 @@
+"""One listener of a room: words and perhaps sound come out, nothing but wishes goes in."""
+
+from __future__ import annotations
+
+from starlette.websockets import WebSocket
+
+from dragoman.serve.connection import Connection
+from dragoman.serve.protocol import Code, Encoding, Fault, Interim, Listen, Speak, read_request
+from dragoman.serve.rooms import Room
+from dragoman.serve.service import Service
+from dragoman.serve.session import Session
+
+_WISHES = 100
+"""Messages of a listener; a person who turns the sound on and off needs fewer."""
+
+
+class Listening(Connection):
+    """A listener, from the first message to the close."""
+
+    def __init__(self, service: Service, socket: WebSocket, name: str) -> None:
+        super().__init__(service, socket)
+        self._name = name
+        self._speech: Encoding | None = None
+        self._hears: tuple[Session | None, Encoding | None] = (None, None)
+
+    async def _talk(self) -> None:
+        request = await self._wish(self._service.settings.idle)
+        if not isinstance(request, Listen):
+            raise Fault(Code.MALFORMED, "The first message of a listener is 'listen'.")
+        rooms = self._service.rooms
+        if not rooms.may_listen(self._name, request.access_token):
+            raise Fault(Code.TOKEN, "This is not the token of this room.")
+        rooms.admit_listener()
+        room = rooms.enter(self._name)
+        self._speech = request.speech
+        room.join(1)
+        try:
+            await self._both_ways(self._tell_room(room, request), self._take_wishes(room))
+        finally:
+            self._earphone.take_off()
+            room.join(-1)
+
+    async def _wish(self, seconds: float | None) -> Listen | Speak:
+        message = await self._receive(seconds)
+        if isinstance(message, bytes):
+            raise Fault(Code.MALFORMED, "Listeners send no sound.")
+        request = read_request(message)
+        if not isinstance(request, Listen | Speak):
+            raise Fault(Code.MALFORMED, "Listeners may say 'listen' and 'speak'.")
+        return request
+
+    async def _take_wishes(self, room: Room) -> None:
+        for _ in range(_WISHES):
+            request = await self._wish(None)
+            if isinstance(request, Listen):
+                raise Fault(Code.MALFORMED, "This listener is in the room already.")
+            self._speech = request.speech
+            room.pulse.beat()
+        raise Fault(Code.MALFORMED, f"A listener has {_WISHES} wishes; come in again.")
+
+    async def _tell_room(self, room: Room, known: Listen) -> None:
+        """Tell what is new, for ever."""
+        at = known.next if known.log == room.log else 0
+        told, interim = None, ""
+        while True:
+            pulse = room.pulse.next
+            await self._speak()  # first: the last phrases come when the talk is over
+            await self._listen_on(room.session)
+            if told != room.event:
+                told = room.event
+                await self._send(told)
+            while at < room.next:
+                frame, at = room.frame(at)
+                await self._socket.send_text(frame)
+            if interim != room.interim:
+                interim = room.interim
+                await self._send(Interim(interim))
+            await pulse.wait()
+
+    async def _listen_on(self, session: Session | None) -> None:
+        """The voice of the talk that is going on, if it is wanted."""
+        wanted = (session, self._speech if session else None)
+        if wanted == self._hears:
+            return
+        self._hears = wanted
+        if session is None:
+            self._earphone.take_off()
+            return
+        try:
+            await self._earphone.put_on(session, self._speech)
+        except Fault as fault:
+            await self._send(fault.event)

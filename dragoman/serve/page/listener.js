@@ -1,0 +1,95 @@
+// The listener's page: read along, or hear, with one's own text size.
+import { Announcer } from "./announcer.js";
+import { $, show, trouble } from "./dom.js";
+import { saveSound, saveText } from "./files.js";
+import { direction } from "./languages.js";
+import { makeMenu } from "./menu.js";
+import { devices } from "./microphone.js";
+import { Pane } from "./pane.js";
+import { Follower, here } from "./room.js";
+import { offerSizes } from "./size.js";
+import { tellListener } from "./states.js";
+import { Voice } from "./voice.js";
+import { keepAwake } from "./wake.js";
+
+const source = new Pane($("source"), $("source-latest"));
+const target = new Pane($("target"), $("target-latest"));
+const announcer = new Announcer($("announced"));
+const voice = new Voice();
+const place = here();
+let late = true; // what was said before one came in is not read out
+
+const TAKES = {
+  anew: () => { source.clear(); target.clear(); },
+  connection: ({ state, message }) => { tellListener($("state"), state); trouble(message ?? ""); },
+  room: ({ state }) => {
+    tellListener($("state"), state);
+    trouble("");
+    keepAwake(!["waiting", "over"].includes(state));
+    setTimeout(() => { late = false; }, 1000);
+  },
+  talk: ({ from, to }) => {
+    [source, target].forEach((pane) => pane.divide());
+    source.language(from, direction(from));
+    target.language(to, direction(to));
+    announcer.language(to, direction(to));
+    voice.forget();
+  },
+  said: ({ text, source_ms }) => {
+    target.append(text, source_ms);
+    if (!late) announcer.say(text);
+  },
+  interim: ({ text }) => target.perhaps(text),
+  transcript: ({ text, source_ms }) => {
+    source.append(text, source_ms);
+    show("spoken", true);
+  },
+  summary: () => target.perhaps(""),
+  speech: (event) => voice.take(event),
+  error: ({ message }) => { trouble(message); press("aloud", false); },
+};
+const follower = new Follower(place, (event) => TAKES[event.type]?.(event));
+
+function press(id, pressed) {
+  $(id).setAttribute("aria-pressed", pressed);
+}
+
+// A button that is on or off; returns what it is now.
+function toggle(id) {
+  const pressed = $(id).getAttribute("aria-pressed") !== "true";
+  press(id, pressed);
+  return pressed;
+}
+
+$("captions").addEventListener("click", () => {
+  const on = toggle("captions");
+  show("target-side", on);
+  show("only-sound", !on);
+});
+$("spoken").addEventListener("click", () => show("source-side", toggle("spoken")));
+$("aloud").addEventListener("click", async () => {
+  const on = toggle("aloud");
+  if (on) await voice.open();
+  else voice.close();
+  show("output-row", on && Voice.hasOutputs && (await fillOutputs()) > 1);
+  follower.speak(on ? "mp3" : null);
+});
+$("output").addEventListener("change", () => voice.choose($("output").value));
+
+async function fillOutputs() {
+  const found = await devices("audiooutput");
+  const options = found.map((device, i) => new Option(device.label || `number ${i + 1}`, device.deviceId));
+  $("output").replaceChildren($("output").options[0], ...options);
+  return found.length;
+}
+
+makeMenu($("save"), async (name) => {
+  trouble("");
+  try {
+    if (name === "sound") await saveSound(voice.phrases);
+    else await saveText(place.room, place.token, name);
+  } catch (error) {
+    trouble(error.message);
+  }
+});
+offerSizes("listener-size");

@@ -1,0 +1,88 @@
+// A column of text that grows. What is final is appended and never touched again; what may change
+// stands after it, told apart.
+const PARAGRAPH_MS = 2500; // a pause after a sentence that begins a new paragraph…
+const LONG = 420; // …and so many characters do without a pause
+const NEAR = 48; // pixels from the end that count as the end
+const STOPS = /[.!?。！？؟۔।…]["'”’»)\]」』]*$/;
+
+export class Pane {
+  pinned = true; // the end is kept in sight, until the reader scrolls up
+  last = null; // the time of the word before
+  length = 0;
+
+  // `box` scrolls; `back` is the button that leads to the end again.
+  constructor(box, back) {
+    this.box = box;
+    this.back = back;
+    this.interim = document.createElement("span");
+    this.interim.className = "interim";
+    box.addEventListener("scroll", () => this.scrolled());
+    back?.addEventListener("click", () => this.toEnd());
+    new ResizeObserver(() => this.follow()).observe(box);
+    this.clear();
+  }
+
+  clear() {
+    this.box.replaceChildren();
+    this.interim.textContent = "";
+    this.paragraph = null;
+    this.text = null;
+    this.last = null;
+    this.toEnd();
+  }
+
+  // Which language, and with it which way it runs.
+  language(code, direction) {
+    this.box.lang = code ?? "";
+    this.box.dir = direction;
+  }
+
+  append(word, atMs) {
+    const ended = this.text && STOPS.test(this.text.data);
+    const pause = this.last !== null && atMs - this.last > PARAGRAPH_MS;
+    if (!this.paragraph || (ended && (pause || this.text.length > LONG))) this.begin();
+    this.last = atMs;
+    this.text.appendData(this.text.length ? word : word.trimStart());
+    this.follow();
+  }
+
+  begin() {
+    this.paragraph = document.createElement("p");
+    this.text = document.createTextNode("");
+    this.paragraph.append(this.text, this.interim);
+    this.box.append(this.paragraph);
+  }
+
+  // A line between two talks.
+  divide() {
+    if (!this.paragraph) return;
+    this.box.append(document.createElement("hr"));
+    this.paragraph = this.text = this.last = null;
+  }
+
+  perhaps(text) {
+    if (text && !this.paragraph) this.begin();
+    this.interim.textContent = this.text?.length ? text : text.trimStart();
+    this.follow();
+  }
+
+  get all() {
+    return [...this.box.querySelectorAll("p")].map((p) => p.firstChild.data).join("\n\n");
+  }
+
+  follow() {
+    if (this.pinned) this.box.scrollTop = this.box.scrollHeight;
+  }
+
+  toEnd() {
+    this.pinned = true;
+    this.follow();
+    if (this.back) this.back.hidden = true;
+  }
+
+  scrolled() {
+    const { scrollHeight, scrollTop, clientHeight } = this.box;
+    this.pinned = scrollHeight - scrollTop - clientHeight < NEAR;
+    if (this.back) this.back.hidden = this.pinned;
+  }
+}

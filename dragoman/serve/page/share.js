@@ -1,0 +1,29 @@
+// The dialog with what listeners need: a link, a QR code, and pages for a hall and for OBS.
+import { $ } from "./dom.js";
+import { qrPicture } from "./qr.js";
+import { link } from "./room.js";
+
+export function offerShare() {
+  $("share-open").addEventListener("click", () => $("share").showModal());
+  $("share-copy").addEventListener("click", async () => {
+    $("share-link").select();
+    try {
+      await navigator.clipboard.writeText($("share-link").value);
+      $("share-copy").textContent = "Copied";
+    } catch { /* it is selected: the keyboard copies it */ }
+  });
+}
+
+export function shareRoom({ room, listener_token: token }) {
+  const address = link("room", room, token);
+  $("share-link").value = address;
+  $("share-copy").textContent = "Copy";
+  $("share-hall").href = link("hall", room, token);
+  $("share-overlay").href = link("overlay", room, token, "?lines=2&size=48&color=ffffff");
+  $("share-code").replaceChildren(qrPicture(address, "QR code of the link for listeners"));
+  $("share-open").disabled = false;
+}
+
+export function tellAudience(listeners) {
+  $("audience").textContent = listeners ? `· ${listeners} listening` : "";
+}

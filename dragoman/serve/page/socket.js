@@ -1,0 +1,24 @@
+// Where the server's sockets are, and how long to wait before the next try.
+export function address(path) {
+  return `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${path}`;
+}
+
+export function pause(tries) {
+  return Math.min(5000, 250 * 2 ** tries);
+}
+
+// Texts of a socket as events; a binary frame is the sound of the `speech` before it.
+export function listen(socket, take) {
+  let speech = null;
+  socket.binaryType = "arraybuffer";
+  socket.onmessage = ({ data }) => {
+    if (data instanceof ArrayBuffer) {
+      if (speech) take({ ...speech, sound: data });
+      speech = null;
+      return;
+    }
+    const event = JSON.parse(data);
+    if (event.type === "speech") speech = event;
+    else take(event);
+  };
+}

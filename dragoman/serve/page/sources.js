@@ -1,0 +1,84 @@
+// Where sound comes from. Each returns {rate, live, begin(hear, ended), stop()}; `hear` gets floats.
+// `begin` may be called twice. What is live is heard from the beginning on, whether a server is ready or not.
+
+// `headphones`: nothing of the interpreter's voice comes back, so the sound is left as it is.
+export async function microphone(deviceId, headphones) {
+  const audio = {
+    channelCount: 1,
+    echoCancellation: !headphones,
+    noiseSuppression: false,
+    autoGainControl: true,
+    ...(deviceId && { deviceId: { exact: deviceId } }),
+  };
+  return tapped(await navigator.mediaDevices.getUserMedia({ audio }));
+}
+
+// The sound of another tab, or of the whole screen where the browser offers that.
+export async function tab() {
+  const stream = await navigator.mediaDevices.getDisplayMedia({
+    video: { frameRate: 1 }, // browsers want a picture, too; nobody looks at it
+    audio: { echoCancellation: false, noiseSuppression: false, autoGainControl: false },
+    selfBrowserSurface: "exclude", // this tab would hear itself
+  });
+  if (!stream.getAudioTracks().length) {
+    stream.getTracks().forEach((track) => track.stop());
+    throw new Error("No sound was shared. Choose a tab and tick “Also share tab audio”.");
+  }
+  return tapped(stream);
+}
+
+async function tapped(stream) {
+  const context = new AudioContext();
+  await context.resume();
+  await context.audioWorklet.addModule("/page/worklet.js");
+  const tap = new AudioWorkletNode(context, "tap", { numberOfOutputs: 0 });
+  context.createMediaStreamSource(stream).connect(tap);
+  return {
+    rate: context.sampleRate,
+    live: true,
+    begin(hear, ended) {
+      tap.port.onmessage = ({ data }) => hear(data);
+      stream.getAudioTracks()[0].onended = () => ended("The sound has ended: the device or the tab is gone.");
+    },
+    stop() {
+      stream.getTracks().forEach((track) => track.stop());
+      context.close();
+    },
+  };
+}
+
+const RATE = 16000;
+
+// A recording, as fast as somebody speaks.
+export async function recording(file) {
+  const sound = await decoded(file);
+  let at = 0;
+  let timer = 0;
+  return {
+    rate: RATE,
+    live: false,
+    begin(hear, ended) {
+      if (timer) return;
+      const zero = performance.now();
+      timer = setInterval(() => {
+        const due = Math.min(sound.length, Math.round((RATE * (performance.now() - zero)) / 1000));
+        for (; at < due; at += RATE) hear(sound.subarray(at, Math.min(due, at + RATE)));
+        at = due;
+        if (at === sound.length) ended("");
+      }, 100);
+    },
+    stop: () => clearInterval(timer),
+  };
+}
+
+async function decoded(file) {
+  let sound;
+  try {
+    sound = await new OfflineAudioContext(1, 1, RATE).decodeAudioData(await file.arrayBuffer());
+  } catch {
+    throw new Error("This browser cannot read that file. Try WAV, MP3, M4A or OGG.");
+  }
+  const channels = [...Array(sound.numberOfChannels).keys()].map((i) => sound.getChannelData(i));
+  if (channels.length === 1) return channels[0];
+  return channels[0].map((_, i) => channels.reduce((sum, one) => sum + one[i], 0) / channels.length);
+}

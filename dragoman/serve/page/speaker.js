@@ -1,0 +1,263 @@
+// The speaker's page: choose, start, read along, share.
+import { Announcer } from "./announcer.js";
+import { $, memory, show, trouble } from "./dom.js";
+import { saveSound, saveText } from "./files.js";
+import { LagChart } from "./lag.js";
+import { about, direction } from "./languages.js";
+import { makeMenu } from "./menu.js";
+import { devices, microphoneTrouble, onMicrophoneChange, refusal } from "./microphone.js";
+import { Pane } from "./pane.js";
+import { openRoom } from "./room.js";
+import { offerShare, shareRoom, tellAudience } from "./share.js";
+import { offerSizes } from "./size.js";
+import * as sources from "./sources.js";
+import { tellSpeaker } from "./states.js";
+import { Talk } from "./talk.js";
+import { Voice } from "./voice.js";
+import { keepAwake } from "./wake.js";
+
+const source = new Pane($("source"), $("source-latest"));
+const target = new Pane($("target"), $("target-latest"));
+const announcer = new Announcer($("announced"));
+const lag = new LagChart($("lag-now"), $("lag-line"));
+const voice = new Voice();
+let offer = null; // what the server offers
+let room = null; // and the room that was opened
+let sound = null; // while somebody speaks
+let talk = null;
+
+const tell = (state, more) => tellSpeaker($("state"), state, more);
+
+// The events of a talk.
+const TAKES = {
+  ready: () => { tell("listening"); trouble(""); hearSound(); },
+  heard: () => {},
+  said: (event) => {
+    target.append(event.text, event.source_ms);
+    announcer.say(event.text);
+    if (event.lag_ms !== null) lag.add(event.lag_ms);
+  },
+  interim: (event) => target.perhaps(event.text),
+  transcript: (event) => {
+    source.append(event.text, event.source_ms);
+    if (!$("from").value && event.language) nameSource(event.language);
+  },
+  state: (event) => tell(event.state),
+  audience: (event) => tellAudience(event.listeners),
+  speech: (event) => voice.take(event),
+  summary: (event) => tell("done", `: ${event.words} words`),
+  error: (event) => refused(event),
+  connection: (event) => tell(event.state),
+  end: (event) => finish(event.message),
+};
+
+async function begin(event) {
+  event.preventDefault();
+  trouble("");
+  if ($("sound").value === "file" && !$("file").files.length) return trouble("Choose a file first.");
+  if ($("sound").value === "microphone") {
+    const why = await microphoneTrouble();
+    if (why) return trouble(why);
+  }
+  lock(true);
+  try {
+    sound = await openSound();
+    if ($("aloud").checked) await voice.open();
+    room = await openRoom($("token").value);
+  } catch (error) {
+    release();
+    lock(false);
+    return trouble(refusal(error));
+  }
+  clear();
+  shareRoom(room);
+  talk = new Talk(`/v1/rooms/${room.room}/speak`, wishes(), (one) => TAKES[one.type]?.(one));
+  if (sound.live) hearSound();
+  keepAwake(true);
+  listDevices(); // their names are told from now on
+}
+
+function hearSound() {
+  sound?.begin((samples) => talk?.hear(samples), ended);
+}
+
+function openSound() {
+  const kind = $("sound").value;
+  if (kind === "file") return sources.recording($("file").files[0]);
+  if (kind === "tab") return sources.tab();
+  return sources.microphone($("device").value, $("headphones").checked || !$("aloud").checked);
+}
+
+function wishes() {
+  const start = { type: "start", transcript: showsSource(), audio: { rate: sound.rate } };
+  if ($("from").value) start.from = $("from").value;
+  if ($("to").value) start.to = $("to").value;
+  if ($("latency").dataset.touched) start.latency_ms = latency();
+  if ($("aloud").checked) start.speech = "mp3";
+  start.access_token = room.speaker_token;
+  return start;
+}
+
+function clear() {
+  [source, target].forEach((pane) => pane.clear());
+  nameSource($("from").value);
+  target.language($("to").value, direction($("to").value));
+  announcer.language($("to").value, direction($("to").value));
+  $("target-name").textContent = nameOf("to") || "Translation";
+  lag.clear();
+  voice.forget();
+  tellAudience(0);
+  show("lag", true);
+}
+
+function nameSource(code) {
+  source.language(code, direction(code));
+  const name = offer?.hears.find((language) => language.code === code)?.name;
+  $("source-name").textContent = name ? `Spoken: ${name}` : "Spoken";
+}
+
+function nameOf(id) {
+  return $(id).value && $(id).selectedOptions[0]?.text;
+}
+
+// The speaker has stopped, or the sound has.
+function ended(message) {
+  release();
+  if (message) trouble(message);
+  show("end", false);
+  talk?.stop();
+}
+
+function release() {
+  sound?.stop();
+  sound = null;
+}
+
+function finish(message) {
+  release();
+  talk = null;
+  lock(false);
+  keepAwake(false);
+  target.perhaps("");
+  if (message) trouble(message);
+  if ($("state").dataset.state !== "done") tell("idle");
+}
+
+// An error that does not end the talk.
+function refused({ code, message }) {
+  trouble(message);
+  if (code === "voice") $("aloud").checked = false;
+}
+
+// What cannot change while somebody speaks.
+function lock(talking) {
+  for (const id of ["from", "to", "sound", "device", "file", "token"]) $(id).disabled = talking;
+  show("begin", !talking);
+  show("end", talking);
+  document.body.classList.toggle("talking", talking);
+}
+
+const latency = () => offer.latencies_ms[Number($("latency").value)];
+
+function showLatency() {
+  $("latency-now").value = `about ${(latency() / 1000).toFixed(1)} s`;
+}
+
+function changeLatency() {
+  $("latency").dataset.touched = "yes";
+  showLatency();
+  talk?.change({ latency_ms: latency() });
+}
+
+// To write down what is spoken costs the server work, so it is asked for only where it is shown.
+function showsSource() {
+  return $("show-source").checked && !$("source-row").hidden;
+}
+
+async function chooseSound() {
+  const kind = $("sound").value;
+  show("file-row", kind === "file");
+  show("device-row", kind === "microphone");
+  trouble(kind === "microphone" ? await microphoneTrouble() : "");
+}
+
+async function chooseVoice() {
+  const aloud = $("aloud").checked;
+  const soft = $("sound").value === "microphone" && !$("headphones").checked;
+  show("echo", aloud && soft);
+  show("output-row", aloud && Voice.hasOutputs);
+  voice.soften(soft);
+  if (aloud) await voice.open();
+  else voice.close();
+  if (talk) talk.speak(aloud ? "mp3" : null);
+}
+
+async function listDevices() {
+  await fill($("device"), "audioinput");
+  await fill($("output"), "audiooutput");
+}
+
+async function fill(select, kind) {
+  const chosen = select.value;
+  const found = (await devices(kind)).filter((device) => device.deviceId !== "default");
+  const options = found.map((device, i) => new Option(device.label || `number ${i + 1}`, device.deviceId));
+  select.replaceChildren(select.options[0], ...options);
+  select.value = found.some((device) => device.deviceId === chosen) ? chosen : "";
+}
+
+async function save(name) {
+  trouble("");
+  try {
+    if (!room) throw new Error("Nothing was said yet.");
+    if (name === "sound") await saveSound(voice.phrases);
+    else await saveText(room.room, room.speaker_token, name);
+  } catch (error) {
+    trouble(error.message);
+  }
+}
+
+function showText() {
+  show("source-side", showsSource());
+  document.body.classList.toggle("settled", !$("show-interim").checked);
+  document.querySelectorAll(".of-source").forEach((item) => { item.hidden = !showsSource(); });
+  memory.set("text", { source: $("show-source").checked, interim: $("show-interim").checked });
+}
+
+async function meet() {
+  offer = await about();
+  for (const [id, languages, chosen] of [["from", offer.hears, offer.from], ["to", offer.speaks, offer.to]]) {
+    $(id).append(...languages.map(({ code, name }) => new Option(name, code)));
+    if (languages.some(({ code }) => code === chosen)) $(id).value = chosen;
+  }
+  show("token-row", offer.token);
+  show("source-row", offer.transcript);
+  $("latency").max = offer.latencies_ms.length - 1;
+  $("latency").value = offer.latencies_ms.length - 1;
+  show("latency-row", offer.latencies_ms.length > 1);
+  showLatency();
+  showText();
+}
+
+function remember() {
+  const { source: spoken, interim } = memory.get("text", { source: true, interim: true });
+  $("show-source").checked = spoken;
+  $("show-interim").checked = interim;
+}
+
+$("setup").addEventListener("submit", begin);
+$("end").addEventListener("click", () => ended(""));
+$("sound").addEventListener("change", () => { chooseSound(); chooseVoice(); });
+$("latency").addEventListener("input", changeLatency);
+for (const id of ["aloud", "headphones"]) $(id).addEventListener("change", chooseVoice);
+$("output").addEventListener("change", () => voice.choose($("output").value));
+for (const id of ["show-source", "show-interim"]) $(id).addEventListener("change", showText);
+makeMenu($("save"), save);
+offerSizes("size");
+offerShare();
+remember();
+$("options").open = matchMedia("(min-width: 60rem)").matches;
+chooseSound();
+onMicrophoneChange(() => { if (!talk) chooseSound(); listDevices(); });
+addEventListener("beforeunload", (event) => { if (talk) event.preventDefault(); });
+listDevices();
+meet().catch(() => trouble("The server cannot be reached. Is it running? Reload the page once it is."));

@@ -1,0 +1,63 @@
+// The interpreter's voice: phrases one after the other, through the output that was chosen.
+const ALOUD = 1;
+const SOFT = 0.4; // through loudspeakers beside an open microphone
+const LATEST = 15; // seconds of speech that may wait; beyond, it is dropped to stay live
+
+export class Voice {
+  context = null;
+  free = 0; // when the phrase before ends
+  phrases = []; // {at_ms, sound}: all that was received, for the file
+  output = "";
+
+  // Sound may begin only when somebody has clicked: call this from there.
+  async open() {
+    if (!this.context) {
+      this.context = new AudioContext();
+      this.gain = this.context.createGain();
+      this.gain.connect(this.context.destination);
+      await this.choose(this.output);
+    }
+    await this.context.resume();
+  }
+
+  close() {
+    this.context?.close();
+    this.context = null;
+    this.free = 0;
+  }
+
+  static get hasOutputs() {
+    return "setSinkId" in AudioContext.prototype;
+  }
+
+  async choose(deviceId) {
+    this.output = deviceId;
+    if (this.context && Voice.hasOutputs) await this.context.setSinkId(deviceId);
+  }
+
+  // Soft where a microphone would hear it again.
+  soften(soft) {
+    this.soft = soft;
+    if (this.gain) this.gain.gain.value = soft ? SOFT : ALOUD;
+  }
+
+  async take({ at_ms, sound }) {
+    this.phrases.push({ at_ms, sound: sound.slice(0) });
+    const context = this.context;
+    if (!context) return;
+    const buffer = await context.decodeAudioData(sound);
+    if (context !== this.context) return;
+    this.soften(this.soft);
+    const start = Math.max(context.currentTime, this.free);
+    if (start - context.currentTime > LATEST) return;
+    const source = context.createBufferSource();
+    source.buffer = buffer;
+    source.connect(this.gain);
+    source.start(start);
+    this.free = start + buffer.duration;
+  }
+
+  forget() {
+    this.phrases = [];
+  }
+}

@@ -1,0 +1,81 @@
+"""The pages, all from this process, and what they offer to choose from."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import Message, Receive, Scope, Send
+
+from dragoman.models import Feature
+from dragoman.serve.service import Service
+from dragoman.setup import TUNED
+from dragoman.text.languages import find_language
+
+PAGE = Path(__file__).parent / "page"
+HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; object-src 'none'",
+    "Permissions-Policy": "microphone=(self), display-capture=(self), screen-wake-lock=(self)",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-cache",  # asked for again, and answered with 304
+}
+
+
+def page_routes(service: Service) -> list[BaseRoute]:
+    """The speaker's page, the listener's, hall and overlay, and their files."""
+
+    async def languages(request: Request) -> Response:
+        model, setup = service.system.model, service.system.setup
+        return JSONResponse(
+            {
+                "hears": [_named(code) for code in model.hears],
+                "speaks": [_named(code) for code in model.speaks],
+                "from": setup.source,
+                "to": setup.target,
+                "latencies_ms": [lag for lag, _, _ in TUNED],
+                "transcript": Feature.TRANSCRIPT in model.features,
+                "token": service.settings.token is not None,
+            }
+        )
+
+    return [
+        Route("/", _page("speaker.html")),
+        Route("/room/{room}", _page("listener.html")),
+        Route("/hall/{room}", _page("hall.html")),
+        Route("/overlay/{room}", _page("overlay.html")),
+        Mount("/page", _WithHeaders(StaticFiles(directory=PAGE))),
+        Route("/v1/languages", languages),
+    ]
+
+
+def _page(name: str) -> Callable[[Request], Awaitable[Response]]:
+    async def page(request: Request) -> Response:
+        return FileResponse(PAGE / name, headers=HEADERS)
+
+    return page
+
+
+class _WithHeaders:
+    """Another application, its answers with the headers of the pages."""
+
+    def __init__(self, app: StaticFiles) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_more(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                more = [(key.lower().encode(), value.encode()) for key, value in HEADERS.items()]
+                message["headers"] = [*message["headers"], *more]
+            await send(message)
+
+        await self._app(scope, receive, send_more)
+
+
+def _named(code: str) -> dict[str, str]:
+    return {"code": code, "name": find_language(code).name}

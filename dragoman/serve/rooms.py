@@ -1,0 +1,235 @@
+"""Rooms: one speaks, many listen, each with a token for the role.
+
+Tokens are made from a secret, not kept: processes that share the server's access token agree on
+them, and a room costs nothing until somebody is in it. What is final is kept as a log of encoded
+messages, once for all listeners; each of them reads on from where it is.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+from enum import StrEnum
+from typing import Literal
+
+import msgspec
+
+from dragoman.serve.bell import Pulse
+from dragoman.serve.protocol import Code, Fault, Said, Summary, Talk, Told, Transcript, write
+from dragoman.serve.protocol import Room as RoomEvent
+from dragoman.serve.session import Session
+from dragoman.serve.settings import Settings
+
+_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # nothing that looks like something else
+_ID = 8  # characters
+MOST_ROOMS = 1000
+"""Rooms that are remembered; beyond, those go in which nobody has been for longest."""
+MOST_TOLD = 200_000
+"""Messages of a room's log: at least a day of talk. What belongs to earlier talks goes first."""
+IN_A_FRAME = 400
+"""Messages that are told at once, some 50 kB."""
+
+_told: msgspec.json.Decoder[Talk | Said | Transcript | Summary] = msgspec.json.Decoder(
+    Talk | Said | Transcript | Summary
+)
+
+
+class Role(StrEnum):
+    """What a token lets its owner do."""
+
+    SPEAKER = "speaker"
+    LISTENER = "listener"
+
+
+class Keys:
+    """Makes and checks the tokens of rooms."""
+
+    def __init__(self, secret: str | None) -> None:
+        if secret is None:
+            self._secret = secrets.token_bytes(32)
+        else:  # slow on purpose: a listener's token must not help to guess the server's
+            salt = b"dragoman rooms"
+            self._secret = hashlib.scrypt(secret.encode(), salt=salt, n=1 << 14, r=8, p=1)
+
+    def token(self, room: str, role: Role) -> str:
+        made = hmac.digest(self._secret, f"{role} {room}".encode(), "sha256")
+        return base64.urlsafe_b64encode(made[:18]).decode()
+
+    def admits(self, room: str, role: Role, offered: str | None) -> bool:
+        """How long this takes tells nothing about the token."""
+        return hmac.compare_digest(self.token(room, role).encode(), (offered or "").encode())
+
+
+def new_room() -> str:
+    """A name for a room, short enough to be typed; it is no secret."""
+    return "".join(secrets.choice(_ALPHABET) for _ in range(_ID))
+
+
+def is_room(name: str) -> bool:
+    return len(name) == _ID and set(name) <= set(_ALPHABET)
+
+
+class Room:
+    """What is told in a room, and how many listen."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.log = secrets.token_hex(4)
+        self.talks = 0
+        self.listeners = 0
+        self.interim = ""
+        self.state: Literal["waiting", "listening", "degraded", "draining", "away", "over"]
+        self.state = "waiting"
+        self.session: Session | None = None
+        self.pulse = Pulse()
+        self._entries: list[str] = []
+        self._first = 0  # number of the first entry that is kept
+        self._word = self._transcript = self._phrases = 0  # the last of this talk that were taken
+        self._summed_up = False
+        self._frame = (-1, -1, "")  # the last one: nearly all listeners ask for the same
+
+    @property
+    def next(self) -> int:
+        """The number of the entry that comes next."""
+        return self._first + len(self._entries)
+
+    @property
+    def event(self) -> RoomEvent:
+        return RoomEvent(self.name, self.log, self.state)
+
+    @property
+    def empty(self) -> bool:
+        return self.session is None and not self.listeners
+
+    def frame(self, start: int) -> tuple[str, int]:
+        """A `told` from an entry on, as text, and the number after it."""
+        start = max(start, self._first)
+        end = min(self.next, start + IN_A_FRAME)
+        if self._frame[:2] != (start, end):
+            entries = self._entries[start - self._first : end - self._first]
+            text = f'{{"type":"told","next":{end},"events":[{",".join(entries)}]}}'
+            self._frame = (start, end, text)
+        return self._frame[2], end
+
+    def last_talk(self) -> Told:
+        """All that was told of the last talk."""
+        events = [_told.decode(entry) for entry in self._entries]
+        begins = [at for at, event in enumerate(events) if isinstance(event, Talk)]
+        return Told(self.next, tuple(events[begins[-1] :] if begins else ()))
+
+    def join(self, change: Literal[1, -1]) -> None:
+        """A listener comes or goes."""
+        self.listeners += change
+        self._tell_speaker()
+
+    def follow(self, session: Session) -> None:
+        """This talk is told here from now on; one that was told before is ended."""
+        before = self.session
+        if before is session:
+            self.look()
+            return
+        if before is not None:
+            before.news.unfollow(self.look)
+            before.stop()
+        self.session = session
+        self.talks += 1
+        self._word = self._transcript = self._phrases = 0
+        self._summed_up = False
+        if len(self._entries) > MOST_TOLD:
+            self._first, self._entries = self.next, []
+        setup = session.setup
+        self._entries.append(write(Talk(self.talks, setup.source, setup.target)))
+        session.news.follow(self.look)
+        self._tell_speaker()
+        self.look()
+
+    def look(self) -> None:
+        """Take what is new in the talk; wake the listeners if there is anything."""
+        session = self.session
+        if session is None:
+            return
+        written = session.transcripts_after(self._transcript)
+        said = session.words_after(self._word)
+        fresh: list[Transcript | Said] = [*written, *said]
+        self._transcript = written[-1].number if written else self._transcript
+        self._word = said[-1].word if said else self._word
+        self._entries += [write(event) for event in fresh]
+        phrases = session.voice.count if session.voice else 0
+        if session.summary is not None and not self._summed_up:
+            self._summed_up = True
+            self._entries.append(write(session.summary))
+        state, interim = self._state_of(session), "" if session.finished else session.interim
+        changed = fresh or (state, interim, phrases) != (self.state, self.interim, self._phrases)
+        self.state, self.interim, self._phrases = state, interim, phrases
+        if session.finished and (session.voice is None or session.voice.silent):
+            session.news.unfollow(self.look)
+            self.session = None
+        if changed:
+            self.pulse.beat()
+
+    def _state_of(
+        self, session: Session
+    ) -> Literal["listening", "degraded", "draining", "away", "over"]:
+        if session.finished:
+            return "over"
+        return "away" if session.listener is None else session.state
+
+    def _tell_speaker(self) -> None:
+        if self.session is not None:
+            self.session.audience = self.listeners
+            self.session.news.set()
+
+
+class Rooms:
+    """The rooms of a process; a room is there as soon as somebody with a token enters it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.keys = Keys(settings.secret or settings.token)
+        self._most = settings.listeners
+        self._rooms: dict[str, Room] = {}
+
+    @property
+    def listeners(self) -> int:
+        return sum(room.listeners for room in self._rooms.values())
+
+    def enter(self, name: str) -> Room:
+        """The room of a name, for somebody whose token was looked at."""
+        room = self._rooms.pop(name, None) or Room(name)
+        self._rooms[name] = room  # last in the row: the first that are empty go first
+        if len(self._rooms) > MOST_ROOMS:
+            gone = next((one for one in self._rooms.values() if one.empty and one != room), None)
+            if gone is not None:
+                del self._rooms[gone.name]
+        return room
+
+    def admit_listener(self) -> None:
+        if self.listeners >= self._most:
+            raise Fault(Code.FULL, f"All {self._most} seats are taken; try later.")
+
+    def may_listen(self, room: str, offered: str | None) -> bool:
+        """Who may speak in a room may listen there, too."""
+        return any(self.keys.admits(room, role, offered) for role in Role)
+
+
+class RoomDoor:
+    """Where the speaker of a room comes in."""
+
+    def __init__(self, rooms: Rooms, name: str) -> None:
+        self._rooms, self._name = rooms, name
+
+    def admits(self, offered: str | None) -> bool:
+        return self._rooms.keys.admits(self._name, Role.SPEAKER, offered)
+
+    def begin(self) -> None:
+        session = self._rooms.enter(self._name).session
+        if session is not None and not session.finished and session.listener is not None:
+            raise Fault(Code.TAKEN, "Somebody speaks in this room already.")
+
+    def opened(self, session: Session) -> None:
+        self._rooms.enter(self._name).follow(session)
+
+    def left(self) -> None:
+        """The speaker's connection is gone, for whatever reason."""
+        self._rooms.enter(self._name).look()

@@ -1,0 +1,474 @@
+"""Rooms: one speaks, many listen, and who comes late is told what was said."""
+
+import json
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+from starlette.websockets import WebSocketDisconnect
+
+from dragoman.serve import rooms
+from dragoman.serve.protocol import (
+    Audience,
+    Error,
+    Interim,
+    Listen,
+    Ready,
+    Resume,
+    Said,
+    Speak,
+    Start,
+    Stop,
+    Summary,
+    Talk,
+    Told,
+    Transcript,
+    write,
+)
+from dragoman.serve.protocol import Room as RoomEvent
+from dragoman.serve.rooms import Keys, Role, Room, is_room, new_room
+from tests.serve.clients import Client, closed, silence, steady_words
+
+TOKEN = "a token that nobody guesses"
+
+
+class Listener(Client):
+    """A client that listens in a room."""
+
+    def come_in(self, room, **more):
+        self.send(Listen(access_token=room["listener_token"], **more))
+        return self.next()
+
+    @property
+    def told(self):
+        return [one for event in self.events if isinstance(event, Told) for one in event.events]
+
+    @property
+    def words(self):
+        return [(one.word, one.text) for one in self.told if isinstance(one, Said)]
+
+    def until_told(self, kind):
+        while not any(isinstance(one, kind) for one in self.told):
+            self.next()
+
+
+def open_room(web, token=None):
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    answer = web.post("/v1/rooms", headers=headers)
+    assert answer.status_code == 200
+    return answer.json()
+
+
+def speaks(web, room):
+    return web.websocket_connect(f"/v1/rooms/{room['room']}/speak")
+
+
+def listens(web, room):
+    return web.websocket_connect(f"/v1/rooms/{room['room']}/listen")
+
+
+def begin(socket, room, **more):
+    speaker = Client(socket)
+    speaker.send(Start(access_token=room["speaker_token"], **more))
+    assert isinstance(speaker.next(), Ready)
+    return speaker
+
+
+def finish(speaker, steps=13):
+    for _ in range(steps):
+        speaker.speak()
+    speaker.stop()
+    return speaker.until(Summary)
+
+
+def test_a_listener_is_told_what_the_speaker_is(opened):
+    _, web = opened(token=TOKEN)
+    room = open_room(web, TOKEN)
+    with listens(web, room) as ear, speaks(web, room) as mouth:
+        listener = Listener(ear)
+        assert listener.come_in(room).state == "waiting"
+        speaker = begin(mouth, room, source="de", target="en")
+        finish(speaker)
+        listener.until_told(Summary)
+    assert speaker.words == listener.words == steady_words()
+    talk = listener.told[0]
+    assert talk == Talk(1, "de", "en")
+    said = [e for e in speaker.events if isinstance(e, Said)]
+    assert [e for e in listener.told if isinstance(e, Said)] == said  # to the last figure
+    states = [e.state for e in listener.events if isinstance(e, RoomEvent)]
+    assert states[0] == "waiting"
+    assert "listening" in states
+
+
+def test_who_comes_late_sees_what_was_said(opened):
+    _, web = opened(model="tests.talkers:bilingual")
+    room = open_room(web)
+    with speaks(web, room) as mouth:
+        speaker = begin(mouth, room, transcript=True)
+        finish(speaker, 40)
+    with listens(web, room) as ear:
+        listener = Listener(ear)
+        assert listener.come_in(room).state == "over"
+        listener.until_told(Summary)
+    assert listener.words == speaker.words
+    written = [e for e in speaker.events if isinstance(e, Transcript)]
+    assert [e for e in listener.told if isinstance(e, Transcript)] == written
+
+
+@pytest.mark.parametrize("had", [0, 1, 5, 12, 14])
+def test_a_listener_who_comes_back_is_told_the_rest_alone(opened, had):
+    _, web = opened()
+    room = open_room(web)
+    with speaks(web, room) as mouth:
+        finish(begin(mouth, room))
+    with listens(web, room) as ear:
+        first = Listener(ear)
+        log = first.come_in(room).log
+        first.until_told(Summary)
+    with listens(web, room) as ear:
+        again = Listener(ear)
+        again.come_in(room, log=log, next=had)
+        if had < len(first.told):
+            again.until_told(Summary)
+        assert again.told == first.told[had:]
+    with listens(web, room) as ear:  # the log of another process: all is told anew
+        anew = Listener(ear)
+        anew.come_in(room, log="another", next=had)
+        anew.until_told(Summary)
+    assert anew.told == first.told
+
+
+def test_long_talks_are_told_in_frames_of_bounded_size():
+    room = Room("abcdefgh")
+    room._entries = [write(Said(i + 1, f" word{i}", 0.0, 0.0, None)) for i in range(1000)]
+    at, words, sizes = 0, [], []
+    while at < room.next:
+        text, at = room.frame(at)
+        told = msgspec.json.decode(text, type=Told)
+        assert told.next == at
+        sizes.append(len(told.events))
+        words += [said.word for said in told.events]
+    assert words == list(range(1, 1001))
+    assert sizes == [rooms.IN_A_FRAME, rooms.IN_A_FRAME, 1000 - 2 * rooms.IN_A_FRAME]
+
+
+def test_what_was_forgotten_is_left_out():
+    room = Room("abcdefgh")
+    room._entries = [write(Said(i, "", 0.0, 0.0, None)) for i in range(50, 1050)]
+    room._first = 50
+    for start in (0, 20, 50):
+        text, end = room.frame(start)
+        words = [said.word for said in msgspec.json.decode(text, type=Told).events]
+        assert words == list(range(50, 50 + rooms.IN_A_FRAME))
+        assert end == 50 + rooms.IN_A_FRAME
+    assert room.next == 1050
+
+
+def test_the_end_is_told_once_while_the_last_phrases_are_spoken(opened):
+    service, web = opened()
+    room = open_room(web)
+    with speaks(web, room) as mouth:
+        finish(begin(mouth, room))
+        (session,) = service._sessions.values()
+        told = service.rooms.enter(room["room"])
+        session.voice = SimpleNamespace(count=1, silent=False)
+        told.session, told._summed_up = session, False
+        before = told.next
+        told.look()
+        session.voice.count = 2
+        told.look()
+        assert told.next == before + 1
+        assert told.session is session  # it is still heard
+        session.voice.silent = True
+        told.look()
+        assert told.session is None
+
+
+def test_a_room_forgets_the_talks_before_when_there_is_too_much(opened, monkeypatch):
+    monkeypatch.setattr(rooms, "MOST_TOLD", 10)
+    _, web = opened()
+    room = open_room(web)
+    for _ in range(2):
+        with speaks(web, room) as mouth:
+            finish(begin(mouth, room))
+    with listens(web, room) as ear:
+        listener = Listener(ear)
+        listener.come_in(room)
+        listener.until_told(Summary)
+    assert listener.told[0] == Talk(2, None, "en")
+    assert listener.words == steady_words()
+
+
+def test_a_second_talk_follows_the_first(opened):
+    _, web = opened()
+    room = open_room(web)
+    with listens(web, room) as ear:
+        listener = Listener(ear)
+        listener.come_in(room)
+        for number in (1, 2):
+            with speaks(web, room) as mouth:
+                finish(begin(mouth, room))
+            while sum(isinstance(one, Summary) for one in listener.told) < number:
+                listener.next()
+    assert [one.talk for one in listener.told if isinstance(one, Talk)] == [1, 2]
+    assert listener.words == 2 * steady_words()
+
+
+def test_interim_text_is_told_and_taken_away(opened):
+    _, web = opened(model="tests.talkers:changing")
+    room = open_room(web)
+    with listens(web, room) as ear, speaks(web, room) as mouth:
+        listener = Listener(ear)
+        listener.come_in(room)
+        speaker = begin(mouth, room, policy="local-agreement:n=2")
+        finish(speaker, 3)
+        listener.until_told(Summary)
+        while not (isinstance(listener.events[-1], Interim) and not listener.events[-1].text):
+            listener.next()
+    shown = [e.text for e in listener.events if isinstance(e, Interim)]
+    assert any("perhaps" in text for text in shown)
+
+
+def test_the_speaker_is_told_how_many_listen(opened):
+    _, web = opened()
+    room = open_room(web)
+    with speaks(web, room) as mouth:
+        speaker = begin(mouth, room)
+        with listens(web, room) as ear:
+            Listener(ear).come_in(room)
+            assert speaker.until(Audience).listeners == 1
+            with listens(web, room) as other:
+                Listener(other).come_in(room)
+                assert speaker.until(Audience).listeners == 2
+        while speaker.until(Audience).listeners:
+            pass
+
+
+def test_listeners_are_told_that_the_speaker_is_away_and_back(opened):
+    _, web = opened()
+    room = open_room(web)
+    with listens(web, room) as ear:
+        listener = Listener(ear)
+        listener.come_in(room)
+        with speaks(web, room) as mouth:
+            speaker = begin(mouth, room)
+            ready = speaker.events[0]
+            while listener.until(RoomEvent).state != "listening":
+                pass
+        while listener.until(RoomEvent).state != "away":
+            pass
+        with speaks(web, room) as mouth:
+            speaker.socket = mouth
+            token = room["speaker_token"]
+            speaker.send(Resume(ready.session, ready.resume_token, access_token=token))
+            speaker.until(Ready)
+            while listener.until(RoomEvent).state != "listening":
+                pass
+            finish(speaker)
+        listener.until_told(Summary)
+    assert [one.talk for one in listener.told if isinstance(one, Talk)] == [1]
+    assert listener.words == steady_words()
+
+
+def test_a_talk_that_is_forgotten_is_over_for_its_listeners(opened):
+    service, web = opened(model="tests.talkers:changing", keep=0.05)
+    room = open_room(web)
+    with listens(web, room) as ear:
+        listener = Listener(ear)
+        listener.come_in(room)
+        with speaks(web, room) as mouth:
+            begin(mouth, room, policy="local-agreement:n=2").speak()
+            assert listener.until(Interim).text
+        while listener.until(RoomEvent).state != "over":
+            pass
+        while listener.until(Interim).text:  # nor is a guess left of it
+            pass
+    assert service.rooms.enter(room["room"]).empty
+
+
+def test_a_new_talk_ends_one_whose_speaker_is_gone(opened):
+    service, web = opened()
+    room = open_room(web)
+    with listens(web, room) as ear:
+        listener = Listener(ear)
+        listener.come_in(room)
+        with speaks(web, room) as mouth:
+            lost = begin(mouth, room)
+            lost.speak()
+        while listener.until(RoomEvent).state != "away":
+            pass
+        with speaks(web, room) as mouth:
+            speaker = begin(mouth, room)
+            old, new = service._sessions.values()
+            assert old.stopped
+            assert not new.stopped
+            finish(speaker)
+        listener.until_told(Summary)
+        second = [at for at, one in enumerate(listener.told) if isinstance(one, Talk)][1]
+        said = [one for one in listener.told[second:] if isinstance(one, Said)]
+    assert [(one.word, one.text) for one in said] == steady_words()
+
+
+def test_only_one_speaks_at_a_time(opened):
+    _, web = opened()
+    room = open_room(web)
+    with speaks(web, room) as mouth, speaks(web, room) as other:
+        begin(mouth, room)
+        second = Client(other)
+        second.send(Start(access_token=room["speaker_token"]))
+        assert second.next().code == "taken"
+        assert closed(second) == 4409
+
+
+@pytest.mark.parametrize(
+    "message",
+    [silence(0), write(Start()), write(Stop()), write(Listen()), '{"type": "shout"}', "no json"],
+)
+def test_listeners_send_nothing_but_wishes(opened, message):
+    _, web = opened()
+    room = open_room(web)
+    with listens(web, room) as ear:
+        listener = Listener(ear)
+        listener.come_in(room)
+        if isinstance(message, bytes):
+            ear.send_bytes(message)
+        else:
+            ear.send_text(message)
+        assert closed(listener) == 4400
+    assert isinstance(listener.events[-1], Error)
+    assert listener.events[-1].code == "malformed"
+
+
+def test_a_listener_with_a_thousand_wishes_is_sent_away(opened, monkeypatch):
+    monkeypatch.setattr("dragoman.serve.listening._WISHES", 3)
+    _, web = opened()
+    room = open_room(web)
+    with listens(web, room) as ear:
+        listener = Listener(ear)
+        listener.come_in(room)
+        for _ in range(3):
+            listener.send(Speak())
+        assert closed(listener) == 4400
+
+
+def test_tokens_open_what_they_are_for(opened):
+    service, web = opened(token=TOKEN)
+    room, other = open_room(web, TOKEN), open_room(web, TOKEN)
+    listener, speaker = room["listener_token"], room["speaker_token"]
+    wrong = (None, "", "guessed", other["listener_token"], TOKEN)
+    for token in (*wrong, other["speaker_token"]):
+        with listens(web, room) as ear:
+            client = Client(ear)
+            client.send(Listen(access_token=token))
+            assert client.next().code == "token"
+            assert closed(client) == 4401
+    for token in (*wrong, other["speaker_token"], listener):
+        with speaks(web, room) as mouth:
+            client = Client(mouth)
+            client.send(Start(access_token=token))
+            assert client.next().code == "token"
+            assert closed(client) == 4401
+    for token in (listener, speaker):
+        with listens(web, room) as ear:
+            client = Client(ear)
+            client.send(Listen(access_token=token))
+            assert isinstance(client.next(), RoomEvent)
+    assert service.streams == 0
+
+
+def test_a_token_of_a_room_does_not_open_the_server(opened):
+    _, web = opened(token=TOKEN)
+    room = open_room(web, TOKEN)
+    for name in ("speaker_token", "listener_token"):
+        headers = {"Authorization": f"Bearer {room[name]}"}
+        assert web.post("/v1/rooms", headers=headers).status_code == 401
+        assert web.get("/metrics", headers=headers).status_code == 401
+
+
+def test_who_has_no_token_opens_no_room(opened):
+    _, web = opened(token=TOKEN)
+    assert web.post("/v1/rooms").status_code == 401
+    assert web.get("/v1/rooms", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 405
+
+
+def test_pages_of_others_open_no_room_and_enter_none(opened):
+    _, web = opened()
+    room = open_room(web)
+    foreign = {"Origin": "http://elsewhere.example"}
+    assert web.post("/v1/rooms", headers=foreign).status_code == 403
+    for way in ("listen", "speak"):
+        path = f"/v1/rooms/{room['room']}/{way}"
+        with (
+            pytest.raises(WebSocketDisconnect),
+            web.websocket_connect(path, headers=foreign),
+        ):
+            pass
+
+
+@pytest.mark.parametrize("name", ["x", "ABCDEFGH", "abcdefg1", "abcdefghi", "..%2f..%2f"])
+def test_what_is_no_name_of_a_room_is_refused(opened, name):
+    service, web = opened()
+    with pytest.raises(WebSocketDisconnect), web.websocket_connect(f"/v1/rooms/{name}/listen"):
+        pass
+    assert service.rooms.listeners == 0
+
+
+def test_seats_are_counted_and_given_back(opened):
+    service, web = opened(listeners=2)
+    room, other = open_room(web), open_room(web)
+    with listens(web, room) as one, listens(web, other) as two:
+        Listener(one).come_in(room)
+        Listener(two).come_in(other)
+        assert service.rooms.listeners == 2
+        with listens(web, room) as three:
+            late = Listener(three)
+            assert late.come_in(room).code == "full"
+            assert closed(late) == 1013
+    with listens(web, room) as three:
+        assert Listener(three).come_in(room).state == "waiting"
+
+
+def test_processes_with_the_same_access_token_agree():
+    one, two, other = Keys(TOKEN), Keys(TOKEN), Keys(TOKEN + "!")
+    alone, too = Keys(None), Keys(None)
+    made = one.token("abcdefgh", Role.LISTENER)
+    assert two.admits("abcdefgh", Role.LISTENER, made)
+    for keys in (other, alone, too):
+        assert not keys.admits("abcdefgh", Role.LISTENER, made)
+    assert not one.admits("abcdefgj", Role.LISTENER, made)
+    assert not one.admits("abcdefgh", Role.SPEAKER, made)
+    assert len({one.token("abcdefgh", role) for role in Role}) == 2
+    assert TOKEN not in made
+
+
+def test_names_are_new_and_are_names():
+    names = {new_room() for _ in range(200)}
+    assert len(names) == 200
+    assert all(map(is_room, names))
+
+
+def test_empty_rooms_make_room_for_others(opened, monkeypatch):
+    monkeypatch.setattr(rooms, "MOST_ROOMS", 3)
+    service, web = opened()
+    held = open_room(web)
+    with listens(web, held) as ear:
+        Listener(ear).come_in(held)
+        for _ in range(10):
+            service.rooms.enter(new_room())
+        assert len(service.rooms._rooms) == 3
+        assert held["room"] in service.rooms._rooms
+
+
+def test_nothing_said_and_no_token_is_logged(opened, caplog):
+    _, web = opened(token=TOKEN)
+    with caplog.at_level("DEBUG", logger="dragoman"):
+        room = open_room(web, TOKEN)
+        with listens(web, room) as ear, speaks(web, room) as mouth:
+            listener = Listener(ear)
+            listener.come_in(room)
+            finish(begin(mouth, room))
+            listener.until_told(Summary)
+    lines = json.dumps([vars(record) for record in caplog.records], default=str)
+    assert room["room"] in lines
+    for secret in (TOKEN, room["speaker_token"], room["listener_token"], "word3"):
+        assert secret not in lines
