@@ -88,7 +88,7 @@ _OPTIONS = (
     _system(
         "--encode",
         type=click.Choice(get_args(Encode)),
-        help="Of a window of sound, all each time (default), or what is new, for less work: Whisper.",
+        help="Of a window, all each time (default), or what is new, for less work: Whisper.",
     ),
 )
 

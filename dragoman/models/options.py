@@ -17,9 +17,9 @@ Encode = Literal["new", "all"]
 class Options:
     """`threads` 0 leaves their number to the library; `beams` is how wide a search is.
 
-    `compute` None is what suits the device: int8 on the CPU, float16 on a GPU. `encode` "new": on the
-    CPU, an encoder that sees a whole window makes the newest states of it and keeps the others, which
-    costs less than "all" and says about 2 % less well what was said.
+    `compute` None is what suits the device: int8 on the CPU, float16 on a GPU. `encode` "new": on
+    the CPU, an encoder that sees a whole window makes the newest states of it and keeps the others,
+    which costs less than "all", and what is said is a little worse.
     """
 
     threads: int = 0
