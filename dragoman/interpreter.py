@@ -19,6 +19,7 @@ from dragoman.text.again import count_letters, overlap
 from dragoman.trace import Hearing, Recorder, Saying, Showing
 
 PIECE = 5 * RATE  # samples heard at a time, however long the chunk
+RECALLING = 2  # chunks after the first in which what was said elsewhere may still be heard of
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,13 +225,13 @@ class Interpreter:
     def _said_elsewhere(self, ask: Ask, draft: Draft) -> int | None:
         """How many words of a draft were said elsewhere; None: nobody else has said anything.
 
-        The model may be slower to say them than the other was, so the next draft is looked at too.
+        The model may be slower to say them than the other was, so the next drafts are looked at too.
         """
         if not self._recalled:
             return None
         tail = (draft.tail,) if ask.final and draft.tail else ()
         found = overlap(self._recalled, (*draft.words, *tail))
-        self._recalled = self._recalled[found.known :] if self._chunks == 0 else ()
+        self._recalled = self._recalled[found.known :] if self._chunks < RECALLING else ()
         if ask.final:
             self._recalled = ()
         return found.words

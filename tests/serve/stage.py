@@ -61,13 +61,6 @@ def endless_orator() -> Orator:
     return Orator(" ".join(f"word{i}{'.' if i % 9 == 8 else ''}" for i in range(400)))
 
 
-def sure_orator() -> Orator:
-    """The same, without a guess: what is drafted is what is said."""
-    model = endless_orator()
-    model._flicker = lambda ms: []
-    return model
-
-
 @dataclass
 class Stage:
     """The service, and the address of the line to it."""

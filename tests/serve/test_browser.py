@@ -227,8 +227,8 @@ def test_a_lost_connection_is_come_back_from_and_nothing_is_lost(visit):
 
 def test_a_talk_and_its_listeners_go_on_in_another_process(visit):
     with (
-        staged("sure_orator", secret=SECRET) as other,
-        staged("sure_orator", secret=SECRET) as stage,
+        staged("endless_orator", secret=SECRET) as other,
+        staged("endless_orator", secret=SECRET) as stage,
     ):
         page = visit(stage.address)
         start(page, 6)

@@ -14,6 +14,9 @@ from dragoman.text.again import Overlap, count_letters, overlap
         ("we go there", "we all go there now", (3, 4)),  # one more on the way
         ("we all go there", "we go there now", (4, 3)),  # one less
         ("one two three", "one two", (2, 2)),  # the rest is still to come
+        ("one two three four", "one two xyz", (2, 2)),  # a guess at what comes is no known word
+        ("one two three four", "one two tree", (3, 3)),  # one that is nearly right is
+        ("one two three", "one two three xyz", (3, 3)),  # what follows all that is known is new
         ("one two", "", (0, 0)),
         ("", "one two", (0, 0)),
     ],
