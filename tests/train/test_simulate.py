@@ -1,0 +1,98 @@
+"""Many clips side by side say what each of them says in the loop of live use."""
+
+import numpy as np
+import pytest
+import soundfile
+import torch
+
+from dragoman.corpora import Clip
+from dragoman.errors import DragomanError
+from dragoman.evaluate.run import run_corpus
+from dragoman.models.exported.pieces import Pieces
+from dragoman.models.options import Options
+from dragoman.setup import Setup, System
+from dragoman.train.data.corpus import open_set
+from dragoman.train.data.faults import Faults
+from dragoman.train.data.pack import RATE
+from dragoman.train.recipe import Data, Recipe
+from dragoman.train.running import RunModel
+from dragoman.train.settings import convert
+from dragoman.train.simulate import Clips, Simulation, Waiting
+from dragoman.train.train import train
+from dragoman.train.trained import open_run
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def run(tiny, tmp_path_factory):
+    """Trained until it says some of the words."""
+    folder = tmp_path_factory.mktemp("runs") / "colours"
+    steps = {"total": 200, "validate": 200, "save": 200, "log": 100, "average": 1}
+    settings = tiny | {"steps": steps, "augment": {"spec": "none"}, "optimiser": {"rate": 0.01}}
+    train(convert(Recipe, settings), folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def heard(sung):
+    return open_set([sung], Data((str(sung),)), Faults()).subset(range(10))
+
+
+@pytest.fixture(scope="module")
+def clips(heard, tmp_path_factory):
+    """The same sound as files, and where their words end."""
+    folder, clips, ends = tmp_path_factory.mktemp("clips"), [], []
+    for number in range(len(heard)):
+        item, path = heard.item(number), folder / f"{number}.wav"
+        soundfile.write(path, np.array(heard.sound(number)), RATE, subtype="PCM_16")
+        clips.append(Clip(number, path, {"de": item.text["de"]}))
+        ends.append(f"{path.name}\t{' '.join(map(str, item.word_ends))}")
+    (folder / "words.ends").write_text("\n".join(ends))
+    return clips
+
+
+@pytest.fixture(scope="module")
+def simulate(run, heard):
+    trained = open_run(run)
+    task = trained.task.eval()
+    target = Pieces.load(run / "target.model", len(trained.target), suffix=True, language="de")
+    ends = torch.tensor(trained.source.word_ends(extra=1))
+    ready = Clips.of(task, heard, CPU)
+    return lambda way: Simulation(task.net, ends, target, ready, way).run()
+
+
+@pytest.mark.parametrize(
+    ("way", "policy", "detector"),
+    [
+        (Waiting(1, "fixed", 120, 120), "wait-k:k=1", "fixed:120"),
+        (Waiting(2, "fixed", 250, 200), "wait-k:k=2", "fixed:250"),
+        (Waiting(1, "ctc", step_ms=120), "wait-k:k=1", "ctc"),
+        (Waiting(1, "ends", step_ms=80), "wait-k:k=1", "boundaries:FILE"),
+        (Waiting(0), "offline", "fixed"),
+    ],
+)
+def test_it_says_what_the_loop_says(run, clips, simulate, way, policy, detector, tmp_path):
+    detector = detector.replace("FILE", str(clips[0].audio.parent / "words.ends"))
+    setup = Setup(str(run), "en", "de", policy, detector, beams=1, step_ms=way.step_ms)
+    system = System(setup, RunModel.load(run, options=Options(threads=1, beams=1)))
+    wanted = run_corpus(clips, setup, tmp_path / "loop", together=4, system=system).traces
+    found = simulate(way)
+    assert [t.prediction for t in found] == [t.prediction for t in wanted]
+    assert [t.instance().delays for t in found] == [t.instance().delays for t in wanted]
+    assert any(trace.prediction for trace in found)
+
+
+def test_more_waiting_is_later(simulate):
+    def lag(k):
+        said = [t.instance().delays for t in simulate(Waiting(k, "fixed", 120, 120))]
+        return np.mean([np.mean(delays) for delays in said if len(delays)])
+
+    assert lag(1) < lag(4) < lag(0)
+
+
+def test_a_net_without_a_head_for_words_is_refused(simulate, run, heard):
+    task = open_run(run).task.eval()
+    target = Pieces.load(run / "target.model", len(open_run(run).target), suffix=True)
+    with pytest.raises(DragomanError, match="CTC head"):
+        Simulation(task.net, None, target, Clips.of(task, heard, CPU), Waiting(1, "ctc"))
