@@ -70,7 +70,8 @@ def plan_001() -> dict[str, Run]:
 def plan_000() -> dict[str, Run]:
     """Wait-k with words of 120 to 520 ms, trained so or offline; true ends of words and phones."""
     runs = plan_001()
-    asks = [
+    asks: list[Ask] = []
+    oracles = [
         waits("000", kind, every, kind, "280,40")
         for kind, every in (("words", FEW_K), ("phones", (1, 3, 5, 9, 15, 21)))
     ]
@@ -84,7 +85,7 @@ def plan_000() -> dict[str, Run]:
             settings += (f"task_settings.ratio={ratio}",)
         name = "waitk-fixed-5" if ratio == 7 else f"waitk-{ms}ms"
         kept[name] = Run("waitk.en-de", settings, "conformer.en-de", (ask,), "branch")
-    kept["offline"] = Run("more.en-de", (), "conformer.en-de", tuple(asks), "branch")
+    kept["offline"] = Run("more.en-de", (), "conformer.en-de", (*asks, *oracles), "branch")
     return kept
 
 
@@ -146,6 +147,9 @@ class Work:
 
     def call(self, name: str, *command: str) -> bool:
         """Run a command with its output in a log, no longer than there is time."""
+        if self.left < 2:
+            self.say(f"{name}: no time left")
+            return False
         path = OUT / "logs" / f"{name}.log"
         path.parent.mkdir(parents=True, exist_ok=True)
         begun = time.monotonic()

@@ -29,7 +29,8 @@ def run(tiny, tmp_path_factory):
     """Trained until it says some of the words."""
     folder = tmp_path_factory.mktemp("runs") / "colours"
     steps = {"total": 200, "validate": 200, "save": 200, "log": 100, "average": 1}
-    settings = tiny | {"steps": steps, "augment": {"spec": "none"}, "optimiser": {"rate": 0.01}}
+    rate = {"rate": 0.01, "warmup": 20}
+    settings = tiny | {"steps": steps, "augment": {"spec": "none"}, "optimiser": rate}
     train(convert(Recipe, settings), folder)
     return folder
 
