@@ -23,7 +23,7 @@ from dragoman.models.life import SHORTEST_MS
 from dragoman.models.words import without_stop
 from dragoman.text.units import word_ends
 from dragoman.trace import Hearing, Saying, Trace
-from dragoman.train.data.corpus import TrainingSet
+from dragoman.train.data.corpus import Ragged, TrainingSet
 from dragoman.train.data.pack import RATE
 from dragoman.train.losses.waitk import ctc_marks
 from dragoman.train.nets.base import BOS, EOS, PAD, Encoded, Net
@@ -166,9 +166,8 @@ class Simulation:
         known = torch.tensor([1 + len(one) for one in said], device=device)
         most = known - 1 + (SPARE_TOKENS + encoded.lengths - (known - 1)).clamp(min=0)
         width = int(most.max()) + 1
-        tokens = torch.full((count, width + 1), PAD, dtype=torch.long, device=device)
-        for row, one in enumerate(said):
-            tokens[row, : 1 + len(one)] = torch.tensor([BOS, *one])
+        rows = Ragged.of([[BOS, *one] for one in said])
+        tokens = torch.from_numpy(rows.padded(width + 1, PAD)).to(device)
         wanted = torch.from_numpy(due).to(device)
         size, words = known.clone(), torch.zeros_like(known)
         going = torch.arange(count, device=device)[size - 1 < most]
@@ -184,8 +183,8 @@ class Simulation:
             words[going] += self.ends_target[new]
             over = (new == EOS) | (words[going] >= wanted[going]) | (size[going] - 1 >= most[going])
             going = going[~over]
-        rows, sizes = tokens.tolist(), size.tolist()
-        return [row[k:s] for row, k, s in zip(rows, known.tolist(), sizes, strict=True)]
+        spans = zip(tokens.tolist(), known.tolist(), size.tolist(), strict=True)
+        return [row[begin:end] for row, begin, end in spans]
 
     def _commit(self, chunk: int, number: int, final: bool, due: int, new: list[int]) -> None:
         ended = bool(new) and new[-1] == EOS

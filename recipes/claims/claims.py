@@ -72,7 +72,7 @@ def plan_000() -> dict[str, Run]:
     runs = plan_001()
     asks: list[Ask] = []
     oracles = [
-        waits("000", kind, every, kind, "280,40")
+        waits("000", kind, every, kind, "280,80")
         for kind, every in (("words", FEW_K), ("phones", (1, 3, 5, 9, 15, 21)))
     ]
     kept = {name: runs[name] for name in ("spelling.en", "conformer.en-de")}
