@@ -1,6 +1,7 @@
 """`dragoman voice`: same seed, same bytes, whatever the processes and interruptions."""
 
 import lzma
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -296,3 +297,32 @@ def test_a_pack_as_files_is_a_corpus_to_evaluate(text, tmp_path, codec):
         assert abs(len(sound) - pack.items[number].samples) <= 960  # Opus rounds up to its frames
         if codec == "pcm":
             np.testing.assert_array_equal(sound, pack.sound(number))
+
+
+def test_workers_that_cannot_start_are_told_and_not_waited_for(tmp_path):
+    """A script without `if __name__ == "__main__"` starts none; their work is more than a pipe
+    holds, which whoever starts them would wait for ever to hand over."""
+    rows = "".join(f"This is sentence {n}, {'and so on, ' * 12}\tSatz {n}\n" for n in range(512))
+    (tmp_path / "text.tsv").write_text("en\tde\n" + rows, encoding="utf-8")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from pathlib import Path\n"
+        "from dragoman.train.voicing.corpus import voice_text\n"
+        "from dragoman.train.voicing.shard import Staging\n"
+        "from dragoman.train.voicing.spoken import parse_shares\n"
+        "staging = Staging('en', 1, parse_shares('espeak'), 'pcm', 0, 0, 80)\n"
+        "voice_text(Path('text.tsv'), Path('pack'), staging, processes=1)\n",
+        encoding="utf-8",
+    )
+    path = os.pathsep.join([str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "The worker for shard 0 failed" in done.stderr
