@@ -9,14 +9,19 @@ are in out/claims/logs; out/claims/PAPER/RUN-NAME holds what was said and its sc
 from __future__ import annotations
 
 import argparse
+import gc
 import os
-import subprocess
 import sys
+import threading
 import time
+import traceback
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 RECIPES = Path(__file__).parent
 RUNS, OUT = Path("runs/claims"), Path("out/claims")
@@ -130,6 +135,79 @@ def plan(papers: list[str]) -> dict[str, Run]:
     return runs
 
 
+# ---------------------------------------------------------------- processes that stay warm
+
+
+def train_here(recipe: str, settings: list[str], run: str) -> None:
+    from dragoman.train.recipe import read_recipe
+    from dragoman.train.train import train
+
+    train(read_recipe(Path(recipe), tuple(settings)), Path(run))
+
+
+def ask_here(run: str, out: str, ways: list[str], limit: int) -> None:
+    from ask import ask
+
+    ask(Path(run), TEST, Path(out), ways, limit, report=False)
+
+
+def sweep_here(*arguments: str) -> None:
+    from dragoman.cli import main
+
+    sys.argv = ["dragoman", "sweep", *arguments]
+    try:
+        main()
+    except SystemExit as end:
+        if end.code:
+            raise
+
+
+def serve(orders: Connection) -> None:
+    """A process' life: libraries and the device are made ready once for many runs."""
+    while True:
+        function, arguments, log = orders.recv()
+        with open(log, "ab") as file:
+            os.dup2(file.fileno(), 1)
+            os.dup2(file.fileno(), 2)
+        try:
+            function(*arguments)
+            done = True
+        except BaseException:
+            traceback.print_exc()
+            done = False
+        gc.collect()
+        orders.send(done)
+
+
+class Worker:
+    """A process that does one thing after another; one that failed is replaced."""
+
+    def __init__(self) -> None:
+        self.process: Any = None
+
+    def call(self, function: Callable[..., None], arguments: tuple, log: Path, most: float) -> bool:
+        if self.process is None:
+            context = get_context("spawn")
+            self.orders, theirs = context.Pipe()
+            self.process = context.Process(target=serve, args=(theirs,), daemon=True)
+            self.process.start()
+            theirs.close()
+        self.orders.send((function, arguments, str(log)))
+        try:
+            done = bool(self.orders.poll(most) and self.orders.recv())
+        except EOFError:  # it has died
+            done = False
+        if not done:
+            self.end()
+        return done
+
+    def end(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.join()
+            self.process = None
+
+
 @dataclass
 class Work:
     """What is under way, and until when it may be."""
@@ -137,6 +215,8 @@ class Work:
     options: argparse.Namespace
     begun: float = field(default_factory=time.monotonic)
     longest: float = 0.0  # that a run with asks has taken
+    workers: list[Worker] = field(default_factory=list)
+    here: threading.local = field(default_factory=threading.local)
 
     @property
     def left(self) -> float:
@@ -145,24 +225,26 @@ class Work:
     def say(self, text: str) -> None:
         print(f"{time.monotonic() - self.begun:6.1f} s  {text}", flush=True)
 
-    def call(self, name: str, *command: str) -> bool:
-        """Run a command with its output in a log, no longer than there is time."""
+    def worker(self) -> Worker:
+        """The process of this thread."""
+        if not hasattr(self.here, "worker"):
+            self.here.worker = Worker()
+            self.workers.append(self.here.worker)
+        worker: Worker = self.here.worker
+        return worker
+
+    def call(self, name: str, function: Callable[..., None], *arguments: Any) -> bool:
+        """Do something with its output in a log, no longer than there is time."""
         if self.left < 2:
             self.say(f"{name}: no time left")
             return False
         path = OUT / "logs" / f"{name}.log"
         path.parent.mkdir(parents=True, exist_ok=True)
         begun = time.monotonic()
-        with path.open("ab") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-            try:
-                status = process.wait(max(1.0, self.left))
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, 9)
-                status = process.wait()
-        told = "done" if status == 0 else f"FAILED ({status}), see {path}"
+        done = self.worker().call(function, arguments, path, self.left)
+        told = "done" if done else f"FAILED, see {path}"
         self.say(f"{name}: {told} after {time.monotonic() - begun:.1f} s")
-        return status == 0
+        return done
 
     def train(self, name: str, run: Run, before: Future[bool] | None) -> bool:
         if before is not None and not before.result():
@@ -170,31 +252,30 @@ class Work:
             return False
         if (RUNS / name / "final.pt").exists():
             return True
-        if self.left < 2 * self.longest:
+        if self.left < 1.5 * self.longest:
             self.say(f"{name}: not begun, {self.left:.0f} s are left")
             return False
-        begun, steps = time.monotonic(), getattr(self.options, run.steps, None)
+        begun, steps = time.monotonic(), getattr(self.options, run.steps or "set", None)
         settings = [*run.settings, *self.options.set]
-        if steps:
-            parts = 1 if run.asks else 3
-            settings += [f"steps.total={steps}", f"steps.validate={max(1, steps // parts)}"]
+        if run.steps and steps:
+            validate = -(-steps // (1 if run.asks else 3))
+            settings += [f"steps.total={steps}", f"steps.validate={validate}"]
             settings += [f"steps.save={steps}"]
-        recipe = str(RECIPES / f"{run.recipe}.yaml")
-        done = self.call(name, "dragoman", "train", recipe, *settings, "--run", str(RUNS / name))
+        recipe, folder = str(RECIPES / f"{run.recipe}.yaml"), str(RUNS / name)
+        done = self.call(name, train_here, recipe, settings, folder)
         if run.asks:
             self.longest = max(self.longest, time.monotonic() - begun)
         return done
 
     def ask(self, name: str, ask: Ask) -> bool:
         run, out = str(RUNS / name), str(OUT / ask.paper / f"{name}-{ask.name}")
-        limit = ["--limit", str(self.options.clips)]
+        told, limit = f"{name}-{ask.paper}-{ask.name}", self.options.clips
         if ask.ways:
-            command = [sys.executable, str(RECIPES / "ask.py"), run, str(TEST), out, *ask.ways]
-        else:
-            command = ["dragoman", "sweep", str(TEST / "corpus.tsv"), out, "--model", run]
-            command += [*ask.sweep, "--from", "en", "--to", "de", "--beams", "1"]
-            command += ["--threads", "1", "--sound", "0", "--together", "250"]
-        return self.call(f"{name}-{ask.paper}-{ask.name}", *command, *limit)
+            return self.call(told, ask_here, run, out, list(ask.ways), limit)
+        fixed = ("--from", "en", "--to", "de", "--beams", "1", "--threads", "1", "--sound", "0")
+        more = ("--together", "250", "--limit", str(limit))
+        test = str(TEST / "corpus.tsv")
+        return self.call(told, sweep_here, test, out, "--model", run, *ask.sweep, *fixed, *more)
 
 
 def main() -> int:
@@ -229,6 +310,8 @@ def main() -> int:
             before = trained.get(run.after)
             trained[name] = trainers.submit(work.train, name, run, before)
             trained[name].add_done_callback(then(name, run))
+    for worker in work.workers:
+        worker.end()
     return 0 if all(f.result() for f in (*trained.values(), *asked)) else 1
 
 
