@@ -17,7 +17,7 @@ import time
 import traceback
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -48,6 +48,7 @@ class Run:
     after: str = ""  # the run that it starts from
     asks: tuple[Ask, ...] = ()
     steps: str = ""  # the option that says how long it is trained
+    first: tuple[str, ...] = ()  # the command of dragoman that makes what it learns from
 
 
 def waits(paper: str, name: str, every: tuple[int, ...], words: str, ms: str = "280,280") -> Ask:
@@ -55,7 +56,8 @@ def waits(paper: str, name: str, every: tuple[int, ...], words: str, ms: str = "
 
 
 def plan_001() -> dict[str, Run]:
-    """One offline net against nets trained with k, at every k, words by time and by CTC."""
+    """One offline net against nets trained with k, at every k, words by time and by CTC; Conformer
+    against Transformer; distillation."""
     fixed, ctc = waits("001", "fixed", EVERY_K, "fixed"), waits("001", "ctc", EVERY_K, "ctc")
     whole = Ask("001", "offline", ("offline",))
     runs = {
@@ -69,11 +71,20 @@ def plan_001() -> dict[str, Run]:
             runs[f"waitk-{words}-{k}"] = Run(
                 "waitk.en-de", settings, "conformer.en-de", (ask,), "branch"
             )
+    asks = (fixed, ctc, whole)
+    runs["spelling-transformer.en"] = Run("spelling-transformer.en", steps="ears")
+    before = "spelling-transformer.en"
+    runs["transformer.en-de"] = Run("transformer.en-de", (), before, asks, "trunk")
+    runs["mt.en-de"] = Run("mt.en-de", after="conformer.en-de")
+    packs = ("packs/claims.en-de", "packs/claims-kd.en-de")
+    distil = ("distill", str(RUNS / "mt.en-de"), *packs, "--device", "auto")
+    runs["kd"] = Run("kd.en-de", (), "mt.en-de", asks, "trunk", distil)
     return runs
 
 
 def plan_000() -> dict[str, Run]:
-    """Wait-k with words of 120 to 520 ms, trained so or offline; true ends of words and phones."""
+    """Wait-k with words of 120 to 520 ms, trained so or offline; true ends of words and phones;
+    MMA in the same steps and at true ends, noticed as in equation 3."""
     runs = plan_001()
     asks: list[Ask] = []
     oracles = [
@@ -91,6 +102,19 @@ def plan_000() -> dict[str, Run]:
         name = "waitk-fixed-5" if ratio == 7 else f"waitk-{ms}ms"
         kept[name] = Run("waitk.en-de", settings, "conformer.en-de", (ask,), "branch")
     kept["offline"] = Run("more.en-de", (), "conformer.en-de", (*asks, *oracles), "branch")
+    ears = "spelling-transformer.en"
+    kept[ears] = runs[ears]
+    for ratio in (3, 13, 7, 9, 5, 11):
+        ms = 40 * ratio
+        follow = Ask("000", "follow", sweep=("--policies", "follow", "--steps", f"{ms}ms"))
+        settings = (f"net_settings.ratio={ratio}",)
+        kept[f"mma-{ms}ms"] = Run("mma.en-de", settings, ears, (follow,), "trunk")
+    learned = ("net_settings.decisions=learned", "net_settings.encoder_settings.boundaries=true")
+    oracle = ("task_settings.decisions=oracle", "task_settings.trigger=next", *learned)
+    follow = Ask("000", "follow", sweep=("--policies", "follow", "--steps", "280ms"))
+    for ends in ("words", "phones"):
+        settings = (f"data.ends={ends}", *oracle)
+        kept[f"mma-{ends}"] = Run("mma.en-de", settings, ears, (follow,), "trunk")
     return kept
 
 
@@ -131,7 +155,7 @@ def plan(papers: list[str]) -> dict[str, Run]:
         for name, run in PLANS[paper]().items():
             before = runs.get(name, run)
             asks = tuple(dict.fromkeys((*before.asks, *run.asks)))
-            runs[name] = Run(run.recipe, run.settings, run.after, asks, run.steps)
+            runs[name] = replace(run, asks=asks)
     return runs
 
 
@@ -151,10 +175,10 @@ def ask_here(run: str, out: str, ways: list[str], limit: int) -> None:
     ask(Path(run), TEST, Path(out), ways, limit, report=False)
 
 
-def sweep_here(*arguments: str) -> None:
+def dragoman_here(*arguments: str) -> None:
     from dragoman.cli import main
 
-    sys.argv = ["dragoman", "sweep", *arguments]
+    sys.argv = ["dragoman", *arguments]
     try:
         main()
     except SystemExit as end:
@@ -261,6 +285,8 @@ class Work:
             validate = -(-steps // (1 if run.asks else 3))
             settings += [f"steps.total={steps}", f"steps.validate={validate}"]
             settings += [f"steps.save={steps}"]
+        if run.first and not self.call(f"{name}-{run.first[0]}", dragoman_here, *run.first):
+            return False
         recipe, folder = str(RECIPES / f"{run.recipe}.yaml"), str(RUNS / name)
         done = self.call(name, train_here, recipe, settings, folder)
         if run.asks:
@@ -275,7 +301,9 @@ class Work:
         fixed = ("--from", "en", "--to", "de", "--beams", "1", "--threads", "1", "--sound", "0")
         more = ("--together", "250", "--limit", str(limit))
         test = str(TEST / "corpus.tsv")
-        return self.call(told, sweep_here, test, out, "--model", run, *ask.sweep, *fixed, *more)
+        return self.call(
+            told, dragoman_here, "sweep", test, out, "--model", run, *ask.sweep, *fixed, *more
+        )
 
 
 def main() -> int:

@@ -1,7 +1,12 @@
 """Many clips side by side say what each of them says in the loop of live use."""
 
+from copy import copy
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+import sacrebleu
 import soundfile
 import torch
 
@@ -9,19 +14,22 @@ from dragoman.corpora import Clip
 from dragoman.errors import DragomanError
 from dragoman.evaluate.run import run_corpus
 from dragoman.models.exported.pieces import Pieces
+from dragoman.models.load import load_model
 from dragoman.models.options import Options
 from dragoman.setup import Setup, System
 from dragoman.train.data.corpus import open_set
 from dragoman.train.data.faults import Faults
 from dragoman.train.data.pack import RATE
-from dragoman.train.recipe import Data, Recipe
+from dragoman.train.export import check as compare_with_net
+from dragoman.train.recipe import Batch, Data, Recipe
 from dragoman.train.running import RunModel
 from dragoman.train.settings import convert
 from dragoman.train.simulate import Clips, Simulation, Waiting
 from dragoman.train.train import train
-from dragoman.train.trained import open_run
+from dragoman.train.trained import open_run, translation_quality
 
 CPU = torch.device("cpu")
+BLEU = SimpleNamespace(score=1.0)
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +90,32 @@ def test_it_says_what_the_loop_says(run, clips, simulate, way, policy, detector,
     assert [t.prediction for t in found] == [t.prediction for t in wanted]
     assert [t.instance().delays for t in found] == [t.instance().delays for t in wanted]
     assert any(trace.prediction for trace in found)
+
+
+def test_a_run_at_work_is_its_net(run):
+    model = RunModel.load(run, options=Options(threads=1))
+    compare_with_net(open_run(run).task.net.eval(), model._net)
+    assert (model.hears, model.speaks) == (("en",), ("de",))
+    assert load_model(str(run), threads=1, device="cpu").features == model.features
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_run_on_a_gpu_that_is_not_there_is_refused(run):
+    with pytest.raises(DragomanError, match="no GPU"):
+        RunModel.load(run, options=Options(device="cuda"))
+
+
+@pytest.mark.parametrize(("targets", "tokenizer"), [("de", "13a"), ("zh", "zh"), ("de,zh", "char")])
+def test_the_target_chooses_how_bleu_counts_words(run, heard, monkeypatch, targets, tokenizer):
+    asked = []
+    monkeypatch.setattr(
+        sacrebleu, "corpus_bleu", lambda *_, tokenize: asked.append(tokenize) or BLEU
+    )
+    data = copy(heard)
+    data.data = replace(heard.data, target=targets)
+    trained = open_run(run)
+    translation_quality(trained.task, data, trained.target, CPU, Batch(seconds=20))
+    assert asked == [tokenizer]
 
 
 def test_more_waiting_is_later(simulate):

@@ -31,7 +31,8 @@ def add_and_norm(
     branch's precision, in which the next product wants it; after the `last` branch of a layer,
     where it is what others are added to, in that of the sum.
     """
-    if x.is_cuda and _works():
+    # A compiler fuses these passes itself, with what comes before and after them.
+    if x.is_cuda and not torch.compiler.is_compiling() and _works():
         shape, kind = (1,), torch.int32
         seed = torch.randint(2**31 - 1, shape, device=x.device, dtype=kind) if drop else None
         seed = torch.zeros(shape, device=x.device, dtype=kind) if seed is None else seed

@@ -284,6 +284,7 @@ def test_a_pack_as_files_is_a_corpus_to_evaluate(text, tmp_path, codec):
     import soundfile
 
     from dragoman.corpora import read_corpus
+    from dragoman.detectors import read_ends
     from dragoman.train.data.unpack import unpack
 
     folder = tmp_path / "voiced"
@@ -292,6 +293,9 @@ def test_a_pack_as_files_is_a_corpus_to_evaluate(text, tmp_path, codec):
     pack = Pack(folder)
     assert [clip.texts["de"] for clip in clips] == [item.text["de"] for item in pack.items]
     for number, clip in enumerate(clips):
+        for kind, ends in (("words", "word_ends"), ("phones", "phone_ends")):
+            known = read_ends(folder / f"{kind}.ends", clip.audio.name).ends_ms
+            assert list(known) == getattr(pack.items[number], ends)
         sound, rate = soundfile.read(clip.audio, dtype="int16")
         assert rate == 16_000
         assert abs(len(sound) - pack.items[number].samples) <= 960  # Opus rounds up to its frames
