@@ -246,6 +246,10 @@ class _Nowhere(io.TextIOBase):
 
 def test_detectors_by_name():
     assert make_detector("fixed", 320) == FixedStep(320)
+    assert make_detector("fixed:120", 320) == make_detector("fixed:120ms") == FixedStep(120)
+    for wrong in ("fixed:0", "fixed:slow", "fixed:1.5"):
+        with pytest.raises(DragomanError, match="as fixed:120 does"):
+            make_detector(wrong)
     assert make_detector("ctc") == CtcWords()
     with pytest.raises(DragomanError, match="There is no detector 'oracle'"):
         make_detector("oracle")

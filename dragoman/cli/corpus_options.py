@@ -21,11 +21,19 @@ _FILE = click.Path(path_type=Path)
 
 
 def corpus_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--references`, `--limit` and `--jobs`."""
+    """Add `--references`, `--limit`, `--jobs` and `--together`."""
     options = (
         _corpus("--references", type=_FILE, help="CORPUS lists audio; texts are here."),
         _corpus("--limit", type=COUNT, metavar="N", help="Only the first N clips."),
         _corpus("--jobs", type=JOBS, default=1, show_default=True, help="Processes, a model each."),
+        _corpus(
+            "--together",
+            type=COUNT,
+            default=1,
+            show_default=True,
+            metavar="N",
+            help="Clips that a process interprets side by side: for a model on a GPU.",
+        ),
     )
     for option in reversed(options):
         command = option(command)

@@ -29,6 +29,7 @@ def command(
     references: Path | None,
     limit: int | None,
     jobs: int,
+    together: int,
     unit: Any,
     output: Path | None,
     as_json: bool,
@@ -53,7 +54,9 @@ def command(
         folder = output or Path(stack.enter_context(TemporaryDirectory(prefix="dragoman-")))
         check_folder(folder)
         on_clip = stack.enter_context(clip_progress(corpus.name))
-        run = run_corpus(clips, setup, folder, jobs=jobs, on_clip=on_clip).checked()
+        run = run_corpus(
+            clips, setup, folder, jobs=jobs, together=together, on_clip=on_clip
+        ).checked()
     report = scorer.report(run.traces)
     log = Log(
         folder / TRACES if output else corpus,

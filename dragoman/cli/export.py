@@ -32,20 +32,11 @@ def command(
     """
     from rich.console import Console
 
-    from dragoman.train.export import Surroundings, export
+    from dragoman.train.export import export
+    from dragoman.train.running import surroundings
     from dragoman.train.trained import open_run
 
     with Console(stderr=True).status("exporting, and comparing with the original"):
         trained = open_run(run, weights, changes)
-        data, units = trained.recipe.data, trained.recipe.vocabulary
-        around = Surroundings(
-            source=data.source,
-            target=",".join(data.targets),
-            target_units=run / "target.model",
-            source_units=run / "source.model",
-            suffix=units.target.suffix,
-            source_suffix=units.source.suffix,
-            source_plain=units.source.plain,
-        )
-        export(trained.task.net, out, around, int8=int8)
+        export(trained.task.net, out, surroundings(run, trained), int8=int8)
     click.echo(str(out))

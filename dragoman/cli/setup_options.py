@@ -68,7 +68,9 @@ _OPTIONS = (
         help="Tuned policy for a lag of 2s (default), 1300ms…; auto: what this machine can do.",
     ),
     _system(
-        "--detector", metavar="NAME", help="How words are counted: fixed, ctc, learned, transcript."
+        "--detector",
+        metavar="NAME",
+        help="How words are counted: fixed, fixed:120 (ms), ctc, learned, transcript.",
     ),
     _system("--step", type=STEP, metavar="TIME", help="Audio per chunk, such as 500ms or 1s."),
     _system(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ def command(
     references: Path | None,
     limit: int | None,
     jobs: int,
+    together: int,
     **options: Any,
 ) -> None:
     """Interpret CORPUS with every policy and step; write runs, scores and a report to OUTPUT.
@@ -68,9 +70,11 @@ def command(
     for number, setup in enumerate(setups, start=1):
         name = f"{number}/{len(setups)} {setup.policy}"
         with clip_progress(name) as on_clip:
-            own = System(setup, system.model) if jobs <= 1 else None
+            own = system.changed(**asdict(setup)) if jobs <= 1 else None
             folder = output / slug(setup)
-            run = run_corpus(clips, setup, folder, jobs=jobs, system=own, on_clip=on_clip)
+            run = run_corpus(
+                *(clips, setup, folder), jobs=jobs, together=together, system=own, on_clip=on_clip
+            )
         tell_failures(failure for failure in run.failures if failure not in told)
         told.update(run.failures)
         results.append(system_result(setup, run.checked(), scorer))

@@ -46,6 +46,7 @@ def command(
     references: Path | None,
     limit: int | None,
     jobs: int,
+    together: int,
     max_latency: str | None,
     **options: Any,
 ) -> None:
@@ -77,6 +78,7 @@ def command(
             *(clips, candidates, budget_ms, folder, scorer.values),
             latency="LAAL_CA" if aware else "LAAL",
             jobs=jobs,
+            together=together,
             system=System(base) if jobs <= 1 else None,
             on_trial=on_trial,
             on_failure=lambda failure: tell_failures([failure]),

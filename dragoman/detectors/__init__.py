@@ -27,17 +27,25 @@ def make_detector(
 ) -> Detector:
     """A detector by its name on the command line.
 
-    `boundaries:FILE` takes the word ends of a `recording`, heard from `start_ms` on, from a file.
+    `fixed:120` counts a word every 120 ms, whatever `step_ms` says. `boundaries:FILE` takes the
+    word ends of a `recording`, heard from `start_ms` on, from a file.
     """
     kind, _, file = name.partition(":")
     if kind == "boundaries" and file:
         return read_ends(Path(file).expanduser(), recording, start_ms)
-    if name == "fixed":
-        return FixedStep(step_ms)
+    if kind == "fixed":
+        return FixedStep(_milliseconds(file) if file else step_ms)
     if name in DETECTORS:
         return DETECTORS[name]()
-    known = ", ".join([*DETECTORS, "boundaries:FILE"])
+    known = ", ".join([*DETECTORS, "fixed:MS", "boundaries:FILE"])
     raise DragomanError(f"There is no detector '{name}'. There are: {known}.")
+
+
+def _milliseconds(text: str) -> float:
+    number = text.removesuffix("ms")
+    if not number.isdecimal() or not int(number):
+        raise DragomanError(f"'fixed:{text}' should name milliseconds, as fixed:120 does.")
+    return float(number)
 
 
 def check_detector(name: str, step_ms: float = 280.0) -> None:

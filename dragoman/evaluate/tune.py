@@ -9,7 +9,7 @@ cannot be interpreted is named and left out, for every candidate.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -57,6 +57,7 @@ def tune(
     first: int = 12,
     seed: int = 1,
     jobs: int = 1,
+    together: int = 1,
     system: System | None = None,
     on_trial: Callable[[Trial, int, int], None] = lambda trial, done, total: None,
     on_failure: Callable[[Failure], None] = lambda failure: None,
@@ -74,10 +75,14 @@ def tune(
     while True:
         runs: dict[Setup, Run] = {}
         for done, setup in enumerate(remaining, start=1):
-            lent = None if system is None else System(setup, system.model)
+            lent = None if system is None else system.changed(**asdict(setup))
             only = [index for index in order[:size] if index not in broken]
             runs[setup] = run_corpus(
-                clips, setup, folder / slug(setup), jobs=jobs, system=lent, only=only
+                *(clips, setup, folder / slug(setup)),
+                jobs=jobs,
+                together=together,
+                system=lent,
+                only=only,
             )
             for failure in runs[setup].failures:
                 broken[failure.index] = failure

@@ -18,6 +18,7 @@ FILE = "dragoman.json"
 # By the architecture that a model.bin names.
 CTRANSLATE2 = {"WhisperSpec": "whisper", "TransformerSpec": "text"}
 EXPORTED = {"speech": "exported", "text": "exported-text"}  # by the input of a net
+RUN = ("recipe.yaml", "final.pt")  # of a training run that has ended
 # By the files of exporters that declare nothing: one of each group.
 FILES = {
     "whisper-onnx": (
@@ -41,6 +42,8 @@ def kind_of(folder: Path) -> str | None:
     for kind, files in FILES.items():
         if all(any((folder / name).is_file() for name in names) for names in files):
             return kind
+    if all((folder / name).is_file() for name in RUN):
+        return "run"
     if (folder / "config.json").is_file():
         return EXPORTED.get(_settings(folder / "config.json").get("input", ""))
     return None

@@ -29,6 +29,7 @@ KINDS = {
     "whisper-onnx": "dragoman.models.whisper.from_onnx:WhisperOnnx",
     "moonshine": "dragoman.models.moonshine.model:MoonshineModel",
     "exported": "dragoman.models.exported.model:ExportedModel",
+    "run": "dragoman.train.running:RunModel",
 }
 TRANSLATORS = {
     "text": "dragoman.models.cascade.text_model:TextModel",

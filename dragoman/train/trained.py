@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from dragoman.errors import DragomanError
+from dragoman.metrics.tokenize import tokenizer_for
 from dragoman.train.checkpoints import load_weights
 from dragoman.train.data.corpus import TrainingSet
 from dragoman.train.data.loader import Loader
@@ -117,10 +118,13 @@ def translation_quality(
     a step of all of a batch's items together."""
     import sacrebleu
 
+    # Targets that are cut into words differently have only characters in common.
+    tokenizers = {tokenizer_for(target) for target in data.data.targets}
+    tokenizer = tokenizers.pop() if len(tokenizers) == 1 else "char"
     wanted = data.target_texts()
     found = dict(translations(task, data, target, device, batch=batch))
     said = [found[number] for number in range(len(data))]
     return {
-        "bleu": sacrebleu.corpus_bleu(said, [wanted]).score,
+        "bleu": sacrebleu.corpus_bleu(said, [wanted], tokenize=tokenizer).score,
         "chrf": sacrebleu.corpus_chrf(said, [wanted]).score,
     }

@@ -55,9 +55,18 @@ def test_processes_give_what_one_gives(tmp_path, clips):
     assert [t.instance().delays for t in two.traces] == [t.instance().delays for t in one.traces]
 
 
-def test_a_broken_clip_is_counted_and_named(tmp_path, clips):
+@pytest.mark.parametrize("together", [2, 5, 99])
+def test_side_by_side_says_what_one_after_the_other_says(tmp_path, clips, together):
+    one = run_corpus(clips, SETUP, tmp_path / "one")
+    many = run_corpus(clips, SETUP, tmp_path / "many", together=together)
+    assert [t.prediction for t in many.traces] == [t.prediction for t in one.traces]
+    assert [t.instance().delays for t in many.traces] == [t.instance().delays for t in one.traces]
+
+
+@pytest.mark.parametrize("together", [1, 4])
+def test_a_broken_clip_is_counted_and_named(tmp_path, clips, together):
     clips[2].audio.write_bytes(b"not sound at all")
-    run = run_corpus(clips, SETUP, tmp_path / "r")
+    run = run_corpus(clips, SETUP, tmp_path / "r", together=together)
     assert [trace.index for trace in run.traces] == [0, 1, 3, 4]
     (failure,) = run.failures
     assert failure.index == 2

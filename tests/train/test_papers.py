@@ -1,5 +1,7 @@
 """The recipes against the papers: their numbers, their sizes, and the runs they start from."""
 
+import importlib.util
+import sys
 from pathlib import Path
 
 import pytest
@@ -58,24 +60,28 @@ def test_claims_are_tried_with_small_nets(path):
     assert sum(parameter.numel() for parameter in net_of(recipe).parameters()) < 25e6
 
 
-LEARNED = ("net_settings.decisions=learned", "net_settings.encoder_settings.boundaries=true")
+def claims_plan():
+    """The runs of recipes/claims/claims.py, which is a script."""
+    spec = importlib.util.spec_from_file_location("claims", FOLDER / "claims" / "claims.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["claims"] = module
+    spec.loader.exec_module(module)
+    return module.plan(["001", "000", "003", "004"])
 
 
-@pytest.mark.parametrize(
-    ("name", "changes"),
-    [
-        ("mma", ("task_settings.decisions=oracle", "task_settings.trigger=next", *LEARNED)),
-        ("waitk", ("task_settings.words=oracle", "task_settings.trigger=next")),
-        ("waitk", ("task_settings.words=ctc", "task_settings.k=11")),
-        ("vgg", ("vocabulary.target.kind=bpe", "vocabulary.target.size=400")),
-        (
-            "joint",
-            tuple(f"task_settings.weights.{name}=0.1" for name in ("mt", "kd", "car", "dar")),
-        ),
-    ],
-)
-def test_settings_of_the_claims_scripts_are_settings(name, changes):
-    check(read_recipe(FOLDER / "claims" / f"{name}.en-de.yaml", changes))
+@pytest.mark.parametrize(("name", "run"), claims_plan().items(), ids=list(claims_plan()))
+def test_settings_of_the_claims_are_settings(name, run):
+    recipe = read_recipe(FOLDER / "claims" / f"{run.recipe}.yaml", run.settings)
+    check(recipe)
+    before, plan = run.after, claims_plan()
+    while recipe.init and before != Path(recipe.init).name:
+        before = plan[before].after  # what it waits for has waited for that
+
+
+def test_runs_that_others_start_from_come_first():
+    names = list(claims_plan())
+    for name, run in claims_plan().items():
+        assert not run.after or names.index(run.after) < names.index(name)
 
 
 COMMANDS = [  # as the recipes tell them

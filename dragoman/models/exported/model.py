@@ -55,8 +55,8 @@ class ExportedModel(WindowModel[ExportedStream]):
 
     @classmethod
     def load(cls, folder: Path, name: str = "", options: Options | None = None) -> ExportedModel:
-        options = (options or Options()).on_cpu("An exported net")
-        net = OnnxNet(folder, threads=options.threads)
+        options = options or Options()
+        net = cls.open_net(folder, options)
         config = net.config
         if config.input != "speech":
             raise DragomanError(f"{folder} holds a net that reads text; it cannot hear.")
@@ -66,6 +66,11 @@ class ExportedModel(WindowModel[ExportedStream]):
         if config.ctc and path.exists():
             source = Pieces.load(path, units, suffix=config.source_suffix)
         return cls(name or folder.name, net, target, source, options.beams)
+
+    @classmethod
+    def open_net(cls, folder: Path, options: Options) -> OnnxNet:
+        options = options.on_cpu("An exported net")
+        return OnnxNet(folder, threads=options.threads)
 
     @property
     def hears(self) -> tuple[str, ...]:

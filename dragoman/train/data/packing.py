@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import pickle
 import signal
 import sys
 import time
@@ -14,6 +15,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -148,6 +150,7 @@ def _reports(
     """
     context = get_context("spawn")
     running: dict[int, tuple[Job, BaseProcess, Connection]] = {}  # by sentinel
+    jobs_folder = TemporaryDirectory(prefix="dragoman-")
     try:
         for job in jobs:
             done = finished_shard(folder, job.number)
@@ -156,8 +159,12 @@ def _reports(
                 continue
             while len(running) >= processes:
                 yield from _reap(folder, running)
+            # By a file: whoever starts a process waits until it has read what it was given, for
+            # ever where it could not start, and here for as long as its imports take.
+            path = Path(jobs_folder.name) / str(job.number)
+            path.write_bytes(pickle.dumps((make, job)))
             ours, theirs = context.Pipe(duplex=False)
-            process = context.Process(target=_worker, args=(make, job, theirs), daemon=True)
+            process = context.Process(target=_worker, args=(path, theirs), daemon=True)
             with one_thread():
                 process.start()
             theirs.close()
@@ -168,6 +175,7 @@ def _reports(
         for _, process, _ in running.values():
             process.terminate()
             process.join()
+        jobs_folder.cleanup()
         sweep(folder)
 
 
@@ -187,9 +195,11 @@ def one_thread() -> Iterator[None]:
             del os.environ[name]
 
 
-def _worker(make: Make, job: Job, answer: Connection) -> None:
+def _worker(path: Path, answer: Connection) -> None:
     """A process' life: Ctrl-C is for the parent, who then ends it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    make, job = pickle.loads(path.read_bytes())
+    path.unlink()
     _work(make, job, answer)
 
 

@@ -12,16 +12,28 @@ SUFFIX = {"pcm": ".wav", "flac": ".flac", "opus": ".ogg"}
 
 
 def unpack(folder: Path) -> Path:
-    """Write `clips/` and `corpus.tsv` beside the shards; gives the table's path."""
+    """Write `clips/` and `corpus.tsv` beside the shards; returns the table's path.
+
+    Where ends are known, `words.ends` and `phones.ends` have them for the detector
+    `boundaries:FILE`.
+    """
     pack = Pack(folder)
     suffix = SUFFIX[pack.header.codec]
     lines = ["\t".join(["audio", *pack.header.languages])]
+    ends: dict[str, list[str]] = {"words": [], "phones": []}
     for number, item in enumerate(pack.items):
         name = f"clips/{item.id}{suffix}"
         with whole_file(folder / name, "wb") as stream:
             stream.write(_as_file(pack, number))
         texts = (item.text.get(language, "") for language in pack.header.languages)
         lines.append("\t".join([name, *texts]))
+        for kind, times in (("words", item.word_ends), ("phones", item.phone_ends)):
+            if times:
+                ends[kind].append(f"{item.id}{suffix}\t{' '.join(map(str, times))}")
+    for kind, rows in ends.items():
+        if rows:
+            with whole_file(folder / f"{kind}.ends", "w") as stream:
+                stream.write("\n".join(rows) + "\n")
     table = folder / "corpus.tsv"
     with whole_file(table, "w") as stream:
         stream.write("\n".join(lines) + "\n")

@@ -20,26 +20,32 @@ def seen_fixed(k: int, ratio: int, words: Tensor, lengths: Tensor) -> Tensor:
 
 
 def seen_adaptive(k: int, word_ends: Tensor, words: Tensor, lengths: Tensor) -> Tensor:
-    """word_ends [B, W] from `ctc_word_ends`, words [B, U], lengths [B] -> seen [B, U]"""
+    """word_ends [B, W] as `ends_of` gives them, words [B, U], lengths [B] -> seen [B, U]"""
     everything = lengths.unsqueeze(1)
     ends = torch.cat([word_ends, everything], dim=1)
     index = (k + words - 1).clamp(0, ends.shape[1] - 1)
     return torch.minimum(ends.gather(1, index), everything)
 
 
-def ctc_word_ends(labels: Tensor, lengths: Tensor, ends_word: Tensor) -> Tensor:
-    """How many states are heard when each source word ends, by the greedy CTC labels.
+def ctc_marks(labels: Tensor, lengths: Tensor, ends_word: Tensor) -> Tensor:
+    """In which states a source word ends, by the greedy CTC labels.
 
     labels [B, S] with the blank as the last unit, lengths [B], ends_word [V + 1] (True for units
-    that end a word, never for blank) -> [B, W], the length where an item has fewer words. A run of
-    equal labels is one unit, heard when it begins.
+    that end a word, never for blank) -> [B, S]. A run of equal labels is one unit, heard when it
+    begins.
     """
     new = torch.ones_like(labels, dtype=torch.bool)
     new[:, 1:] = labels[:, 1:] != labels[:, :-1]
-    state = torch.arange(labels.shape[1], device=labels.device)
-    ends = new & ends_word[labels] & (state < lengths.unsqueeze(1))
-    most = int(ends.sum(1).max()) if labels.shape[1] else 0
-    heard = torch.where(ends, state + 1, labels.shape[1] + 1).sort(1).values[:, :most]
+    inside = torch.arange(labels.shape[1], device=labels.device) < lengths.unsqueeze(1)
+    return new & ends_word[labels] & inside
+
+
+def ends_of(marks: Tensor, lengths: Tensor) -> Tensor:
+    """How many states are heard when each source word ends: marks [B, S] -> [B, S], word after
+    word, and the length where an item has no more words. As wide as the states, so that no number
+    has to come back from a GPU."""
+    state = torch.arange(1, marks.shape[1] + 1, device=marks.device)
+    heard = torch.where(marks, state, marks.shape[1] + 1).sort(1).values
     return torch.minimum(heard, lengths.unsqueeze(1))
 
 

@@ -18,6 +18,7 @@ from dragoman.train.nets.depthwise import depthwise
 from dragoman.train.nets.layers import FeedForward, LayerConfig, linear, padding_bias, scaled, valid
 from dragoman.train.nets.norms import MaskedBatchNorm
 from dragoman.train.nets.relative import RelativeAttention, RotaryAttention, distances, rotations
+from dragoman.train.nets.residual import add_and_norm
 from dragoman.train.nets.transformer import Transformer, TransformerConfig
 
 ATTENTIONS = {"relative": RelativeAttention, "rotary": RotaryAttention}
@@ -49,14 +50,14 @@ class Convolution(nn.Module):
         self.batch_norm = MaskedBatchNorm(config.size)
         self.mix = linear(config.size, config.size)
 
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """mask [B, T, 1], 0 where x is padding"""
+    def forward(self, normed: Tensor, mask: Tensor) -> Tensor:
+        """normed: what `norm` made of x; mask [B, T, 1], 0 where x is padding"""
         one = self.depthwise
-        return self.finish(depthwise(self.gated(x) * mask, one.weight, one.bias), mask)
+        return self.finish(depthwise(self.gated(normed) * mask, one.weight, one.bias), mask)
 
-    def gated(self, x: Tensor) -> Tensor:
+    def gated(self, normed: Tensor) -> Tensor:
         """What enters the convolution."""
-        return F.glu(self.gate(self.norm(x)), dim=-1)
+        return F.glu(self.gate(normed), dim=-1)
 
     def finish(self, x: Tensor, mask: Tensor) -> Tensor:
         """What becomes of the convolution's output."""
@@ -79,11 +80,12 @@ class ConformerLayer(nn.Module):
 
     def forward(self, x: Tensor, bias: Tensor, table: object, mask: Tensor) -> Tensor:
         """x [B, T, D]; `table` holds the positions that the attention works with."""
-        x = x + 0.5 * self.dropout(self.first(self.first_norm(x)))
-        x = x + self.dropout(self.attention(self.attention_norm(x), bias, table))
-        x = x + self.dropout(self.convolution(x, mask))
-        x = x + 0.5 * self.dropout(self.second(self.second_norm(x)))
-        return self.norm(x)
+        drop = self.dropout.p if self.training else 0.0
+        y = self.first(self.first_norm(x))
+        x, y = add_and_norm(x, y, self.attention_norm, 0.5, drop)
+        x, y = add_and_norm(x, self.attention(y, bias, table), self.convolution.norm, 1.0, drop)
+        x, y = add_and_norm(x, self.convolution(y, mask), self.second_norm, 1.0, drop)
+        return add_and_norm(x, self.second(y), self.norm, 0.5, drop, last=True)[1]
 
 
 class Conformer(Transformer):

@@ -132,7 +132,7 @@ class IncrementalLayer(ConformerLayer):
         """All blocks at once: [B, N * size, D] -> same"""
         x = x + 0.5 * self.dropout(self.first(self.first_norm(x)))
         x = x + self.dropout(self.attention(self.attention_norm(x), blocks.bias, blocks.turn))
-        gated = self.convolution.gated(x) * blocks.mask
+        gated = self.convolution.gated(self.convolution.norm(x)) * blocks.mask
         y = self.convolve(blocks.with_tail(gated, self.tail), blocks.size)
         y = y.unflatten(0, (x.shape[0], blocks.count)).flatten(1, 2)
         x = x + self.dropout(self.convolution.finish(y, blocks.mask))
@@ -158,7 +158,7 @@ class IncrementalLayer(ConformerLayer):
         x = x + 0.5 * self.first(self.first_norm(x))
         y, keys, values = self.hear_attention(self.attention_norm(x), bias, keys, values, chunk)
         x = x + y
-        gated = self.convolution.gated(x) * mask
+        gated = self.convolution.gated(self.convolution.norm(x)) * mask
         y = self.convolve(torch.cat([tail, gated], dim=1), x.shape[1])
         tail = torch.cat([tail, gated[:, :chunk]], dim=1)[:, chunk:]
         x = x + self.convolution.finish(y, mask)

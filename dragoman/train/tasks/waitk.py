@@ -17,8 +17,9 @@ from torch import Tensor
 from dragoman.errors import DragomanError
 from dragoman.train.data.loader import Batch
 from dragoman.train.losses.waitk import (
-    ctc_word_ends,
+    ctc_marks,
     draw_k,
+    ends_of,
     seen_adaptive,
     seen_fixed,
     target_words,
@@ -69,8 +70,6 @@ class WaitK(Task):
     def host_decisions(self) -> str:
         if not self.settings.k:
             return "every batch draws its own k on the host"
-        if self.settings.words == "ctc":
-            return "words that CTC hears are counted on the host"
         return super().host_decisions()
 
     def forward(self, batch: Batch) -> Terms:
@@ -99,8 +98,9 @@ class WaitK(Task):
             k = self.k((batch.word_ends >= 0).sum(1).max())
         else:
             labels = encoded.ctc_logits.argmax(-1)
-            ends = ctc_word_ends(labels, lengths, self.source_word_ends)
-            k = self.k(ends.shape[1])
+            marks = ctc_marks(labels, lengths, self.source_word_ends)
+            ends = ends_of(marks, lengths)
+            k = self.k(marks.sum(1).max())
         return seen_adaptive(k, ends, words, lengths)
 
     def k(self, longest: Tensor | float) -> int:

@@ -5,8 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.train.losses.waitk import (
-    ctc_word_ends,
+    ctc_marks,
     draw_k,
+    ends_of,
     seen_adaptive,
     seen_fixed,
     target_words,
@@ -40,9 +41,11 @@ def test_fixed_detection_shows_r_more_states_per_word():
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=25), st.integers(1, 4))
 def test_ctc_detection_follows_the_labels(labels, k):
     length = len(labels)
-    ends = ctc_word_ends(torch.tensor([labels]), torch.tensor([length]), ENDS_WORD)
+    marks = ctc_marks(torch.tensor([labels]), torch.tensor([length]), ENDS_WORD)
+    ends = ends_of(marks, torch.tensor([length]))
     expected = ends_by_hand(labels)
-    assert ends[0].tolist() == expected
+    assert int(marks.sum()) == len(expected)
+    assert ends[0].tolist() == (expected + [length] * length)[:length]
     words = torch.arange(30).unsqueeze(0)
     seen = seen_adaptive(k, ends, words, torch.tensor([length]))[0].tolist()
     assert seen == [(expected + [length] * 40)[k + v - 1] for v in range(30)]
@@ -50,8 +53,10 @@ def test_ctc_detection_follows_the_labels(labels, k):
 
 def test_items_with_fewer_words_and_padding():
     labels = torch.tensor([[1, 3, 1, 0, 1], [0, 1, 1, 1, 3]])
-    ends = ctc_word_ends(labels, torch.tensor([5, 3]), ENDS_WORD)
-    assert ends.tolist() == [[1, 3, 5], [2, 3, 3]]
+    lengths = torch.tensor([5, 3])
+    marks = ctc_marks(labels, lengths, ENDS_WORD)
+    assert marks.sum(1).tolist() == [3, 1]
+    assert ends_of(marks, lengths).tolist() == [[1, 3, 5, 5, 5], [2, 3, 3, 3, 3]]
 
 
 def test_pieces_of_a_word_see_alike():

@@ -116,15 +116,19 @@ def test_units_that_nobody_hears_change_nothing():
 
 @pytest.mark.skipif(not find_spec("triton"), reason="triton is not installed")
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the kernels run for real, below")
-def test_depthwise_kernels_equal_pytorch():
+@pytest.mark.parametrize("name", ["depthwise_kernels.py", "residual_kernels.py"])
+def test_kernels_equal_pytorch(name):
     """In Triton's interpreter, which must be chosen before triton is imported."""
-    script = Path(__file__).with_name("depthwise_kernels.py")
+    script = Path(__file__).with_name(name)
     path = os.pathsep.join(filter(None, (str(script.parents[3]), os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": path}
     subprocess.run([sys.executable, str(script)], check=True, env=environment)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+on_device = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+
+@on_device
 def test_depthwise_kernels_equal_pytorch_on_the_device():
     from dragoman.train.nets import depthwise
     from tests.train.nets.depthwise_kernels import check_all
@@ -132,3 +136,29 @@ def test_depthwise_kernels_equal_pytorch_on_the_device():
     check_all(torch.device("cuda"))
     depthwise.trial(torch.device("cuda"), batch=50, time=250, size=256, taps=31)
     assert depthwise._works()
+
+
+@on_device
+def test_residual_kernels_equal_pytorch_on_the_device():
+    from dragoman.train.nets import residual
+    from tests.train.nets.residual_kernels import check_all
+
+    check_all(torch.device("cuda"))
+    residual.trial(torch.device("cuda"), rows=20_000, size=256, kind=torch.bfloat16)
+    assert residual._works()
+
+
+def test_without_a_gpu_a_sum_and_its_norm_are_pytorchs():
+    from dragoman.train.nets.residual import add_and_norm
+
+    torch.manual_seed(1)
+    x, branch, norm = torch.randn(3, 5, 8), torch.randn(3, 5, 8), torch.nn.LayerNorm(8)
+    torch.nn.init.normal_(norm.weight)
+    total, normed = add_and_norm(x, branch, norm, 0.5)
+    torch.testing.assert_close(total, x + branch / 2)
+    centred = total - total.mean(-1, keepdim=True)
+    wanted = centred / (total.var(-1, correction=0, keepdim=True) + norm.eps).sqrt()
+    torch.testing.assert_close(normed, wanted * norm.weight + norm.bias)
+    dropped, _ = add_and_norm(x, branch, norm, 1.0, drop=0.5)
+    kept = (dropped - x) / branch
+    assert set(kept.round().flatten().tolist()) == {0.0, 2.0}

@@ -1,6 +1,7 @@
 """`dragoman voice`: same seed, same bytes, whatever the processes and interruptions."""
 
 import lzma
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -283,6 +284,7 @@ def test_a_pack_as_files_is_a_corpus_to_evaluate(text, tmp_path, codec):
     import soundfile
 
     from dragoman.corpora import read_corpus
+    from dragoman.detectors import read_ends
     from dragoman.train.data.unpack import unpack
 
     folder = tmp_path / "voiced"
@@ -291,6 +293,9 @@ def test_a_pack_as_files_is_a_corpus_to_evaluate(text, tmp_path, codec):
     pack = Pack(folder)
     assert [clip.texts["de"] for clip in clips] == [item.text["de"] for item in pack.items]
     for number, clip in enumerate(clips):
+        for kind, ends in (("words", "word_ends"), ("phones", "phone_ends")):
+            known = read_ends(folder / f"{kind}.ends", clip.audio.name).ends_ms
+            assert list(known) == getattr(pack.items[number], ends)
         sound, rate = soundfile.read(clip.audio, dtype="int16")
         assert rate == 16_000
         assert abs(len(sound) - pack.items[number].samples) <= 960  # Opus rounds up to its frames
@@ -320,3 +325,32 @@ def test_some_break_off_in_mid_sentence(tmp_path):
         assert line.startswith(item.text["en"])
         assert len(item.text["en"].split()) < 8
         assert len(item.word_ends) == len(item.text["en"].split())
+
+
+def test_workers_that_cannot_start_are_told_and_not_waited_for(tmp_path):
+    """A script without `if __name__ == "__main__"` starts none; their work is more than a pipe
+    holds, which whoever starts them would wait for ever to hand over."""
+    rows = "".join(f"This is sentence {n}, {'and so on, ' * 12}\tSatz {n}\n" for n in range(512))
+    (tmp_path / "text.tsv").write_text("en\tde\n" + rows, encoding="utf-8")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from pathlib import Path\n"
+        "from dragoman.train.voicing.corpus import voice_text\n"
+        "from dragoman.train.voicing.shard import Staging\n"
+        "from dragoman.train.voicing.spoken import parse_shares\n"
+        "staging = Staging('en', 1, parse_shares('espeak'), 'pcm', 0, 0, 80)\n"
+        "voice_text(Path('text.tsv'), Path('pack'), staging, processes=1)\n",
+        encoding="utf-8",
+    )
+    path = os.pathsep.join([str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "The worker for shard 0 failed" in done.stderr

@@ -1,0 +1,83 @@
+"""A run at work without being exported: its net in torch, on any device, in place of the graphs.
+
+It hears and says what the exported net does; on a GPU many clips can be interpreted together, which
+makes it quick to try a net under many policies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from dragoman.errors import DragomanError
+from dragoman.models.exported.config import ExportedNet
+from dragoman.models.exported.model import ExportedModel
+from dragoman.models.exported.net import Array, Arrays, OnnxNet
+from dragoman.models.options import Options
+from dragoman.train.export import Surroundings, describe
+from dragoman.train.graphs import ChunkGraph, DecoderGraph, EncoderGraph, hears_chunks
+from dragoman.train.nets.base import Net
+from dragoman.train.trained import Trained, open_run
+
+
+class TorchNet(OnnxNet):
+    """The calls of an exported net, answered by the net itself."""
+
+    def __init__(self, net: Net, config: ExportedNet, device: torch.device) -> None:
+        self.config, self._device = config, device
+        net = net.eval().to(device)
+        self._encoder = ChunkGraph(net) if hears_chunks(net) else EncoderGraph(net)
+        self._decoder = DecoderGraph(net)
+
+    @torch.no_grad()
+    def _run(self, session: Any, inputs: Sequence[Array]) -> Arrays:
+        tensors = [torch.from_numpy(np.ascontiguousarray(a)).to(self._device) for a in inputs]
+        first, second, *rest = tensors
+        if isinstance(session, EncoderGraph):
+            outputs = session(first, second)
+        elif isinstance(session, ChunkGraph):
+            outputs = session(first, second, tuple(rest))
+        else:
+            cache = self.config.memory  # where it begins,
+            final = cache + len(self.config.cache)  # and where it ends
+            memory, past = tuple(rest[:cache]), tuple(rest[cache:final])
+            outputs = session(first, second, memory, past, *rest[final:])
+        return tuple(tensor.cpu().numpy() for tensor in outputs)
+
+
+class RunModel(ExportedModel):
+    """The model of a run folder."""
+
+    @classmethod
+    def open_net(cls, folder: Path, options: Options) -> OnnxNet:
+        trained = open_run(folder)
+        config = describe(trained.task.net.eval(), surroundings(folder, trained))
+        device = device_of(options)
+        if options.threads and device.type == "cpu":
+            torch.set_num_threads(options.threads)
+        return TorchNet(trained.task.net, config, device)
+
+
+def surroundings(folder: Path, trained: Trained) -> Surroundings:
+    """What the run of a net knows about it."""
+    data, units = trained.recipe.data, trained.recipe.vocabulary
+    return Surroundings(
+        source=data.source,
+        target=",".join(data.targets),
+        target_units=folder / "target.model",
+        source_units=folder / "source.model",
+        suffix=units.target.suffix,
+        source_suffix=units.source.suffix,
+        source_plain=units.source.plain,
+    )
+
+
+def device_of(options: Options) -> torch.device:
+    there = torch.cuda.is_available()
+    if options.device == "cuda" and not there:
+        raise DragomanError("There is no GPU that torch can use here; leave --device cuda out.")
+    return torch.device("cuda" if there and options.device != "cpu" else "cpu")

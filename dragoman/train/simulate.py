@@ -1,0 +1,205 @@
+"""Wait-k with a trained net, all clips of a set side by side on the device.
+
+What `dragoman sweep` finds clip by clip in the loop of live use, in seconds for a thousand clips:
+greedy search, nothing told of speech and silence, no work counted in the lag. Papers that compare
+many nets at many latencies are tried with it; a test holds it to the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dragoman.errors import DragomanError
+from dragoman.models.exported.model import SPARE_TOKENS
+from dragoman.models.exported.pieces import Pieces
+from dragoman.models.guard import cut_loop
+from dragoman.models.life import SHORTEST_MS
+from dragoman.models.words import without_stop
+from dragoman.text.units import word_ends
+from dragoman.trace import Hearing, Saying, Trace
+from dragoman.train.data.corpus import Ragged, TrainingSet
+from dragoman.train.data.pack import RATE
+from dragoman.train.losses.waitk import ctc_marks
+from dragoman.train.nets.base import BOS, EOS, PAD, Encoded, Net
+from dragoman.train.tasks.base import Task
+
+FRAME, SHIFT = 400, 160  # samples of a frame of features, and from one to the next
+FEWEST_FRAMES = 10
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """One way to wait: k words behind (0: to the end), counted so, in chunks of `step_ms`."""
+
+    k: int
+    words: Literal["fixed", "ctc", "ends"] = "fixed"
+    word_ms: float = 280.0
+    step_ms: float = 280.0
+
+
+@dataclass
+class Clips:
+    """A set of clips as features on the device."""
+
+    data: TrainingSet
+    features: Tensor  # [N, T, F]
+    frames: Tensor  # [N]
+    samples: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.samples = self.data.samples
+
+    @classmethod
+    @torch.no_grad()
+    def of(cls, task: Task, data: TrainingSet, device: torch.device) -> Clips:
+        sound = torch.zeros(len(data), int(data.samples.max()), dtype=torch.int16)
+        for number in range(len(data)):
+            one = torch.from_numpy(np.array(data.sound(number)))
+            sound[number, : len(one)] = one
+        samples = torch.from_numpy(data.samples).to(device)
+        parts = [
+            task.front.features(some.to(device).float(), several)
+            for some, several in zip(sound.split(250), samples.split(250), strict=True)
+        ]
+        features, frames = zip(*parts, strict=True)
+        return cls(data, torch.cat(features), torch.cat(frames))
+
+
+class Simulation:
+    """All clips of a set under one way to wait."""
+
+    def __init__(
+        self, net: Net, ends_source: Tensor | None, units: Pieces, clips: Clips, way: Waiting
+    ):
+        self.net, self.units, self.clips, self.way = net, units, clips, way
+        self.ends_source = ends_source  # [V + 1], units that end a source word
+        if units.marking != "suffix":
+            raise DragomanError(
+                "Words are counted by units that end them: vocabulary.target.suffix."
+            )
+        ends = word_ends(units.names, units.marking)
+        self.ends_target = torch.tensor(ends, device=clips.features.device)
+        if way.words == "ctc" and (ends_source is None or not getattr(net.config, "ctc_layer", 0)):
+            raise DragomanError("Words counted by CTC need a net with a CTC head.")
+        count = len(clips.data)
+        self.said: list[list[int]] = [[] for _ in range(count)]
+        self.said_words = np.zeros(count, np.int64)
+        self.heard_words = np.zeros(count, np.int64)
+        references = clips.data.target_texts()
+        self.traces = [Trace(n, clips.data.item(n).id, text) for n, text in enumerate(references)]
+
+    @torch.no_grad()
+    def run(self) -> list[Trace]:
+        step = int(self.way.step_ms * RATE / 1000)
+        for chunk in range(-(-int(self.clips.samples.max()) // step)):
+            self._hear(chunk, step)
+        return self.traces
+
+    def _hear(self, chunk: int, step: int) -> None:
+        samples = self.clips.samples
+        here = np.flatnonzero(samples > chunk * step)
+        heard = np.minimum(samples[here], (chunk + 1) * step)
+        last = heard == samples[here]
+        for number, amount in zip(here.tolist(), heard.tolist(), strict=True):
+            ms = amount * 1000.0 / RATE
+            self.traces[number].heard(Hearing(ms, ms, ms, ms))
+        frames = np.maximum(0, (heard - FRAME) // SHIFT + 1)
+        frames = np.where(last, self.clips.frames[here].cpu().numpy(), frames)
+        heard_ms = heard * 1000.0 / RATE
+        asked = (frames >= FEWEST_FRAMES) & (heard_ms >= SHORTEST_MS)
+        if self.way.words != "ctc":
+            self._count(here, heard_ms)
+            asked &= (self._due(here) > 0) | last
+        here, frames, last = here[asked], frames[asked], last[asked]
+        if not len(here):
+            return
+        encoded = self._encode(here, frames)
+        if self.way.words == "ctc":
+            self._count_by_ctc(here, encoded)
+            asked = (self._due(here) > 0) | last
+            rows = torch.from_numpy(np.flatnonzero(asked)).to(encoded.states.device)
+            here, last = here[asked], last[asked]
+            encoded = Encoded(encoded.states[rows], encoded.lengths[rows])
+        if len(here):
+            self._speak(chunk, here, last, encoded)
+
+    def _encode(self, here: np.ndarray, frames: np.ndarray) -> Encoded:
+        device = self.clips.features.device
+        rows, lengths = torch.from_numpy(here).to(device), torch.from_numpy(frames).to(device)
+        return self.net.encode(self.clips.features[rows, : int(frames.max())], lengths)
+
+    def _due(self, here: np.ndarray) -> np.ndarray:
+        """How many words each clip may have said more."""
+        if not self.way.k:
+            return np.zeros(len(here), np.int64)
+        return self.heard_words[here] - self.said_words[here] - self.way.k + 1
+
+    def _count(self, here: np.ndarray, heard_ms: np.ndarray) -> None:
+        if self.way.words == "fixed":
+            counts = (heard_ms / self.way.word_ms + 1e-9).astype(np.int64)
+        else:
+            ends = self.clips.data.word_ends
+            pairs = zip(here.tolist(), heard_ms.tolist(), strict=True)
+            counts = np.array([np.searchsorted(ends[n], ms + 1e-6, "right") for n, ms in pairs])
+        self.heard_words[here] = np.maximum(self.heard_words[here], counts)
+
+    def _count_by_ctc(self, here: np.ndarray, encoded: Encoded) -> None:
+        labels = encoded.ctc_logits.argmax(-1)
+        counts = ctc_marks(labels, encoded.ctc_lengths, self.ends_source).sum(1).cpu().numpy()
+        self.heard_words[here] = np.maximum(self.heard_words[here], counts)
+
+    def _speak(self, chunk: int, here: np.ndarray, last: np.ndarray, encoded: Encoded) -> None:
+        due = np.where(last, 10**6, self._due(here))
+        found = self._search([self.said[n] for n in here.tolist()], due, encoded)
+        for number, final, may, new in zip(here.tolist(), last, due, found, strict=True):
+            self._commit(chunk, number, bool(final), int(may), new)
+
+    def _search(self, said: Sequence[list[int]], due: np.ndarray, encoded: Encoded) -> list:
+        """What follows greedily: until so many words are whole, or the text ends."""
+        device, count = encoded.states.device, len(said)
+        known = torch.tensor([1 + len(one) for one in said], device=device)
+        most = known - 1 + (SPARE_TOKENS + encoded.lengths - (known - 1)).clamp(min=0)
+        width = int(most.max()) + 1
+        rows = Ragged.of([[BOS, *one] for one in said])
+        tokens = torch.from_numpy(rows.padded(width + 1, PAD)).to(device)
+        wanted = torch.from_numpy(due).to(device)
+        size, words = known.clone(), torch.zeros_like(known)
+        going = torch.arange(count, device=device)[size - 1 < most]
+        while len(going):
+            longest = int(size[going].max())
+            part = Encoded(encoded.states[going], encoded.lengths[going])
+            logits = self.net.decode(tokens[going, :longest], part)
+            row = logits[torch.arange(len(going), device=device), size[going] - 1].float()
+            row[:, [PAD, BOS]] = -torch.inf
+            new = row.argmax(-1)
+            tokens[going, size[going]] = new
+            size[going] += 1
+            words[going] += self.ends_target[new]
+            over = (new == EOS) | (words[going] >= wanted[going]) | (size[going] - 1 >= most[going])
+            going = going[~over]
+        spans = zip(tokens.tolist(), known.tolist(), size.tolist(), strict=True)
+        return [row[begin:end] for row, begin, end in spans]
+
+    def _commit(self, chunk: int, number: int, final: bool, due: int, new: list[int]) -> None:
+        ended = bool(new) and new[-1] == EOS
+        new = new[:-1] if ended else new
+        keep = cut_loop(self.said[number], new)
+        ended, new = ended and keep == len(new), new[:keep]
+        if ended and not final:  # the sentence may go on: its full stop waits
+            new = new[: without_stop(self.units, new)]
+        grouped = self.units.words(new, ended=ended or final)
+        words, count = grouped.words[:due], len(new)
+        if not final:
+            count = grouped.ends[len(words) - 1] if words else 0
+        elif grouped.tail:
+            words += (grouped.tail,)
+        self.said[number] += new[:count]
+        self.said_words[number] += len(words)
+        for word in words:
+            self.traces[number].said(Saying(word, chunk))

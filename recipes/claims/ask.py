@@ -1,0 +1,97 @@
+"""python recipes/claims/ask.py RUN PACK OUT WAY...
+
+What a run says of a pack under ways to wait, side by side on the device: in OUT scores.tsv, for
+every way a log that `dragoman score` and `compare` read, and with --report a report. A way is
+K,WORDS,WORD_MS,STEP_MS, such as 3,fixed,280,280 or 3,ctc; words are fixed, ctc, words or phones
+(their true ends); `offline` waits for the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from dragoman.evaluate.report import write_report, write_scores
+from dragoman.evaluate.result import Scorer, system_result
+from dragoman.evaluate.run import Run
+from dragoman.metrics import simuleval_log
+from dragoman.models.exported.pieces import Pieces
+from dragoman.setup import Setup
+from dragoman.train.data.corpus import open_set
+from dragoman.train.data.faults import Faults
+from dragoman.train.recipe import Data
+from dragoman.train.simulate import Clips, Simulation, Waiting
+from dragoman.train.trained import open_run
+
+
+def waiting(text: str) -> tuple[Waiting, str]:
+    """A way to wait, and whose ends are true for it."""
+    if text == "offline":
+        return Waiting(0), "words"
+    k, words, *times = text.split(",")
+    kind = "ends" if words in ("words", "phones") else words
+    return Waiting(int(k), kind, *map(float, times)), "phones" if words == "phones" else "words"
+
+
+def as_setup(run: Path, text: str) -> Setup:
+    """The setup of the loop that says the same."""
+    way, ends = waiting(text)
+    policy = f"wait-k:k={way.k}" if way.k else "offline"
+    detector = {"fixed": f"fixed:{way.word_ms:g}", "ctc": "ctc"}.get(way.words, "fixed")
+    setup = Setup(str(run), "en", "de", policy, detector, beams=1, step_ms=way.step_ms)
+    return setup if way.words != "ends" else setup.with_changes(model=f"{run}, true ends of {ends}")
+
+
+def ask(run: Path, pack: Path, out: Path, ways: Sequence[str], limit: int, report: bool) -> None:
+    """Try every way; print and write what comes of it."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    trained = open_run(run)
+    task = trained.task.eval().to(device)
+    marks = trained.source.word_ends(extra=1)
+    ends_source = None if marks is None else torch.tensor(marks, device=device)
+    suffix = trained.recipe.vocabulary.target.suffix
+    pieces = Pieces.load(run / "target.model", len(trained.target), suffix=suffix, language="de")
+    clips: dict[str, Clips] = {}
+    scorer, results = Scorer.of("de"), []
+    for text in ways:
+        begun = time.perf_counter()
+        way, ends = waiting(text)
+        if ends not in clips:
+            whole = open_set([pack], Data((str(pack),), target="de", ends=ends), Faults())
+            clips[ends] = Clips.of(task, whole.subset(range(min(limit, len(whole)))), device)
+        ready = time.perf_counter()
+        traces = Simulation(task.net, ends_source, pieces, clips[ends], way).run()
+        log = out / text.replace(",", "-")
+        log.mkdir(parents=True, exist_ok=True)
+        simuleval_log.write(log, [trace.instance() for trace in traces])
+        results.append(system_result(as_setup(run, text), Run(traces, []), scorer))
+        scores = results[-1].scores
+        print(
+            f"{text:20} BLEU {scores['BLEU']:5.2f}  AL {scores['AL'] / 1000:5.2f} s  "
+            f"LAAL {scores['LAAL'] / 1000:5.2f} s  (after {ready - begun:.1f} and "
+            f"{time.perf_counter() - ready:.1f} s)",
+            flush=True,
+        )
+        write_scores(out / "scores.tsv", results)
+    if report:
+        write_report(out / "report.html", str(run), str(pack), results)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("pack", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("ways", nargs="+")
+    parser.add_argument("--report", action="store_true")
+    parser.add_argument("--limit", type=int, default=10**9)
+    asked = parser.parse_args()
+    ask(asked.run, asked.pack, asked.out, asked.ways, asked.limit, asked.report)
+
+
+if __name__ == "__main__":
+    main()

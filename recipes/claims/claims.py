@@ -1,0 +1,347 @@
+"""python recipes/claims/claims.py 001 000
+
+Trains the runs that a paper's claims are about and asks each of them about the test set, searched
+greedily like the papers'. Runs that start from others wait for them; some are trained and some
+asked at the same time. Everything goes on where it was stopped: run the same command again. Logs
+are in out/claims/logs; out/claims/PAPER/RUN-NAME holds what was said and its scores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+RECIPES = Path(__file__).parent
+RUNS, OUT = Path("runs/claims"), Path("out/claims")
+TEST = Path("packs/claims-test.en-de")
+EVERY_K, FEW_K = (1, 3, 5, 7, 9, 11), (1, 3, 5, 7)
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What is asked of a trained net over the test set."""
+
+    paper: str
+    name: str
+    ways: tuple[str, ...] = ()  # to wait, for ask.py
+    sweep: tuple[str, ...] = ()  # or options of `dragoman sweep`
+
+
+@dataclass(frozen=True)
+class Run:
+    """A recipe with settings of its own, and what is asked of it."""
+
+    recipe: str
+    settings: tuple[str, ...] = ()
+    after: str = ""  # the run that it starts from
+    asks: tuple[Ask, ...] = ()
+    steps: str = ""  # the option that says how long it is trained
+    first: tuple[str, ...] = ()  # the command of dragoman that makes what it learns from
+
+
+def waits(paper: str, name: str, every: tuple[int, ...], words: str, ms: str = "280,280") -> Ask:
+    return Ask(paper, name, tuple(f"{k},{words},{ms}" for k in every))
+
+
+def plan_001() -> dict[str, Run]:
+    """One offline net against nets trained with k, at every k, words by time and by CTC; Conformer
+    against Transformer; distillation."""
+    fixed, ctc = waits("001", "fixed", EVERY_K, "fixed"), waits("001", "ctc", EVERY_K, "ctc")
+    whole = Ask("001", "offline", ("offline",))
+    runs = {
+        "spelling.en": Run("spelling.en", steps="ears"),
+        "conformer.en-de": Run("conformer.en-de", after="spelling.en", steps="trunk"),
+        "offline": Run("more.en-de", (), "conformer.en-de", (fixed, ctc, whole), "branch"),
+    }
+    for k in (3, 7, 11, 5, 9):
+        for words, ask in (("fixed", fixed), ("ctc", ctc)):
+            settings = (f"task_settings.k={k}", f"task_settings.words={words}")
+            runs[f"waitk-{words}-{k}"] = Run(
+                "waitk.en-de", settings, "conformer.en-de", (ask,), "branch"
+            )
+    asks = (fixed, ctc, whole)
+    runs["spelling-transformer.en"] = Run("spelling-transformer.en", steps="ears")
+    before = "spelling-transformer.en"
+    runs["transformer.en-de"] = Run("transformer.en-de", (), before, asks, "trunk")
+    runs["mt.en-de"] = Run("mt.en-de", after="conformer.en-de")
+    packs = ("packs/claims.en-de", "packs/claims-kd.en-de")
+    distil = ("distill", str(RUNS / "mt.en-de"), *packs, "--device", "auto")
+    runs["kd"] = Run("kd.en-de", (), "mt.en-de", asks, "trunk", distil)
+    return runs
+
+
+def plan_000() -> dict[str, Run]:
+    """Wait-k with words of 120 to 520 ms, trained so or offline; true ends of words and phones;
+    MMA in the same steps and at true ends, noticed as in equation 3."""
+    runs = plan_001()
+    asks: list[Ask] = []
+    oracles = [
+        waits("000", kind, every, kind, "280,80")
+        for kind, every in (("words", FEW_K), ("phones", (1, 3, 5, 9, 15, 21)))
+    ]
+    kept = {name: runs[name] for name in ("spelling.en", "conformer.en-de")}
+    for ratio in (3, 13, 7, 9, 5, 11):
+        ms = 40 * ratio
+        ask = waits("000", f"{ms}ms", FEW_K, "fixed", f"{ms},{ms}")
+        asks.append(ask)
+        settings = ("task_settings.k=5", "task_settings.words=fixed")
+        if ratio != 7:
+            settings += (f"task_settings.ratio={ratio}",)
+        name = "waitk-fixed-5" if ratio == 7 else f"waitk-{ms}ms"
+        kept[name] = Run("waitk.en-de", settings, "conformer.en-de", (ask,), "branch")
+    kept["offline"] = Run("more.en-de", (), "conformer.en-de", (*asks, *oracles), "branch")
+    ears = "spelling-transformer.en"
+    kept[ears] = runs[ears]
+    for ratio in (3, 13, 7, 9, 5, 11):
+        ms = 40 * ratio
+        follow = Ask("000", "follow", sweep=("--policies", "follow", "--steps", f"{ms}ms"))
+        settings = (f"net_settings.ratio={ratio}",)
+        kept[f"mma-{ms}ms"] = Run("mma.en-de", settings, ears, (follow,), "trunk")
+    learned = ("net_settings.decisions=learned", "net_settings.encoder_settings.boundaries=true")
+    oracle = ("task_settings.decisions=oracle", "task_settings.trigger=next", *learned)
+    follow = Ask("000", "follow", sweep=("--policies", "follow", "--steps", "280ms"))
+    for ends in ("words", "phones"):
+        settings = (f"data.ends={ends}", *oracle)
+        kept[f"mma-{ends}"] = Run("mma.en-de", settings, ears, (follow,), "trunk")
+    return kept
+
+
+def plan_003() -> dict[str, Run]:
+    """Characters against BPE, offline and over twelve (k, s, N)."""
+    spec = ("--policies", "offline", "--policies", "ksn:k=100|200,s=10|20,n=1|2|3")
+    ask = Ask("003", "ksn", sweep=(*spec, "--steps", "100ms"))
+    units = "vocabulary.target.kind=bpe", "vocabulary.target.size={}"
+    runs = {"vgg-char": Run("vgg.en-de", asks=(ask,))}
+    for size in (400, 2000):
+        settings = (units[0], units[1].format(size))
+        runs[f"vgg-bpe{size}"] = Run("vgg.en-de", settings, asks=(ask,))
+    return runs
+
+
+def plan_004() -> dict[str, Run]:
+    """The ladder of Table 3, each rung with three seeds."""
+    ask = Ask("004", "follow", sweep=("--policies", "follow", "--steps", "280ms"))
+    runs = {name: plan_001()[name] for name in ("spelling.en", "conformer.en-de")}
+    weights = ("mt=0.5", "kd=0.2", "car=0.02", "dar=0.01")
+    rungs = {"plain": ("augment.spec=none",), "augmented": ()}
+    for count, name in enumerate(("multitask", "kd", "car", "dar"), start=1):
+        rungs[name] = tuple(f"task_settings.weights.{one}" for one in weights[:count])
+    for seed in (1, 2, 3):
+        for name, settings in rungs.items():
+            run = Run("joint.en-de", (*settings, f"seed={seed}"), "conformer.en-de", (ask,))
+            runs[f"joint-{name}-{seed}"] = run
+    return runs
+
+
+PLANS = {"000": plan_000, "001": plan_001, "003": plan_003, "004": plan_004}
+
+
+def plan(papers: list[str]) -> dict[str, Run]:
+    """The runs of several papers; one that several need is asked for all of them."""
+    runs: dict[str, Run] = {}
+    for paper in papers:
+        for name, run in PLANS[paper]().items():
+            before = runs.get(name, run)
+            asks = tuple(dict.fromkeys((*before.asks, *run.asks)))
+            runs[name] = replace(run, asks=asks)
+    return runs
+
+
+# ---------------------------------------------------------------- processes that stay warm
+
+
+def train_here(recipe: str, settings: list[str], run: str) -> None:
+    from dragoman.train.recipe import read_recipe
+    from dragoman.train.train import train
+
+    train(read_recipe(Path(recipe), tuple(settings)), Path(run))
+
+
+def ask_here(run: str, out: str, ways: list[str], limit: int) -> None:
+    from ask import ask
+
+    ask(Path(run), TEST, Path(out), ways, limit, report=False)
+
+
+def dragoman_here(*arguments: str) -> None:
+    from dragoman.cli import main
+
+    sys.argv = ["dragoman", *arguments]
+    try:
+        main()
+    except SystemExit as end:
+        if end.code:
+            raise
+
+
+def serve(orders: Connection) -> None:
+    """A process' life: libraries and the device are made ready once for many runs."""
+    while True:
+        function, arguments, log = orders.recv()
+        with open(log, "ab") as file:
+            os.dup2(file.fileno(), 1)
+            os.dup2(file.fileno(), 2)
+        try:
+            function(*arguments)
+            done = True
+        except BaseException:
+            traceback.print_exc()
+            done = False
+        gc.collect()
+        orders.send(done)
+
+
+class Worker:
+    """A process that does one thing after another; one that failed is replaced."""
+
+    def __init__(self) -> None:
+        self.process: Any = None
+
+    def call(self, function: Callable[..., None], arguments: tuple, log: Path, most: float) -> bool:
+        if self.process is None:
+            context = get_context("spawn")
+            self.orders, theirs = context.Pipe()
+            self.process = context.Process(target=serve, args=(theirs,), daemon=True)
+            self.process.start()
+            theirs.close()
+        self.orders.send((function, arguments, str(log)))
+        try:
+            done = bool(self.orders.poll(most) and self.orders.recv())
+        except EOFError:  # it has died
+            done = False
+        if not done:
+            self.end()
+        return done
+
+    def end(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.join()
+            self.process = None
+
+
+@dataclass
+class Work:
+    """What is under way, and until when it may be."""
+
+    options: argparse.Namespace
+    begun: float = field(default_factory=time.monotonic)
+    longest: float = 0.0  # that a run with asks has taken
+    workers: list[Worker] = field(default_factory=list)
+    here: threading.local = field(default_factory=threading.local)
+
+    @property
+    def left(self) -> float:
+        return self.options.seconds - (time.monotonic() - self.begun)
+
+    def say(self, text: str) -> None:
+        print(f"{time.monotonic() - self.begun:6.1f} s  {text}", flush=True)
+
+    def worker(self) -> Worker:
+        """The process of this thread."""
+        if not hasattr(self.here, "worker"):
+            self.here.worker = Worker()
+            self.workers.append(self.here.worker)
+        worker: Worker = self.here.worker
+        return worker
+
+    def call(self, name: str, function: Callable[..., None], *arguments: Any) -> bool:
+        """Do something with its output in a log, no longer than there is time."""
+        if self.left < 2:
+            self.say(f"{name}: no time left")
+            return False
+        path = OUT / "logs" / f"{name}.log"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        begun = time.monotonic()
+        done = self.worker().call(function, arguments, path, self.left)
+        told = "done" if done else f"FAILED, see {path}"
+        self.say(f"{name}: {told} after {time.monotonic() - begun:.1f} s")
+        return done
+
+    def train(self, name: str, run: Run, before: Future[bool] | None) -> bool:
+        if before is not None and not before.result():
+            self.say(f"{name}: not begun, since {run.after} is not there")
+            return False
+        if (RUNS / name / "final.pt").exists():
+            return True
+        if self.left < 1.5 * self.longest:
+            self.say(f"{name}: not begun, {self.left:.0f} s are left")
+            return False
+        begun, steps = time.monotonic(), getattr(self.options, run.steps or "set", None)
+        settings = [*run.settings, *self.options.set]
+        if run.steps and steps:
+            validate = -(-steps // (1 if run.asks else 3))
+            settings += [f"steps.total={steps}", f"steps.validate={validate}"]
+            settings += [f"steps.save={steps}"]
+        if run.first and not self.call(f"{name}-{run.first[0]}", dragoman_here, *run.first):
+            return False
+        recipe, folder = str(RECIPES / f"{run.recipe}.yaml"), str(RUNS / name)
+        done = self.call(name, train_here, recipe, settings, folder)
+        if run.asks:
+            self.longest = max(self.longest, time.monotonic() - begun)
+        return done
+
+    def ask(self, name: str, ask: Ask) -> bool:
+        run, out = str(RUNS / name), str(OUT / ask.paper / f"{name}-{ask.name}")
+        told, limit = f"{name}-{ask.paper}-{ask.name}", self.options.clips
+        if ask.ways:
+            return self.call(told, ask_here, run, out, list(ask.ways), limit)
+        fixed = ("--from", "en", "--to", "de", "--beams", "1", "--threads", "1", "--sound", "0")
+        more = ("--together", "250", "--limit", str(limit))
+        test = str(TEST / "corpus.tsv")
+        return self.call(
+            told, dragoman_here, "sweep", test, out, "--model", run, *ask.sweep, *fixed, *more
+        )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("papers", nargs="+", choices=PLANS)
+    parser.add_argument("--only", nargs="*", help="of the runs, these alone")
+    parser.add_argument("--train", type=int, default=1, help="runs trained at a time")
+    parser.add_argument("--ask", type=int, default=1, help="sweeps at a time")
+    parser.add_argument("--clips", type=int, default=1000, help="of the test set")
+    parser.add_argument("--seconds", type=float, default=1e9, help="for all of it")
+    for steps in ("ears", "trunk", "branch"):
+        parser.add_argument(f"--{steps}", type=int, help="updates of such runs")
+    parser.add_argument("--set", nargs="*", default=[], help="settings of every run")
+    work = Work(parser.parse_args())
+    runs = plan(work.options.papers)
+    chosen = {n: r for n, r in runs.items() if not work.options.only or n in work.options.only}
+    with (
+        ThreadPoolExecutor(work.options.ask) as askers,
+        ThreadPoolExecutor(work.options.train) as trainers,  # leaves first: it submits asks
+    ):
+        trained: dict[str, Future[bool]] = {}
+        asked: list[Future[bool]] = []
+
+        def then(name: str, run: Run) -> Callable[[Future[bool]], None]:
+            def submit(done: Future[bool]) -> None:
+                if done.result():
+                    asked.extend(askers.submit(work.ask, name, one) for one in run.asks)
+
+            return submit
+
+        for name, run in chosen.items():
+            before = trained.get(run.after)
+            trained[name] = trainers.submit(work.train, name, run, before)
+            trained[name].add_done_callback(then(name, run))
+    for worker in work.workers:
+        worker.end()
+    return 0 if all(f.result() for f in (*trained.values(), *asked)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
