@@ -225,7 +225,7 @@ class Interpreter:
     def _said_elsewhere(self, ask: Ask, draft: Draft) -> int | None:
         """How many words of a draft were said elsewhere; None: nobody else has said anything.
 
-        The model may be slower to say them than the other was, so the next drafts are looked at too.
+        The model may be slower to say them than the other was, so the next drafts count, too.
         """
         if not self._recalled:
             return None

@@ -18,8 +18,8 @@ def count_letters(text: str) -> int:
 
 
 GUESSES, GUESS = 2, 0.9
-"""So many of the last words of a version that has not come as far may be guesses that say nothing of
-what is known; to think so of one costs less than to leave it out."""
+"""So many of the last words of a version that has not come as far may be guesses, which say nothing
+of what is known; to think so of one costs less than to leave it out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,11 @@ def export(net: Net, folder: Path, around: Surroundings, *, int8: bool = False) 
 
 def describe(net: Net, around: Surroundings) -> ExportedNet:
     """The `config.json` of a net."""
+    if net.hears_sound:
+        raise DragomanError(
+            "A net that hears the sound itself (moonshine) can be trained and translate its dev set, "
+            "but not yet be exported or used as a model."
+        )
     names = {made: name for name, (_, made) in NETS.items()}
     memory, cache = net.memory(states_of(net)), net.begin(1)
     layers = net.step(*step_inputs(net)).attention.shape[1]
