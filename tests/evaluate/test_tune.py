@@ -10,7 +10,7 @@ from dragoman.corpora import Clip
 from dragoman.errors import DragomanError
 from dragoman.evaluate.grid import STANDARD, expand, grid, slug
 from dragoman.evaluate.tune import tune
-from dragoman.setup import Setup
+from dragoman.setup import Setup, System
 
 BASE = Setup(model="tests.scripted:steady", source="de")
 
@@ -138,3 +138,22 @@ def test_all_are_judged_on_the_clips_that_all_could_hear(tmp_path, clips, monkey
     candidates = grid(BASE, ["wait-k:k=1|2"], [280.0])
     tuned = tune(clips, candidates, 9000, tmp_path / "t", by_delay)
     assert [trial.clips for trial in tuned.trials] == [19, 19]
+
+
+def test_candidates_tell_speech_from_silence_as_the_lent_system_does(tmp_path, monkeypatch):
+    """Whatever the number of processes: the lent model is not one of the user's own."""
+    system, lent = System(Setup(model="any")), []
+    system.__dict__.update(model=object(), vad=object())
+
+    def run_corpus(*_, system, **__):
+        lent.append(system)
+        raise DragomanError("enough")
+
+    from dragoman.evaluate import tune as tuning
+
+    monkeypatch.setattr(tuning, "run_corpus", run_corpus)
+    candidate = Setup(model="any", policy="offline", step_ms=500)
+    with pytest.raises(DragomanError, match="enough"):
+        tune([], [candidate], 2000, tmp_path, lambda traces: {}, system=system)
+    assert lent[0].setup == candidate
+    assert (lent[0].model, lent[0].vad) == (system.model, system.vad)
