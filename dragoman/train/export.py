@@ -77,8 +77,8 @@ def describe(net: Net, around: Surroundings) -> ExportedNet:
     """The `config.json` of a net."""
     if net.hears_sound:
         raise DragomanError(
-            "A net that hears the sound itself (moonshine) can be trained and translate its dev set, "
-            "but not yet be exported or used as a model."
+            "A net that hears the sound itself (moonshine) can be trained and translates its dev "
+            "set, but it can not yet be exported or used as a model."
         )
     names = {made: name for name, (_, made) in NETS.items()}
     memory, cache = net.memory(states_of(net)), net.begin(1)
