@@ -10,7 +10,7 @@ EXTRAS = {
     "espeak": ("espeakng_loader",),
     "gpu": ("torch",),
     "mic": ("sounddevice",),
-    "serve": ("starlette", "uvicorn", "websockets", "prometheus_client"),
+    "serve": ("starlette", "uvicorn", "websockets", "prometheus_client", "python_multipart"),
 }
 """The packages that an extra of `pip install` brings."""
 

@@ -67,18 +67,22 @@ def test_finalize_says_what_was_heard_and_goes_on():
     assert after == [f"word{i}" for i in range(5, 12)]
 
 
+def interim_told(wanted):
+    """The texts that are told and not final."""
+    with running(model="tests.talkers:changing") as (service, url):
+        service.system = service.system.changed(policy="local-agreement")
+        with listen(url, encoding="linear16", interim_results=wanted) as socket:
+            socket.send_media(pcm(4, 16000))
+            socket.send_close_stream()
+            results = [event for event in socket if event.type == "Results"]
+    return [one.channel.alternatives[0].transcript for one in results if not one.is_final]
+
+
 def test_interim_text_is_told_if_it_is_wanted():
-    for wanted in ("true", "false"):
-        with running(model="tests.talkers:changing") as (service, url):
-            service.system = service.system.changed(policy="local-agreement")
-            with listen(url, encoding="linear16", interim_results=wanted) as socket:
-                socket.send_media(pcm(4, 16000))
-                socket.send_close_stream()
-                results = [event for event in socket if event.type == "Results"]
-        interim = [one for one in results if not one.is_final]
-        assert bool(interim) == (wanted == "true")
-        for one in interim:
-            assert one.channel.alternatives[0].transcript.endswith("perhaps later")
+    tries = (interim_told("true") for _ in range(5))  # all that waits may be heard as one
+    told = next(filter(None, tries))
+    assert all(text.endswith("perhaps later") for text in told)
+    assert not interim_told("false")
 
 
 @pytest.mark.parametrize(

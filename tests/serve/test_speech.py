@@ -253,6 +253,7 @@ def test_who_is_far_behind_hears_the_latest_alone(opened, tone):
 
 
 def test_threads_end_with_their_talks(opened, tone):
+    before = set(threading.enumerate())
     service, web = opened(keep=0.05)
     for _ in range(3):
         with web.websocket_connect(PATH) as socket:
@@ -263,4 +264,4 @@ def test_threads_end_with_their_talks(opened, tone):
         wait_for(lambda: tone.loaded)
     wait_for(lambda: not service._sessions)
     names = {"speaker", "last phrases"}
-    wait_for(lambda: not names & {thread.name for thread in threading.enumerate()})
+    wait_for(lambda: not names & {one.name for one in set(threading.enumerate()) - before})

@@ -53,6 +53,7 @@ def test_list_as_json(toy, home):
         "memory": row["memory"],
         "cost": row["cost"],
         "measured": False,
+        "gpu": row["gpu"],
         "speed": "fast",
         "recommended": False,
         "path": str(home / "models" / "toy"),
@@ -63,13 +64,14 @@ def test_list_as_json(toy, home):
 def test_the_table_fits_a_terminal_and_a_pipe():
     lines = run("list").splitlines()
     assert max(map(len, lines)) <= 80
-    assert lines[0].split() == ["name", "task", "languages", "size", "memory", "speed", "here"]
+    assert lines[0].split() == ["name", "task", "languages", "size", "memory", "speed", "gpu", "here"]
     marked = [line.split()[1] for line in lines if line.startswith("* ")]
     assert marked in (["whisper-base"], ["whisper-small"])
     assert all(line[:2] in ("  ", "* ") and not line[2].isspace() for line in lines)
     rows = {line[2:].split()[0]: line[2:].split()[1:] for line in lines[1:]}
     assert rows["whisper-large-v3"][:4] == ["translate", "100→en", "3.1", "GB"]
-    assert rows["whisper-medium"][-1].startswith("~")
+    assert rows["whisper-medium"][-2].startswith("~")  # what nobody has measured
+    assert rows["whisper-medium"][-1] == "yes"  # a GPU will do
     assert rows["whisper-turbo"][:2] == ["recognise", "100"]
     assert rows["opus-en-de"][:2] == ["text", "en→de"]
     assert rows["nllb-600m"][:2] == ["text", "any"]
@@ -82,13 +84,13 @@ def test_long_names_on_a_narrow_terminal(monkeypatch, capsys, columns, lines):
     monkeypatch.setenv("COLUMNS", columns)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     name = "hub:somebody/faster-whisper-with-a-long-name"
-    cells = ("*", name, "translate", "99→en", "148 MB", "~616 MB", "~live", "yes")
+    cells = ("*", name, "translate", "99→en", "148 MB", "~616 MB", "~live", "gpu", "yes")
     _print_table([cells])
     told = capsys.readouterr().out.splitlines()
     assert len(told) == lines
     assert max(map(len, told)) <= int(columns)
     assert told[1].startswith(f"* {name}")
-    assert told[-1].split()[-6:] == ["148", "MB", "~616", "MB", "~live", "yes"]
+    assert told[-1].split()[-6:] == ["MB", "~616", "MB", "~live", "gpu", "yes"]
 
 
 def test_what_was_prepared_of_a_model_counts(toy):
