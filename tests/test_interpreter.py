@@ -230,7 +230,9 @@ def test_memory_stays_flat_over_an_eight_hour_talk():
             peaks.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
     assert interpreter.stream.heard_ms == 8 * 3600 * 1000
-    assert max(peaks) - peaks[1] < 5_000  # in the first hour, what is kept is kept for the first time
+    assert (
+        max(peaks) - peaks[1] < 5_000
+    )  # in the first hour, what is kept is kept for the first time
 
 
 def _one_word():

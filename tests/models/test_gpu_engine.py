@@ -68,7 +68,9 @@ def heard(engine, sounds, piece=RATE):
 def views(engine, sounds):
     mels = heard(engine, sounds)
     # The mels go with the views: the place of a mel that is gone may be given to another.
-    return mels, [View(mel.window(20 + mel.frames % 2), mel.frames // 2, plain=True) for mel in mels]
+    return mels, [
+        View(mel.window(20 + mel.frames % 2), mel.frames // 2, plain=True) for mel in mels
+    ]
 
 
 def frames_of(engine, window) -> np.ndarray:

@@ -64,7 +64,16 @@ def test_list_as_json(toy, home):
 def test_the_table_fits_a_terminal_and_a_pipe():
     lines = run("list").splitlines()
     assert max(map(len, lines)) <= 80
-    assert lines[0].split() == ["name", "task", "languages", "size", "memory", "speed", "gpu", "here"]
+    assert lines[0].split() == [
+        "name",
+        "task",
+        "languages",
+        "size",
+        "memory",
+        "speed",
+        "gpu",
+        "here",
+    ]
     marked = [line.split()[1] for line in lines if line.startswith("* ")]
     assert marked in (["whisper-base"], ["whisper-small"])
     assert all(line[:2] in ("  ", "* ") and not line[2].isspace() for line in lines)
