@@ -212,7 +212,7 @@ def test_the_real_clock_takes_the_arrival_that_the_source_stamped():
     assert clock.begin(700.0, 9.0) == 2000.0  # nothing arrives later than now
 
 
-def test_memory_stays_flat_over_an_eight_hour_talk():
+def test_memory_stays_flat_over_a_long_talk():
     # Half a second a chunk, a word every two chunks; the diary is emptied as a real model would.
     samples = np.zeros(8000, np.float32)
     model = DiaryModel(lambda stream, ask: _one_word())
@@ -221,18 +221,17 @@ def test_memory_stays_flat_over_an_eight_hour_talk():
     interpreter = Interpreter(model, WaitK(k=3), detector=FixedStep(1000), record=writer)
     peaks = []
     tracemalloc.start()
-    for chunk in range(8 * 3600 * 2):
+    for chunk in range(2 * 3600 * 2):
         interpreter.hear(Chunk(samples, last=False))
         for diary in (interpreter.stream.drafts, interpreter.stream.commits, model.batches):
             diary.clear()
         interpreter.stream.committed.clear()
-        if chunk % 7200 == 100:
+        if chunk % 1800 == 100:
             peaks.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
-    assert interpreter.stream.heard_ms == 8 * 3600 * 1000
-    assert (
-        max(peaks) - peaks[1] < 5_000
-    )  # in the first hour, what is kept is kept for the first time
+    assert interpreter.stream.heard_ms == 2 * 3600 * 1000
+    # Before the second reading, what is kept is kept for the first time.
+    assert max(peaks) - peaks[1] < 5_000
 
 
 def _one_word():
