@@ -25,9 +25,10 @@ SMALL = {
 }
 
 
-@pytest.fixture
-def exported(teacher, tmp_path):
+@pytest.fixture(scope="module")
+def exported(teacher, tmp_path_factory):
     """The teacher in eight bits."""
+    folder = tmp_path_factory.mktemp("exported") / "net"
     trained = open_run(teacher)
     units = trained.recipe.vocabulary
     around = Surroundings(
@@ -39,8 +40,8 @@ def exported(teacher, tmp_path):
         units.source.suffix,
         units.source.plain,
     )
-    export(trained.task.net, tmp_path / "exported", around, int8=True)
-    return tmp_path / "exported"
+    export(trained.task.net, folder, around, int8=True)
+    return folder
 
 
 @torch.no_grad()
