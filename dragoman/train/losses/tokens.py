@@ -1,6 +1,5 @@
 """Losses on tokens: cross entropy, CTC, and learning from a teacher's probabilities."""
 
-import warnings
 from collections.abc import Callable
 from functools import cache
 
@@ -10,6 +9,7 @@ from torch import Tensor
 
 from dragoman.train.nets.base import PAD
 from dragoman.train.nets.layers import valid
+from dragoman.train.trials import passed
 
 
 def cross_entropy(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
@@ -40,14 +40,13 @@ def scored(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, T
 @cache
 def _kernels() -> tuple[Callable, Callable] | None:
     """CTC and cross entropy as Triton kernels, once they have shown that they work here."""
-    try:
-        from dragoman.train.losses.ctc_triton import ctc as fused_ctc
-        from dragoman.train.losses.entropy_triton import entropy
+    return _fused() if passed(lambda: _try(*_fused())) else None
 
-        _try(fused_ctc, entropy)
-    except Exception as error:  # of whatever kind: training goes on without them
-        warnings.warn(f"Triton's kernels do not work here ({error}).", stacklevel=2)
-        return None
+
+def _fused() -> tuple[Callable, Callable]:
+    from dragoman.train.losses.ctc_triton import ctc as fused_ctc
+    from dragoman.train.losses.entropy_triton import entropy
+
     return fused_ctc, entropy
 
 

@@ -6,12 +6,13 @@ lie; each tile of them is read once from memory and 31 times from the cache.
 
 from __future__ import annotations
 
-import warnings
 from functools import cache
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from dragoman.train.trials import passed
 
 
 def depthwise(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -69,12 +70,7 @@ _forward.register_autograd(_backward, setup_context=_keep)
 @torch.compiler.disable
 def _works() -> bool:
     """Whether the kernels show on a small case that they work here."""
-    try:
-        trial(torch.device("cuda"))
-    except Exception as error:  # of whatever kind: training goes on without them
-        warnings.warn(f"Triton's kernels do not work here ({error}).", stacklevel=2)
-        return False
-    return True
+    return passed(lambda: trial(torch.device("cuda")))
 
 
 @torch.inference_mode(False)

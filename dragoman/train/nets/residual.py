@@ -8,12 +8,13 @@ included, and nine to go back; on CUDA it is one, and one.
 
 from __future__ import annotations
 
-import warnings
 from functools import cache
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from dragoman.train.trials import passed
 
 
 def add_and_norm(
@@ -123,13 +124,9 @@ _forward.register_autograd(_backward, setup_context=_keep)
 @torch.compiler.disable
 def _works() -> bool:
     """Whether the kernels show on a small case that they work here."""
-    try:
-        trial(torch.device("cuda"))
-        trial(torch.device("cuda"), rows=3000, size=256, kind=torch.bfloat16)
-    except Exception as error:  # of whatever kind: training goes on without them
-        warnings.warn(f"Triton's kernels do not work here ({error}).", stacklevel=2)
-        return False
-    return True
+    cuda = torch.device("cuda")
+    large = {"rows": 3000, "size": 256, "kind": torch.bfloat16}
+    return passed(lambda: trial(cuda)) and passed(lambda: trial(cuda, **large))
 
 
 @torch.inference_mode(False)

@@ -20,7 +20,6 @@ Shapes: B batch, H heads, U target units, S source states, G decisions (groups o
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
@@ -30,6 +29,7 @@ from torch import Tensor
 
 from dragoman.train.nets.monotonic import expectation_plain
 from dragoman.train.nets.monotonic.decisions import Decisions, decide_every
+from dragoman.train.trials import passed
 
 
 @dataclass(frozen=True)
@@ -78,21 +78,19 @@ def _implementation(memory: Tensor, settings: HeadSettings) -> ModuleType:
 @cache
 def _kernels() -> ModuleType | None:
     """The Triton kernels, once they have shown on a small case that they work here."""
-    try:
-        from dragoman.train.nets.monotonic import expectation_triton
-
-        for soft in (True, False):
-            found, expected = (
-                _try(module, soft) for module in (expectation_triton, expectation_plain)
-            )
-            torch.testing.assert_close(found, expected, atol=1e-2, rtol=1e-2)
-    except Exception as error:  # of whatever kind: training goes on without them
-        warnings.warn(
-            f"Triton's kernels do not work here ({error}); monotonic attention is slower.",
-            stacklevel=2,
-        )
+    if not passed(_trial, "; monotonic attention is slower"):
         return None
+    from dragoman.train.nets.monotonic import expectation_triton
+
     return expectation_triton
+
+
+def _trial() -> None:
+    from dragoman.train.nets.monotonic import expectation_triton
+
+    for soft in (True, False):
+        found, expected = (_try(module, soft) for module in (expectation_triton, expectation_plain))
+        torch.testing.assert_close(found, expected, atol=1e-2, rtol=1e-2)
 
 
 @torch.inference_mode(False)  # the first to read may be a validation

@@ -1,0 +1,163 @@
+"""Those who follow: the listener's page, the code that leads there, the hall, the overlay."""
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from dragoman.serve import speech
+from tests.serve.pages.looking import SHOWN, STATE, link, save, start, stop
+from tests.serve.stage import staged
+from tests.talkers import SPOKEN, TEXT
+from tests.voices.fakes import ToneVoice
+
+SECRET = "what two processes share, and nobody else"
+
+
+def test_a_talk_and_its_listeners_go_on_in_another_process(visit):
+    with (
+        staged("endless_orator", secret=SECRET) as other,
+        staged("endless_orator", secret=SECRET) as stage,
+    ):
+        page = visit(stage.address)
+        start(page, 6)
+        listener = visit(link(page))
+        listener.wait(f"{SHOWN}.split(' ').length >= 6")
+        before = page.run(SHOWN)
+        stage.line.lead_to(other.line.port)  # the one that served until now is gone
+        stage.cut()
+        for one in (page, listener):
+            one.wait(f"{SHOWN}.split(' ').length >= {len(before.split()) + 10}")
+            words = one.run(SHOWN).split()
+            assert [word.strip(".") for word in words] == [f"word{i}" for i in range(len(words))]
+        assert page.run(SHOWN).startswith(before)
+        assert len(other.service._sessions) == 1
+
+
+def test_who_joins_late_sees_what_was_said_and_comes_back_too(visit):
+    with staged() as stage:
+        page = visit(stage.address)
+        start(page, 12)
+        listener = visit(link(page), 390, 844)
+        listener.wait(f"{SHOWN}.split(' ').length >= 12")
+        assert TEXT.startswith(listener.run(SHOWN).removesuffix(" "))
+        page.wait("document.getElementById('audience').textContent.includes('1 listening')")
+        stage.cut()
+        page.wait(f"{SHOWN}.split(' ').length === 32")
+        listener.wait(f"{SHOWN}.split(' ').length === 32")
+        stop(page)
+        listener.wait(f"{STATE} === 'over'")
+        assert listener.run(SHOWN) == TEXT
+        assert listener.text("target") == TEXT  # no guess is left
+        listener.click("#spoken")
+        assert listener.text("source") == SPOKEN
+        save(listener, "translation.txt")
+        assert listener.downloaded("translation.txt").decode() == TEXT + "\n"
+        again = visit(link(page))  # and after the end
+        again.wait(f"{SHOWN}.split(' ').length === 32")
+
+
+def test_a_listener_hears_and_has_a_text_size_of_its_own(visit, monkeypatch):
+    voice = ToneVoice(0.01)
+    monkeypatch.setattr(speech, "open_voice", lambda name, language: voice)
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        start(page)
+        listener = visit(link(page))
+        listener.wait(SHOWN)
+        size = "parseFloat(getComputedStyle(document.getElementById('target')).fontSize)"
+        before = listener.run(size)
+        listener.click("#larger")
+        assert listener.run(size) == pytest.approx(1.15 * before)
+        listener.click("#captions")
+        assert listener.run("document.getElementById('target').offsetParent") is None
+        listener.run(
+            "window.played = 0; const start = AudioBufferSourceNode.prototype.start;"
+            "AudioBufferSourceNode.prototype.start = function (at) {"
+            " played += this.buffer.duration; return start.call(this, at); }"
+        )
+        listener.click("#aloud")
+        listener.wait("played > 0.3")
+        assert page.run("document.getElementById('aloud').checked") is False
+        assert voice.spoken
+
+
+def test_the_code_leads_to_the_listener_s_page(visit, tmp_path):
+    zxingcpp = pytest.importorskip("zxingcpp")
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        start(page)
+        page.click("#share-open")
+        page.wait("document.getElementById('share').open")
+        page.picture(tmp_path / "share.png")
+        (code,) = zxingcpp.read_barcodes(Image.open(tmp_path / "share.png"))
+        assert code.text == link(page)
+        assert code.text.startswith(stage.address + "room/")
+        for text in ("a", "x" * 60, "ü€", "y" * 150, "z" * 213):
+            rows = page.run(f"import('/page/qr.js').then(({{ qr }}) => qr({json.dumps(text)}))")
+            picture = np.pad(np.where(rows, 0, 255).astype(np.uint8), 4, constant_values=255)
+            (read,) = zxingcpp.read_barcodes(np.kron(picture, np.ones((4, 4), np.uint8)))
+            assert read.text == text
+        with pytest.raises(RuntimeError, match="too long"):
+            page.run("import('/page/qr.js').then(({ qr }) => qr('x'.repeat(214)))")
+
+
+def test_the_overlay_is_transparent_and_looks_as_its_address_says(visit, tmp_path):
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        start(page, 30)
+        query = "?lines=3&size=40&color=ff8800&interim=no"
+        overlay = visit(
+            link(page, "share-overlay", "href").replace("?lines=2&size=48&color=ffffff", query)
+        )
+        overlay.wait(f"{SHOWN}.split(' ').length >= 30")
+        style = overlay.run(
+            "(({color, fontSize, maxHeight}) => [color, fontSize, maxHeight])"
+            "(getComputedStyle(document.getElementById('target')))"
+        )
+        assert style == ["rgb(255, 136, 0)", "40px", "156px"]
+        for element in (
+            "document.documentElement",
+            "document.body",
+            "document.getElementById('target')",
+        ):
+            assert overlay.run(f"getComputedStyle({element}).backgroundColor") == "rgba(0, 0, 0, 0)"
+        assert (
+            overlay.run("getComputedStyle(document.querySelector('#target .interim')).display")
+            == "none"
+        )
+        overlay.call(
+            "Emulation.setDefaultBackgroundColorOverride", color={"r": 0, "g": 0, "b": 0, "a": 0}
+        )
+        overlay.picture(tmp_path / "overlay.png")
+        alpha = np.asarray(Image.open(tmp_path / "overlay.png").convert("RGBA"))[:, :, 3]
+        assert alpha[:400].max() == 0  # nothing above the lines
+        assert alpha[-200:].max() == 255
+        odd = visit(overlay.run("location.href").replace(query, "?lines=x&size=-4&color=url(x)"))
+        odd.wait(SHOWN)
+        assert odd.run("getComputedStyle(document.getElementById('target')).fontSize") == "8px"
+        assert (
+            odd.run("getComputedStyle(document.getElementById('target')).color")
+            == "rgb(255, 255, 255)"
+        )
+
+
+def test_a_hall_shows_the_way_in_and_then_huge_words(visit, tmp_path):
+    zxingcpp = pytest.importorskip("zxingcpp")
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        room = page.run("fetch('/v1/rooms', {method: 'POST'}).then((answer) => answer.json())")
+        empty = visit(f"{stage.address}hall/{room['room']}#{room['listener_token']}", 1280, 720)
+        empty.wait(f"{STATE} === 'waiting'")
+        empty.picture(tmp_path / "hall.png")
+        (code,) = zxingcpp.read_barcodes(Image.open(tmp_path / "hall.png"))
+        assert code.text == f"{stage.address}room/{room['room']}#{room['listener_token']}"
+        start(page, 20)
+        hall = visit(link(page, "share-hall", "href"), 1280, 720)
+        hall.wait(f"{SHOWN}.split(' ').length >= 20")
+        assert hall.run("document.getElementById('welcome').hidden")
+        assert (
+            hall.run("parseFloat(getComputedStyle(document.getElementById('target')).fontSize)")
+            > 50
+        )

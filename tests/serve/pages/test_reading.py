@@ -1,0 +1,114 @@
+"""That everybody can read and use the pages: phones, the dark, right to left, keyboards."""
+
+import numpy as np
+import pytest
+
+from tests.serve.pages.looking import SHOWN, link, start, stop
+from tests.serve.stage import ARABIC, staged
+
+
+@pytest.mark.parametrize("path", ["room", "hall", "overlay"])
+def test_languages_from_right_to_left_run_so(visit, path):
+    with staged("arabic_orator") as stage:
+        page = visit(stage.address)
+        start(page, 9)
+        name = {"room": "share-link", "hall": "share-hall", "overlay": "share-overlay"}[path]
+        listener = visit(link(page, name, "value" if path == "room" else "href"))
+        listener.wait(f"{SHOWN}.split(' ').length >= 9")
+        assert listener.run(SHOWN).strip() == ARABIC
+        for one in (page, listener):
+            style = one.run(
+                "(({direction, textAlign}) => [direction, textAlign])"
+                "(getComputedStyle(document.querySelector('#target p')))"
+            )
+            assert style == ["rtl", "start"]
+            # and the first letter stands on the right
+            gap = one.run(
+                "(() => { const r = document.createRange(); const p = document.querySelector("
+                "'#target p'); r.setStart(p.firstChild, 0); r.setEnd(p.firstChild, 1);"
+                " const b = p.getBoundingClientRect(), a = r.getBoundingClientRect();"
+                " return [a.left - b.left, b.right - a.right]; })()"
+            )
+            assert gap[0] > gap[1]
+        assert page.run("document.getElementById('source').dir") == "ltr"
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_everything_fits_on_a_phone(visit, dark):
+    with staged("endless_orator") as stage:
+        page = visit(stage.address, 390, 844, dark)
+        overflow = (
+            "document.documentElement.scrollWidth <= 390 && document.body.scrollHeight <= 844"
+        )
+        assert page.run(overflow)
+        start(page, 20)
+        assert page.run(overflow)
+        assert page.run("document.getElementById('target').clientHeight") > 150
+        listener = visit(link(page), 390, 844, dark)
+        listener.wait(f"{SHOWN}.split(' ').length >= 20")
+        assert listener.run(overflow)
+        for one in (page, listener):
+            assert contrast(one) > 7
+        stop(page)  # and the button can be hit
+
+
+def contrast(page):
+    """Of the text against what is behind it, as WCAG counts it."""
+    ink = page.run("getComputedStyle(document.getElementById('target')).color")
+    paper = page.run(
+        "[document.getElementById('target'), document.body].map((e) =>"
+        " getComputedStyle(e).backgroundColor).find((c) => c !== 'rgba(0, 0, 0, 0)')"
+    )
+    shades = []
+    for colour in (ink, paper):
+        values = np.array([float(v) for v in colour[4:-1].split(",")]) / 255
+        linear = np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+        shades.append(float(linear @ [0.2126, 0.7152, 0.0722]) + 0.05)
+    return max(shades) / min(shades)
+
+
+def test_who_scrolls_up_to_read_is_left_there(visit):
+    with staged("endless_orator") as stage:
+        page = visit(stage.address, 390, 500)
+        start(page)
+        box = "document.getElementById('target')"
+        page.wait(f"{box}.scrollHeight > {box}.clientHeight + 150")
+        near = f"{box}.scrollHeight - {box}.scrollTop - {box}.clientHeight"
+        assert page.run(near) < 48
+        assert page.run("document.getElementById('target-latest').hidden")
+        page.run(f"{box}.scrollTop = 0")
+        page.wait("!document.getElementById('target-latest').hidden")
+        before = page.run(f"{SHOWN}.length")
+        page.wait(f"{SHOWN}.length > {before + 40}")
+        assert page.run(f"{box}.scrollTop") == 0
+        page.click("#target-latest")
+        page.wait("document.getElementById('target-latest').hidden")
+        assert page.run(near) < 48
+
+
+def test_the_page_can_be_used_without_a_mouse(visit):
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        reached = []
+        for _ in range(30):
+            page.press("Tab")
+            reached.append(page.run("document.activeElement.id"))
+            ring = page.run("getComputedStyle(document.activeElement).outlineStyle")
+            assert ring != "none", reached[-1]
+            if reached[-1] == "begin":
+                break
+        assert reached == ["from", "to", "sound", "device", "begin"]
+        page.press("Enter")
+        page.wait(f"{SHOWN}.split(' ').length >= 3")
+        page.run("document.querySelector('#save summary').focus()")
+        page.press("Enter")
+        assert page.run("document.getElementById('save').open")
+        page.press("Escape")
+        assert not page.run("document.getElementById('save').open")
+        assert page.run("document.activeElement.tagName") == "SUMMARY"
+        unnamed = page.run(
+            "[...document.querySelectorAll('button, input, select, [role=log]')].filter((e) =>"
+            " !(e.ariaLabel || e.textContent.trim() || e.labels?.length"
+            " || e.getAttribute('aria-labelledby'))).map((e) => e.id)"
+        )
+        assert unnamed == []

@@ -1,0 +1,168 @@
+"""The speaker's page: words appear, the slider acts, files are saved, sources are chosen."""
+
+import socket
+import struct
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import soundfile
+
+from dragoman.serve import speech
+from dragoman.setup import TUNED
+from tests.audio.conftest import chirp
+from tests.serve.pages.looking import SHOWN, SPY, STATE, save, start, stop, the_session, wait_until
+from tests.serve.stage import staged
+from tests.serve.test_downloads import lines_of
+from tests.talkers import SPOKEN, TEXT
+from tests.voices.fakes import ToneVoice
+
+
+def test_words_appear_and_never_change(visit):
+    with staged() as stage:
+        page = visit(stage.address)
+        page.run(
+            "window.seen = []; window.guessed = false; new MutationObserver(() => {"
+            f" const text = {SHOWN}; if (text !== seen.at(-1)) seen.push(text);"
+            " const interim = document.querySelector('#target .interim');"
+            " guessed ||= interim.textContent.includes('guess'); })"
+            ".observe(document.getElementById('target'),"
+            " {subtree: true, childList: true, characterData: true})"
+        )
+        start(page, 32)
+        stop(page)
+        assert page.text("target") == TEXT
+        assert page.text("source") == SPOKEN
+        seen = page.run("seen")
+        assert len(seen) > 5
+        assert all(after.startswith(before) for before, after in pairwise(seen))
+        assert all("guess" not in text for text in seen)
+        assert page.run("guessed")  # and what may change was shown, apart
+        assert page.text("state") == f"Done: {len(TEXT.split())} words"
+        assert page.text("lag-now").endswith("s behind")
+        assert page.run("document.getElementById('lag-line').points.length") > 5
+        read_out = page.text("announced")
+        assert "guess" not in read_out
+        assert "Here comes the second one" in " ".join(read_out.split())
+        assert page.run("document.getElementById('announced').ariaLive") == "polite"
+
+
+def test_words_that_may_change_can_be_hidden(visit):
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        start(page)
+        interim = "getComputedStyle(document.querySelector('#target .interim')).display"
+        assert page.run(interim) == "inline"
+        page.click("#show-interim")
+        assert page.run(interim) == "none"
+        stop(page)
+        page.go(stage.address)  # it is remembered
+        assert not page.run("document.getElementById('show-interim').checked")
+
+
+def test_the_slider_acts_at_once(visit):
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        start(page)
+        session = the_session(stage)
+        assert session.setup.policy == "local-agreement:n=2"
+        page.run("document.getElementById('latency').focus()")
+        page.press("ArrowLeft")
+        lag, policy, step_ms = TUNED[-2]
+        assert page.text("latency-now") == f"about {lag / 1000:.1f} s"
+        wait_until(page, lambda: session.setup.policy == policy)
+        assert session.setup.step_ms == step_ms
+        before = page.run(f"{SHOWN}.length")
+        page.wait(f"{SHOWN}.length > {before}")  # and the talk goes on
+
+
+def test_what_was_said_is_saved_in_mid_talk(visit, monkeypatch):
+    monkeypatch.setattr(speech, "open_voice", lambda name, language: ToneVoice(0.01))
+    with staged() as stage:
+        page = visit(stage.address)
+        page.click("#aloud")
+        start(page, 12)
+        for kind in ("srt", "vtt", "txt"):
+            save(page, f"translation.{kind}")
+        files = {k: page.downloaded(f"translation.{k}").decode() for k in ("srt", "vtt", "txt")}
+        assert files["vtt"].startswith("WEBVTT\n\n1\n00:00:0")
+        assert files["srt"].startswith("1\n00:00:0")
+        for text in (lines_of(files["srt"]), lines_of(files["vtt"]), files["txt"].strip()):
+            assert len(text.split()) >= 12
+            assert TEXT.startswith(text)
+        page.wait(f"{SHOWN}.split(' ').length === 32")
+        stop(page)
+        save(page, "translation.txt")
+        assert page.downloaded("translation.txt").decode() == TEXT + "\n"
+        save(page, "source.txt")
+        assert page.downloaded("source.txt").decode() == SPOKEN + "\n"
+        save(page, "sound")
+        check_wave(page.downloaded("translation.wav"))
+
+
+def test_the_voice_has_an_output_and_keeps_out_of_the_microphone(visit, monkeypatch):
+    monkeypatch.setattr(speech, "open_voice", lambda name, language: ToneVoice(0.01))
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        page.run(SPY)
+        page.run(
+            "window.asked = []; const get = navigator.mediaDevices.getUserMedia;"
+            "navigator.mediaDevices.getUserMedia = function (wish) {"
+            " asked.push(wish.audio.echoCancellation); return get.call(this, wish); };"
+            "window.gains = []; const connect = AudioBufferSourceNode.prototype.connect;"
+            "AudioBufferSourceNode.prototype.connect = function (to) {"
+            " gains.push(to.gain.value); return connect.call(this, to); }"
+        )
+        page.click("#aloud")
+        assert page.run("!document.getElementById('echo').hidden")
+        start(page)
+        assert page.run("asked") == [True]
+        page.wait("gains.length")
+        assert page.run("gains[0]") == pytest.approx(0.4)
+        assert page.run("spied.some(([name]) => name === 'request')")  # the screen stays on
+        page.click("#headphones")
+        page.wait("gains.at(-1) === 1")
+        page.wait("document.getElementById('output').options.length > 1")
+        chosen = page.run("document.getElementById('output').options[1].value")
+        page.choose("output", chosen)
+        page.wait("spied.some(([name, device]) => name === 'setSinkId' && device)")
+        assert ["setSinkId", chosen] in page.run("spied")
+
+
+def test_a_file_and_a_tab_are_sources_too(visit, folder):
+    with staged() as stage:
+        page = visit(stage.address)
+        page.choose("sound", "file")
+        page.click("#begin")
+        assert page.text("trouble") == "Choose a file first."
+        soundfile.write(folder / "talk.wav", chirp(1.0), 44100)
+        page.put_file("#file", folder / "talk.wav")
+        page.click("#begin")
+        page.wait(f"{STATE} === 'done'")
+        assert page.text("target") == TEXT
+        (folder / "bad.wav").write_bytes(b"no sound")
+        page.put_file("#file", folder / "bad.wav")
+        page.click("#begin")
+        page.wait("document.getElementById('trouble').textContent.includes('cannot read')")
+        page.choose("sound", "tab")
+        start(page)
+        stop(page)
+
+
+def test_no_port_is_left_open():
+    """The stage goes away with its tests."""
+    with staged() as stage:
+        port = int(stage.address.rstrip("/").rpartition(":")[2])
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def check_wave(data):
+    """A whole WAV file with the tone of the voice, about as long as the text took to hum."""
+    assert (data[:4], data[8:12]) == (b"RIFF", b"WAVE")
+    assert struct.unpack("<I", data[4:8])[0] == len(data) - 8
+    samples = np.frombuffer(data[44:], "<i2") / 32767
+    hummed = np.abs(samples) > 0.01
+    assert 0.6 * 0.01 * len(TEXT) < np.count_nonzero(hummed) / 24000 < 1.2 * 0.01 * len(TEXT)
+    spectrum = np.abs(np.fft.rfft(samples))
+    assert np.argmax(spectrum) * 24000 / len(samples) == pytest.approx(440, abs=5)

@@ -1,0 +1,128 @@
+"""What the speaker's page does when something is missing, full, behind or cut off."""
+
+import json
+
+import soundfile
+
+from tests.audio.conftest import chirp
+from tests.serve.pages.looking import SHOWN, STATE, link, start, stop
+from tests.serve.stage import staged
+from tests.talkers import SPOKEN, TEXT
+
+
+def test_a_lost_connection_is_come_back_from_and_nothing_is_lost(visit):
+    with staged() as stage:
+        page = visit(stage.address)
+        page.run(
+            f"window.states = []; new MutationObserver(() => states.push({STATE}))"
+            ".observe(document.getElementById('state'), {attributes: true})"
+        )
+        start(page, 4)
+        stage.cut()
+        page.wait("states.includes('reconnecting')")
+        page.wait(f"{SHOWN}.split(' ').length >= 10")
+        stage.cut()
+        page.wait(f"{SHOWN}.split(' ').length === 32")
+        stop(page)
+        assert page.text("target") == TEXT
+        assert page.text("source") == SPOKEN
+        assert page.run("states").count("reconnecting") == 2
+
+
+def test_a_full_server_is_waited_for(visit):
+    with staged("endless_orator", streams=1) as stage:
+        first, second = visit(stage.address), visit(stage.address)
+        start(first)
+        second.click("#begin")
+        second.wait(f"{STATE} === 'queued'")
+        assert "queue" in second.text("state")
+        stop(first)
+        second.wait(f"{STATE} === 'listening'")
+        second.wait(f"{SHOWN}.split(' ').length >= 3")
+        stop(second)
+
+
+def test_a_file_waits_in_the_queue_and_is_heard_whole(visit, folder):
+    with staged("endless_orator", streams=1) as stage:
+        first, second = visit(stage.address), visit(stage.address)
+        start(first)
+        soundfile.write(folder / "short.wav", chirp(1.0), 16000)
+        second.choose("sound", "file")
+        second.put_file("#file", folder / "short.wav")
+        second.click("#begin")
+        second.wait(f"{STATE} === 'queued'")
+        second.run("new Promise((done) => setTimeout(done, 1200))")  # longer than the file
+        stop(first)
+        second.wait(f"{STATE} === 'done'")
+        heard = [one.sample for one in stage.service._sessions.values()]
+        assert 16000 in heard
+
+
+def test_who_waits_in_the_queue_may_leave_it(visit):
+    with staged("endless_orator", streams=1) as stage:
+        first, second = visit(stage.address), visit(stage.address)
+        start(first)
+        second.click("#begin")
+        second.wait(f"{STATE} === 'queued'")
+        second.click("#end")
+        second.wait(f"{STATE} === 'idle'")
+        assert second.run("!document.getElementById('begin').hidden")
+
+
+def test_a_server_that_is_behind_says_so(visit):
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        start(page)
+        stage.service.drain()
+        page.wait(f"{STATE} === 'draining'")
+        assert "about to end" in page.text("state")
+
+
+def test_a_page_without_a_microphone_says_so_before_anything_else(visit, deaf_browser):
+    with staged() as stage:
+        page = visit(stage.address, of=deaf_browser)
+        page.wait("!document.getElementById('trouble').hidden")
+        assert "no microphone" in page.text("trouble")
+        assert "Plug one in" in page.text("trouble")
+        page.choose("sound", "file")
+        page.wait("document.getElementById('trouble').hidden")
+
+
+def test_a_page_without_encryption_says_so_and_how_to_mend_it(visit, deaf_browser):
+    with staged() as stage:
+        page = visit(stage.address.replace("127.0.0.1", "talks.test"), of=deaf_browser)
+        page.wait("!document.getElementById('trouble').hidden")
+        assert "without encryption" in page.text("trouble")
+        assert "https://" in page.text("trouble")
+
+
+def test_a_page_whose_microphone_is_forbidden_says_how_to_allow_it(visit, browser):
+    with staged() as stage:
+        page = visit(stage.address)
+        browser.forbid(page, "microphone")
+        page.go(stage.address)
+        page.wait("!document.getElementById('trouble').hidden")
+        assert "not allowed" in page.text("trouble")
+        assert "allow the microphone" in page.text("trouble")
+
+
+def test_a_server_with_a_token_is_asked_with_it_and_no_address_holds_one(visit):
+    token = "a token that nobody guesses"
+    with staged("endless_orator", token=token) as stage:
+        page = visit(stage.address)
+        page.click("#begin")
+        page.wait("!document.getElementById('trouble').hidden")
+        assert "access token" in page.text("trouble")
+        page.run(f"document.getElementById('token').value = {json.dumps(token)}")
+        start(page)
+        listener = visit(link(page))
+        listener.wait(SHOWN)
+        key = link(page).partition("#")[2]
+        for one in (page, listener):
+            asked = " ".join(one.run("performance.getEntries().map((entry) => entry.name)"))
+            assert key not in asked.replace(link(page), "")
+            assert "token" not in asked
+        assert key not in page.run("location.href")
+        wrong = visit(link(page)[:-4] + "AAAA")
+        wrong.wait(f"{STATE} === 'refused'")
+        assert "whole link" in wrong.text("trouble")
