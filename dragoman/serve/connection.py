@@ -200,14 +200,15 @@ class Connection:
             await self._speak()
             while self._errors:
                 await self._send(self._errors.popleft())
-            if session.sample - sample >= (1 if session.stopped else session.rate // 2):
-                sample = session.sample
-                await self._send(session.heard)
             written, said = session.transcripts_after(transcript), session.words_after(word)
             closed = [Closed(session.flushes > flushes)] if session.closings > closings else []
             transcript, word = session.last_transcript, session.last_word
             closings, flushes = session.closings, session.flushes
-            await self._send(*written, *said, *closed)
+            # After the words that it counts: whoever knows it has them, should this be the last.
+            heard = []
+            if session.sample - sample >= (1 if session.stopped else session.rate // 2):
+                sample, heard = session.sample, [session.heard]
+            await self._send(*written, *said, *closed, *heard)
             if interim != session.interim:
                 interim = session.interim
                 await self._send(Interim(interim))

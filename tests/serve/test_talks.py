@@ -1,10 +1,12 @@
 """Talks through the web application: two at once, resumed, changed, drained."""
 
+import asyncio
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
+from dragoman.serve.connection import Connection
 from dragoman.serve.protocol import (
     Change,
     Error,
@@ -16,8 +18,10 @@ from dragoman.serve.protocol import (
     State,
     Summary,
     Transcript,
+    write_sound,
 )
 from tests.serve.clients import PATH, RATE_24, Client, closed, steady_words
+from tests.serve.numbers import sound_of
 from tests.talkers import SPOKEN, TEXT
 
 
@@ -71,6 +75,35 @@ def test_the_speaker_is_written_down_if_that_is_wanted(opened):
         assert [e.number for e in written] == list(range(1, len(written) + 1))
         assert "".join(e.text for e in written).strip() == (SPOKEN if wanted else "")
         assert "".join(text for _, text in client.words).strip() == TEXT
+
+
+def test_what_was_heard_is_told_after_the_words_that_it_counts(opened, monkeypatch):
+    """A connection that is lost in between leaves a client that knows all it needs to resume."""
+    send = Connection._send
+
+    async def slowly(self, *news):
+        await asyncio.sleep(0.02)  # more is said and heard meanwhile
+        await send(self, *news)
+
+    monkeypatch.setattr(Connection, "_send", slowly)
+    _, web = opened(model="tests.serve.numbers:numbers")
+    with web.websocket_connect(PATH) as socket:
+        client = Client(socket)
+        client.start()
+        for first in range(0, 60, 2):
+            sound = sound_of(first, 2)
+            socket.send_bytes(write_sound(client.sample, sound))
+            client.sample += len(sound)
+        client.stop()
+        client.until(Summary)
+    word, counted = 0, []
+    for event in client.events:
+        if isinstance(event, Said):
+            word = event.word
+        elif isinstance(event, Heard):
+            assert event.word <= word
+            counted.append(event.word)
+    assert max(counted) > 0
 
 
 def test_two_talks_at_once_do_not_mix(opened):

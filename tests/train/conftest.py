@@ -46,12 +46,14 @@ def make_pack(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup():
-    """Tiny nets gain nothing from threads, and results stay the same on every machine.
+    """Tiny nets gain nothing from threads, and results stay the same on every machine and in
+    every order of the tests.
 
     Before the fixtures of every test, since libraries change the number for the whole process.
     """
     torch = pytest.importorskip("torch")
     torch.set_num_threads(1)
+    torch.manual_seed(0)
 
 
 @pytest.fixture(scope="session")

@@ -38,7 +38,8 @@ def test_padding_changes_nothing_and_frames_are_counted():
     alone, count = fbank(sound, torch.tensor([4000, 4000]))
     together, same = fbank(padded, torch.tensor([4000, 4000]))
     assert torch.equal(count, same)
-    torch.testing.assert_close(together[:, : int(count[0])], alone)
+    # The sums of other shapes may be taken in another order.
+    torch.testing.assert_close(together[:, : int(count[0])], alone, atol=1e-4, rtol=1e-5)
     assert frame_count(torch.tensor([399, 400, 559, 560])).tolist() == [0, 1, 1, 2]
 
 
