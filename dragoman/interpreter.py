@@ -3,20 +3,22 @@ server all run it; they differ in the audio source, the clock and who listens to
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from dragoman.audio.chunk import RATE, Chunk, Samples
 from dragoman.audio.ear import Ear, Voice, Waiting, listen, prepare
+from dragoman.batch import Batch
 from dragoman.clock import Clock, SimulatedClock
 from dragoman.detectors import Detector, FixedStep
 from dragoman.errors import DragomanError
 from dragoman.models import Ask, BatchError, Draft, Feature, Model, Sound
 from dragoman.models.base import fail_alone
-from dragoman.policies import Heard, Policy, Said, ages
-from dragoman.text.again import count_letters, overlap
+from dragoman.policies import Policy, ages
+from dragoman.text.again import overlap
 from dragoman.trace import Hearing, Recorder, Saying, Showing
+from dragoman.utterance import Utterance
 
 PIECE = 5 * RATE  # samples heard at a time, however long the chunk
 RECALLING = 2  # chunks after the first in which what was said elsewhere may still be heard of
@@ -75,13 +77,9 @@ class Interpreter:
 
         self._chunks = 0  # worked on so far
         self._finished = False
-        self._silenced = False  # the model ended this utterance and the policy does not go on
-        self._past: deque[Draft] = deque()
         self._words = 0  # heard, in all
-        self._said = Said()  # in this utterance
-        self._utterance = (0.0, 0)  # audio and words heard before it
+        self._utterance = Utterance()
         self._interim = ""
-        self._letters = 0  # said in this utterance
         self._recalled: tuple[str, ...] = ()  # said elsewhere, of the sound that comes next
         self.hasty = False
         """The machine is behind: the model may search less."""
@@ -105,7 +103,7 @@ class Interpreter:
     def open(self) -> tuple[float, int]:
         """From which moment on another interpreter would have to hear to go on as this one would,
         and how many letters were said of the sound since then."""
-        utterance = (self._utterance[0], self._letters)
+        utterance = (self._utterance.start_ms, self._utterance.letters)
         window: tuple[float, int] | None = getattr(self.stream, "open", None)
         return utterance if window is None or window[0] < utterance[0] else window
 
@@ -152,7 +150,10 @@ class Interpreter:
         counts = not self.detector.needs
         if counts:
             self._count(heard_ms)
-        closing = chunk.last or chunk.closes or self._paused(voices[-1].silence_ms, heard_ms)
+        paused = self._pause_ms is not None and self._utterance.paused(
+            voices[-1].silence_ms, self._pause_ms, heard_ms
+        )
+        closing = chunk.last or chunk.closes or paused
         ask = Ask(final=True) if closing else None
         if counts and not closing:
             ask = self._allowed(heard_ms, _ms(chunk))
@@ -173,22 +174,14 @@ class Interpreter:
     def _count(self, heard_ms: float) -> None:
         self._words = max(self._words, self.detector.count(heard_ms, self.stream))
 
-    def _paused(self, silence_ms: float, heard_ms: float) -> bool:
-        """The speaker stopped, after having said something in this utterance."""
-        if self._pause_ms is None:
-            return False
-        return self._pause_ms <= silence_ms < heard_ms - self._utterance[0]
-
     def _allowed(self, heard_ms: float, new_ms: float) -> Ask | None:
         """What the policy allows; None: nothing, and no decoding is paid."""
         if self._recalled:
             return Ask()
-        if self._silenced:
+        if self._utterance.over:
             return None
-        start_ms, start_words = self._utterance
-        ms = heard_ms - start_ms
-        heard = Heard(ms, min(new_ms, ms), self._words - start_words)
-        allowance = self._policy.allow(heard, self._said)
+        heard = self._utterance.heard(heard_ms, new_ms, self._words)
+        allowance = self._policy.allow(heard, self._utterance.said)
         if allowance.nothing:
             return None
         return Ask(allowance.words, allowance.tokens, avoid_end=self._policy.avoid_end)
@@ -201,23 +194,17 @@ class Interpreter:
         elif again is not None:
             count = draft.ends[again - 1] if again else 0
         else:
-            count = min(self._policy.commit(draft, tuple(self._past)), _most(ask, draft))
+            count = min(self._policy.commit(draft, self._utterance.past), _most(ask, draft))
         words = draft.words[: draft.words_within(count)]
         if ask.final and draft.tail:
             words += (draft.tail,)
         self.model.commit(self.stream, draft, count, closed=ask.final)
-        self._interim = draft.after(count).text if not ask.final else ""
         if ask.final:
-            self._past.clear()
-            self._said, self._silenced, self._letters = Said(), False, 0
-            self._utterance = (self.stream.heard_ms, self._words)
+            self._interim = ""
+            self._utterance = Utterance(self.stream.heard_ms, self._words)
         else:
-            self._said = Said(self._said.words + len(words), self._said.tokens + count)
-            self._letters += count_letters("".join(words))
-            # Silence, of which nothing is to be said, ends nothing.
-            over = draft.ended and count == len(draft.tokens) and self._said.tokens > 0
-            self._silenced = over and not self._policy.go_on
-            self._remember(draft, count)
+            self._interim = draft.after(count).text
+            self._utterance.commit(draft, count, self._policy)
         fresh = words[again or 0 :]
         sure = draft.word_probabilities(len(words))[again or 0 :]
         return _Taken(fresh, _lag(draft, count) if fresh else None, sure, ask.final)
@@ -235,14 +222,6 @@ class Interpreter:
         if ask.final:
             self._recalled = ()
         return found.words
-
-    def _remember(self, draft: Draft, count: int) -> None:
-        """Keep the drafts that the policy compares with, cut to what is not yet committed."""
-        done = draft.words_within(count)
-        kept = [old for old in self._past if old.words[:done] == draft.words[:done]]
-        shifted = [old.after(old.ends[done - 1]) if done else old for old in kept]
-        memory = self._policy.memory
-        self._past = deque([*shifted, draft.after(count)][-memory:] if memory else ())
 
     def _note(self, hearing: Hearing, said: tuple[str, ...], interim_before: str) -> None:
         if self._record is not None:
@@ -328,46 +307,16 @@ def step(interpreters: Sequence[Interpreter], chunks: Sequence[Chunk]) -> list[U
     its own work, and for an equal share of the work that was done for several at once.
     """
     turns = [_Turn(one, chunk) for one, chunk in zip(interpreters, chunks, strict=True)]
-    model, timer = interpreters[0].model, interpreters[0]._clock.timer
-
-    def each(work: Callable[[_Turn], None]) -> None:
-        for turn in turns:
-            if turn.error is None:
-                together(lambda members: work(members[0]), [turn])
-
-    def together(work: Callable[[Sequence[_Turn]], None], members: Sequence[_Turn]) -> None:
-        if not members:
-            return
-        start = timer()
-        try:
-            work(members)
-        except BatchError as several:
-            for place, error in several.errors.items():
-                members[place].fail(error)
-        except Exception as error:
-            for turn in members:
-                turn.fail(error)
-        share_ms = (timer() - start) * 1000.0 / len(members)
-        for turn in members:
-            turn.work_ms += share_ms
-
-    each(_Turn.begin)
-    together(_listen, [turn for turn in turns if turn.error is None])
-    each(_Turn.listen)
+    model, batch = interpreters[0].model, Batch(turns, interpreters[0]._clock.timer)
+    batch.each(_Turn.begin)
+    batch.together(_listen, batch.going())
+    batch.each(_Turn.listen)
     for piece in range(max(len(turn.sounds) for turn in turns)):
-        hearing = [t for t in turns if t.error is None and len(t.sounds) > piece]
-        together(
-            lambda members, at=piece: model.hear(  # type: ignore[misc]
-                [t.interpreter.stream for t in members], [t.sounds[at] for t in members]
-            ),
-            hearing,
-        )
-    each(_Turn.heard)
-    together(
-        lambda members: _draft(model, members),
-        [t for t in turns if t.error is None and t.ask is not None],
-    )
-    each(_Turn.take)
+        hearing = [turn for turn in batch.going() if len(turn.sounds) > piece]
+        batch.together(partial(_hear, model, piece), hearing)
+    batch.each(_Turn.heard)
+    batch.together(partial(_draft, model), [turn for turn in batch.going() if turn.ask is not None])
+    batch.each(_Turn.take)
     return [turn.end() for turn in turns]
 
 
@@ -378,6 +327,11 @@ def _listen(turns: Sequence[_Turn]) -> None:
         voices = listen([turn.for_ear[piece] for turn in hearing])
         for turn, voice in zip(hearing, voices, strict=True):
             turn.voices.append(voice)
+
+
+def _hear(model: Model, piece: int, turns: Sequence[_Turn]) -> None:
+    """Let the streams of several speakers hear one piece of their chunks."""
+    model.hear([turn.interpreter.stream for turn in turns], [turn.sounds[piece] for turn in turns])
 
 
 def _draft(model: Model, turns: Sequence[_Turn]) -> None:

@@ -23,7 +23,12 @@ MAY_IMPORT = {
     "detectors": {"models", "text"},
     "policies": {"models", "text"},
     "clock": set(),
-    "interpreter": {"audio", "text", "trace", "models", "detectors", "policies", "clock"},
+    "utterance": {"models", "policies", "text"},
+    "batch": {"models"},
+    "interpreter": {
+        *("audio", "text", "trace", "models", "detectors", "policies", "clock"),
+        *("utterance", "batch"),
+    },
     "setup": {"audio", "trace", "models", "detectors", "policies", "interpreter", "clock"},
     "voices": {"audio", "text", "store"},
     "listeners": {"audio", "text", "trace", "interpreter", "voices"},

@@ -20,7 +20,6 @@ class Heard:
     ms: float  # audio heard
     new_ms: float  # of it, audio heard in the last chunk
     words: int  # as the detector counts them
-    finished: bool = False  # nothing more will come
 
 
 @dataclass(frozen=True, slots=True)
