@@ -13,7 +13,7 @@ on the same buffers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 from lightning.fabric import Fabric
@@ -26,6 +26,7 @@ from dragoman.train.tasks.base import Task, Terms
 
 PLAIN_RUNS = 2  # before a function is captured
 T = TypeVar("T")
+Shape = tuple[Any, ...]
 
 
 def why_not(fabric: Fabric, recipe: Recipe, task: Task) -> str:
@@ -58,7 +59,7 @@ class CapturedStep(Step):
         device = fabric.device
         self.rate = torch.zeros((), device=device)
         self.scale = torch.zeros((), device=device)
-        self.shapes: dict[tuple, tuple[Batch, Repeated[Terms]]] = {}
+        self.shapes: dict[Shape, tuple[Batch, Repeated[Terms]]] = {}
         self.memory = Memory(device)
         self.stepped = Repeated(self.memory, self._step)
         for parameter in self._trained():
@@ -103,7 +104,7 @@ class CapturedStep(Step):
         return norm
 
 
-def shape_of(batch: Batch) -> tuple:
+def shape_of(batch: Batch) -> Shape:
     """Batches with the same one fit the same buffers, and the same code is run for them."""
     tensors = ((n, v.shape, v.dtype) for n, v in vars(batch).items() if isinstance(v, Tensor))
     return (batch.width, batch.perturbed, *tensors)
@@ -133,8 +134,7 @@ class Repeated(Generic[T]):
     def __init__(self, memory: Memory, function: Callable[..., T]):
         self.memory, self.function = memory, function
         self.runs = 0
-        self.graph: torch.cuda.CUDAGraph | None = None
-        self.result: T | None = None
+        self.captured: tuple[torch.cuda.CUDAGraph, T] | None = None
 
     def __call__(self, *arguments: Batch, chance: torch.Generator | None = None) -> T:
         if not self.memory.graphs:
@@ -142,21 +142,26 @@ class Repeated(Generic[T]):
         if self.runs < PLAIN_RUNS:
             self.runs += 1
             return self._aside(*arguments)
-        if self.graph is None:
-            self._capture(*arguments, chance=chance)
-        self.graph.replay()
-        return self.result
+        if self.captured is None:
+            self.captured = self._capture(*arguments, chance=chance)
+        graph, result = self.captured
+        graph.replay()
+        return result
 
     def _aside(self, *arguments: Batch) -> T:
         """On the stream of the capture, where autograd then expects its work."""
         stream = self.memory.stream
+        assert stream is not None  # there is one where there are graphs
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             result = self.function(*arguments)
         torch.cuda.current_stream().wait_stream(stream)
         return result
 
-    def _capture(self, *arguments: Batch, chance: torch.Generator | None) -> None:
+    def _capture(
+        self, *arguments: Batch, chance: torch.Generator | None
+    ) -> tuple[torch.cuda.CUDAGraph, T]:
+        """The graph, and the tensors in which each replay leaves its results."""
         graph = torch.cuda.CUDAGraph()
         if chance is not None:
             graph.register_generator_state(chance)
@@ -167,5 +172,5 @@ class Repeated(Generic[T]):
             stream=self.memory.stream,
             capture_error_mode="thread_local",
         ):
-            self.result = self.function(*arguments)
-        self.graph = graph
+            result = self.function(*arguments)
+        return graph, result

@@ -20,10 +20,11 @@ from dragoman.train.nets.conformer import ConformerLayer
 from dragoman.train.nets.layers import DecoderLayer, EncoderLayer
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+Forward = Callable[..., Any]
 LAYERS = (EncoderLayer, DecoderLayer, ConformerLayer, JoinerLayer)
 
 
-def compiler(how: str) -> Callable[[Callable], Callable]:
+def compiler(how: str) -> Callable[[Forward], Forward]:
     """torch.compile in one of its modes, or with one of its backends."""
     if how in MODES:
         return partial(torch.compile, mode=how, dynamic=True)
@@ -39,10 +40,10 @@ def compile_layers(net: nn.Module, how: str) -> None:
     compiled = compiler(how)
     for layer in net.modules():
         if isinstance(layer, LAYERS):
-            layer.forward = _in_training(layer, compiled(layer.forward))
+            setattr(layer, "forward", _in_training(layer, compiled(layer.forward)))  # noqa: B010
 
 
-def _in_training(layer: nn.Module, compiled: Callable) -> Callable:
+def _in_training(layer: nn.Module, compiled: Forward) -> Forward:
     plain = layer.forward
 
     def forward(*args: Any, **kwargs: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -120,7 +120,7 @@ class Training:
         self.tally.updates += 1
         return rate, norm
 
-    def batches(self) -> Iterator[tuple[Batch, int]]:
+    def batches(self) -> Generator[tuple[Batch, int], None, None]:
         """This process's micro-batches from where training stands, each with its update's units.
 
         An update takes `world_size * accumulate` batches of the plan in turn, so the number of
@@ -158,6 +158,7 @@ class Training:
     def units_of(self, planned: Planned) -> int:
         """Target units of a batch that maybe another process makes, as they are without dropout."""
         data = self.text_set if planned.text else self.train_set
+        assert data is not None  # who plans texts has some
         return int((data.target.lengths[planned.items] + 1).sum())
 
     def log(self, rate: float, norm: torch.Tensor) -> None:

@@ -49,14 +49,14 @@ def prepare(
     """Open (or make) packs and vocabularies; a second call finds what the first one made."""
     data = recipe.data
     faults = Faults(data.fault_limit)
-    train, dev, text = (
+    train_packs, dev_packs, text_packs = (
         [pack_of(name, recipe, processes, tell) for name in names]
         for names in (data.train, data.dev, data.text)
     )
     tell("reading packs")
-    train = open_set(train, data, faults)
+    train = open_set(train_packs, data, faults)
     if data.dev:
-        dev = open_set(dev, data, faults)
+        dev = open_set(dev_packs, data, faults)
     else:
         train, dev = hold_out(train, data.dev_items, recipe.seed)
     tell("learning vocabularies")
@@ -67,7 +67,9 @@ def prepare(
             f"Nothing is left to train on or to validate on: {faults.summary()}. "
             f"See data.max_units ({data.max_units}) and the vocabularies."
         )
-    read = _read(open_set(text, data, faults), source, target, faults) if text else None
+    read = None
+    if text_packs:
+        read = _read(open_set(text_packs, data, faults), source, target, faults)
     return Prepared(train, dev, source, target, faults, read)
 
 
@@ -144,7 +146,7 @@ def feature_statistics(
             frames += len(kept)
         mean = sums[0] / frames
         deviation = (sums[1] / frames - mean.square()).clamp(min=1e-8).sqrt()
-        arrays = {"mean": mean.float().cpu().numpy(), "deviation": deviation.float().cpu().numpy()}
-        write_whole(path, partial(np.savez, **arrays))
+        mean, deviation = mean.float().cpu(), deviation.float().cpu()
+        write_whole(path, partial(np.savez, mean=mean.numpy(), deviation=deviation.numpy()))
     with np.load(path) as kept:
         return kept["mean"], kept["deviation"]

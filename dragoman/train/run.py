@@ -79,7 +79,7 @@ class RunFolder:
         """What code a run was begun with, and under `later` what went on with it."""
         path, now = self.folder / "code.json", code_version()
         begun = json.loads(path.read_text(encoding="utf-8")) if resumed and path.exists() else now
-        later = begun.pop("later", [])
+        later: Any = begun.pop("later", [])
         if now != (later or [begun])[-1]:
             later = [*later, now]
         self.write_json("code.json", begun | ({"later": later} if later else {}))

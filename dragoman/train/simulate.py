@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -63,6 +63,7 @@ class Clips:
             one = torch.from_numpy(np.array(data.sound(number)))
             sound[number, : len(one)] = one
         samples = torch.from_numpy(data.samples).to(device)
+        assert task.front is not None  # what is simulated hears
         parts = [
             task.front.features(some.to(device).float(), several)
             for some, several in zip(sound.split(250), samples.split(250), strict=True)
@@ -150,6 +151,9 @@ class Simulation:
         self.heard_words[here] = np.maximum(self.heard_words[here], counts)
 
     def _count_by_ctc(self, here: np.ndarray, encoded: Encoded) -> None:
+        assert encoded.ctc_logits is not None  # the net was chosen for its CTC head
+        assert encoded.ctc_lengths is not None
+        assert self.ends_source is not None
         labels = encoded.ctc_logits.argmax(-1)
         counts = ctc_marks(labels, encoded.ctc_lengths, self.ends_source).sum(1).cpu().numpy()
         self.heard_words[here] = np.maximum(self.heard_words[here], counts)
@@ -160,7 +164,7 @@ class Simulation:
         for number, final, may, new in zip(here.tolist(), last, due, found, strict=True):
             self._commit(chunk, number, bool(final), int(may), new)
 
-    def _search(self, said: Sequence[list[int]], due: np.ndarray, encoded: Encoded) -> list:
+    def _search(self, said: Sequence[list[int]], due: np.ndarray, encoded: Encoded) -> list[Any]:
         """What follows greedily: until so many words are whole, or the text ends."""
         device, count = encoded.states.device, len(said)
         known = torch.tensor([1 + len(one) for one in said], device=device)

@@ -52,9 +52,11 @@ class Step:
 
     def clip(self) -> Tensor:
         longest = self.recipe.optimiser.clip or math.inf
-        return self.fabric.clip_gradients(
+        norm = self.fabric.clip_gradients(
             self.task, self.optimiser, max_norm=longest, error_if_nonfinite=False
         )
+        assert norm is not None  # it is where a norm limits, and not each value
+        return norm
 
 
 def seed_of(recipe: Recipe, batch: Batch) -> int:

@@ -6,6 +6,7 @@ from collections import defaultdict
 
 import torch
 from lightning.fabric import Fabric
+from torch import Tensor
 
 from dragoman.train.data.loader import Batch
 from dragoman.train.data.pack import RATE
@@ -37,9 +38,11 @@ class Tally:
     def means(self, fabric: Fabric) -> dict[str, float]:
         """`loss` and its terms per unit, and the shown ratios; every process must call this."""
         names = self.names(fabric)
-        values = [self.units, *(self.sums.get(name, 0.0) for name in names)]
-        values = [torch.as_tensor(v, dtype=torch.float64, device=fabric.device) for v in values]
-        units, *sums = fabric.all_reduce(torch.stack(values), reduce_op="sum").tolist()
+        ours = [self.units, *(self.sums.get(name, 0.0) for name in names)]
+        values = [torch.as_tensor(v, dtype=torch.float64, device=fabric.device) for v in ours]
+        everybodys = fabric.all_reduce(torch.stack(values), reduce_op="sum")
+        assert isinstance(everybodys, Tensor)
+        units, *sums = everybodys.tolist()
         total = dict(zip(names, sums, strict=True))
         found = {n: value / units for n, value in total.items() if n.startswith("loss/")}
         found["loss"] = sum(found.values())

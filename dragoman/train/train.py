@@ -121,7 +121,7 @@ def check_net_settings(net: str, settings: dict[str, Any], where: str) -> None:
     """Keys and types of a net's settings, and of those of the net that it borrows an encoder of."""
     if net not in NETS:
         return  # `build` says so
-    config = convert(NETS[net][0], settings, where)
+    config: Any = convert(NETS[net][0], settings, where)
     if hasattr(config, "encoder_settings"):
         check_net_settings(config.encoder, config.encoder_settings, f"{where}.encoder_settings")
 
@@ -212,7 +212,7 @@ def make_task(
     front = front_of(net, recipe.augment, recipe.seed)
     start(net, recipe, run)
     task = build_task(recipe.task, recipe.task_settings, net, front, words_of(prepared))
-    task.freeze(recipe.freeze)
+    task.freeze_parts(recipe.freeze)
     check_ends(task, prepared)
     return task
 

@@ -49,7 +49,7 @@ def test_sound_is_augmented_while_training_only(corpus):
 def test_frozen_parts_stay_as_they_are(corpus):
     data, _ = corpus
     task, batch = make("offline", corpus), one_batch(data)
-    task.freeze(("layers", "subsampling"))
+    task.freeze_parts(("layers", "subsampling"))
     task.train()
     assert not task.net.layers.training
     assert task.net.decoder.training

@@ -18,6 +18,9 @@ PREEMPHASIS = 0.97
 class Fbank(nn.Module):
     """Sound [B, samples] in the int16 range -> features [B, frames, mels], and frame counts."""
 
+    window: Tensor
+    filters: Tensor
+
     def __init__(self, mels: int = 80):
         super().__init__()
         self.mels = mels

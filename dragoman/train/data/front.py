@@ -35,6 +35,10 @@ class FrontEnd(nn.Module):
     """Batch -> features [B, frames, F] and their lengths; without features the sound itself,
     [B, samples], from -1 to 1."""
 
+    nothing: Tensor
+    rooms: Tensor
+    noises: Tensor
+
     def __init__(self, features: int, augment: Augment, seed: int):
         super().__init__()
         if not features and augment.spec != "none":
@@ -70,6 +74,7 @@ class FrontEnd(nn.Module):
         if not capturing():  # whoever replays a graph seeds its chance before
             self.seed_chance(batch.number, sound.device)
         random = self.random
+        assert random is not None  # it was seeded
         sound = self.world(sound, batch, random)
         features, lengths = self.features(sound, batch.samples)
         if self.augment.spec != "none":

@@ -74,8 +74,11 @@ class Recut(NamedTuple):
     @classmethod
     def of(cls, source: Pieces, target: Pieces, seed: int) -> Recut:
         """As the vocabularies' settings have it."""
-        sides = (BpeDropout(side) if side.units.dropout else None for side in (source, target))
-        return cls(*sides, seed)
+
+        def cut(side: Pieces) -> BpeDropout | None:
+            return BpeDropout(side) if side.units.dropout else None
+
+        return cls(cut(source), cut(target), seed)
 
     @property
     def room(self) -> tuple[float, float]:
@@ -102,23 +105,24 @@ class Loader:
         self.data, self.threads, self.recut = data, threads, recut or Recut()
         self.text = text
         self.pinned = torch.device(device).type == "cuda"
-        self.starts: np.ndarray | None = None
-        self.all_sound: Tensor | None = None
+        self._resident: tuple[np.ndarray, Tensor] | None = None
         if resident != "disk" and not data.silent:
-            self._fill(torch.device(device) if resident == "device" else torch.device("cpu"))
+            there = torch.device(device) if resident == "device" else torch.device("cpu")
+            self._resident = self._fill(there)
 
-    def _fill(self, device: torch.device) -> None:
-        self.starts = np.concatenate([[0], np.cumsum(self.data.samples)])
-        self.all_sound = torch.empty(int(self.starts[-1]), dtype=torch.int16, device=device)
+    def _fill(self, device: torch.device) -> tuple[np.ndarray, Tensor]:
+        """Where each item's sound begins, and the sound of all."""
+        starts = np.concatenate([[0], np.cumsum(self.data.samples)])
+        all_sound = torch.empty(int(starts[-1]), dtype=torch.int16, device=device)
 
         def copy(first: int) -> None:
             block = range(first, min(first + TOGETHER, len(self.data)))
             sound = np.concatenate([self.data.sound(number) for number in block])
-            begin, end = self.starts[first], self.starts[block.stop]
-            self.all_sound[begin:end] = torch.from_numpy(sound)
+            all_sound[starts[first] : starts[block.stop]] = torch.from_numpy(sound)
 
         with ThreadPoolExecutor(self.threads) as pool:
             deque(pool.map(copy, range(0, len(self.data), TOGETHER)), maxlen=0)
+        return starts, all_sound
 
     def batches(self, plan: Iterable[tuple[int, Planned]]) -> Iterator[Batch]:
         """Batches for (number, planned) pairs, a few of them in preparation at any time."""
@@ -137,6 +141,7 @@ class Loader:
     def make(self, number: int, planned: Planned) -> Batch:
         shape, items = planned.shape, planned.items
         data = self.text if planned.text else self.data
+        assert data is not None  # who plans texts has some
         lengths = data.samples[items]
         recut, chance = self.recut, random.Random(f"{self.recut.seed} {number}")
         sources = _rows(data.source, items, recut.source, shape.source, chance)
@@ -170,30 +175,31 @@ class Loader:
         if data.silent:
             return torch.zeros(len(items), 0, dtype=torch.int16)
         lengths = data.samples[items]
-        if self.all_sound is None:
+        if self._resident is None:
             sound = np.zeros((len(items), width), np.int16)
             for row, number in enumerate(items):
                 sound[row, : lengths[row]] = data.sound(number)
             return torch.from_numpy(sound)
-        device = self.all_sound.device
-        starts = torch.from_numpy(self.starts[items]).to(device)
+        all_starts, all_sound = self._resident
+        device = all_sound.device
+        starts = torch.from_numpy(all_starts[items]).to(device)
         ends = starts + torch.from_numpy(lengths).to(device)
         places = starts.unsqueeze(1) + torch.arange(width, device=device)
         inside = places < ends.unsqueeze(1)
-        return self.all_sound[torch.where(inside, places, 0)] * inside
+        return all_sound[torch.where(inside, places, 0)] * inside
 
 
 def _rows(
     rows: Ragged,
     items: np.ndarray,
-    recut: BpeDropout | None = None,
-    most: int = 0,
-    chance: random.Random | None = None,
+    recut: BpeDropout | None,
+    most: int,
+    chance: random.Random,
 ) -> Ragged:
     """The rows of some items, cut anew where there is somebody to do so."""
     if recut is None:
         return rows.take(items)
-    return Ragged.of([recut.within(rows[number], most, chance) for number in items])
+    return Ragged.of([recut.within(rows[number].tolist(), most, chance) for number in items])
 
 
 def _pin(tensor: Tensor) -> Tensor:

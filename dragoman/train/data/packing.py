@@ -54,7 +54,8 @@ class Partial(NamedTuple):
 class Job(Protocol):
     """What one process needs to make one shard."""
 
-    number: int
+    @property
+    def number(self) -> int: ...
 
 
 def make_pack(
@@ -172,9 +173,9 @@ def _reports(
         while running:
             yield from _reap(folder, running)
     finally:
-        for _, process, _ in running.values():
-            process.terminate()
-            process.join()
+        for _, worker, _ in running.values():
+            worker.terminate()
+            worker.join()
         jobs_folder.cleanup()
         sweep(folder)
 

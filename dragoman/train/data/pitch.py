@@ -27,7 +27,11 @@ FEATURES = 3
 class Pitch(nn.Module):
     """Sound [B, samples] in the int16 range -> [B, frames, 3], frame by frame as `Fbank`."""
 
-    def __init__(self):
+    lags: Tensor
+    jumps: Tensor
+    low_pass: Tensor
+
+    def __init__(self) -> None:
         super().__init__()
         rate = 16_000 // DECIMATION
         lags = torch.exp(torch.linspace(math.log(rate / HIGHEST), math.log(rate / LOWEST), LAGS))
@@ -43,7 +47,7 @@ class Pitch(nn.Module):
         similarity = self.similarity(sound)
         lag = self.follow(similarity)
         periodic = similarity.gather(2, lag.unsqueeze(2)).squeeze(2).clamp(-1, 1)
-        height = torch.log(self.rate / self.lags)[lag]
+        height = (self.rate / self.lags).log()[lag]
         weight = 0.01 + periodic.clamp(min=0)
         recent = _recent_sum(height * weight) / _recent_sum(weight)
         change = height - F.pad(height, (1, 0), mode="replicate")[:, :-1]

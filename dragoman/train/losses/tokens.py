@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -10,6 +11,8 @@ from torch import Tensor
 from dragoman.train.nets.base import PAD
 from dragoman.train.nets.layers import valid
 from dragoman.train.trials import passed
+
+Kernel = Callable[..., Any]
 
 
 def cross_entropy(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
@@ -38,12 +41,12 @@ def scored(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, T
 
 
 @cache
-def _kernels() -> tuple[Callable, Callable] | None:
+def _kernels() -> tuple[Kernel, Kernel] | None:
     """CTC and cross entropy as Triton kernels, once they have shown that they work here."""
     return _fused() if passed(lambda: _try(*_fused())) else None
 
 
-def _fused() -> tuple[Callable, Callable]:
+def _fused() -> tuple[Kernel, Kernel]:
     from dragoman.train.losses.ctc_triton import ctc as fused_ctc
     from dragoman.train.losses.entropy_triton import entropy
 
@@ -52,7 +55,7 @@ def _fused() -> tuple[Callable, Callable]:
 
 @torch.inference_mode(False)
 @torch.enable_grad()
-def _try(fused_ctc: Callable, entropy: Callable, device: str = "cuda") -> None:
+def _try(fused_ctc: Kernel, entropy: Kernel, device: str = "cuda") -> None:
     """A small case by kernels and without."""
     logits = torch.linspace(-9, 9, 2 * 12 * 8, device=device).cos().view(2, 12, 8).requires_grad_()
     lengths, counts = (torch.tensor(n, device=device) for n in ([12, 9], [3, 2]))

@@ -118,6 +118,9 @@ class FeatureNorm(nn.Module):
     The net is fed plain log-mel features; what it was trained with travels inside its weights.
     """
 
+    mean: Tensor
+    deviation: Tensor
+
     def __init__(self, features: int):
         super().__init__()
         self.register_buffer("mean", torch.zeros(features))

@@ -32,7 +32,7 @@ from dragoman.train.nets.layers import (
 class CachedLayer(EncoderLayer):
     """An encoder layer that also takes and gives the keys and values of its self-attention."""
 
-    def forward(
+    def forward(  # type: ignore[override]
         self,
         x: Tensor,
         bias: Tensor | tuple[Tensor, Tensor],
@@ -57,7 +57,7 @@ class DistanceAttention(SelfAttention):
         self.distance = nn.Embedding(2 * reach + 1, config.size // config.heads)
         nn.init.normal_(self.distance.weight, std=(config.size // config.heads) ** -0.5)
 
-    def forward(
+    def forward(  # type: ignore[override]
         self,
         x: Tensor,
         bias: tuple[Tensor, Tensor],
@@ -156,8 +156,8 @@ class BlockEncoder(nn.Module):
     def begin_stream(self, batch: int) -> tuple[Tensor, ...]:
         """Empty keys and values [B, L, H, left, K], and how many of the kept are real [B]"""
         config, make = self.config, self.stem.out.weight.new_zeros
-        shape = (batch, len(self.layers), config.heads, self.context.left)
-        shape = (*shape, config.size // config.heads)
+        width = config.size // config.heads
+        shape = (batch, len(self.layers), config.heads, self.context.left, width)
         real = torch.zeros(batch, dtype=torch.long, device=self.stem.out.weight.device)
         return make(shape), make(shape), real
 

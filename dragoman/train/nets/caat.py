@@ -12,6 +12,7 @@ source as `lengths` says. Blank is BOS, which is never written.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -110,6 +111,7 @@ class JoinerLayer(nn.Module):
 class Caat(Net):
     """Speech [B, T, F] -> states -> target units or blank."""
 
+    config: CaatConfig
     host_decisions = "gradients compute parts of the transducer's lattice again"
 
     memory_time = 3
@@ -181,6 +183,7 @@ class Caat(Net):
 
     def _join(self, x: Tensor, states: Tensor, bias: Tensor) -> Tensor:
         """[B, N, D] queries, [B, S, D] states, bias [B, 1, N or 1, S] -> [B, N, D]"""
+        layer: Any  # a JoinerLayer
         for layer in self.joiner:
             x, _ = layer(x, layer.cross.project(states), bias)
         return self.norm(x)

@@ -7,6 +7,7 @@ feed-forward. 8 decoder heads. The paper's 35.7 M parameters are reached with a 
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -53,6 +54,7 @@ class Convolution(nn.Module):
     def forward(self, normed: Tensor, mask: Tensor) -> Tensor:
         """normed: what `norm` made of x; mask [B, T, 1], 0 where x is padding"""
         one = self.depthwise
+        assert one.bias is not None
         return self.finish(depthwise(self.gated(normed) * mask, one.weight, one.bias), mask)
 
     def gated(self, normed: Tensor) -> Tensor:
@@ -91,6 +93,8 @@ class ConformerLayer(nn.Module):
 class Conformer(Transformer):
     """Transformer + CTC with Conformer layers: see the module."""
 
+    config: ConformerConfig
+
     def __init__(self, config: ConformerConfig, vocabularies: Vocabularies):
         super().__init__(config, vocabularies)
         self.enter = linear(config.size, config.size)
@@ -104,10 +108,10 @@ class Conformer(Transformer):
         """Only scaled, since the attention knows the distances: [B, S, D] -> [B, S, D]"""
         return self.enter(scaled(x))
 
-    def around(self, x: Tensor, lengths: Tensor) -> tuple:
+    def around(self, x: Tensor, lengths: Tensor) -> tuple[Any, ...]:
         """The padding, as a bias and as a mask, and the positions the attention works with."""
         if self.config.positions == "relative":
-            table = distances(x.shape[1], x.shape[2], x.device)
+            table: Any = distances(x.shape[1], x.shape[2], x.device)
         else:
             width = self.config.size // self.config.encoder_heads
             table = rotations(torch.arange(x.shape[1], device=x.device), width)

@@ -1,6 +1,7 @@
 """The Transformer decoder that most nets share, teacher-forced or step by step with caches."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -41,6 +42,7 @@ class TransformerDecoder(nn.Module):
         x = self.dropout(self.embedding(tokens))
         self_bias = causal_bias(tokens.shape[1], tokens.shape[1], tokens.device)
         states = for_products(states)
+        layer: Any  # of `make_layer`
         for layer in self.layers:
             x, _, _ = layer(x, layer.cross.project(states), self_bias, cross_bias)
         return self.output(self.norm(x))
@@ -49,7 +51,7 @@ class TransformerDecoder(nn.Module):
         """States [B, S, D] -> the keys and values of all layers [B, L, H, S, K]"""
         return project(self.layers, states)
 
-    def begin(self, batch: int) -> tuple[Tensor, Tensor]:
+    def begin(self, batch: int) -> tuple[Tensor, ...]:
         """Empty caches of self-attention keys and values: [B, L, H, 0, K]"""
         config = self.config
         shape = (batch, len(self.layers), config.heads, 0, config.size // config.heads)
@@ -77,7 +79,7 @@ class TransformerDecoder(nn.Module):
         )
 
 
-def project(layers: Iterable[nn.Module], states: Tensor) -> tuple[Tensor, ...]:
+def project(layers: Iterable[Any], states: Tensor) -> tuple[Tensor, ...]:
     """What the cross-attention of layers reads of states [B, S, D], each kind [B, L, H, S, K]"""
     projected = [layer.cross.project(states) for layer in layers]
     return tuple(torch.stack(kind, dim=1) for kind in zip(*projected, strict=True))

@@ -7,6 +7,7 @@ lie; each tile of them is read once from memory and 31 times from the cache.
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -53,11 +54,11 @@ def _(grad: Tensor, x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     return torch.empty(x.shape, dtype=x.dtype, device=x.device), torch.empty_like(weight)
 
 
-def _keep(ctx, inputs, output) -> None:  # noqa: ANN001
+def _keep(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.save_for_backward(*inputs[:2])
 
 
-def _backward(ctx, grad):  # noqa: ANN001
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     x, weight = ctx.saved_tensors
     to_x, to_weight = torch.ops.dragoman.depthwise_gradients(grad.to(x.dtype), x, weight)
     return to_x, to_weight, grad.sum((0, 1), dtype=weight.dtype)

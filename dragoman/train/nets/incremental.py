@@ -10,6 +10,7 @@ chunks run at once under a mask; `hear` runs one chunk from caches; the two are 
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -125,10 +126,15 @@ class Blocks:
         return torch.cat([before, own], dim=2).flatten(0, 1)
 
 
+Kept = tuple[Tensor, Tensor, Tensor]  # keys, values and the tail of the convolution
+
+
 class IncrementalLayer(ConformerLayer):
     """A Conformer layer that works on blocks, or on one block with what it keeps of the past."""
 
-    def forward(self, x: Tensor, blocks: Blocks) -> Tensor:
+    attention: RotaryAttention
+
+    def forward(self, x: Tensor, blocks: Blocks) -> Tensor:  # type: ignore[override]
         """All blocks at once: [B, N * size, D] -> same"""
         x = x + 0.5 * self.dropout(self.first(self.first_norm(x)))
         x = x + self.dropout(self.attention(self.attention_norm(x), blocks.bias, blocks.turn))
@@ -149,7 +155,9 @@ class IncrementalLayer(ConformerLayer):
         x = F.pad(x, (0, 0, 0, self.tail)).transpose(1, 2)
         return self.convolution.depthwise(x).transpose(1, 2)[:, :size]
 
-    def hear(self, x: Tensor, mask: Tensor, bias: Tensor, kept: tuple, chunk: int) -> tuple:
+    def hear(
+        self, x: Tensor, mask: Tensor, bias: Tensor, kept: Kept, chunk: int
+    ) -> tuple[Tensor, Kept]:
         """One block x [B, size, D]; `kept` keys and values [B, H, left, K] and tail [B, tail, D].
 
         Gives the block's states and what to keep for the next one.
@@ -183,6 +191,7 @@ class IncrementalLayer(ConformerLayer):
 class Incremental(TransformerDecoded):
     """Speech [B, T, F] -> chunks of states, CTC, word ends -> target units."""
 
+    config: IncrementalConfig
     host_decisions = "every batch draws its context on the host"
 
     def __init__(self, config: IncrementalConfig, vocabularies: Vocabularies):
@@ -191,10 +200,11 @@ class Incremental(TransformerDecoded):
         self.feature_norm = FeatureNorm(config.features)
         self.stem = Stem(config.features, config.conv_channels, config.size)
         self.dropout = nn.Dropout(config.dropout)
-        self.layers = nn.ModuleList(
+        layers = [
             IncrementalLayer(encoder, config.kernel, RotaryAttention(encoder))
             for _ in range(config.encoder_layers)
-        )
+        ]
+        self.layers, self.tail = nn.ModuleList(layers), layers[0].tail
         self.ctc = CtcHead(config.size, vocabularies.source) if config.ctc_layer else None
         self.boundaries = BoundaryHead(config.size) if config.boundaries else None
         self.decoder = TransformerDecoder(
@@ -220,7 +230,7 @@ class Incremental(TransformerDecoded):
         x, logits = blocks.lay(x), None
         for depth, layer in enumerate(self.layers, start=1):
             x = layer(x, blocks)
-            if depth == self.config.ctc_layer:
+            if self.ctc is not None and depth == self.config.ctc_layer:
                 logits = self.ctc(blocks.chunks(x)[:, :states])
         x = blocks.chunks(x)[:, :states]
         return self.encoded(x, lengths, logits)
@@ -241,7 +251,7 @@ class Incremental(TransformerDecoded):
             config.left,
             config.size // config.encoder_heads,
         )
-        tails = make(batch, layers, self.layers[0].tail, config.size)
+        tails = make(batch, layers, self.tail, config.size)
         real = torch.zeros(batch, dtype=torch.long, device=tails.device)
         return make(kept), make(kept), tails, real
 
@@ -261,11 +271,12 @@ class Incremental(TransformerDecoded):
         past = torch.arange(left, device=x.device) >= left - real.unsqueeze(1)
         bias = as_bias(torch.cat([past, known], dim=1))[:, None, None, :]
         kept, logits = [], None
+        layer: Any  # an IncrementalLayer
         for i, layer in enumerate(self.layers):
             before = (keys[:, i], values[:, i], tails[:, i])
-            x, after = layer.hear(x, known.unsqueeze(-1), bias, before, chunk)
-            kept.append(after)
-            if i + 1 == self.config.ctc_layer:
+            x, now = layer.hear(x, known.unsqueeze(-1), bias, before, chunk)
+            kept.append(now)
+            if self.ctc is not None and i + 1 == self.config.ctc_layer:
                 logits = self.ctc(x[:, :chunk])
         after = tuple(torch.stack(parts, dim=1) for parts in zip(*kept, strict=True))
         encoded = self.encoded(x[:, :chunk], lengths.clamp(max=chunk), logits)

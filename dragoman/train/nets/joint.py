@@ -73,6 +73,7 @@ class JointConfig:
 class JointMma(MonotonicNet):
     """Speech [B, T, F] or source units [B, T] -> states in one space -> target units."""
 
+    config: JointConfig
     source_rows = ("embedding",)
 
     def __init__(self, config: JointConfig, vocabularies: Vocabularies):

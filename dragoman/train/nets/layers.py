@@ -33,7 +33,7 @@ class LayerConfig:
     activation_dropout: float = 0.1
     pre_norm: bool = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.size % self.heads:
             raise ValueError(f"size {self.size} does not divide into {self.heads} heads")
 
@@ -273,7 +273,7 @@ class DecoderLayer(nn.Module):
         super().__init__()
         self.pre_norm = config.pre_norm
         self.attention = SelfAttention(config)
-        self.cross = cross or CrossAttention(config)
+        self.cross: Any = cross or CrossAttention(config)
         self.feed_forward = FeedForward(config)
         self.attention_norm = nn.LayerNorm(config.size)
         self.cross_norm = nn.LayerNorm(config.size)

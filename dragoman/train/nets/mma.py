@@ -9,8 +9,9 @@ attend in expectation; at work the net says with every unit whether it may be wr
 A unit may be written once every head of every layer has stopped by itself, or the source is final.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -129,7 +130,8 @@ class MonotonicDecoder(TransformerDecoder):
         """What heads of each layer look at to decide: [B, G, D], unless they wait k."""
         if self.monotonic.wait:
             return [None] * len(self.layers)
-        maps = [layer.cross.stop_key for layer in self.layers]
+        layers: Iterable[Any] = self.layers
+        maps = [layer.cross.stop_key for layer in layers]
         return several(grouped, maps).chunk(len(maps), dim=-1)
 
     def memory(self, states: Tensor) -> tuple[Tensor, ...]:
@@ -243,13 +245,15 @@ class Mma(MonotonicNet):
     encoder's head fires: it is the last tensor of the memory, [B, 1, 1, S, 1].
     """
 
+    config: MmaConfig
     source_rows = ("source.ctc",)
 
     def __init__(self, config: MmaConfig, vocabularies: Vocabularies):
         from dragoman.train.nets.registry import build  # the registry knows this net too
 
         super().__init__(config, vocabularies)
-        self.source = build(config.encoder, dict(config.encoder_settings), vocabularies)
+        source = build(config.encoder, dict(config.encoder_settings), vocabularies)
+        self.source = cast(Any, source)  # it may hear in chunks, or find word ends
         self.source.decoder = None  # only its ears are used
         self.learned = config.decisions == "learned"
         if self.learned and getattr(self.source, "boundaries", None) is None:
@@ -275,7 +279,9 @@ class Mma(MonotonicNet):
     def decisions(self, encoded: Encoded) -> Decisions:
         if not self.learned:
             return super().decisions(encoded)
-        return decide_at(fires(encoded.boundary_logits), encoded.lengths).trimmed()
+        logits = encoded.boundary_logits
+        assert logits is not None  # the source has a head for them
+        return decide_at(fires(logits), encoded.lengths).trimmed()
 
     def memory(self, states: Tensor) -> tuple[Tensor, ...]:
         read = super().memory(states)

@@ -7,7 +7,9 @@ trained here runs with the code that runs Moonshine: `dragoman.models.moonshine`
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -147,6 +149,8 @@ class DecoderLayer(nn.Module):
 
 
 class Encoder(nn.Module):
+    angles: Tensor
+
     def __init__(self, config: MoonshineConfig):
         super().__init__()
         self.config = config
@@ -166,6 +170,8 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
+    angles: Tensor
+
     def __init__(self, config: MoonshineConfig, vocabulary: int):
         super().__init__()
         self.config = config
@@ -182,6 +188,7 @@ class Decoder(nn.Module):
         size = tokens.shape[1]
         biases = (causal_bias(size, size, tokens.device).to(states.dtype), cross_bias)
         turn = turns(self.angles, 0, size)
+        layer: Any  # a DecoderLayer
         for layer in self.layers:
             x, _, _ = layer(x, layer.project(states), turn, biases)
         return self.scores(x)
@@ -209,6 +216,7 @@ class Decoder(nn.Module):
 class Moonshine(Net):
     """Sound [B, samples] -> states of 24 ms -> target units."""
 
+    config: MoonshineConfig
     hears_sound = True
     memory_time = 3
     target_rows = ("decoder.embedding",)
@@ -225,7 +233,8 @@ class Moonshine(Net):
         return self.decoder(tokens, encoded.states, bias.to(encoded.states.dtype))
 
     def memory(self, states: Tensor) -> tuple[Tensor, ...]:
-        projected = [layer.project(states) for layer in self.decoder.layers]
+        layers: Iterable[Any] = self.decoder.layers
+        projected = [layer.project(states) for layer in layers]
         return tuple(torch.stack(kind, 1) for kind in zip(*projected, strict=True))
 
     def begin(self, batch: int) -> tuple[Tensor, ...]:

@@ -34,6 +34,7 @@ class TextTransformerConfig:
 class TextTransformer(TransformerDecoded):
     """Source units [B, T] -> as many states -> target units."""
 
+    config: TextTransformerConfig
     source_rows = ("embedding",)
 
     def __init__(self, config: TextTransformerConfig, vocabularies: Vocabularies):

@@ -13,6 +13,9 @@ class MaskedBatchNorm(nn.Module):
     gradients of two processes are those of one with both their batches.
     """
 
+    running_mean: Tensor
+    running_var: Tensor
+
     def __init__(self, channels: int, axis: int = -1, momentum: float = 0.1, epsilon: float = 1e-5):
         super().__init__()
         self.axis, self.momentum, self.epsilon = axis, momentum, epsilon

@@ -5,12 +5,19 @@ the layer therefore appears as one operation of its own, `dragoman::lstm`, which
 turns into ONNX' LSTM.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 
 class Lstm(nn.LSTM):
     """One layer that starts by remembering: orthogonal recurrence, forget gates open."""
+
+    weight_ih_l0: nn.Parameter
+    weight_hh_l0: nn.Parameter
+    bias_ih_l0: nn.Parameter
+    bias_hh_l0: nn.Parameter
 
     def __init__(self, inputs: int, size: int):
         super().__init__(inputs, size, batch_first=True)
@@ -22,7 +29,7 @@ class Lstm(nn.LSTM):
         nn.init.zeros_(self.bias_hh_l0)
         nn.init.ones_(self.bias_ih_l0.data[size : 2 * size])
 
-    def forward(
+    def forward(  # type: ignore[override]
         self, x: Tensor, state: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """x [B, T, D], hidden and cell [B, size] -> [B, T, size], hidden and cell after it"""
@@ -59,13 +66,22 @@ def _(
     return y, torch.empty_like(hidden), torch.empty_like(cell)
 
 
-def lstm_in_onnx(x, hidden, cell, from_input, from_hidden, input_bias, hidden_bias):  # noqa: ANN001, ANN201
+def lstm_in_onnx(
+    x: Any,
+    hidden: Any,
+    cell: Any,
+    from_input: Any,
+    from_hidden: Any,
+    input_bias: Any,
+    hidden_bias: Any,
+) -> tuple[Any, Any, Any]:
     """`dragoman::lstm` in ONNX: gates in the order i, o, f, g instead of i, f, g, o."""
-    from onnxscript import opset18 as op
+    from onnxscript import opset18
 
+    op: Any = opset18  # its types tell the kinds of constants apart only once a graph is made
     size, axis = from_hidden.shape[1], op.Constant(value_ints=[0])
 
-    def gates(matrix):  # noqa: ANN001
+    def gates(matrix: Any) -> Any:
         bounds = [op.Constant(value_ints=[gate * size]) for gate in range(5)]
         i, f, g, o = (op.Slice(matrix, bounds[k], bounds[k + 1], axis) for k in range(4))
         return op.Concat(i, o, f, g, axis=0)

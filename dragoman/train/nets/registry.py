@@ -1,5 +1,8 @@
 """Every net by name. A new net is one file and one line here."""
 
+from dataclasses import fields
+from typing import Any
+
 from dragoman.errors import DragomanError
 from dragoman.train.nets.base import Net, Vocabularies
 from dragoman.train.nets.caat import Caat, CaatConfig
@@ -14,7 +17,7 @@ from dragoman.train.nets.transformer import Transformer, TransformerConfig
 from dragoman.train.nets.vgg_blstm import VggBlstm, VggBlstmConfig
 
 # name -> (its config, itself); `NETS[name][1](config, vocabularies)` builds it
-NETS: dict[str, tuple[type, type[Net]]] = {
+NETS: dict[str, tuple[type[Any], type[Net]]] = {
     "transformer": (TransformerConfig, Transformer),
     "conformer": (ConformerConfig, Conformer),
     "incremental": (IncrementalConfig, Incremental),
@@ -33,8 +36,8 @@ def build(name: str, settings: dict[str, object], vocabularies: Vocabularies) ->
     if name not in NETS:
         raise DragomanError(f"There is no net '{name}'; the nets are {', '.join(sorted(NETS))}.")
     config_class, net_class = NETS[name]
-    unknown = sorted(set(settings) - set(config_class.__dataclass_fields__))
+    unknown = sorted(set(settings) - {field.name for field in fields(config_class)})
     if unknown:
-        known = ", ".join(config_class.__dataclass_fields__)
+        known = ", ".join(field.name for field in fields(config_class))
         raise DragomanError(f"The net '{name}' has no setting '{unknown[0]}'; it has {known}.")
     return net_class(config_class(**settings), vocabularies)

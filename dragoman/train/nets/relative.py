@@ -49,7 +49,9 @@ class RelativeAttention(SelfAttention):
         self.content_bias = nn.Parameter(torch.zeros(config.size))  # u
         self.position_bias = nn.Parameter(torch.zeros(config.size))  # v
 
-    def forward(self, x: Tensor, bias: Tensor, table: Tensor) -> Tensor:
+    def forward(  # type: ignore[override]
+        self, x: Tensor, bias: Tensor, table: Tensor
+    ) -> Tensor:
         """x [B, T, D], bias (padding), table [2 T, D] of `distances` -> [B, T, D]"""
         query, key, value = self.qkv(x).chunk(3, dim=-1)
         by_content = split_heads(query + self.content_bias, self.heads)
@@ -79,7 +81,9 @@ def rotate(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
 class RotaryAttention(SelfAttention):
     """Multi-head self-attention with rotary positions."""
 
-    def forward(self, x: Tensor, bias: Tensor, table: tuple[Tensor, Tensor]) -> Tensor:
+    def forward(  # type: ignore[override]
+        self, x: Tensor, bias: Tensor, table: tuple[Tensor, Tensor]
+    ) -> Tensor:
         """x [B, T, D], bias, table of `rotations` for T positions -> [B, T, D]"""
         query, key, value = (split_heads(p, self.heads) for p in self.qkv(x).chunk(3, dim=-1))
         query, key = rotate(query, table), rotate(key, table)

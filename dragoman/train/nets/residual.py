@@ -8,7 +8,8 @@ included, and nine to go back; on CUDA it is one, and one.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -91,26 +92,32 @@ def _gradients(
 
 
 @_forward.register_fake
-def _(x, branch, weight, bias, seed, scale, drop, eps, last):  # noqa: ANN001
+def _(
+    x: Tensor, branch: Tensor, weight: Tensor, bias: Tensor, seed: Tensor,
+    scale: float, drop: float, eps: float, last: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     rows = x.new_empty(x.numel() // x.shape[-1], dtype=torch.float32)
     normed = torch.empty_like(x if last else branch)
     return torch.empty_like(x), normed, rows, torch.empty_like(rows)
 
 
 @_gradients.register_fake
-def _(to_out, to_normed, out, weight, seed, means, scales, scale, drop, kind):  # noqa: ANN001
+def _(
+    to_out: Tensor, to_normed: Tensor, out: Tensor, weight: Tensor, seed: Tensor,
+    means: Tensor, scales: Tensor, scale: float, drop: float, kind: torch.dtype,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     sums, branch = weight.new_empty(2, *weight.shape), torch.empty_like(out, dtype=kind)
     return torch.empty_like(out), branch, sums
 
 
-def _keep(ctx, inputs, output) -> None:  # noqa: ANN001
+def _keep(ctx: Any, inputs: Any, output: Any) -> None:
     _, branch, weight, _, seed, ctx.scale, ctx.drop, _, _ = inputs
     ctx.kind = branch.dtype
     out, _, means, scales = output
     ctx.save_for_backward(out, weight, seed, means, scales)
 
 
-def _backward(ctx, to_out, to_normed, *_):  # noqa: ANN001
+def _backward(ctx: Any, to_out: Tensor, to_normed: Tensor, *_: Any) -> tuple[Any, ...]:
     to_x, to_branch, sums = torch.ops.dragoman.add_and_norm_gradients(
         to_out, to_normed, *ctx.saved_tensors, ctx.scale, ctx.drop, ctx.kind
     )
@@ -125,8 +132,8 @@ _forward.register_autograd(_backward, setup_context=_keep)
 def _works() -> bool:
     """Whether the kernels show on a small case that they work here."""
     cuda = torch.device("cuda")
-    large = {"rows": 3000, "size": 256, "kind": torch.bfloat16}
-    return passed(lambda: trial(cuda)) and passed(lambda: trial(cuda, **large))
+    large = partial(trial, cuda, rows=3000, size=256, kind=torch.bfloat16)
+    return passed(lambda: trial(cuda)) and passed(large)
 
 
 @torch.inference_mode(False)
@@ -139,7 +146,7 @@ def trial(
     last: bool = False,
 ) -> None:
     """A small case by kernels and without; then dropout: how much is kept, the same both ways."""
-    close = {"atol": 1e-3, "rtol": 1e-3} if kind == torch.float32 else {"atol": 4e-2, "rtol": 2e-2}
+    atol, rtol = (1e-3, 1e-3) if kind == torch.float32 else (4e-2, 2e-2)
     with torch.autocast(device.type, enabled=False):
         shapes = ((rows, size), (rows, size), (size,), (size,))
         values = [
@@ -156,7 +163,7 @@ def trial(
         wanted = total.float(), norm.float()
         given = [torch.linspace(-5, 5, total.numel(), device=device).cos().view(total.shape)] * 2
         for ours, theirs in zip(found, wanted, strict=True):
-            torch.testing.assert_close(ours.float(), theirs, **close)
+            torch.testing.assert_close(ours.float(), theirs, atol=atol, rtol=rtol)
         ways = (
             torch.autograd.grad(
                 y, inputs, [g.to(one.dtype) for g, one in zip(given, y, strict=True)]
@@ -164,7 +171,7 @@ def trial(
             for y in (found, wanted)
         )
         for ours, theirs in zip(*ways, strict=True):
-            torch.testing.assert_close(ours.float(), theirs.float(), **close)
+            torch.testing.assert_close(ours.float(), theirs.float(), atol=atol, rtol=rtol)
         ones = torch.ones(rows, size, device=device, requires_grad=True)
         out, *_ = torch.ops.dragoman.add_and_norm(
             torch.zeros_like(ones), ones, weight, bias, seed, 1.0, 0.25, 1e-5, last

@@ -83,8 +83,9 @@ class Attention2d(nn.Module):
         """[B, C, T, F] -> [B, C, T, F]"""
         query, key, value = self.qkv(x, lengths)[0].chunk(3, dim=1)  # [B, maps, T, F]
         by_time = attend(query, key, value, padding_bias(lengths, x.shape[2]), scale=1.0)
-        turned = (part.transpose(-1, -2) for part in (query, key, value))  # padding adds zeros
-        by_frequency = attend(*turned, None, scale=1.0).transpose(-1, -2)
+        # Turned, padding adds zeros.
+        query, key, value = (part.transpose(-1, -2) for part in (query, key, value))
+        by_frequency = attend(query, key, value, None, scale=1.0).transpose(-1, -2)
         both = torch.cat([by_time, by_frequency], dim=1)
         return x + self.out(both, lengths)[0]
 
@@ -120,7 +121,9 @@ class PenalisedAttention(SelfAttention):
         if penalty == "gauss":
             self.deviation = nn.Parameter(torch.ones(config.heads))
 
-    def forward(self, x: Tensor, bias: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def forward(  # type: ignore[override]
+        self, x: Tensor, bias: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         return super().forward(x, bias - self.penalties(x.shape[1], x.device))
 
     def penalties(self, size: int, device: torch.device | None = None) -> Tensor:
@@ -136,6 +139,8 @@ class PenalisedAttention(SelfAttention):
 
 class STransformer(Transformer):
     """Transformer (with CTC, if asked for) behind the picture, with penalised attention."""
+
+    config: STransformerConfig
 
     def make_front(self) -> nn.Module:
         return SpeechPicture(self.config)

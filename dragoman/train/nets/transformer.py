@@ -6,6 +6,7 @@ Convolutional subsampling, 12 encoder layers with a CTC head on the eighth, 6 de
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -64,6 +65,8 @@ class TransformerConfig:
 class Transformer(TransformerDecoded):
     """Speech [B, T, F] -> a quarter of the frames as states -> target units."""
 
+    config: TransformerConfig
+
     def __init__(self, config: TransformerConfig, vocabularies: Vocabularies):
         super().__init__(config, vocabularies)
         self.feature_norm = FeatureNorm(config.features)
@@ -91,7 +94,7 @@ class Transformer(TransformerDecoded):
         positions = sinusoids(torch.arange(x.shape[1], device=x.device), x.shape[2])
         return scaled(x) + positions
 
-    def around(self, x: Tensor, lengths: Tensor) -> tuple:
+    def around(self, x: Tensor, lengths: Tensor) -> tuple[Any, ...]:
         """What every layer needs to know besides x [B, S, D]: here, where the padding is."""
         return (padding_bias(lengths, x.shape[1]),)
 
@@ -102,7 +105,7 @@ class Transformer(TransformerDecoded):
         logits = ctc_lengths = None
         for depth, layer in enumerate(self.layers, start=1):
             x = layer(x, *around)
-            if depth == self.config.ctc_layer:
+            if self.ctc is not None and depth == self.config.ctc_layer:
                 logits, ctc_lengths = self.ctc(x), lengths
                 if self.config.ctc_compression:
                     x, lengths = compress(x, logits, lengths)

@@ -42,10 +42,12 @@ class Vgg(nn.Module):
         super().__init__()
         few, many = channels, 2 * channels
         sizes = [(1, few), (few, few), (few, many), (many, many)]
-        self.convolutions = nn.ModuleList(nn.Conv2d(i, o, 3, padding=1) for i, o in sizes)
-        for convolution in self.convolutions:
+        convolutions = [nn.Conv2d(i, o, 3, padding=1) for i, o in sizes]
+        for convolution in convolutions:
             nn.init.kaiming_normal_(convolution.weight, nonlinearity="relu")
+            assert convolution.bias is not None
             nn.init.zeros_(convolution.bias)
+        self.convolutions = nn.ModuleList(convolutions)
 
     def forward(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         x = features.unsqueeze(1)
@@ -135,6 +137,7 @@ class LstmDecoder(nn.Module):
 class VggBlstm(Net):
     """Speech [B, T, F] -> a quarter of the frames as states -> target units."""
 
+    config: VggBlstmConfig
     host_decisions = "gradients compute its attention again"
 
     keeps_past = True

@@ -61,6 +61,10 @@ class Words:
 class Task(LightningModule, ABC):
     """A net, its front end and its losses. `forward(batch)` gives Terms."""
 
+    # Which units end words; None where the vocabularies do not tell.
+    source_word_ends: Tensor | None
+    target_word_ends: Tensor | None
+
     def __init__(self, net: Net, front: FrontEnd | None, settings: Any, words: Words):
         super().__init__()
         self.net, self.front, self.settings = net, front, settings
@@ -117,7 +121,7 @@ class Task(LightningModule, ABC):
     def has_head_for_ends(self) -> bool:
         return any(isinstance(part, BoundaryHead) for part in self.net.modules())
 
-    def freeze(self, parts: tuple[str, ...]) -> None:
+    def freeze_parts(self, parts: tuple[str, ...]) -> None:
         """Keep parts of the net as they are: no gradients, no dropout, no new statistics."""
         self.frozen = parts
         for part in parts:
@@ -132,6 +136,7 @@ class Task(LightningModule, ABC):
 
     def features(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """What the net hears of a batch: augmented in training, plain in validation."""
+        assert self.front is not None  # who reads text asks for none
         if not self.training:
             return self.front(batch, None)
         norm = feature_norm_of(self.net)
@@ -147,7 +152,7 @@ class Task(LightningModule, ABC):
 
     def add_ctc(self, terms: Terms, encoded: Encoded, batch: Batch, weight: float) -> None:
         """CTC on the source units, where the net has a head for it."""
-        if weight and encoded.ctc_logits is not None:
+        if weight and encoded.ctc_logits is not None and encoded.ctc_lengths is not None:
             terms.losses["ctc"] = weight * ctc(
                 encoded.ctc_logits,
                 encoded.ctc_lengths,

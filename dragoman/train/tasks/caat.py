@@ -9,7 +9,7 @@ import torch
 from dragoman.train.data.loader import Batch
 from dragoman.train.losses.transducer import arc_scores, transducer
 from dragoman.train.nets.base import BOS
-from dragoman.train.nets.caat import BLANK
+from dragoman.train.nets.caat import BLANK, Caat
 from dragoman.train.settings import Level, Share, Whole
 from dragoman.train.tasks.base import Task, Terms, token_terms
 
@@ -23,6 +23,7 @@ class CaatSettings:
 
 
 class CaatTask(Task):
+    net: Caat
     settings: CaatSettings
 
     def forward(self, batch: Batch) -> Terms:

@@ -14,6 +14,7 @@ from dragoman.train.losses.latency import LatencyLoss
 from dragoman.train.losses.multitask import JointWeights
 from dragoman.train.losses.tokens import cross_entropy, distillation
 from dragoman.train.nets.base import Encoded
+from dragoman.train.nets.joint import JointMma
 from dragoman.train.nets.mma import Aligned
 from dragoman.train.settings import Share
 from dragoman.train.tasks.base import Task, Terms, token_terms
@@ -30,6 +31,7 @@ class JointSettings:
 
 
 class Joint(Task):
+    net: JointMma
     settings: JointSettings
     reads_text = True
 

@@ -14,6 +14,7 @@ from typing import Literal
 from dragoman.train.data.loader import Batch
 from dragoman.train.losses.latency import LatencyLoss
 from dragoman.train.nets.base import Encoded
+from dragoman.train.nets.mma import MonotonicNet
 from dragoman.train.nets.monotonic.decisions import Decisions, decide_at
 from dragoman.train.settings import Level, Share
 from dragoman.train.tasks.base import Task, Terms, token_terms
@@ -32,6 +33,7 @@ class MonotonicSettings:
 
 
 class Monotonic(Task):
+    net: MonotonicNet
     settings: MonotonicSettings
 
     @property

@@ -85,6 +85,7 @@ class WaitK(Task):
         """How many states each unit may see: [B, U]"""
         settings, lengths = self.settings, encoded.lengths
         if settings.per == "word":
+            assert self.target_word_ends is not None  # __init__ asked for them
             words = target_words(batch.labels, self.target_word_ends)
         else:
             words = torch.arange(batch.labels.shape[1], device=lengths.device).expand_as(
@@ -97,6 +98,8 @@ class WaitK(Task):
             ends = oracle_word_ends(batch.word_ends, lengths, int(settings.trigger == "next"))
             k = self.k((batch.word_ends >= 0).sum(1).max())
         else:
+            assert encoded.ctc_logits is not None  # the net was chosen for its CTC head
+            assert self.source_word_ends is not None
             labels = encoded.ctc_logits.argmax(-1)
             marks = ctc_marks(labels, lengths, self.source_word_ends)
             ends = ends_of(marks, lengths)

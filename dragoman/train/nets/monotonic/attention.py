@@ -127,13 +127,19 @@ class MonotonicAttention(nn.Module):
             kept = [*kept, self.stop_key(states)]
         return tuple(split_heads(x, self.heads) for x in kept)
 
-    def explain(self, x: Tensor, memory: Tensor | tuple, how: Expected | Real) -> tuple:
+    def explain(
+        self, x: Tensor, memory: Tensor | tuple[Tensor, ...], how: Expected | Real
+    ) -> tuple[Tensor, Reading]:
         """x [B, U, D] -> what it read of the source [B, U, D], and a `Reading`.
 
         memory: the readable states [B, S or G, D] in training, all states' projection at work.
         """
-        attend = self._expect if isinstance(how, Expected) else self._really
-        context, reading = attend(x, memory, how)
+        if isinstance(how, Expected):
+            assert isinstance(memory, Tensor)
+            context, reading = self._expect(x, memory, how)
+        else:
+            assert isinstance(memory, tuple)
+            context, reading = self._really(x, memory, how)
         return self.out(context), reading
 
     def _waiting(self, x: Tensor, decisions: Decisions, before: int) -> Tensor:
@@ -157,7 +163,7 @@ class MonotonicAttention(nn.Module):
 
     # -------------------------------------------------------- for real
 
-    def _really(self, x: Tensor, memory: tuple, how: Real) -> tuple[Tensor, Reading]:
+    def _really(self, x: Tensor, memory: tuple[Tensor, ...], how: Real) -> tuple[Tensor, Reading]:
         value = memory[1] if self.soft else memory[0]
         decisions = how.decisions
         if self.learns:  # a linear map of a mean is the mean of the maps: as in training

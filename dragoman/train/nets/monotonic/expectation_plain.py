@@ -6,7 +6,7 @@ For every device and precision; the kernels are held against it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -28,14 +28,17 @@ def read(
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     heads, decisions = settings.heads, settings.decisions
     if energy is None:
+        assert queries is not None  # the net learns when to stop
+        assert stop_key is not None
         clean = stop_energies(queries[..., -stop_key.shape[-1] :], stop_key, bias, heads)
         energy = clean + settings.noise * torch.randn_like(clean) if settings.noise else clean
     else:
         clean = energy
     batch = (len(memory), heads)
     energy = energy.expand(*batch, -1, -1)
-    tensors = [energy, split_heads(memory, heads), None, None]
+    tensors: list[Tensor | None] = [energy, split_heads(memory, heads), None, None]
     if settings.soft:
+        assert queries is not None
         size = memory.shape[-1] // 2
         key, value = (split_heads(part, heads) for part in memory.chunk(2, dim=-1))
         query = split_heads(queries[..., :size], heads) * (size // heads) ** -0.5
@@ -66,17 +69,26 @@ class _Read(torch.autograd.Function):
     and the alignment where it is large, are made once more for the gradient."""
 
     @staticmethod
-    def forward(ctx, energy, value, query, key, counts, ends, settings):  # noqa: ANN001
+    def forward(
+        ctx: Any,
+        energy: Tensor,
+        value: Tensor,
+        query: Tensor | None,
+        key: Tensor | None,
+        counts: Tensor,
+        ends: Tensor,
+        settings: _Settings,
+    ) -> tuple[Tensor, Tensor]:
         alignment = walk.align(energy, counts)
         weights = alignment
-        if query is not None:
+        if query is not None and key is not None:
             look = _Look(query @ key.transpose(1, 2), ends, settings)
             weights = look.back(alignment)
         weights, kept = weights.to(value.dtype), None
         if settings.dropout:
             weights, kept = torch.native_dropout(weights, settings.dropout, train=True)
         # Small where many states share a decision, and its walk is the slowest part.
-        small = query is not None and 2 * ends.shape[1] < key.shape[1]
+        small = key is not None and 2 * ends.shape[1] < key.shape[1]
         ctx.save_for_backward(
             energy, value, query, key, counts, ends, kept, alignment if small else None
         )
@@ -85,7 +97,7 @@ class _Read(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, to_context: Tensor, to_delays: Tensor):  # noqa: ANN001
+    def backward(ctx: Any, to_context: Tensor, to_delays: Tensor) -> tuple[Any, ...]:
         energy, value, query, key, counts, ends, kept, alignment = ctx.saved_tensors
         if alignment is None:
             alignment = walk.align(energy, counts)
