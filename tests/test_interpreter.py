@@ -3,6 +3,7 @@
 import io
 import itertools
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -436,3 +437,109 @@ def test_word_ends_from_a_file(tmp_path):
         make_detector(f"boundaries:{path}")
     with pytest.raises(DragomanError, match="Cannot read the word ends"):
         make_detector(f"boundaries:{tmp_path}")
+
+
+def test_what_was_said_elsewhere_is_not_said_again():
+    """Another process said three of the words; this one hears their sound again."""
+    model = ScriptedModel(SCRIPT)
+    interpreter = Interpreter(model, Greedy())
+    interpreter.recall((" the", " old", " man"))
+    assert interpreter.hear(Chunk(np.zeros(19200, np.float32), last=False)).said == ()  # 1200 ms
+    assert interpreter.stream.committed == [" the", " old", " man"]
+    said = [interpreter.hear(chunk).said for chunk in chunks_of(1800, 600)]
+    assert said == [(), (" sings", " well"), ()]
+
+
+def test_words_that_come_later_than_elsewhere_are_still_known():
+    """The other was faster: of its words one is drafted in each of the first three chunks. Then
+    nothing more is taken for said, though a word of it never came."""
+    drafts = iter([[" a"], [" b"], [" c"], [" d"], [" e"]])
+    model = DiaryModel(lambda stream, ask: spell(next(drafts), 1, False))
+    interpreter = Interpreter(model, Offline())  # asked in spite of the policy, to find where it is
+    interpreter.recall((" a", " b", " c", " d"))
+    said = [interpreter.hear(chunk).said for chunk in chunks_of(1000, 200)[:3]]
+    assert said == [(), (), ()]
+    assert interpreter.stream.committed == [" a", " b", " c"]
+    interpreter.policy = Greedy()
+    assert interpreter.hear(chunks_of(1000, 200)[3]).said == (" d",)
+
+
+def test_the_end_of_the_source_says_what_was_not_said_elsewhere():
+    model = DiaryModel(lambda stream, ask: replace(spell([" one", " two"], 1, True), tail=" three"))
+    interpreter = Interpreter(model, Greedy())
+    interpreter.recall((" one", " two"))
+    update = interpreter.hear(Chunk(np.zeros(3200, np.float32), last=True))
+    assert update.said == (" three",)
+    interpreter = Interpreter(model, Greedy())
+    interpreter.recall((" one", " two", " three"))
+    assert interpreter.hear(Chunk(np.zeros(3200, np.float32), last=True)).said == ()
+
+
+def test_where_another_would_have_to_begin():
+    ends = (300.0, 600.0, 2900.0)
+    model = ScriptedModel([("one", 300.0), ("two", 600.0), ("three", 2900.0)])
+    interpreter = Interpreter(model, Greedy(), utterance_pause_ms=700, ear=ScriptedEar(ends))
+    seen = []
+    for chunk in chunks_of(3000, 200)[:8]:
+        interpreter.hear(chunk)
+        seen.append(interpreter.open)
+    assert seen[0] == (0.0, 0)
+    assert seen[1] == (0.0, 3)  # one
+    assert seen[2] == (0.0, 6)  # one two
+    assert seen[6] == (1400.0, 0)  # the pause: all is said
+    for window in ((1500.0, 4), (1400.0, 2)):  # the model's begins no earlier: it knows better
+        interpreter.stream.open = window
+        assert interpreter.open == window
+    interpreter.stream.open = (1300.0, 9)
+    assert interpreter.open == (1400.0, 0)
+
+
+def test_haste_is_asked_of_the_model_while_it_lasts():
+    interpreter = Interpreter(ScriptedModel(SCRIPT), WaitK(k=2), detector=FixedStep(400))
+    for number, chunk in enumerate(chunks_of(1600, 400)):
+        interpreter.hasty = number in (0, 2)  # in the first nothing is asked
+        interpreter.hear(chunk)
+    asks = [ask for _, ask, _ in interpreter.stream.drafts]
+    assert [ask.hasty for ask in asks] == [False, True, False]
+    assert [ask.max_words for ask in asks] == [1, 1, None]
+
+
+def test_updates_tell_probabilities_silence_and_the_end_of_an_utterance():
+    def draft(stream, ask):
+        first = spell([" a", " b"], 2, False)
+        return replace(first, log_probs=tuple(np.log([0.5, 0.5, 0.8, 0.6])))
+
+    ends = (200.0,)
+    interpreter = Interpreter(
+        DiaryModel(draft), make_policy("ksn:k=20,s=20,n=2"), ear=ScriptedEar(ends),
+        utterance_pause_ms=400,
+    )  # fmt: skip
+    updates = [interpreter.hear(chunk) for chunk in chunks_of(1000, 200)]
+    assert [update.said for update in updates[:2]] == [(" a",), (" a",)]
+    assert updates[0].probabilities == pytest.approx([0.5])
+    assert [update.silence_ms for update in updates] == [0, 200, 400, 600, 800]
+    assert [update.closed for update in updates] == [False, False, True, False, True]
+    assert updates[2].probabilities == pytest.approx([0.5, 0.7])
+
+
+def test_a_chunk_that_closes_says_the_rest_of_its_utterance():
+    interpreter = Interpreter(ScriptedModel(SCRIPT), Offline())
+    chunks = chunks_of(3000, 800)
+    update = interpreter.hear(replace(chunks[0], closes=True))
+    assert (update.said, update.closed) == ((" the", " old"), True)
+    assert not interpreter.finished
+    assert interpreter.hear(chunks[1]).said == ()
+
+
+def test_the_model_is_asked_for_the_source_only_where_it_can_tell():
+    asked = []
+
+    class Telling(ScriptedModel):
+        def open(self, source, target, *, transcript=False):
+            asked.append((source, target, transcript))
+            return super().open(source, target)
+
+    Interpreter(Telling(SCRIPT), Greedy(), source="de", target="fr", transcript=True)
+    Interpreter(Telling(SCRIPT, features=frozenset()), Greedy(), transcript=True)
+    Interpreter(Telling(SCRIPT), Greedy())
+    assert asked == [("de", "fr", True), (None, "en", False), (None, "en", False)]
