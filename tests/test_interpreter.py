@@ -15,8 +15,10 @@ from dragoman.clock import RealClock, SimulatedClock
 from dragoman.detectors import Boundaries, CtcWords, FixedStep, make_detector
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter, step
+from dragoman.models import Feature
 from dragoman.policies import (
     AlignAtt,
+    Allowance,
     Confidence,
     Follow,
     Greedy,
@@ -444,7 +446,8 @@ def test_what_was_said_elsewhere_is_not_said_again():
     model = ScriptedModel(SCRIPT)
     interpreter = Interpreter(model, Greedy())
     interpreter.recall((" the", " old", " man"))
-    assert interpreter.hear(Chunk(np.zeros(19200, np.float32), last=False)).said == ()  # 1200 ms
+    update = interpreter.hear(Chunk(np.zeros(19200, np.float32), last=False))  # 1200 ms
+    assert (update.said, update.probabilities, update.lag_ms) == ((), (), None)
     assert interpreter.stream.committed == [" the", " old", " man"]
     said = [interpreter.hear(chunk).said for chunk in chunks_of(1800, 600)]
     assert said == [(), (" sings", " well"), ()]
@@ -543,3 +546,108 @@ def test_the_model_is_asked_for_the_source_only_where_it_can_tell():
     Interpreter(Telling(SCRIPT, features=frozenset()), Greedy(), transcript=True)
     Interpreter(Telling(SCRIPT), Greedy())
     assert asked == [("de", "fr", True), (None, "en", False), (None, "en", False)]
+
+
+def test_nothing_is_known_again_in_a_draft_of_nothing():
+    drafts = iter([[], [" one", " two"]])
+    model = DiaryModel(lambda stream, ask: spell(next(drafts), 1, False))
+    interpreter = Interpreter(model, Greedy())
+    interpreter.recall((" one",))
+    assert interpreter.hear(chunks_of(1000, 200)[0]).said == ()
+    assert interpreter.hear(chunks_of(1000, 200)[1]).said == ()
+    assert [tokens for _, tokens, _ in interpreter.stream.commits] == [0, 1]
+
+
+def test_of_words_that_are_partly_known_the_rest_is_told_with_its_probabilities():
+    def draft(stream, ask):
+        return replace(spell([" one", " two"], 1, True), log_probs=tuple(np.log([0.5, 0.25])))
+
+    interpreter = Interpreter(DiaryModel(draft), Greedy())
+    interpreter.recall((" one",))
+    update = interpreter.hear(Chunk(np.zeros(3200, np.float32), last=True))
+    assert update.said == (" two",)
+    assert update.probabilities == pytest.approx([0.25])
+
+
+class Counting:
+    """A detector of the test's own; it notes what the stream knew when it was asked."""
+
+    def __init__(self, needs, counts):
+        self.needs, self.counts, self.asked = frozenset(needs), iter(counts), []
+
+    def count(self, heard_ms, stream):
+        self.asked.append((heard_ms, stream.heard_ms))
+        return next(self.counts)
+
+
+class Watching(DiaryModel):
+    """Notes the sounds that it is given."""
+
+    def __init__(self, drafter, **more):
+        super().__init__(drafter, **more)
+        self.looks = []
+
+    def hear(self, streams, sounds):
+        self.looks += [sound.look for sound in sounds]
+        super().hear(streams, sounds)
+
+
+@pytest.mark.parametrize("needs", [(), (Feature.CTC,)])
+def test_a_detector_that_needs_the_model_is_asked_after_it_has_heard(needs):
+    allowed = []
+
+    class Patient(WaitK):
+        def allow(self, heard, said):
+            allowed.append(heard.words)
+            return super().allow(heard, said)
+
+    model = Watching(lambda stream, ask: spell([" w"] * (ask.max_words or 1), 1, False))
+    detector = Counting(needs, [0, 1, 1, 2, 3])
+    interpreter = Interpreter(model, Patient(k=1), detector=detector)
+    said = [interpreter.hear(chunk).said for chunk in chunks_of(1000, 200)]
+    assert said == [(), (" w",), (), (" w",), (" w",)]
+    before = 0 if needs else 200  # a chunk further than the stream
+    heard = [200.0, 400.0, 600.0, 800.0, 1000.0]
+    assert detector.asked == [(ms, ms - before) for ms in heard]
+    assert allowed == [0, 1, 1, 2]  # once a chunk; at the end nobody is asked
+    # Who needs the model has it look at every chunk, the other only where something may be said.
+    assert model.looks == ([True] * 5 if needs else [False, True, False, True, True])
+
+
+def test_a_detector_that_reads_the_source_gets_it_written_down():
+    asked = []
+
+    class Telling(ScriptedModel):
+        def open(self, source, target, *, transcript=False):
+            asked.append(transcript)
+            return super().open(source, target)
+
+    Interpreter(Telling(SCRIPT), Greedy(), detector=Counting({Feature.TRANSCRIPT}, []))
+    assert asked == [True]
+
+
+def test_only_what_is_missing_is_named():
+    class Demanding(Greedy):
+        needs = frozenset({Feature.ATTENTION, Feature.CTC, Feature.SILENCE})
+
+    model = ScriptedModel(SCRIPT, features=frozenset({Feature.ATTENTION}))
+    missing = " and ".join(sorted([Feature.CTC, Feature.SILENCE]))
+    with pytest.raises(DragomanError, match=f"This policy needs {missing}, which model"):
+        Interpreter(model, Demanding())
+    Interpreter(ScriptedModel(SCRIPT), Demanding())
+
+
+def test_what_is_shown_is_noted_when_it_changes():
+    trace, _, _ = interpret(ScriptedModel(SCRIPT), LocalAgreement(), total_ms=1000)
+    shown = [(showing.text, showing.chunk) for showing in trace.showings]
+    assert shown == [(" the", 1), ("", 2), (" old", 3), ("", 4)]
+
+
+def test_an_allowance_in_words_and_in_tokens_holds_in_both():
+    class Narrow(Greedy):
+        def allow(self, heard, said):
+            return Allowance(words=2, tokens=1)
+
+    model = DiaryModel(lambda stream, ask: spell([" a", " b", " c"], 1, False))
+    interpreter = Interpreter(model, Narrow())
+    assert interpreter.hear(chunks_of(1000, 200)[0]).said == (" a",)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dragoman.audio.chunk import RATE, Chunk
-from dragoman.audio.ear import Ear
+from dragoman.audio.ear import Ear, Voice
 from dragoman.clock import SimulatedClock
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter, step
@@ -58,6 +58,7 @@ def test_a_stream_that_fails_ends_alone(where):
     assert speakers[1].finished
     assert traces[0].prediction == traces[2].prediction == alone.prediction
     assert traces[1].prediction == "w0"  # what it had said before stays said
+    assert [heard.audio_ms for heard in traces[1].hearings] == [200.0, 400.0]
     with pytest.raises(DragomanError, match="has ended"):
         speakers[1].hear(Chunk(np.zeros(10, np.float32), last=False))
 
@@ -176,3 +177,45 @@ def test_a_long_chunk_is_heard_in_pieces():
     Interpreter(model, Greedy()).hear(Chunk(np.zeros(11 * RATE, np.float32), last=True))
     five = 5 * RATE
     assert pieces == [[(five, False, False)], [(five, False, False)], [(RATE, True, True)]]
+
+
+def test_chunks_of_different_lengths_are_heard_by_the_ears_and_the_model_side_by_side():
+    """Eleven seconds are three pieces, one second is one: each ear hears its own."""
+    told = {"long": [], "short": []}
+
+    class Noting:
+        def __init__(self, name):
+            self.name = name
+
+        def hear(self, samples):
+            told[self.name].append(len(samples) // RATE)
+            return Voice(True, True, 100.0 * len(told[self.name]))
+
+    model = DiaryModel(lambda stream, ask: ScriptedModel([])._continue(stream, ask))
+    speakers = [Interpreter(model, Greedy(), ear=Noting(name)) for name in told]
+    chunks = [Chunk(np.zeros(seconds * RATE, np.float32), last=False) for seconds in (11, 1)]
+    for order in (1, -1):
+        updates = step(speakers[::order], chunks[::order])
+        assert [update.error for update in updates] == [None, None]
+    assert told == {"long": [5, 5, 1, 5, 5, 1], "short": [1, 1]}
+    assert [speaker.stream.heard_ms for speaker in speakers] == [22_000, 2_000]
+    assert [update.silence_ms for update in updates] == [200.0, 600.0]
+
+
+def test_a_stream_that_has_ended_fails_alone_and_knows_of_no_silence():
+    model = ScriptedModel(SCRIPT)
+    over, going = Interpreter(model, Greedy()), Interpreter(model, Greedy())
+    over.hear(Chunk(np.zeros(RATE, np.float32), last=True))
+    updates = step([over, going], [chunks_of(2400, 400)[0]] * 2)
+    assert isinstance(updates[0].error, DragomanError)
+    assert updates[0].silence_ms == 0.0
+    assert (updates[1].error, updates[1].said) == (None, (" w0",))
+
+
+def test_every_interpreter_has_a_chunk_and_every_ask_a_draft():
+    model = ScriptedModel(SCRIPT)
+    with pytest.raises(ValueError, match="zip"):
+        step([Interpreter(model, Greedy())], chunks_of(2400, 400)[:2])
+    model.draft = lambda streams, asks: []
+    (update,) = step([Interpreter(model, Greedy())], chunks_of(2400, 400)[:1])
+    assert isinstance(update.error, ValueError)

@@ -1,8 +1,11 @@
-"""When a word counts as said."""
+"""When a word counts as said, and how a record is written and read."""
+
+import io
 
 import pytest
 
-from dragoman.trace import Hearing, Saying, Trace
+from dragoman.errors import DragomanError
+from dragoman.trace import Hearing, Saying, Showing, Trace, TraceWriter, is_trace, read_traces
 
 
 @pytest.mark.parametrize(
@@ -26,3 +29,101 @@ def test_a_word_is_whole_with_its_last_letter(sayings, delays):
     instance = trace.instance()
     assert list(instance.delays) == delays
     assert len(instance.delays) == len(instance.prediction.split())
+
+
+def test_spaces_around_the_text_are_no_characters_of_it():
+    trace = Trace()
+    for chunk in range(4):
+        trace.heard(Hearing(100.0 * (chunk + 1), 0, 0, 0))
+    for text, chunk in ((" ", 0), (" a", 1), ("b c", 2), (" ", 3), (" ", 3)):
+        trace.said(Saying(text, chunk))
+    assert trace.prediction == "ab c"
+    assert trace.instance("char").delays == (200, 300, 300, 300)
+    assert trace.instance().delays == (300, 300)
+
+
+def test_a_trace_of_nothing_and_of_spaces():
+    assert Trace().source_length == 0.0
+    assert Trace().instance().delays == ()
+    trace = Trace(hearings=[Hearing(250.0, 0, 0, 10)], sayings=[Saying("  ", 0)])
+    assert trace.source_length == trace.instance().source_length == 250.0
+    assert trace.instance("char").delays == ()
+    assert trace.instance("word").prediction == ""
+
+
+def test_what_is_shown_stays_until_something_else_is():
+    trace = Trace()
+    for chunk in range(4):
+        trace.heard(Hearing(chunk, 0, 0, 0))
+    trace.shown(Showing("x", 1))
+    trace.said(Saying(" a", 2))
+    trace.said(Saying(" b", 2))
+    trace.shown(Showing("", 3))
+    assert trace.updates() == [("", ""), ("", "x"), (" a b", "x"), ("", "")]
+
+
+WRITTEN = """\
+{"dragoman_trace":1,"index":3,"source":"a.wav","reference":"A."}
+{"heard":[500.0,500.0,510.0,530.0]}
+{"said":" a","chunk":0}
+{"shown":" b","chunk":0}
+{"end":true}
+"""
+
+
+def test_a_record_is_written_line_by_line_and_read_again(tmp_path):
+    trace = Trace(3, "a.wav", "A.")
+    trace.heard(Hearing(500.0, 500.0, 510.0, 530.0))
+    trace.said(Saying(" a", 0))
+    trace.shown(Showing(" b", 0))
+    path = tmp_path / "trace.jsonl"
+    path.write_text("what was there before\n")
+    with TraceWriter.begun(path) as writer:
+        writer.write(trace)
+    assert path.read_text() == WRITTEN
+    with TraceWriter.open(path) as writer:  # another one behind it, cut short
+        writer.begin(4, "b.wav")
+        writer.heard(Hearing(1.0, 2.0, 3.0, 4.0))
+        assert path.read_text().endswith('{"heard":[1.0,2.0,3.0,4.0]}\n')  # at once
+    cut = Trace(4, "b.wav", None, [Hearing(1.0, 2.0, 3.0, 4.0)])
+    assert is_trace(path)
+    assert list(read_traces(path)) == [trace, cut]
+    assert list(read_traces(path, unfinished=False)) == [trace]
+    with TraceWriter.open(path) as writer:  # and one behind that
+        writer.write(trace)
+    assert list(read_traces(path)) == [trace, cut, trace]
+    assert list(read_traces(path, unfinished=False)) == [trace, trace]
+
+
+@pytest.mark.parametrize("line", ['{"said":"x","chunk":1}', '{"shown":"x","chunk":-1}'])
+def test_what_is_said_of_a_chunk_that_was_not_heard_is_refused(tmp_path, line):
+    path = tmp_path / "trace.jsonl"
+    path.write_text("".join(WRITTEN.splitlines(keepends=True)[:2]) + line)
+    with pytest.raises(DragomanError, match=r"Line 3 of .*chunk -?1 was not heard"):
+        list(read_traces(path))
+
+
+def test_a_record_that_nobody_began_is_refused(tmp_path):
+    path = tmp_path / "trace.jsonl"
+    path.write_text('{"end":true}')
+    with pytest.raises(DragomanError, match=r"Line 1 .*no record was begun"):
+        list(read_traces(path))
+
+
+class Full(io.StringIO):
+    def write(self, text):
+        raise OSError(28, "No space left on device")
+
+
+def test_a_disk_that_is_full_is_told_with_the_name_of_the_file(tmp_path):
+    with pytest.raises(DragomanError, match=r"mine\.jsonl"):
+        TraceWriter(Full(), tmp_path / "mine.jsonl").begin(0, "")
+    with pytest.raises(DragomanError, match="the trace"):
+        TraceWriter(Full()).begin(0, "")
+
+
+def test_whoever_leaves_closes_the_file():
+    file = io.StringIO()
+    with TraceWriter(file):
+        assert not file.closed
+    assert file.closed

@@ -15,7 +15,7 @@ def test_time_and_words_count_from_its_start():
     assert utterance.heard(1600.0, 800.0, 4) == Heard(600.0, 600.0, 1)
     fresh = Utterance()
     assert fresh.heard(200.0, 200.0, 1) == Heard(200.0, 200.0, 1)
-    assert (fresh.start_ms, fresh.said, fresh.letters) == (0.0, Said(), 0)
+    assert (fresh.start_ms, fresh.said, fresh.letters, fresh.over) == (0.0, Said(), 0, False)
 
 
 @pytest.mark.parametrize(
@@ -82,3 +82,5 @@ def test_it_forgets_drafts_that_began_otherwise_and_cuts_the_others():
     utterance.commit(spell([" a", " b", " c"], 2, False), 4, policy)
     assert [draft.words for draft in utterance.past] == [(" x",), (" c",)]
     assert [draft.tokens for draft in utterance.past] == [(4, 5), (4, 5)]
+    utterance.commit(spell([" x", " y"], 2, False), 2, policy)
+    assert [draft.words for draft in utterance.past] == [(), (" y",)]

@@ -1,5 +1,6 @@
 """Attention policies at their edges."""
 
+import numpy as np
 import pytest
 
 from dragoman.errors import DragomanError
@@ -10,6 +11,13 @@ from dragoman.policies import AgreeAtt, AlignAtt, EDAtt
 @pytest.mark.parametrize("policy", [AlignAtt(), AlignAtt(last=0), EDAtt(), AgreeAtt()])
 def test_an_empty_draft_needs_no_attention(policy):
     assert policy.commit(Draft(), ()) == 0
+
+
+def test_words_that_look_at_no_sound_wait():
+    """Sound of no length has no frames; only who holds nothing back says what is drafted."""
+    blind = Draft((7,), (" Hallo",), (1,), attention=np.zeros((1, 0), np.float32), frame_ms=20.0)
+    assert [p.commit(blind, ()) for p in (AlignAtt(), EDAtt(), AgreeAtt())] == [0, 0, 0]
+    assert AlignAtt(last=0).commit(blind, ()) == 1
 
 
 @pytest.mark.parametrize("policy", [AlignAtt(), EDAtt(), AgreeAtt()])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dragoman.models import Draft
+from dragoman.models import Draft, Feature
 from dragoman.policies import (
     KSN,
     AgreeAtt,
@@ -80,6 +80,9 @@ def test_local_agreement_says_the_beginning_that_all_share():
     drafts = [draft("a", "b", "c"), draft("a", "b", "x"), draft("a", "y", "c")]
     assert LocalAgreement(n=2).commit(drafts[0], (drafts[1],)) == 2
     assert LocalAgreement(n=2).commit(drafts[0], (drafts[1], drafts[2])) == 1
+    assert LocalAgreement(n=2).commit(drafts[0], (drafts[2], drafts[1])) == 2  # the last counts
+    assert LocalAgreement(n=2).commit(drafts[0], (draft("a"),)) == 1
+    assert LocalAgreement(n=2).commit(draft("a"), (drafts[0],)) == 1
     assert LocalAgreement(n=3).commit(drafts[0], (drafts[2], drafts[1])) == 1
     assert LocalAgreement(n=3).commit(drafts[0], (drafts[1],)) == 0
     assert LocalAgreement(n=2).commit(drafts[0], ()) == 0
@@ -119,6 +122,8 @@ def test_edatt_stops_at_the_first_word_that_leans_on_the_newest_sound():
     assert EDAtt(alpha=0.2, last=20).commit(one, ()) == 1
     assert EDAtt(alpha=0.3, last=20).commit(one, ()) == 3
     assert EDAtt(alpha=0.05, last=40).commit(one, ()) == 0
+    half = draft("a", "b", "c", attention=attention / 2, frame_ms=20.0)
+    assert EDAtt(alpha=0.5, last=40).commit(half, ()) == 1  # a share of what it spends in all
 
 
 def test_how_old_the_sound_is_that_a_word_leans_on():
@@ -127,6 +132,8 @@ def test_how_old_the_sound_is_that_a_word_leans_on():
     rows[1, [1, 8, 9]] = 0.4, 0.3, 0.3  # a glance astray: half of it is spent with frame 8
     rows[2, [2, 7]] = 0.5, 0.5  # half of it is spent with frame 2
     assert ages(rows, 20.0).tolist() == [120.0, 40.0, 160.0]
+    assert ages(rows * 3, 20.0).tolist() == [120.0, 40.0, 160.0]  # however much it spends
+    assert ages(rows / 3, 20.0).tolist() == [120.0, 40.0, 160.0]
 
 
 def test_agreeatt_by_age_agreement_and_probability():
@@ -141,12 +148,15 @@ def test_agreeatt_by_age_agreement_and_probability():
     assert policy.commit(looking(3, 2, 2, sure=0.9), ()) == 0
     other = draft("x", "y", "z")
     assert policy.commit(looking(9, 9, 9, sure=1.0), (other,)) == 0
+    easy = AgreeAtt(old=100, alone=160, sure=0.0)  # no word is too unlikely
+    assert easy.commit(looking(9, 9, 9, sure=0.01), agreed) == 3
     assert policy.memory == 1
 
 
 @pytest.mark.parametrize(
     ("k", "strict", "heard", "said", "words"),
     [
+        (3, False, 0, 0, 0),  # less than nothing is due
         (3, False, 2, 0, 0),
         (3, False, 3, 0, 1),
         (3, False, 6, 2, 2),
@@ -159,13 +169,16 @@ def test_wait_k_allows_what_is_due(k, strict, heard, said, words):
     allowance = WaitK(k=k, strict=strict).allow(Heard(1000, 100, heard), Said(words=said))
     assert (allowance.words or 0) == words
     assert allowance.nothing == (words == 0)
+    assert allowance == Allowance(words=words)
 
 
 @pytest.mark.parametrize(
     ("ms", "new_ms", "tokens"),
     [
         (1990, 100, 0),  # k is 200 frames
+        (1999, 100, 0),
         (2000, 10, 2),
+        (2000 - 1e-10, 10, 2),  # as a sum of steps may have it
         (2190, 100, 0),
         (2200, 10, 2),
         (2400, 400, 4),
@@ -175,3 +188,25 @@ def test_wait_k_allows_what_is_due(k, strict, heard, said, words):
 def test_ksn_allows_n_tokens_a_step(ms, new_ms, tokens):
     allowance = KSN(k=200, s=20, n=2).allow(Heard(ms, new_ms, 0), Said())
     assert allowance == (Allowance(tokens=tokens) if tokens else Allowance(words=0))
+
+
+def test_what_the_policies_ask_of_a_model():
+    attention, silence = {Feature.ATTENTION}, {Feature.SILENCE}
+    wanted = {
+        AlignAtt(): attention,
+        EDAtt(): attention,
+        AgreeAtt(): attention,
+        Confidence(): silence,
+        Confidence(measure="tokens"): set(),
+        Follow(): {Feature.DECISIONS},
+    }
+    free = (Greedy(), Offline(), WaitK(), KSN(), Consensus(), LocalAgreement())
+    assert not any(policy.needs for policy in free)
+    assert {policy: set(policy.needs) for policy in wanted} == wanted
+
+
+def test_wait_k_goes_on_and_avoids_the_end_as_its_knobs_say():
+    assert (WaitK().avoid_end, WaitK().go_on) == (False, True)
+    assert WaitK(avoid_eos_while_reading=True).avoid_end
+    assert not WaitK(force_finish=False).go_on
+    assert (Greedy().avoid_end, Greedy().go_on, Greedy().memory) == (False, True, 0)

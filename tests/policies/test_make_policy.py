@@ -3,13 +3,37 @@
 import pytest
 
 from dragoman.errors import DragomanError
-from dragoman.policies import POLICIES, WaitK, make_policy, policy_spec
+from dragoman.policies import POLICIES, EDAtt, Greedy, WaitK, make_policy, policy_spec
 
 
 def test_knobs_are_parsed_by_type():
     policy = make_policy("wait-k:k=5, strict=yes")
     assert policy == WaitK(k=5, strict=True)
     assert make_policy("wait-k", k=7) == WaitK(k=7)
+    assert make_policy("wait-k:k=5", strict=True) == WaitK(k=5, strict=True)
+    assert make_policy("wait-k:strict=no") == WaitK()
+
+
+def test_a_spec_names_the_policy_and_all_its_knobs():
+    assert policy_spec(Greedy()) == "greedy"
+    assert policy_spec(EDAtt(alpha=0.25)) == "edatt:alpha=0.25,last=80.0"
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        *("ksn:k=1,s=1,n=1", "edatt:alpha=0", "edatt:alpha=1", "agreeatt:old=0,alone=0"),
+        *(
+            "agreeatt:old=700,alone=700",
+            "alignatt:last=0",
+            "consensus:alpha=0",
+            "consensus:alpha=1",
+        ),
+        *("local-agreement:n=2", "wait-k:k=1"),
+    ],
+)
+def test_knobs_may_be_turned_to_their_ends(spec):
+    make_policy(spec)
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -40,6 +64,16 @@ def test_spec_round_trip(name):
             "AgreeAtt needs 0 <= old <= alone (in ms), not 3000 and 2000.",
         ),
         ("alignatt:last=-1", "AlignAtt holds back 0 ms of sound or more, not -1."),
+        (
+            "edatt:alpha=1.1",
+            "EDAtt needs alpha between 0 and 1 and more than 0 ms of sound, not 1.1 and 80.",
+        ),
+        (
+            "edatt:last=0",
+            "EDAtt needs alpha between 0 and 1 and more than 0 ms of sound, not 0.1 and 0.",
+        ),
+        ("greedy:x=1", "Policy 'greedy' has no knob 'x'. There are: none."),
+        ("zzz", f"There is no policy 'zzz'. There are: {', '.join(POLICIES)}."),
     ],
 )
 def test_bad_specs_get_a_sentence(spec, sentence):
