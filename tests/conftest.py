@@ -1,11 +1,16 @@
-"""For all tests: the machine may be busy, so no example of a property has a time limit; and what
-was left out is told at the end."""
+"""For all tests: the machine may be busy, so no example of a property has a time limit; examples
+are the same in every run; and what was left out is told at the end.
+
+`pytest --hypothesis-profile searching` looks for examples that were never tried.
+"""
 
 from collections import Counter
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("patient", deadline=None)
+busy = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("patient", derandomize=True, **busy)
+settings.register_profile("searching", **busy)
 settings.load_profile("patient")
 
 

@@ -216,20 +216,20 @@ def test_the_real_clock_takes_the_arrival_that_the_source_stamped():
 
 
 def test_memory_stays_flat_over_a_long_talk():
-    # Half a second a chunk, a word every two chunks; the diary is emptied as a real model would.
-    samples = np.zeros(8000, np.float32)
+    # A second a chunk, a word every two chunks; the diary is emptied as a real model would.
+    samples = np.zeros(16000, np.float32)
     model = DiaryModel(lambda stream, ask: _one_word())
     writer = TraceWriter(_Nowhere())
     writer.begin(0, "talk")
-    interpreter = Interpreter(model, WaitK(k=3), detector=FixedStep(1000), record=writer)
+    interpreter = Interpreter(model, WaitK(k=3), detector=FixedStep(2000), record=writer)
     peaks = []
     tracemalloc.start()
-    for chunk in range(2 * 3600 * 2):
+    for chunk in range(2 * 3600):
         interpreter.hear(Chunk(samples, last=False))
         for diary in (interpreter.stream.drafts, interpreter.stream.commits, model.batches):
             diary.clear()
         interpreter.stream.committed.clear()
-        if chunk % 1800 == 100:
+        if chunk % 900 == 100:
             peaks.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
     assert interpreter.stream.heard_ms == 2 * 3600 * 1000

@@ -61,25 +61,35 @@ def test_to_a_slow_listener_what_waits_comes_as_one_and_the_stamp_is_not_his_own
 
 
 def test_the_stamp_tells_how_long_a_step_waited():
-    began = time.monotonic()
-    arrivals = Arrivals(blocks(0.2), 200, clock=lambda: time.monotonic() - began)
-    time.sleep(1.0)  # a model that is loading
-    first = next(arrivals.chunks())
-    assert first.arrival < 0.9
+    """A model is loading while the first step comes: it is stamped with the clock of that time."""
+    now, arrived = [3.0], threading.Event()
+
+    def spoken():
+        yield from blocks(0.2, speed=1e6)
+        arrived.set()  # all blocks were taken and stamped
+        threading.Event().wait()
+
+    arrivals = Arrivals(spoken(), 200, clock=lambda: now[0])
+    assert arrived.wait(60)
+    now[0] = 10.0
+    assert next(arrivals.chunks()).arrival == 3.0
 
 
-def test_a_recording_sent_at_once_is_taken_step_by_step_when_it_is_asked_for():
-    began = time.monotonic()
-    arrivals = Arrivals(blocks(AHEAD + 3, speed=1e6), 500, clock=lambda: time.monotonic() - began)
-    chunks, waits = [], []
-    for chunk in arrivals.chunks():
-        chunks.append(chunk)
-        waits.append(time.monotonic() - began - chunk.arrival)
-        time.sleep(0.05)
-    assert np.array_equal(joined(chunks), numbers(AHEAD + 3))
-    late = [c.seconds for c in chunks if c.arrival > 0.2]  # those read after the first burst
-    assert late
-    assert max(late[:-1]) <= 0.5
+def test_a_recording_sent_at_once_waits_in_the_pipe_until_it_is_asked_for():
+    taken, ahead = [], threading.Event()
+
+    def sent():
+        for block in blocks(AHEAD + 3, speed=1e6):
+            taken.append(block)
+            if len(taken) >= AHEAD / BLOCK:
+                ahead.set()
+            yield block
+
+    arrivals = Arrivals(sent(), 500, clock=lambda: 0.0)  # as if no time went by
+    assert ahead.wait(60)
+    time.sleep(0.2)  # in which more could be taken
+    assert len(taken) <= AHEAD / BLOCK + 1
+    assert np.array_equal(joined(list(arrivals.chunks())), numbers(AHEAD + 3))
 
 
 def test_held_back_it_comes_as_fast_as_speech():
@@ -94,7 +104,6 @@ def test_held_back_it_comes_as_fast_as_speech():
 
 def test_what_is_wrong_is_told_after_what_was_heard():
     arrivals = Arrivals(blocks(0.5, 1e6, DragomanError("no sound")), 200)
-    time.sleep(0.3)
     heard = []
     with pytest.raises(DragomanError, match="no sound"):
         heard.extend(arrivals.chunks())
@@ -102,12 +111,16 @@ def test_what_is_wrong_is_told_after_what_was_heard():
 
 
 def test_stopped_it_ends_even_if_nothing_comes():
+    taken = threading.Event()
+
     def silent():
         yield Chunk(np.ones(800, np.float32), False)
+        taken.set()
         threading.Event().wait()
 
     arrivals = Arrivals(silent(), 500)
-    threading.Timer(0.3, arrivals.stop).start()
+    assert taken.wait(60)
+    threading.Timer(0.1, arrivals.stop).start()
     (only,) = arrivals.chunks()
     assert only.last
     assert len(only.samples) == 800  # what had arrived of the step

@@ -164,21 +164,22 @@ window.addEventListener("load", () => {
   }, "*");
 });
 """
-# A window is never narrower than 500, so the page is looked at in a frame.
-FRAME = """<!doctype html><script>
+# A window is never narrower than 500, so the page is looked at in frames.
+FRAMES = """<!doctype html><script>
 addEventListener("message", (event) => {
+  const frames = [...document.querySelectorAll("iframe")];
+  const { name } = frames.find((frame) => frame.contentWindow === event.source);
   const seen = document.createElement("pre");
-  seen.textContent = JSON.stringify(event.data);
+  seen.textContent = JSON.stringify({ name, ...event.data });
   document.body.append(seen);
 });
-</script><iframe width="WIDTH" height="844" style="border:0" src="PAGE"></iframe>
+</script><body></body>
 """
+VIEWS = [(page, width) for page in ("", "#/0", "#/0/0", "#/0/1") for width in (390, 1280)]
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium to look at the page with")
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("page", ["", "#/0", "#/0/0", "#/0/1"])
-def test_nothing_is_cut_off(tmp_path, clips, width, page):
+def test_nothing_is_cut_off(tmp_path, clips):
     words = [(" Donaudampfschifffahrtsgesellschaft", 3), (" said", 3), (" internationally.", 3)]
     slow = [Hearing(t, t, t, t + 90_000) for t in range(1000, 4001, 1000)]  # a busy machine
     traces = [trace_of([(" A", 0), (" word", 1), *words])]
@@ -194,30 +195,40 @@ def test_nothing_is_cut_off(tmp_path, clips, width, page):
     report(path, systems, spoken_clips(clips, "de", 20))
     content = path.read_text(encoding="utf-8")
     path.write_text(content.replace("<script>", f"<script>{MEASURE}</script><script>", 1))
-    dom = look(path, page, width, tmp_path)
-    seen = json.loads(html.unescape(re.search(r"<pre>(.*?)</pre>", dom, re.S)[1]))
-    assert seen["needed"] <= seen["room"] <= width
-    assert seen["clipped"] == []
-    if page != "#/0":
-        assert seen["letters"] >= 11
-    if page.count("/") == 2:
-        assert seen["sound"] == 1
-        assert f"„Wort“ & {page[-1]}" in seen["text"]
+    seen = look(path, tmp_path)
+    assert len(seen) == len(VIEWS)
+    for page, width in VIEWS:
+        view = seen[f"{page} {width}"]
+        assert view["needed"] <= view["room"] <= width
+        assert view["clipped"] == []
+        if page != "#/0":
+            assert view["letters"] >= 11
+        if page.count("/") == 2:
+            assert view["sound"] == 1
+            assert f"„Wort“ & {page[-1]}" in view["text"]
 
 
-def look(path, page, width, folder):
-    """What Chromium measured of the page."""
-    frame = folder / "frame.html"
-    frame.write_text(FRAME.replace("WIDTH", str(width)).replace("PAGE", f"{path.name}{page}"))
-    return subprocess.run(
+def look(path, folder):
+    """What Chromium measured of the page, by its part and width."""
+    frames = [
+        f'<iframe name="{page} {width}" width="{width}" height="844" style="border:0" '
+        f'src="{path.name}{page}"></iframe>'
+        for page, width in VIEWS
+    ]
+    top = folder / "frames.html"
+    top.write_text(FRAMES.replace("</body>", "".join(frames) + "</body>"))
+    dom = subprocess.run(
         [
             *(CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic"),
             *("--no-first-run", "--disable-background-networking", "--disable-component-update"),
             *("--disable-sync", f"--user-data-dir={folder / 'profile'}"),
             *("--window-size=1400,900", "--virtual-time-budget=2000", "--dump-dom"),
-            f"file://{frame}",
+            f"file://{top}",
         ],
         capture_output=True,
         text=True,
         check=True,
     ).stdout
+    told = re.findall(r"<pre>(.*?)</pre>", dom, re.S)
+    views = [json.loads(html.unescape(one)) for one in told]
+    return {view["name"]: view for view in views}

@@ -15,7 +15,8 @@ def endless(tokens_per_word: int = 1):
     """A model that always has more to say."""
 
     def draft(stream: ScriptedStream, ask: Ask) -> Draft:
-        words = [f" w{i}" for i in range(3 if ask.final else 200)]
+        most = max(ask.max_words or 0, ask.max_tokens or 0) + 5  # more than is asked for
+        words = [f" w{i}" for i in range(3 if ask.final else most)]
         return spell(words, tokens_per_word, False, stream.pending)
 
     return draft

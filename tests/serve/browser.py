@@ -14,7 +14,7 @@ from urllib.request import urlopen
 
 from websockets.sync.client import connect
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds that a page has for what it is waited for; a page that works needs a fraction of it."""
 
 

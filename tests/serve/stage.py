@@ -85,7 +85,7 @@ class Line:
         self.port = 0
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
-        self._ready.wait(10)
+        assert self._ready.wait(60)
 
     def lead_to(self, port: int) -> None:
         """Where connections lead from now on."""
@@ -94,7 +94,7 @@ class Line:
     def cut(self) -> None:
         done = threading.Event()
         self._loop.call_soon_threadsafe(self._break, done)
-        done.wait(10)
+        assert done.wait(60)
 
     def close(self) -> None:
         self.cut()

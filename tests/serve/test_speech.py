@@ -48,7 +48,7 @@ class HearingListener(Hearer, Listener):
 
 def wait_for(what):
     """Until something holds that another thread brings about."""
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while not what():
         assert time.monotonic() < until, threading.enumerate()
         time.sleep(0.01)

@@ -84,7 +84,7 @@ def test_waiting_for_data_is_seen(tiny, tmp_path, monkeypatch):
     recipe = recipe_of(tiny, machine={"threads": 1}, steps={"total": 2, "validate": 2})
     train(recipe, tmp_path / "run")
     first, *_ = map(json.loads, (tmp_path / "run" / "metrics.jsonl").read_text().splitlines())
-    assert 0.5 < first["waited"] < 1
+    assert 0.05 < first["waited"] < 1  # a second, and the step takes what a busy machine needs
 
 
 def test_averages_are_means(whole):
