@@ -198,6 +198,8 @@ def test_a_finished_stream_refuses_more():
 
 def test_the_simulated_clock_queues_work_behind_work():
     clock = SimulatedClock()
+    assert clock.begin(0.1, None) == 0.1
+    assert clock.end(0.0) == (0.1, 0.1)  # nothing was before it
     assert clock.begin(200.0, None) == 200.0
     assert clock.end(500.0) == (200.0, 700.0)
     assert clock.begin(400.0, 99.0) == 400.0
@@ -499,6 +501,7 @@ def test_where_another_would_have_to_begin():
 
 def test_haste_is_asked_of_the_model_while_it_lasts():
     interpreter = Interpreter(ScriptedModel(SCRIPT), WaitK(k=2), detector=FixedStep(400))
+    assert not interpreter.hasty
     for number, chunk in enumerate(chunks_of(1600, 400)):
         interpreter.hasty = number in (0, 2)  # in the first nothing is asked
         interpreter.hear(chunk)

@@ -65,8 +65,11 @@ def test_what_is_shown_stays_until_something_else_is():
 WRITTEN = """\
 {"dragoman_trace":1,"index":3,"source":"a.wav","reference":"A."}
 {"heard":[500.0,500.0,510.0,530.0]}
+{"heard":[700.0,720.0,800.0,810.0]}
 {"said":" a","chunk":0}
+{"said":" b","chunk":1}
 {"shown":" b","chunk":0}
+{"shown":"","chunk":1}
 {"end":true}
 """
 
@@ -74,8 +77,16 @@ WRITTEN = """\
 def test_a_record_is_written_line_by_line_and_read_again(tmp_path):
     trace = Trace(3, "a.wav", "A.")
     trace.heard(Hearing(500.0, 500.0, 510.0, 530.0))
-    trace.said(Saying(" a", 0))
-    trace.shown(Showing(" b", 0))
+    trace.heard(Hearing(700.0, 720.0, 800.0, 810.0))
+    for saying in (Saying(" a", 0), Saying(" b", 1)):
+        trace.said(saying)
+    for showing in (Showing(" b", 0), Showing("", 1)):
+        trace.shown(showing)
+    instance = trace.instance()
+    assert instance.works == (20.0, 10.0)
+    assert instance.elapsed == (520.0, 730.0)  # the sound, and all work so far
+    assert instance.ends == (530.0, 810.0)
+    assert instance.compute == 30.0
     path = tmp_path / "trace.jsonl"
     path.write_text("what was there before\n")
     with TraceWriter.begun(path) as writer:

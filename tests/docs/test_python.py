@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from tests.docs.conftest import ROOT
 from tests.docs.snippets import snippets
 from tests.docs.test_commands import FOUND
 from tests.scripted import steady
+from tests.shared import shared_folder
 
 PAGES = sorted({s.page for s in FOUND if s.kind == "python"})
 
@@ -47,7 +49,7 @@ class MadePlayer(contextlib.AbstractContextManager):
         return lambda *values, **more: 0.0
 
 
-def prepare_audio(monkeypatch, sandbox):
+def prepare_audio(monkeypatch, sandbox, request):
     from dragoman.store import get
 
     monkeypatch.delenv("DRAGOMAN_HOME")
@@ -61,29 +63,28 @@ def prepare_audio(monkeypatch, sandbox):
     return {}
 
 
-def prepare_models(monkeypatch, sandbox):
+def prepare_models(monkeypatch, sandbox, request):
     (sandbox / "FOLDER").rename(sandbox / "whisper-base")
     monkeypatch.setattr("dragoman.store.get", lambda name: sandbox / name)
     monkeypatch.setattr("dragoman.store.find", lambda name: sandbox / name)
     return {}
 
 
-def prepare_nets(monkeypatch, sandbox):
+def prepare_nets(monkeypatch, sandbox, request):
     pytest.importorskip("torch")
     from tests.train.exported import Exporter
 
-    made = Exporter(sandbox).folder_of("transformer")
-    (sandbox / "models").mkdir()
-    made.rename(sandbox / "models/en-de")
+    made = Exporter(request.getfixturevalue("shared")).folder_of("transformer")
+    shutil.copytree(made, sandbox / "models/en-de")
     return {}
 
 
-def prepare_training(monkeypatch, sandbox):
+def prepare_training(monkeypatch, sandbox, request):
     pytest.importorskip("lhotse")
     return {}
 
 
-def prepare_voices(monkeypatch, sandbox):
+def prepare_voices(monkeypatch, sandbox, request):
     monkeypatch.setattr("dragoman.audio.playback.Player", MadePlayer)
     return {"source": np.zeros(16000, np.float32)}
 
@@ -97,12 +98,18 @@ PREPARE = {
 }
 
 
+@pytest.fixture
+def shared(tmp_path_factory):
+    return shared_folder(tmp_path_factory)
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_the_snippets_of_a_page_run_one_after_the_other(page, sandbox, monkeypatch, request):
     if page == "longform.md":
         request.getfixturevalue("talks")
     monkeypatch.setattr("dragoman.setup.load_model", lambda name, **options: steady())
-    names = PREPARE.get(page, lambda monkeypatch, sandbox: {})(monkeypatch, sandbox)
+    prepare = PREPARE.get(page, lambda *around: {})
+    names = prepare(monkeypatch, sandbox, request)
     path = ROOT / page if (ROOT / page).is_file() else ROOT / "docs" / page
     own = [snippet for snippet in snippets(path) if snippet.kind == "python"]
     assert own

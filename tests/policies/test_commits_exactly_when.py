@@ -1,5 +1,7 @@
 """When each policy commits, by values worked out by hand: a flipped comparison must show."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -108,6 +110,8 @@ def test_alignatt_stops_at_the_first_word_that_looks_at_the_newest_sound():
         (0, 1), (" a", " b"), (1, 2), attention=np.eye(10, dtype=np.float32)[[7, 8]], frame_ms=40.0
     )
     assert AlignAtt(last=80).commit(coarse, ()) == 1  # the same sound in frames twice as long
+    timeless = replace(coarse, frame_ms=0.0)  # nobody knows how long a frame lasts
+    assert AlignAtt(last=80).commit(timeless, ()) == 2
 
 
 def test_edatt_stops_at_the_first_word_that_leans_on_the_newest_sound():
@@ -122,8 +126,10 @@ def test_edatt_stops_at_the_first_word_that_leans_on_the_newest_sound():
     assert EDAtt(alpha=0.2, last=20).commit(one, ()) == 1
     assert EDAtt(alpha=0.3, last=20).commit(one, ()) == 3
     assert EDAtt(alpha=0.05, last=40).commit(one, ()) == 0
-    half = draft("a", "b", "c", attention=attention / 2, frame_ms=20.0)
-    assert EDAtt(alpha=0.5, last=40).commit(half, ()) == 1  # a share of what it spends in all
+    for less in (2, 20):  # a share of what it spends in all
+        some = draft("a", "b", "c", attention=attention / less, frame_ms=20.0)
+        assert EDAtt(alpha=0.5, last=40).commit(some, ()) == 1
+    assert EDAtt(alpha=0.3, last=1).commit(one, ()) == 3  # less than a frame is a frame
 
 
 def test_how_old_the_sound_is_that_a_word_leans_on():
@@ -151,6 +157,7 @@ def test_agreeatt_by_age_agreement_and_probability():
     easy = AgreeAtt(old=100, alone=160, sure=0.0)  # no word is too unlikely
     assert easy.commit(looking(9, 9, 9, sure=0.01), agreed) == 3
     assert policy.memory == 1
+    assert AgreeAtt(n=4).memory == 3
 
 
 @pytest.mark.parametrize(
@@ -179,6 +186,7 @@ def test_wait_k_allows_what_is_due(k, strict, heard, said, words):
         (1999, 100, 0),
         (2000, 10, 2),
         (2000 - 1e-10, 10, 2),  # as a sum of steps may have it
+        (2000, 500, 2),  # no step was due before
         (2190, 100, 0),
         (2200, 10, 2),
         (2400, 400, 4),
@@ -188,6 +196,13 @@ def test_wait_k_allows_what_is_due(k, strict, heard, said, words):
 def test_ksn_allows_n_tokens_a_step(ms, new_ms, tokens):
     allowance = KSN(k=200, s=20, n=2).allow(Heard(ms, new_ms, 0), Said())
     assert allowance == (Allowance(tokens=tokens) if tokens else Allowance(words=0))
+
+
+def test_an_allowance_of_nothing():
+    assert Allowance(words=0).nothing
+    assert Allowance(tokens=0).nothing
+    assert not Allowance(words=1, tokens=1).nothing
+    assert not Allowance().nothing
 
 
 def test_what_the_policies_ask_of_a_model():
@@ -201,7 +216,7 @@ def test_what_the_policies_ask_of_a_model():
         Follow(): {Feature.DECISIONS},
     }
     free = (Greedy(), Offline(), WaitK(), KSN(), Consensus(), LocalAgreement())
-    assert not any(policy.needs for policy in free)
+    assert [policy.needs for policy in free] == [frozenset()] * 6
     assert {policy: set(policy.needs) for policy in wanted} == wanted
 
 

@@ -29,7 +29,7 @@ def test_a_spec_names_the_policy_and_all_its_knobs():
             "consensus:alpha=0",
             "consensus:alpha=1",
         ),
-        *("local-agreement:n=2", "wait-k:k=1"),
+        *("local-agreement:n=2", "wait-k:k=1", "edatt:last=0.5", "confidence:gamma=1"),
     ],
 )
 def test_knobs_may_be_turned_to_their_ends(spec):
@@ -56,6 +56,14 @@ def test_spec_round_trip(name):
         ("wait-k:k=0", "wait-k needs k of 1 or more, not 0."),
         ("ksn:s=0", "(k, s, N) are each 1 or more, not (200, 0, 2)."),
         ("consensus:alpha=2", "The consensus threshold alpha must lie between 0 and 1, not 2.0."),
+        (
+            "consensus:alpha=1.01",
+            "The consensus threshold alpha must lie between 0 and 1, not 1.01.",
+        ),
+        (
+            "confidence:gamma=1.1",
+            "The confidence threshold gamma must lie between 0 and 1, not 1.1.",
+        ),
         ("confidence:measure=x", "The confidence policy measures 'speech' or 'tokens', not 'x'."),
         ("local-agreement:n=1", "Local agreement compares 2 drafts or more, not 1."),
         ("agreeatt:n=1", "AgreeAtt compares 2 drafts or more, not 1."),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dragoman.train.data.pack import Header, Item, Pack, ShardWriter, write_header
+from tests.shared import made_once, shared_folder
 
 WORDS = {"red": "rot", "green": "grün", "blue": "blau", "small": "klein", "large": "groß"}
 RATE = 16_000
@@ -90,7 +91,7 @@ def exporter(tmp_path_factory):
     """Tiny nets, each exported when it is first asked for."""
     from tests.train.exported import Exporter
 
-    return Exporter(tmp_path_factory.mktemp("exported"))
+    return Exporter(shared_folder(tmp_path_factory))
 
 
 @pytest.fixture(scope="session")
@@ -124,10 +125,8 @@ def teacher(tiny, sung, tmp_path_factory):
     from dragoman.train.settings import convert
     from dragoman.train.train import train
 
-    folder = tmp_path_factory.mktemp("teacher")
-    pack = Pack(sung)
-    rows = "".join(f"{item.text['en']}\t{item.text['de']}\n" for item in pack.items)
-    (folder / "text.tsv").write_text("en\tde\n" + rows)
+    folder = shared_folder(tmp_path_factory) / "teacher"
+    folder.mkdir(exist_ok=True)
     text = f"text:{folder / 'text.tsv'}"
     settings = tiny | {
         "net": "text-transformer",
@@ -139,5 +138,11 @@ def teacher(tiny, sung, tmp_path_factory):
         "optimiser": {"rate": 0.01, "warmup": 10},
         "steps": {"total": 160, "validate": 80, "save": 80, "average": 1, "translate": 20},
     }
-    train(convert(Recipe, settings), folder / "run")
-    return folder / "run"
+
+    def learn(run: Path) -> None:
+        items = Pack(sung).items
+        rows = "".join(f"{item.text['en']}\t{item.text['de']}\n" for item in items)
+        (folder / "text.tsv").write_text("en\tde\n" + rows)
+        train(convert(Recipe, settings), run)
+
+    return made_once(folder / "run", learn)

@@ -9,6 +9,7 @@ import torch
 from dragoman.train.export import Surroundings, export
 from dragoman.train.nets.base import Net, Vocabularies
 from dragoman.train.nets.registry import build
+from tests.shared import made_once
 
 TEXT = ["guten morgen meine damen und herren", "wie geht es ihnen heute", "das ist ein haus"]
 LAYERS = {
@@ -69,27 +70,26 @@ NETS = {
 }
 
 
-def make_units(folder: Path) -> Path:
-    path = folder / "units"
+def make_units(path: Path) -> None:
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(TEXT),
-        model_prefix=str(path),
+        model_prefix=str(path.with_suffix("")),
         vocab_size=40,
         hard_vocab_limit=False,
         treat_whitespace_as_suffix=True,
         **{"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3, "minloglevel": 2},
     )
-    return path.with_suffix(".model")
+    path.with_suffix(".model").rename(path)
 
 
 @dataclass
 class Exporter:
-    """Exports each net when it is first asked for."""
+    """Exports each net when it is first asked for, into a folder that processes may share."""
 
     folder: Path
 
     def __post_init__(self) -> None:
-        self.units = make_units(self.folder)
+        self.units = made_once(self.folder / "units.model", make_units)
         self.size = sentencepiece.SentencePieceProcessor(model_file=str(self.units)).vocab_size()
         self.nets: dict[str, Net] = {}
 
@@ -108,15 +108,14 @@ class Exporter:
         return self.nets[label]
 
     def folder_of(self, label: str) -> Path:
-        folder = self.folder / label
-        if not folder.exists():
-            around = Surroundings(
-                source="en",
-                target="de",
-                target_units=self.units,
-                source_units=self.units,
-                suffix=True,
-                source_suffix=True,
-            )
-            export(self.net(label), folder, around)
-        return folder
+        around = Surroundings(
+            source="en",
+            target="de",
+            target_units=self.units,
+            source_units=self.units,
+            suffix=True,
+            source_suffix=True,
+        )
+        return made_once(
+            self.folder / label, lambda folder: export(self.net(label), folder, around)
+        )
