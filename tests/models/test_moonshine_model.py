@@ -291,3 +291,55 @@ def test_what_a_stream_keeps_is_what_its_window_holds(tmp_path, monkeypatch):
         begun.add(stream.start_ms)
     assert len(begun) > 3
     assert stream.heard_ms == 70_000
+
+
+@pytest.mark.parametrize(
+    ("ask", "beams"),
+    [
+        (Ask(), 1),
+        (Ask(hasty=True), 1),
+        (Ask(final=True), 5),
+        (Ask(final=True, hasty=True), 1),  # in haste, what is final is not searched, either
+    ],
+)
+def test_what_is_final_is_searched_with_all_beams_if_there_is_time(ask, beams):
+    model, engine = toy(beams=5)
+    stream = model.open(None, "en")
+    model.hear([stream], [Sound(spoken([4, 7]), last=ask.final, closing=ask.final)])
+    (draft,) = model.draft([stream], [ask])
+    assert draft.text.strip().strip(".") == "w4 w7"
+    assert engine.beams == [beams]
+
+
+def test_one_draft_for_many_and_few_beams_gives_each_stream_its_own():
+    model, engine = toy(beams=5)
+    streams = [model.open(None, "en") for _ in range(4)]
+    model.hear(streams, [Sound(spoken([word])) for word in range(4)])
+    asks = [Ask(), Ask(final=True), Ask(), Ask(final=True)]
+    drafts = model.draft(streams, asks)
+    assert [draft.text.strip().strip(".") for draft in drafts] == ["w0", "w1", "w2", "w3"]
+    assert sorted(engine.beams) == [1, 1, 5, 5]
+
+
+def test_a_prompt_asks_for_as_many_tokens_as_fit_and_as_are_wanted():
+    model, engine = toy()
+    stream = model.open(None, "en")
+    model.hear([stream], [Sound(spoken([4, 7, 9]))])
+    (draft,) = model.draft([stream], [Ask()])
+    assert engine.prompts[-1].most == 10 + 7 * 3  # ten, and seven a second
+    assert engine.prompts[-1].guess == ()
+    model.commit(stream, draft, 1)
+    model.hear([stream], [Sound(spoken([2]))])
+    model.draft([stream], [Ask()])
+    prompt = engine.prompts[-1]
+    assert (prompt.start, prompt.said) == ((START,), (3 + 4,))
+    assert prompt.most == 10 + 7 * 4 - 1
+    assert prompt.guess == (3 + 7, 3 + 9)  # what was drafted and not said; a stop comes again
+    model.hear([stream], [Sound(spoken([5]))])
+    model.draft([stream], [Ask(max_tokens=2)])
+    assert engine.prompts[-1].most == 2
+    assert len(engine.prompts[-1].guess) == 1
+    assert not engine.prompts[-1].avoid_end
+    model.hear([stream], [Sound(spoken([6]))])
+    model.draft([stream], [Ask(avoid_end=True)])
+    assert engine.prompts[-1].avoid_end
