@@ -45,6 +45,7 @@ def test_greedy_says_each_word_with_the_chunk_that_brought_it():
     trace, _, _ = interpret(ScriptedModel(SCRIPT), Greedy())
     assert trace.prediction == TEXT
     assert list(trace.instance().delays) == [400, 800, 1200, 2000, 2400]
+    assert [heard.arrival_ms for heard in trace.hearings] == list(range(200, 3001, 200))
 
 
 def test_words_carry_how_long_ago_they_were_spoken():
@@ -343,10 +344,18 @@ def test_a_count_that_shrinks_is_not_believed():
         def count(self, heard_ms, stream):
             return next(counts)
 
+    believed = []
+
+    class Noting(WaitK):
+        def allow(self, heard, said):
+            believed.append(heard.words)
+            return super().allow(heard, said)
+
     model = DiaryModel(lambda stream, ask: spell([" w"] * (ask.max_words or 0), 1, False))
-    interpreter = Interpreter(model, WaitK(k=1), detector=Shrinking())
+    interpreter = Interpreter(model, Noting(k=1), detector=Shrinking())
     said = [len(interpreter.hear(chunk).said) for chunk in chunks_of(2000, 200)[:3]]
     assert said == [3, 0, 1]
+    assert believed == [3, 3, 4]
 
 
 def test_silence_from_the_start_is_no_pause():
@@ -654,3 +663,40 @@ def test_an_allowance_in_words_and_in_tokens_holds_in_both():
     model = DiaryModel(lambda stream, ask: spell([" a", " b", " c"], 1, False))
     interpreter = Interpreter(model, Narrow())
     assert interpreter.hear(chunks_of(1000, 200)[0]).said == (" a",)
+
+
+def test_a_word_that_is_not_whole_waits_and_is_shown():
+    model = DiaryModel(lambda stream, ask: replace(spell([" one"], 1, False), tail=" tw"))
+    interpreter = Interpreter(model, Greedy())
+    update = interpreter.hear(chunks_of(1000, 200)[0])
+    assert (update.said, update.interim) == ((" one",), " tw")
+    interpreter = Interpreter(model, Greedy())
+    interpreter.recall((" one", " tw"))  # another had said it: it is no word of this draft
+    assert interpreter.hear(chunks_of(1000, 200)[0]).said == ()
+    assert interpreter.stream.commits == [(200.0, 1, False)]
+
+
+def test_what_was_said_elsewhere_is_of_one_utterance():
+    drafts = iter([[" a"], [" b"]])
+    model = DiaryModel(lambda stream, ask: spell(next(drafts), 1, False))
+    interpreter = Interpreter(model, Greedy())
+    interpreter.recall((" a", " b"))
+    assert interpreter.hear(replace(chunks_of(1000, 200)[0], closes=True)).said == ()
+    assert interpreter.hear(chunks_of(1000, 200)[1]).said == (" b",)
+
+
+def test_the_end_may_come_without_sound():
+    interpreter = Interpreter(ScriptedModel(SCRIPT), Offline())
+    interpreter.hear(Chunk(np.zeros(16000 * 3, np.float32), last=False))
+    update = interpreter.hear(Chunk(np.zeros(0, np.float32), last=True))
+    assert "".join(update.said).strip() == TEXT
+
+
+def test_words_of_sound_without_frames_have_no_age():
+    def draft(stream, ask):
+        blind = np.zeros((1, 0), np.float32)
+        return replace(spell([" a"], 1, True), attention=blind, frame_ms=40.0)
+
+    interpreter = Interpreter(DiaryModel(draft), Greedy())
+    update = interpreter.hear(Chunk(np.zeros(160, np.float32), last=True))
+    assert (update.said, update.lag_ms) == ((" a",), None)
