@@ -6,7 +6,7 @@ import pytest
 from dragoman.models import Draft
 from dragoman.models.drafting import Manner, Span, finished, nothing, prolonged
 from dragoman.models.search import Found
-from dragoman.models.window import Bounds, Window, quietest
+from dragoman.models.window import Bounds, Window, boundary, quietest
 
 from .toy_net import FIRST, pieces
 
@@ -108,6 +108,50 @@ def test_old_words_make_a_cut_in_a_window_that_is_too_long():
     assert window().due(0.0, 30_000.0) is None
 
 
+def test_a_window_is_as_long_as_its_sound_wherever_it_begins():
+    one = window([4, 2], [6000, 9000])
+    assert one.due(5000.0, 17_000.0) is None
+    assert one.due(5000.0, 17_001.0) == (1, 6250.0)  # one word may be a sentence
+    # Words as old as what is kept stay: 6000 ms before 20,000.
+    assert window([1, 2], [1000, 14_000]).due(-1.0, 20_000.0) == (1, 1250.0)
+
+
+def test_a_cut_heeds_what_is_said_and_what_is_still_to_be_said():
+    one = window([1, 4], [1000, 2000])
+    rest = np.eye(300, dtype=np.float32)[[52, 225]]  # frames of 40 ms: at 2080 and 9000 ms
+    one.rest = Draft(tokens(2, 3), attention=rest, frame_ms=40.0)
+    assert one.due(0.0, 13_000.0) == (2, 2040.0)  # midway between 2000 and 2080
+    # Of what goes, only that: the words that stay look at 1500 and 3000.
+    assert window([1, 4, 2, 3], [1000, 2000, 1500, 3000]).due(0.0, 13_000.0) == (2, 1250.0)
+
+
+@pytest.mark.parametrize(
+    ("dropped", "kept", "last_word", "cut"),
+    [
+        ([2000], [], None, 2250),  # a quarter of a second is left to the last word
+        ([2000], [2400], None, 2200),  # midway
+        ([1000, 2000], [3000], None, 2250),
+        ([1000], [1000, 3000], None, 1250),  # the next one comes after it
+        ([1000, 9000, 2000], [3000, 4000, 5000], None, 2250),  # one look is astray
+        ([2000], [1000, 3000, 4000], None, 2250),
+        # The last word looks more than a second back: it may be anywhere up to the next.
+        ([1000, 2000], [6000], 999, 5500),
+        ([1000, 2000], [6000], 1000, 2250),
+        ([2000], [2400], 500, 2200),
+    ],
+)
+def test_the_boundary_between_what_goes_and_what_stays(dropped, kept, last_word, cut):
+    assert boundary(dropped, kept, last_word) == cut
+
+
+def test_without_context_nothing_before_the_window_is_told():
+    one = Window(Bounds(12_000, 20_000, 6_000, 26_000), pieces(), list(tokens(1, 2)), [0.0, 1.0])
+    one.drop(1)
+    assert (one.before, one.said) == ([], list(tokens(2)))
+    one.settle(tokens(3), [-0.5])
+    assert (one.before, one.said) == ([], [])
+
+
 def test_an_unfinished_word_is_never_cut_off():
     one = window([1, 4], [1000, 2000], unfinished=list(tokens(4)))
     assert one.due(0.0, 13_000.0) is None
@@ -117,6 +161,7 @@ def test_an_unfinished_word_is_never_cut_off():
     ("said", "rest", "over"),
     [
         ([1, 4], Draft(ended=True), True),
+        ([4], Draft(ended=True), True),
         ([1, 4, 2], Draft(ended=True), False),  # the last sentence goes on
         ([1, 4], Draft(ended=False), False),
         ([1, 4], Draft(tokens=(5,), ended=True), False),
@@ -152,3 +197,4 @@ def test_the_quietest_moment():
     levels[160:190] = -1.0
     assert quietest(levels, 10.0) == 1720.0
     assert quietest(levels[:20], 10.0) == 100.0  # too short to tell: its middle
+    assert quietest(np.float32([1, 0, 1, 1]), 500.0) == 500.0  # frames longer than what is smoothed

@@ -22,5 +22,5 @@ def running(**settings):
             yield service, f"ws://127.0.0.1:{address.getsockname()[1]}"
         finally:
             server.should_exit = True
-            thread.join(20)
+            thread.join(60)
             assert not thread.is_alive(), "the server did not end"
