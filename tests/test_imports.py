@@ -17,6 +17,8 @@ MAY_IMPORT = {
     "audio": {"text", "store"},
     "store": {"text"},
     "metrics": {"text"},
+    "workers": set(),
+    "cluster": {"workers"},
     "corpora": {"audio", "text"},
     "trace": {"metrics", "text"},
     "models": {"audio", "text", "store"},
@@ -34,14 +36,16 @@ MAY_IMPORT = {
     "trial": {"audio", "clock", "setup"},
     "evaluate": {
         *("audio", "text", "store", "trace", "metrics", "models", "detectors", "policies"),
-        *("interpreter", "voices", "setup", "clock", "corpora"),
+        *("interpreter", "voices", "setup", "clock", "corpora", "workers"),
     },
     "train": {
         *("audio", "text", "store", "trace", "metrics", "models", "detectors", "policies"),
         *("interpreter", "voices", "evaluate", "setup", "clock", "corpora", "listeners"),
+        "workers",
     },
     "serve": {
         *("audio", "text", "models", "policies", "interpreter", "setup", "clock", "lag", "voices"),
+        "cluster",
     },
 }
 HEAVY = {"torch", "lightning", "lhotse", "codecarbon"}
