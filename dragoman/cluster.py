@@ -22,17 +22,20 @@ LOCAL = "local"
 """In place of an address: a cluster of this machine alone, for as long as the command runs."""
 _ADDRESS = re.compile(r"(ray://)?(\[[0-9a-f:]+\]|[\w.-]+):(\d{1,5})", re.I)
 _PATIENCE = 5.0  # seconds for a machine to answer
+# It would tell its makers that it is used; and every line of the log counts.
+_RAY = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_COLOR_PREFIX": "0", "RAY_DEDUP_LOGS": "0"}
 _OURS = ("DRAGOMAN_HOME", "XDG_CACHE_HOME")  # where the store is
 
 
-def connect(address: str, cores: int | None = None) -> Any:
+def connect(address: str, *, cores: int | None = None, logs: bool = False) -> Any:
     """Ray, connected to the cluster of an address, or to one that is started here.
 
-    `cores` is what a cluster that is started here shall say that it has.
+    `cores` is what a cluster that is started here shall say that it has; `logs`: what workers write
+    to standard error comes out here.
     """
     _check(address)
-    # Ray would tell its makers that it is used.
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    for name, value in _RAY.items():
+        os.environ.setdefault(name, value)
     try:
         import ray
     except ImportError as error:
@@ -41,7 +44,7 @@ def connect(address: str, cores: int | None = None) -> Any:
         ) from error
     if ray.is_initialized():  # by this command, for its last run
         return ray
-    quiet: dict[str, Any] = {"logging_level": "ERROR", "configure_logging": True}
+    quiet: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": logs}
     try:
         if address == LOCAL:
             with one_thread():  # its workers are children of this process
@@ -99,9 +102,7 @@ class Cluster:
         """As many at once as the cluster has cores; a machine that is lost costs what it did."""
         ray = connect(self.address)
         # 0 calls: no end of them, and what a worker has loaded stays.
-        do = ray.remote(_do).options(
-            num_cpus=1, num_gpus=int(self.gpu), max_calls=int(self.fresh), max_retries=3
-        )
+        do = ray.remote(num_cpus=1, num_gpus=int(self.gpu), max_calls=int(self.fresh))(_do)
         waiting, running = iter(tasks), []
         try:
             while True:
