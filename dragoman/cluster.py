@@ -21,6 +21,9 @@ from dragoman.workers import KILLED, THREADS, News, Task, Work, one_thread, told
 LOCAL = "local"
 """In place of an address: a cluster of this machine alone, for as long as the command runs."""
 _ADDRESS = re.compile(r"(ray://)?(\[[0-9a-f:]+\]|[\w.-]+):(\d{1,5})", re.I)
+# Ray speaks gRPC, that is HTTP/2: both sides begin with their settings.
+_SETTINGS = b"\x04"
+_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + _SETTINGS + bytes(5)
 _PATIENCE = 5.0  # seconds for a machine to answer
 # It would tell its makers that it is used; and every line of the log counts.
 _RAY = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_COLOR_PREFIX": "0", "RAY_DEDUP_LOGS": "0"}
@@ -36,6 +39,8 @@ def connect(address: str, *, cores: int | None = None, logs: bool = False) -> An
     _check(address)
     for name, value in _RAY.items():
         os.environ.setdefault(name, value)
+    if address != LOCAL and _has_token():
+        os.environ.setdefault("RAY_AUTH_MODE", "token")  # which Ray reads when it is imported
     try:
         import ray
     except ImportError as error:
@@ -68,12 +73,22 @@ def _check(address: str) -> None:
             f"or --cluster={LOCAL} for this machine alone."
         )
     try:
-        socket.create_connection((found[2].strip("[]"), int(found[3])), _PATIENCE).close()
+        with socket.create_connection((found[2].strip("[]"), int(found[3])), _PATIENCE) as there:
+            there.sendall(_GREETING)
+            answer = there.recv(9)
     except OSError as error:
         raise DragomanError(
             f"No cluster answers at {address} ({error.strerror or error}); start one with "
             "'ray start --head', which says its address."
         ) from error
+    if answer[3:4] != _SETTINGS and os.environ.get("RAY_USE_TLS") != "1":
+        raise DragomanError(f"What answers at {address} is no Ray cluster.")
+
+
+def _has_token() -> bool:
+    """Whether there is a token for clusters, where Ray looks for it."""
+    named = any(os.environ.get(name) for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"))
+    return named or (Path.home() / ".ray" / "auth_token").exists()
 
 
 def _environment() -> dict[str, Any]:

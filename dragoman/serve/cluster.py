@@ -134,6 +134,7 @@ def _scaled(deployment: Any, replicas: tuple[int, int], settings: Settings) -> A
         "max_replicas": most,
         "target_ongoing_requests": max(1.0, 0.75 * settings.streams),
         "upscale_delay_s": 5,
+        "metrics_interval_s": 2,
         "look_back_period_s": 5,
         "downscale_delay_s": 300,
     }
