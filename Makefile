@@ -4,13 +4,14 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test check bench clean help
+.PHONY: demo test check bench lock clean help
 
 help:
 	@echo "make demo   set up and show Dragoman at work"
 	@echo "make check  set up, lint and type-check"
 	@echo "make test   set up, lint, type-check and run every test"
 	@echo "make bench  measure speed, as ratios within one run"
+	@echo "make lock   pin what the image installs (deploy/requirements.txt) to what is newest"
 
 # torch goes first and alone: a later request for it is then already satisfied.
 $(BIN)/.base: pyproject.toml
@@ -39,6 +40,21 @@ test: check
 
 bench: $(BIN)/.dev
 	$(BIN)/python -m benchmarks
+
+# Hashes are those of all files of a release, so that one lock serves every machine; what is pinned
+# must be had as wheels on both kinds that the image is built for.
+LOCK := deploy/requirements.txt
+lock: $(BIN)/.base
+	$(BIN)/pip install -q pip-tools
+	rm -f $(LOCK)
+	CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile -q --generate-hashes --allow-unsafe \
+	  --strip-extras --no-emit-index-url --no-emit-find-links --build-deps-for wheel \
+	  --extra serve -o $(LOCK) pyproject.toml
+	for machine in x86_64 aarch64; do \
+	  $(BIN)/pip download -q --no-deps --only-binary=:all: --require-hashes -r $(LOCK) -d build/$$machine \
+	    --python-version 3.12 --platform manylinux_2_28_$$machine --platform manylinux2014_$$machine \
+	    --platform manylinux_2_17_$$machine || exit 1; \
+	done
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

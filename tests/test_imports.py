@@ -17,6 +17,8 @@ MAY_IMPORT = {
     "audio": {"text", "store"},
     "store": {"text"},
     "metrics": {"text"},
+    "workers": set(),
+    "cluster": {"workers"},
     "corpora": {"audio", "text"},
     "trace": {"metrics", "text"},
     "models": {"audio", "text", "store"},
@@ -39,17 +41,21 @@ MAY_IMPORT = {
     "trial": {"audio", "clock", "setup"},
     "evaluate": {
         *("audio", "text", "store", "trace", "metrics", "models", "detectors", "policies"),
-        *("interpreter", "voices", "setup", "clock", "corpora"),
+        *("interpreter", "voices", "setup", "clock", "corpora", "workers"),
     },
     "train": {
         *("audio", "text", "store", "trace", "metrics", "models", "detectors", "policies"),
         *("interpreter", "voices", "evaluate", "setup", "clock", "corpora", "listeners"),
+        "workers",
     },
     "serve": {
         *("audio", "text", "models", "policies", "interpreter", "setup", "clock", "lag", "voices"),
+        "cluster",
     },
 }
 HEAVY = {"torch", "lightning", "lhotse", "codecarbon"}
+# Of other machines only these two know.
+ON_CLUSTER = ("cluster.py", "serve/cluster.py")
 # What works on a GPU needs torch, and is imported only where there is one.
 ON_GPU = ("models/whisper/gpu/", "models/device.py", "audio/vad_gpu.py")
 
@@ -82,6 +88,8 @@ def test_imports_point_down(path: Path):
         if parts[0] == "dragoman" and len(parts) > 1 and parts[1] not in OPEN:
             assert parts[1] in MAY_IMPORT[room] | {room}, f"{room} must not import {name}"
         on_gpu = path.relative_to(PACKAGE).as_posix().startswith(ON_GPU)
+        if path.relative_to(PACKAGE).as_posix() not in ON_CLUSTER:
+            assert parts[0] != "ray", f"only {ON_CLUSTER} may import ray, not {path.name}"
         if room != "train" and not (on_gpu and parts[0] == "torch"):
             assert parts[0] not in HEAVY, f"only train/ may import {parts[0]}, not {room}"
 

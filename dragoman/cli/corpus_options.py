@@ -10,22 +10,25 @@ import click
 
 from dragoman.cli.ranges import COUNT, JOBS
 from dragoman.cli.setup_options import grouped
+from dragoman.errors import DragomanError
 
 if TYPE_CHECKING:
     from dragoman.corpora import Clip
     from dragoman.evaluate.run import Failure
     from dragoman.setup import Setup
+    from dragoman.workers import Workers
 
 _corpus = grouped("Corpus")
 _FILE = click.Path(path_type=Path)
 
 
 def corpus_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--references`, `--limit`, `--jobs` and `--together`."""
+    """Add `--references`, `--limit`, `--jobs`, `--cluster` and `--together`."""
     options = (
         _corpus("--references", type=_FILE, help="CORPUS lists audio; texts are here."),
         _corpus("--limit", type=COUNT, metavar="N", help="Only the first N clips."),
         _corpus("--jobs", type=JOBS, default=1, show_default=True, help="Processes, a model each."),
+        cluster_option("Corpus"),
         _corpus(
             "--together",
             type=COUNT,
@@ -38,6 +41,33 @@ def corpus_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def cluster_option(group: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`--cluster`, with or without an address."""
+    return grouped(group)(
+        "--cluster",
+        is_flag=False,
+        flag_value="local",
+        metavar="[=HOST:PORT]",
+        help="Spread the work over the machines of a Ray cluster (docs/cluster.md).",
+    )
+
+
+def chosen_workers(jobs: int, cluster: str | None, setup: Setup) -> Workers | None:
+    """Who interprets; None: this process does."""
+    from dragoman.cluster import Cluster
+    from dragoman.workers import WarmProcesses
+
+    if cluster is None:
+        return WarmProcesses(jobs) if jobs > 1 else None
+    check_one_way(jobs > 1, cluster)
+    return Cluster(cluster, gpu=setup.device == "cuda")
+
+
+def check_one_way(jobs: bool, cluster: str | None) -> None:
+    if jobs and cluster is not None:
+        raise DragomanError("--jobs are processes here, --cluster has its own; give one of them.")
 
 
 def read_first(

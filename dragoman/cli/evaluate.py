@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from dragoman.cli.app import GroupedCommand
-from dragoman.cli.corpus_options import corpus_options, read_first
+from dragoman.cli.corpus_options import chosen_workers, corpus_options, read_first
 from dragoman.cli.outputs import check_folder
 from dragoman.cli.setup_options import grouped, read_setup, setup_options
 
@@ -29,6 +29,7 @@ def command(
     references: Path | None,
     limit: int | None,
     jobs: int,
+    cluster: str | None,
     together: int,
     unit: Any,
     output: Path | None,
@@ -50,12 +51,13 @@ def command(
     setup = read_setup(**system)
     scorer = Scorer.of(setup.target, unit)
     clips = read_first(corpus, setup, references, limit)
+    workers = chosen_workers(jobs, cluster, setup)
     with ExitStack() as stack:
         folder = output or Path(stack.enter_context(TemporaryDirectory(prefix="dragoman-")))
         check_folder(folder)
         on_clip = stack.enter_context(clip_progress(corpus.name))
         run = run_corpus(
-            clips, setup, folder, jobs=jobs, together=together, on_clip=on_clip
+            clips, setup, folder, workers=workers, together=together, on_clip=on_clip
         ).checked()
     report = scorer.report(run.traces)
     log = Log(

@@ -54,6 +54,23 @@ class Times(Time):
         return list(dict.fromkeys(times))
 
 
+class Replicas(click.ParamType):  # type: ignore[type-arg]
+    """`2`, or `2-8`; the command gets the least and the most."""
+
+    name = "replicas"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        least, _, most = value.partition("-")
+        try:
+            pair = int(least), int(most or least)
+        except ValueError:
+            pair = 0, 0
+        if not 1 <= pair[0] <= pair[1] <= 1000:
+            self.fail(f"'{value}' is not a number of replicas; write 2, or 2-8.", param, ctx)
+        return pair
+
+
+REPLICAS = Replicas()
 STEP, STEPS = Time(*STEP_MS), Times(*STEP_MS)
 
 

@@ -9,12 +9,14 @@ from typing import Any
 import click
 
 from dragoman.cli.app import GroupedCommand
+from dragoman.cli.ranges import REPLICAS
 from dragoman.cli.setup_options import grouped, read_system, setup_options
 from dragoman.errors import DragomanError
 
 _voice = grouped("Voice")
 _network = grouped("Network")
 _limits = grouped("Limits")
+_cluster = grouped("Cluster")
 _FILE = click.Path(path_type=Path)
 _SECONDS = click.FloatRange(min=0, min_open=True)
 PAUSE_MS = 800.0
@@ -68,6 +70,14 @@ TOKEN, SECRET = "DRAGOMAN_TOKEN", "DRAGOMAN_SECRET"
     show_default=True,
     help="Connections of an address in a minute.",
 )
+@_cluster(
+    "--cluster",
+    is_flag=False,
+    flag_value="local",
+    metavar="[=HOST:PORT]",
+    help="Replicas on a Ray cluster, or several here (docs/cluster.md).",
+)
+@_cluster("--replicas", type=REPLICAS, metavar="N[-M]", help="How many: 2 (default), or 2-8.")
 def command(
     voice: str | None,
     host: str,
@@ -87,6 +97,8 @@ def command(
     drain: float,
     fastest: float,
     connects: int,
+    cluster: str | None,
+    replicas: tuple[int, int] | None,
     **options: Any,
 ) -> None:
     """Interpret for many at once: a page for browsers, and WebSockets (docs/protocol.md).
@@ -106,6 +118,8 @@ def command(
         )
     if (tls_cert is None) != (tls_key is None):
         raise DragomanError("--tls-cert and --tls-key go together.")
+    if replicas is not None and cluster is None:
+        raise DragomanError("--replicas are those of a cluster; give --cluster, too.")
     system = read_system(lambda text: click.echo(text, err=True), pause_ms=PAUSE_MS, **options)
     settings = Settings(
         streams=streams,
@@ -123,15 +137,26 @@ def command(
         listeners=listeners,
         voice=voice,
     )
+
+    def ready(port: int) -> None:
+        scheme = "http" if tls_cert is None else "https"
+        name = f"[{host.strip('[]')}]" if ":" in host else host
+        click.echo(f"Ready on {scheme}://{name}:{port}/", err=True)
+
+    loading = f"Loading {system.setup.model} …"
+    if cluster is not None:
+        from dragoman.serve.cluster import Place, serve_on
+
+        click.echo(loading, err=True)
+        place = Place(cluster, host, port, replicas or (2, 2), tls_cert, tls_key)
+        serve_on(place, system.setup, settings, ready)
+        return
     server = make_server(Service(system, settings), tls_cert, tls_key)
     with bound(host, port) as address:
-        click.echo(f"Loading {system.setup.model} …", err=True)
+        click.echo(loading, err=True)
         system.model, system.vad  # noqa: B018  before anybody connects
         address.listen()
-        scheme = "http" if tls_cert is None else "https"
-        name, at = address.getsockname()[:2]
-        name = f"[{name}]" if ":" in name else name
-        click.echo(f"Ready on {scheme}://{name}:{at}/", err=True)
+        ready(address.getsockname()[1])
         log_to_stderr()
         server.run(sockets=[address])
 

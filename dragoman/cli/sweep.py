@@ -9,7 +9,12 @@ from typing import Any
 import click
 
 from dragoman.cli.app import GroupedCommand
-from dragoman.cli.corpus_options import corpus_options, read_first, tell_failures
+from dragoman.cli.corpus_options import (
+    chosen_workers,
+    corpus_options,
+    read_first,
+    tell_failures,
+)
 from dragoman.cli.outputs import check_folder
 from dragoman.cli.ranges import STEPS
 from dragoman.cli.setup_options import grouped, read_setup, setup_options
@@ -41,6 +46,7 @@ def command(
     references: Path | None,
     limit: int | None,
     jobs: int,
+    cluster: str | None,
     together: int,
     **options: Any,
 ) -> None:
@@ -62,7 +68,7 @@ def command(
     scorer = Scorer.of(base.target)
     clips = read_first(corpus, base, references, limit)
     check_folder(output)
-    system = System(base)
+    workers, system = chosen_workers(jobs, cluster, base), System(base)
     spoken = spoken_clips(clips, base.source, sound)
     results = []
     told: set[Failure] = set()
@@ -70,10 +76,14 @@ def command(
     for number, setup in enumerate(setups, start=1):
         name = f"{number}/{len(setups)} {setup.policy}"
         with clip_progress(name) as on_clip:
-            own = system.changed(**asdict(setup)) if jobs <= 1 else None
+            own = None if workers else system.changed(**asdict(setup))
             folder = output / slug(setup)
             run = run_corpus(
-                *(clips, setup, folder), jobs=jobs, together=together, system=own, on_clip=on_clip
+                *(clips, setup, folder),
+                workers=workers,
+                together=together,
+                system=own,
+                on_clip=on_clip,
             )
         tell_failures(failure for failure in run.failures if failure not in told)
         told.update(run.failures)

@@ -9,7 +9,12 @@ from typing import Any
 import click
 
 from dragoman.cli.app import GroupedCommand
-from dragoman.cli.corpus_options import corpus_options, read_first, tell_failures
+from dragoman.cli.corpus_options import (
+    chosen_workers,
+    corpus_options,
+    read_first,
+    tell_failures,
+)
 from dragoman.cli.outputs import check_folder, check_outputs
 from dragoman.cli.ranges import STEPS, milliseconds
 from dragoman.cli.setup_options import grouped, read_setup, setup_options
@@ -46,6 +51,7 @@ def command(
     references: Path | None,
     limit: int | None,
     jobs: int,
+    cluster: str | None,
     together: int,
     max_latency: str | None,
     **options: Any,
@@ -71,15 +77,16 @@ def command(
     def on_trial(trial: Trial, done: int, total: int) -> None:
         click.echo(f"{trial.clips:4} clips  {done:3}/{total}  {_line(trial)}", err=True)
 
+    workers = chosen_workers(jobs, cluster, base)
     with TemporaryDirectory(prefix="dragoman-") as scratch:
         folder = runs or Path(scratch)
         check_folder(folder)
         tuned = tune(
             *(clips, candidates, budget_ms, folder, scorer.values),
             latency="LAAL_CA" if aware else "LAAL",
-            jobs=jobs,
+            workers=workers,
             together=together,
-            system=System(base) if jobs <= 1 else None,
+            system=None if workers else System(base),
             on_trial=on_trial,
             on_failure=lambda failure: tell_failures([failure]),
         )

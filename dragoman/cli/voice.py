@@ -12,6 +12,8 @@ from typing import Literal
 import click
 
 from dragoman.cli.app import GroupedCommand, GroupedOption
+from dragoman.cli.corpus_options import check_one_way, cluster_option
+from dragoman.workers import FreshProcesses, Workers
 
 
 @click.command(cls=GroupedCommand)
@@ -52,6 +54,7 @@ from dragoman.cli.app import GroupedCommand, GroupedOption
               help="Also a file per row and a corpus.tsv, to listen to or evaluate.")  # fmt: skip
 @click.option("--jobs", cls=GroupedOption, group="Output", type=click.IntRange(1),
               help="Processes  [default: one per core]")  # fmt: skip
+@cluster_option("Output")
 @click.option("--fault-limit", cls=GroupedOption, group="Output", type=click.FloatRange(0, 1),
               default=0.02, show_default=True,
               help="Stop when more than this share of the rows is faulty.")  # fmt: skip
@@ -72,6 +75,7 @@ def command(
     codec: Literal["pcm", "flac", "opus"],
     files: bool,
     jobs: int | None,
+    cluster: str | None,
     fault_limit: float,
 ) -> None:
     """Speak the rows of TEXT (TSV, plain, .gz, .bz2 or .xz) into the folder OUT, to train on.
@@ -89,7 +93,7 @@ def command(
     from dragoman.train.voicing.spoken import parse_shares
 
     staging = Staging(speak, seed, parse_shares(voices), codec, rooms, noise, max_words, join, cut)
-    processes = jobs or os.cpu_count() or 1
+    workers = _workers(jobs, cluster)
     hours_before, begun, cpu = hours_there(out), time.perf_counter(), _cpu()
     with _counting(limit) as count:
         header = voice_text(
@@ -99,7 +103,7 @@ def command(
             columns=columns,
             skip=skip,
             limit=limit,
-            processes=processes,
+            workers=workers,
             fault_limit=fault_limit,
             progress=count,
         )
@@ -110,10 +114,20 @@ def command(
     if faults := read_faults(out / FAULTS):
         click.echo(f"Left out: {summary_of(faults)}; {out / FAULTS} lists them.")
     if made > 0:
-        click.echo(
-            f"{3600 * made / wall:.0f} hours of speech an hour with {processes} processes, "
-            f"{3600 * made / work:.0f} per hour of one core's work."
-        )
+        speed = f"{3600 * made / wall:.0f} hours of speech an hour"
+        if isinstance(workers, FreshProcesses):
+            speed += f" with {workers.count} processes, "
+            speed += f"{3600 * made / work:.0f} per hour of one core's work"
+        click.echo(f"{speed}.")
+
+
+def _workers(jobs: int | None, cluster: str | None) -> Workers:
+    from dragoman.cluster import Cluster
+
+    if cluster is None:
+        return FreshProcesses(jobs or os.cpu_count() or 1)
+    check_one_way(jobs is not None, cluster)
+    return Cluster(cluster, fresh=True)
 
 
 def _cpu() -> float:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ from dragoman.files import sentences_for, whole_file
 from dragoman.interpreter import step
 from dragoman.setup import Setup, System
 from dragoman.trace import Trace, TraceWriter, read_traces
+from dragoman.workers import Workers
 
 TRACES = "traces.jsonl"
 _END = b'{"end":true}\n'  # the last line of a whole trace
@@ -110,7 +109,7 @@ def run_corpus(
     setup: Setup,
     folder: Path,
     *,
-    jobs: int = 1,
+    workers: Workers | None = None,
     together: int = 1,
     system: System | None = None,
     only: Collection[int] | None = None,
@@ -118,7 +117,7 @@ def run_corpus(
 ) -> Run:
     """Interpret every clip that the folder has no trace of yet; return all traces, in order.
 
-    `jobs` above 1 interprets in that many processes, each with a model and one thread of its own.
+    `workers` have a model and one thread each; without them this process interprets.
     `together` clips are interpreted side by side, each charged for its share of the work: much
     faster on a GPU. `only` limits the run to some clips of the corpus; the others may follow in a
     later call.
@@ -136,7 +135,7 @@ def run_corpus(
     failures = []
     on_clip(len(clips) - len(todo), len(clips))
     with TraceWriter.open(path) as writer:
-        for count, outcome in enumerate(_outcomes(todo, setup, jobs, together, system), start=1):
+        for count, outcome in enumerate(_outcomes(todo, setup, workers, together, system), start=1):
             if isinstance(outcome, Failure):
                 failures.append(outcome)
             else:
@@ -195,40 +194,38 @@ def fingerprint(clips: Sequence[Clip]) -> str:
 
 
 def _outcomes(
-    clips: Sequence[Clip], setup: Setup, jobs: int, together: int, system: System | None
+    clips: Sequence[Clip],
+    setup: Setup,
+    workers: Workers | None,
+    together: int,
+    system: System | None,
 ) -> Iterator[Outcome]:
     groups = [clips[at : at + together] for at in range(0, len(clips), together)]
     if not groups:
         return
-    if jobs <= 1:
-        ready = system or System(setup)
-        for group in groups:
-            yield from _attempt(ready, group)
+    if workers is not None:
+        yield from workers.each(Interpreting(setup.with_changes(threads=1)), groups)
         return
-    yield from _in_processes(groups, setup.with_changes(threads=1), min(jobs, len(groups)))
+    ready = system or System(setup)
+    for group in groups:
+        yield from _attempt(ready, group)
 
 
-def _in_processes(groups: Sequence[Sequence[Clip]], setup: Setup, jobs: int) -> Iterator[Outcome]:
-    # Spawned, not forked: inference libraries hold threads that do not survive a fork.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, context, initializer=_enter, initargs=(setup,)) as pool:
-        futures: list[Future[list[Outcome]]] = [pool.submit(_attempt_here, g) for g in groups]
-        try:
-            for future in as_completed(futures):
-                yield from future.result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+_here: dict[Setup, System] = {}  # what this worker has loaded
 
 
-_here: dict[str, Any] = {}  # the system of this worker process
+@dataclass(frozen=True, slots=True)
+class Interpreting:
+    """The work of one worker: clips by a setup, whose model it keeps for the next ones."""
 
+    setup: Setup
 
-def _enter(setup: Setup) -> None:
-    _here["system"] = System(setup)
-
-
-def _attempt_here(clips: Sequence[Clip]) -> list[Outcome]:
-    return _attempt(_here["system"], clips)
+    def __call__(self, clips: Sequence[Clip], tell: Callable[[Outcome], None]) -> None:
+        if self.setup not in _here:
+            _here.clear()
+            _here[self.setup] = System(self.setup)
+        for outcome in _attempt(_here[self.setup], clips):
+            tell(outcome)
 
 
 def _attempt(system: System, clips: Sequence[Clip]) -> list[Outcome]:

@@ -20,6 +20,7 @@ from dragoman.evaluate.grid import slug
 from dragoman.evaluate.run import Failure, Run, nothing_heard, run_corpus
 from dragoman.setup import Setup, System
 from dragoman.trace import Trace
+from dragoman.workers import Workers
 
 Scorer = Callable[[Sequence[Trace]], Mapping[str, float | None]]
 # Scores on a few clips are noisy: a candidate this far over the budget may still come back.
@@ -56,7 +57,7 @@ def tune(
     quality: str = "BLEU",
     first: int = 12,
     seed: int = 1,
-    jobs: int = 1,
+    workers: Workers | None = None,
     together: int = 1,
     system: System | None = None,
     on_trial: Callable[[Trial, int, int], None] = lambda trial, done, total: None,
@@ -79,7 +80,7 @@ def tune(
             only = [index for index in order[:size] if index not in broken]
             runs[setup] = run_corpus(
                 *(clips, setup, folder / slug(setup)),
-                jobs=jobs,
+                workers=workers,
                 together=together,
                 system=lent,
                 only=only,

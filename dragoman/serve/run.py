@@ -13,6 +13,7 @@ from dragoman.errors import DragomanError
 from dragoman.serve.app import make_app
 from dragoman.serve.service import Service
 
+LARGEST = 1 << 20  # bytes of a message
 _FLUSH = 10.0  # seconds for the rest of talks that were ended for them
 
 
@@ -66,7 +67,7 @@ def make_server(service: Service, cert: Path | None = None, key: Path | None = N
         make_app(service),
         log_config=None,
         access_log=False,
-        ws_max_size=1 << 20,
+        ws_max_size=LARGEST,
         ws_per_message_deflate=False,
         server_header=False,
         ssl_certfile=cert,

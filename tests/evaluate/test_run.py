@@ -12,6 +12,7 @@ from dragoman.errors import DragomanError
 from dragoman.evaluate.run import TRACES, run_corpus
 from dragoman.setup import Setup
 from dragoman.trace import read_traces
+from dragoman.workers import WarmProcesses
 
 SETUP = Setup(model="tests.scripted:steady", policy="greedy", source="de", step_ms=500)
 
@@ -51,7 +52,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, clips):
 
 def test_processes_give_what_one_gives(tmp_path, clips):
     one = run_corpus(clips, SETUP, tmp_path / "one")
-    two = run_corpus(clips, SETUP, tmp_path / "two", jobs=2)
+    two = run_corpus(clips, SETUP, tmp_path / "two", workers=WarmProcesses(2))
     assert [t.instance().delays for t in two.traces] == [t.instance().delays for t in one.traces]
 
 

@@ -17,6 +17,7 @@ from dragoman.errors import DragomanError
 from dragoman.train.data.faults import Fault
 from dragoman.train.data.pack import RATE, Codec, Header, Item, ShardReport, ShardWriter, Tick
 from dragoman.train.data.packing import Progress, groups_of, make_pack
+from dragoman.workers import FreshProcesses
 
 CLIPS_PER_SHARD = 512
 MOST_WORDS = 300  # a longer text is a broken alignment
@@ -56,7 +57,7 @@ def pack_clips(
         codec=codec,
         languages=list(languages),
         spoken=source,
-        processes=processes,
+        workers=FreshProcesses(processes),
         fault_limit=fault_limit,
         progress=progress,
     )

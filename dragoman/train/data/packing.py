@@ -1,21 +1,13 @@
-"""Make a pack with many processes: one job per shard, finished shards are not made again."""
+"""Make a pack with many workers: one job per shard, finished shards are not made again."""
 
 from __future__ import annotations
 
 import hashlib
-import os
-import pickle
-import signal
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
-from multiprocessing import get_context
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -33,14 +25,12 @@ from dragoman.train.data.pack import (
     read_header,
     write_header,
 )
+from dragoman.workers import Workers
 
 T = TypeVar("T")
 Make = Callable[[Any, Tick], ShardReport]
 MadeFrom = dict[str, str | int | float | bool | None]
 Progress = Callable[[int, float], None]  # items and hours that are done
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-
-
 TICK_SECONDS = 0.5
 
 
@@ -52,7 +42,7 @@ class Partial(NamedTuple):
 
 
 class Job(Protocol):
-    """What one process needs to make one shard."""
+    """What a worker needs to make one shard."""
 
     @property
     def number(self) -> int: ...
@@ -67,7 +57,7 @@ def make_pack(
     codec: Codec,
     languages: list[str],
     spoken: str,
-    processes: int,
+    workers: Workers,
     fault_limit: float = 0.02,
     progress: Progress = lambda items, hours: None,
 ) -> Header:
@@ -82,7 +72,7 @@ def make_pack(
     faults = Faults(fault_limit)
     reports: dict[int, ShardReport] = {}
     news: dict[int, ShardReport | Partial] = {}
-    for number, one in _reports(folder, jobs, make, processes):
+    for number, one in _reports(folder, jobs, make, workers):
         news[number] = one
         if isinstance(one, ShardReport):
             reports[number] = one
@@ -142,120 +132,56 @@ def _size(parts: Iterable[ShardReport | Partial]) -> tuple[int, float]:
 
 
 def _reports(
-    folder: Path, jobs: Iterable[Job], make: Make, processes: int
+    folder: Path, jobs: Iterable[Job], make: Make, workers: Workers
 ) -> Iterator[tuple[int, ShardReport | Partial]]:
     """Shard numbers with what they hold so far, and their reports once they are finished.
 
-    Every shard gets a process of its own: synthesisers carry hidden state from sentence to
-    sentence, and what they leak goes with them. Results travel by the shard's own file.
+    Reports travel by the shard's own file.
     """
-    context = get_context("spawn")
-    running: dict[int, tuple[Job, BaseProcess, Connection]] = {}  # by sentinel
-    jobs_folder = TemporaryDirectory(prefix="dragoman-")
-    try:
+    known: list[tuple[int, ShardReport]] = []
+
+    def missing() -> Iterator[Job]:
         for job in jobs:
-            done = finished_shard(folder, job.number)
-            if done is not None:
-                yield job.number, done
-                continue
-            while len(running) >= processes:
-                yield from _reap(folder, running)
-            # By a file: whoever starts a process waits until it has read what it was given, for
-            # ever where it could not start, and here for as long as its imports take.
-            path = Path(jobs_folder.name) / str(job.number)
-            path.write_bytes(pickle.dumps((make, job)))
-            ours, theirs = context.Pipe(duplex=False)
-            process = context.Process(target=_worker, args=(path, theirs), daemon=True)
-            with one_thread():
-                process.start()
-            theirs.close()
-            running[process.sentinel] = (job, process, ours)
-        while running:
-            yield from _reap(folder, running)
+            report = finished_shard(folder, job.number)
+            if report is None:
+                yield job
+            else:
+                known.append((job.number, report))
+
+    try:
+        for number, size in workers.each(Making(make), missing()):
+            yield from known
+            known.clear()
+            yield number, size or _report(folder, number)
+        yield from known
     finally:
-        for _, worker, _ in running.values():
-            worker.terminate()
-            worker.join()
-        jobs_folder.cleanup()
         sweep(folder)
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Processes that start in here compute with one thread each, unless the user wants otherwise.
+@dataclass(frozen=True)
+class Making:
+    """The work on a shard: it tells how far it is now and then, and its number at the end."""
 
-    There is a process per core; linear algebra that wakes a thread per core in each of them makes
-    a machine of 16 cores four times slower. It reads these variables when it is loaded.
-    """
-    ours = [name for name in THREADS if name not in os.environ]
-    os.environ.update(dict.fromkeys(ours, "1"))
-    try:
-        yield
-    finally:
-        for name in ours:
-            del os.environ[name]
+    make: Make
 
+    def __call__(self, job: Job, tell: Callable[[tuple[int, Partial | None]], None]) -> None:
+        told = time.monotonic()
 
-def _worker(path: Path, answer: Connection) -> None:
-    """A process' life: Ctrl-C is for the parent, who then ends it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    make, job = pickle.loads(path.read_bytes())
-    path.unlink()
-    _work(make, job, answer)
+        def tick(items: int, samples: int) -> None:
+            nonlocal told
+            if time.monotonic() - told > TICK_SECONDS:
+                told = time.monotonic()
+                tell((job.number, Partial(items, samples)))
+
+        self.make(job, tick)
+        tell((job.number, None))
 
 
-def _work(make: Make, job: Job, answer: Connection) -> None:
-    """In the worker process: make the shard; a DragomanError goes back as its sentence."""
-    told = time.monotonic()
-
-    def tick(items: int, samples: int) -> None:
-        nonlocal told
-        if time.monotonic() - told > TICK_SECONDS:
-            told = time.monotonic()
-            answer.send(Partial(items, samples))
-
-    try:
-        make(job, tick)
-    except DragomanError as error:
-        answer.send(str(error))
-        sys.exit(2)
-    except BrokenPipeError:  # nobody is there any more to make a shard for
-        sys.exit(1)
-
-
-def _reap(
-    folder: Path, running: dict[int, tuple[Job, BaseProcess, Connection]]
-) -> Iterator[tuple[int, ShardReport | Partial]]:
-    """Wait for news; give it on, or raise an error that it is."""
-    ready = wait([*running, *(answer for _, _, answer in running.values())])
-    for sentinel, (job, process, answer) in list(running.items()):
-        if answer in ready:
-            for message in _messages(answer, process):
-                if isinstance(message, str):
-                    raise DragomanError(message)
-                yield job.number, message
-        if sentinel in ready:
-            del running[sentinel]
-            yield job.number, _report(folder, job, process)
-
-
-def _messages(answer: Connection, process: BaseProcess) -> Iterator[str | Partial]:
-    try:
-        while answer.poll():
-            yield answer.recv()
-    except EOFError:  # it has said all it had to say
-        process.join()
-
-
-def _report(folder: Path, job: Job, process: BaseProcess) -> ShardReport:
-    """Of a process that has ended."""
-    process.join()
-    if process.exitcode and process.exitcode < 0:
+def _report(folder: Path, number: int) -> ShardReport:
+    report = finished_shard(folder, number)
+    if report is None:
         raise DragomanError(
-            f"A worker process was killed (signal {-process.exitcode}), perhaps for want of "
-            "memory; run the same command again to go on, with fewer processes if it recurs."
+            f"A worker has made shard {number}, but it is not in {folder} here: choose a folder "
+            "that all machines of the cluster share."
         )
-    report = finished_shard(folder, job.number)
-    if process.exitcode or report is None:
-        raise RuntimeError(f"The worker for shard {job.number} failed; its error is above.")
     return report

@@ -19,6 +19,7 @@ from dragoman.train.data.texts import pack_text
 from dragoman.train.recipe import Recipe
 from dragoman.train.settings import Count, Share, Whole, convert
 from dragoman.train.voicing.text import fingerprint as text_fingerprint
+from dragoman.workers import FreshProcesses
 
 CUTS = (".jsonl.gz", "cuts.jsonl")
 Told = Callable[[str], None]  # how far the making of a pack is, in words
@@ -116,7 +117,8 @@ def _voiced(
         cut=options.cut,
     )
     rows = _rows(options, recipe)
-    voice_text(text, folder, staging, processes=processes, progress=progress, **rows)
+    workers = FreshProcesses(processes)
+    voice_text(text, folder, staging, workers=workers, progress=progress, **rows)
     return folder
 
 

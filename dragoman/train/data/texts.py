@@ -14,6 +14,7 @@ from dragoman.train.data.heard import Hearing
 from dragoman.train.data.pack import Header, Item, ShardReport, ShardWriter, Tick
 from dragoman.train.data.packing import Progress, groups_of, make_pack
 from dragoman.train.voicing.text import Row, columns_of, fingerprint, read_rows
+from dragoman.workers import FreshProcesses
 
 ROWS_PER_SHARD = 100_000
 MOST_WORDS = 300
@@ -67,7 +68,7 @@ def pack_text(
         codec="pcm",
         languages=[name for name in names if name != "_"],
         spoken="",
-        processes=processes,
+        workers=FreshProcesses(processes),
         fault_limit=fault_limit,
         progress=progress,
     )

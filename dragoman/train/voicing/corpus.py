@@ -14,10 +14,12 @@ from dragoman.train.data.packing import MadeFrom, Progress, groups_of, make_pack
 from dragoman.train.voicing.shard import Job, Staging, make_shard
 from dragoman.train.voicing.text import Row, columns_of, fingerprint, joined, read_rows
 from dragoman.voices.registry import open_voice
+from dragoman.workers import FreshProcesses, Workers
 
 ROWS_PER_SHARD = 512  # about an hour of speech, which a fast voice speaks in seconds
 ROWS_OF_SLOW_VOICES = 64  # a shard is what an interruption loses
 FAST = ("espeak", "hibari")
+ONE_PROCESS = FreshProcesses(1)
 
 
 def voice_text(
@@ -28,7 +30,7 @@ def voice_text(
     columns: str | None = None,
     limit: int | None = None,
     skip: int = 0,
-    processes: int = 1,
+    workers: Workers = ONE_PROCESS,
     fault_limit: float = 0.02,
     progress: Progress = lambda items, hours: None,
 ) -> Header:
@@ -60,7 +62,7 @@ def voice_text(
         codec=staging.codec,
         languages=languages,
         spoken=staging.spoken,
-        processes=processes,
+        workers=workers,
         fault_limit=fault_limit,
         progress=progress,
     )

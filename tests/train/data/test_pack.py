@@ -14,7 +14,7 @@ from dragoman.errors import DragomanError
 from dragoman.files import whole_file, write_whole
 from dragoman.train.data.faults import FAULTS, Fault, Faults, read_faults
 from dragoman.train.data.pack import Pack, ShardWriter, finished_shard, read_header
-from dragoman.train.data.packing import one_thread
+from dragoman.workers import one_thread
 from tests.train.conftest import make_pack
 
 

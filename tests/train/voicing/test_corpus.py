@@ -18,6 +18,7 @@ from dragoman.train.voicing.shard import Staging, voice_row
 from dragoman.train.voicing.spoken import parse_shares
 from dragoman.train.voicing.text import Row, columns_of, joined, read_rows
 from dragoman.voices.registry import VOICES
+from dragoman.workers import FreshProcesses, do_and_tell
 
 pytest.importorskip("espeakng_loader")
 
@@ -62,16 +63,16 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 def test_same_seed_same_bytes_after_an_interruption_and_with_more_processes(text, tmp_path):
     whole, again = tmp_path / "whole", tmp_path / "again"
-    header = corpus.voice_text(text, whole, staging(), processes=1, fault_limit=0.5)
+    header = corpus.voice_text(text, whole, staging(), workers=FreshProcesses(1), fault_limit=0.5)
     assert (header.items, header.languages) == (4, ["en", "de"])
 
-    corpus.voice_text(text, again, staging(), processes=2, fault_limit=0.5)
+    corpus.voice_text(text, again, staging(), workers=FreshProcesses(2), fault_limit=0.5)
     assert files_of(again) == files_of(whole)
 
     # As after a kill: a shard is missing, another has sound but no index yet.
     for name in ("pack.json", "shard-00000.jsonl", "shard-00000.pcm", "shard-00001.jsonl"):
         (again / name).unlink()
-    corpus.voice_text(text, again, staging(), processes=1, fault_limit=0.5)
+    corpus.voice_text(text, again, staging(), workers=FreshProcesses(1), fault_limit=0.5)
     assert files_of(again) == files_of(whole)
 
     pack = Pack(whole)
@@ -240,16 +241,16 @@ def test_a_worker_tells_how_far_it_is_and_ends_when_nobody_listens(tmp_path, mon
     monkeypatch.setattr(packing, "TICK_SECONDS", -1.0)
     rows = [Row(number, {"en": "One."}) for number in range(3)]
     job, answer = shard.Job(tmp_path, 0, rows, staging()), Answer()
-    packing._work(shard.make_shard, job, answer)
-    assert [told.items for told in answer] == [1, 2, 3]
-    assert answer[-1].samples == packing.finished_shard(tmp_path, 0).samples
+    do_and_tell(packing.Making(shard.make_shard), job, answer)
+    assert [told and told.items for _, told in answer] == [1, 2, 3, None]
+    assert answer[-2][1].samples == packing.finished_shard(tmp_path, 0).samples
 
     class Gone:
         def send(self, message):
             raise BrokenPipeError
 
     with pytest.raises(SystemExit):
-        packing._work(shard.make_shard, replace(job, number=1), Gone())
+        do_and_tell(packing.Making(shard.make_shard), replace(job, number=1), Gone())
     assert {path.name for path in tmp_path.iterdir()} == {"shard-00000.jsonl", "shard-00000.pcm"}
 
 
@@ -339,7 +340,7 @@ def test_workers_that_cannot_start_are_told_and_not_waited_for(tmp_path):
         "from dragoman.train.voicing.shard import Staging\n"
         "from dragoman.train.voicing.spoken import parse_shares\n"
         "staging = Staging('en', 1, parse_shares('espeak'), 'pcm', 0, 0, 80)\n"
-        "voice_text(Path('text.tsv'), Path('pack'), staging, processes=1)\n",
+        "voice_text(Path('text.tsv'), Path('pack'), staging)\n",
         encoding="utf-8",
     )
     path = os.pathsep.join([str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")])
@@ -353,4 +354,4 @@ def test_workers_that_cannot_start_are_told_and_not_waited_for(tmp_path):
         check=False,
     )
     assert done.returncode == 1
-    assert "The worker for shard 0 failed" in done.stderr
+    assert "A worker process failed" in done.stderr

@@ -1,0 +1,190 @@
+"""The same application on a Ray cluster: replicas of it behind Ray Serve, which starts them, sends
+connections to them and starts others in place of those that die.
+
+Who is let in, who comes back and what happens with too much work is decided in the application, as
+everywhere: a replica that is full says so, and the client that tries again reaches another. Rooms
+have one replica of their own, so that all who follow a talk meet.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import secrets
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dragoman.cluster import connect
+from dragoman.errors import DragomanError
+from dragoman.serve.logs import log_to_stderr, note
+from dragoman.serve.run import LARGEST, bound
+from dragoman.serve.settings import Settings
+from dragoman.setup import Setup
+
+TALKS, ROOMS = "dragoman", "dragoman-rooms"
+_GRACE = 10  # seconds after `drain`
+_SPARE = 1000  # connections beside talks and listeners: pages, files, those that are refused
+_TOO_BIG = 1009  # close code
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the cluster is, where it listens, and how many replicas it has."""
+
+    address: str
+    host: str
+    port: int
+    replicas: tuple[int, int]  # at least, at most
+    cert: Path | None = None
+    key: Path | None = None
+
+
+def serve_on(place: Place, setup: Setup, settings: Settings, ready: Callable[[int], None]) -> None:
+    """Serve until a signal comes, then let talks finish; `ready` is told the port."""
+    cores = setup.threads or 1
+    setup = setup.with_changes(threads=cores)
+    settings = replace(settings, secret=settings.secret or secrets.token_urlsafe())
+    needed = cores * (place.replicas[1] + 1)
+    ray = connect(place.address, cores=max(os.cpu_count() or 1, needed), logs=True)
+    from ray import serve
+
+    with _serving(ray, serve, place) as port:
+        talks = _application(serve, TALKS, setup, settings)
+        rooms = _application(serve, ROOMS, setup, settings)
+        try:
+            serve.run(_scaled(talks, place.replicas, settings).bind(), name=TALKS)
+            serve.run(rooms.bind(), name=ROOMS, route_prefix="/v1/rooms")
+        except RuntimeError as error:  # whose text is a page long
+            ours = re.search(r"DragomanError: (.+)", str(error))
+            raise DragomanError(ours[1] if ours else "The replicas cannot start.") from error
+        with _signal() as ended:
+            ready(port)
+            log_to_stderr()
+            ended.wait()
+            note("draining")
+            for name in (TALKS, ROOMS):
+                serve.delete(name, _blocking=False)
+            for name in (TALKS, ROOMS):
+                serve.delete(name)
+
+
+@contextmanager
+def _serving(ray: Any, serve: Any, place: Place) -> Iterator[int]:
+    """Ray Serve at a place, and its port; it belongs to the whole cluster."""
+    with suppress(ValueError):
+        ray.get_actor("SERVE_CONTROLLER_ACTOR", namespace="serve")
+        raise DragomanError(
+            f"The cluster '{place.address}' serves something already; "
+            "'serve shutdown' on one of its machines ends that."
+        )
+    with bound(place.host, place.port) as address:
+        port = address.getsockname()[1]
+    logging.getLogger("ray.serve").setLevel(logging.WARNING)
+    serve.start(
+        proxy_location="EveryNode",
+        http_options={
+            "host": place.host.strip("[]"),
+            "port": port,
+            "ssl_certfile": place.cert and str(place.cert.absolute()),
+            "ssl_keyfile": place.key and str(place.key.absolute()),
+        },
+        logging_config={"log_level": "WARNING", "enable_access_log": False},
+    )
+    try:
+        yield port
+    finally:
+        serve.shutdown()
+        ray.shutdown()
+
+
+def _application(serve: Any, name: str, setup: Setup, settings: Settings) -> Any:
+    """A deployment of one replica, which serves the whole application."""
+
+    def build() -> ASGIApp:
+        return replica(setup, settings)
+
+    return serve.deployment(
+        serve.ingress(build)(),
+        name=name,
+        num_replicas=1,
+        ray_actor_options={"num_cpus": setup.threads, "num_gpus": int(setup.device == "cuda")},
+        # More than the application lets in: who is refused shall hear why.
+        max_ongoing_requests=settings.streams + settings.listeners + _SPARE,
+        graceful_shutdown_timeout_s=settings.drain + _GRACE,
+        logging_config={"log_level": "WARNING", "enable_access_log": False},
+    )
+
+
+def _scaled(deployment: Any, replicas: tuple[int, int], settings: Settings) -> Any:
+    """As many replicas as there are talks for, none of them much more than three quarters full."""
+    least, most = replicas
+    if least == most:
+        return deployment.options(num_replicas=least)
+    scaling = {
+        "min_replicas": least,
+        "max_replicas": most,
+        "target_ongoing_requests": max(1.0, 0.75 * settings.streams),
+        "upscale_delay_s": 5,
+        "metrics_interval_s": 2,
+        "look_back_period_s": 5,
+        "downscale_delay_s": 300,
+    }
+    return deployment.options(num_replicas="auto", autoscaling_config=scaling)
+
+
+def replica(setup: Setup, settings: Settings) -> ASGIApp:
+    """The application of one replica, its model loaded."""
+    from dragoman.serve.app import make_app
+    from dragoman.serve.service import Service
+    from dragoman.setup import System
+
+    log_to_stderr()
+    system = System(setup)
+    system.model, system.vad  # noqa: B018  before anybody connects
+    return Front(make_app(Service(system, settings)))
+
+
+class Front:
+    """The application as it is served without Ray: paths are whole, messages of a bounded size."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def receive_some() -> Message:
+            message = await receive()
+            if len(message.get("bytes") or message.get("text") or "") <= LARGEST:
+                return message
+            await send({"type": "websocket.close", "code": _TOO_BIG})
+            return {"type": "websocket.disconnect", "code": _TOO_BIG}
+
+        sockets = scope["type"] == "websocket"
+        await self._app({**scope, "root_path": ""}, receive_some if sockets else receive, send)
+
+
+@contextmanager
+def _signal() -> Iterator[threading.Event]:
+    """Set by the first SIGTERM or Ctrl-C; the second ends the process."""
+    ended = threading.Event()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        if ended.is_set():
+            raise SystemExit(1)
+        ended.set()
+
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.signal(number, end) for number in numbers]
+    try:
+        yield ended
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)

@@ -1,0 +1,205 @@
+"""`dragoman serve --cluster`: replicas on this machine, one killed, all drained in the end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import urllib.request
+from itertools import chain
+from pathlib import Path
+
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed
+
+from dragoman.serve.client import Talk
+from dragoman.serve.protocol import (
+    Code,
+    Error,
+    Listen,
+    Ready,
+    Said,
+    Start,
+    Summary,
+    Told,
+    read_event,
+    write,
+)
+from tests.serve.clients import PATH
+from tests.serve.numbers import words_of
+from tests.serve.processes import ROOT, in_time
+from tests.serve.test_elsewhere import NUMBERS, spoken
+
+pytest.importorskip("ray", reason="Ray is not installed: pip install 'dragoman[cluster]'")
+PATIENCE = 110.0  # seconds, on a machine that has much else to do
+MARK = "DRAGOMAN_TEST_CLUSTER"
+
+
+class Clustered:
+    """The command as a process, and what it has written so far."""
+
+    def __init__(self) -> None:
+        self.mark = f"{MARK}={os.getpid()}.{id(self)}"
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "dragoman", "serve", "--cluster", "--port", "0"]
+            + ["--replicas", "2", "--streams", "1", *NUMBERS],
+            cwd=ROOT,
+            env=os.environ | {"PYTHONPATH": str(ROOT)} | dict([self.mark.split("=")]),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._lines: list[str] = []
+        self._more = threading.Condition()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        for line in chain(self.process.stderr, ["THE END"]):
+            with self._more:
+                self._lines.append(line)
+                self._more.notify_all()
+
+    def line(self, pattern: str, seconds: float = PATIENCE) -> re.Match:
+        """The first line that holds a pattern, once it is there."""
+
+        def found() -> re.Match | None:
+            return next(filter(None, (re.search(pattern, line) for line in self._lines)), None)
+
+        with self._more:
+            self._more.wait_for(lambda: found() or "THE END" in self._lines, seconds)
+            match = found()
+        assert match, f"no line with {pattern} in:\n{''.join(self._lines)}"
+        return match
+
+    async def replica(self, event: str, session: str) -> int:
+        """The process of the replica in which something happened to a talk."""
+        line = rf'pid=(\d+)\).*"event": "{event}", "session": "{session}"'
+        return int((await asyncio.to_thread(self.line, line))[1])
+
+    def left(self) -> list[int]:
+        """All processes that it has started, and their children."""
+        own = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+        return [pid for pid in own if self.mark.encode() in _environment(pid)]
+
+
+def _environment(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:  # gone, or not ours
+        return b""
+
+
+@pytest.fixture(scope="module")
+def service():
+    """Two replicas with one stream each, and one for rooms."""
+    service = Clustered()
+    try:
+        service.url = service.line(r"Ready on http(://\S+?)/\s", 400)[1]
+        yield service
+    finally:
+        for pid in service.left():
+            os.kill(pid, signal.SIGKILL)
+        service.process.wait()
+
+
+class Held:
+    """A talk that stops in its middle until it is let go."""
+
+    def __init__(self, service, path=PATH, token=None) -> None:
+        self.talk = Talk(f"ws{service.url}{path}", token=token, patience=PATIENCE)
+        self._free = asyncio.Event()
+        self._events = self.talk.run(spoken(60, self._go_on))
+
+    async def _go_on(self, sent: int) -> None:
+        if sent == 20:
+            await self._free.wait()
+
+    async def until(self, kind):
+        async for event in self._events:
+            if isinstance(event, kind):
+                return event
+        raise AssertionError(f"the talk has ended without a {kind}")
+
+    async def rest(self) -> None:
+        """Let it go; all is said once, and in order."""
+        self._free.set()
+        summary = await self.until(Summary)
+        await self._events.aclose()
+        assert (summary.words, summary.audio_ms) == (60, 12_000)
+        assert [(said.word, said.text) for said in self.talk.words] == words_of(60)
+
+
+def test_talks_have_replicas_and_who_is_too_many_is_told(service):
+    async def talks():
+        one, two = Held(service), Held(service)
+        first = await service.replica("started", (await one.until(Ready)).session)
+        second = await service.replica("started", (await two.until(Ready)).session)
+        assert first != second  # each has room for one
+        async with connect(f"ws{service.url}{PATH}") as third:
+            await third.send(write(Start()))
+            refused = read_event(await third.recv())
+            assert isinstance(refused, Error)
+            assert refused.code == Code.FULL
+            with pytest.raises(ConnectionClosed) as closed:
+                await third.recv()
+            assert closed.value.rcvd.code == 1013
+        await asyncio.gather(one.rest(), two.rest())
+        assert one.talk.connections == 1
+
+    in_time(talks(), PATIENCE)
+
+
+def test_a_room_is_in_one_place(service):
+    async def talks():
+        with urllib.request.urlopen(f"http{service.url}/v1/rooms", b"") as answer:
+            room = json.load(answer)
+        place = f"/v1/rooms/{room['room']}"
+        told, listeners = [], [connect(f"ws{service.url}{place}/listen") for _ in range(4)]
+        speaker = Held(service, f"{place}/speak", room["speaker_token"])
+        await speaker.until(Said)
+        for listener in listeners:  # in whatever replica a connection might land
+            async with listener as socket:
+                await socket.send(write(Listen(access_token=room["listener_token"])))
+                while not isinstance(event := read_event(await socket.recv()), Told):
+                    pass
+                told.append(next(one for one in event.events if isinstance(one, Said)))
+        assert [(said.word, said.text) for said in told] == words_of(1) * 4
+        await speaker.rest()
+
+    in_time(talks(), PATIENCE)
+
+
+def test_messages_have_a_size(service):
+    async def talk():
+        async with connect(f"ws{service.url}{PATH}") as socket:
+            await socket.send(bytes(3 << 20))
+            with pytest.raises(ConnectionClosed) as closed:
+                await socket.recv()
+        assert closed.value.rcvd.code == 1009
+
+    in_time(talk(), PATIENCE)
+
+
+def test_a_killed_replica_loses_no_word_and_a_drained_one_finishes(service):
+    async def talks():
+        talk = Held(service)
+        session = (await talk.until(Ready)).session
+        await talk.until(Said)
+        victim = await service.replica("started", session)
+        os.kill(victim, signal.SIGKILL)
+        while talk.talk.connections < 2:
+            await talk.until(object)
+        assert await service.replica("taken over", session) != victim
+        service.process.send_signal(signal.SIGTERM)
+        await asyncio.to_thread(service.line, '"event": "draining"')
+        await talk.rest()
+        assert talk.talk.connections == 2
+        return await asyncio.to_thread(service.process.wait)
+
+    assert in_time(talks(), PATIENCE) == 0
