@@ -39,6 +39,7 @@ class Data:
     fault_limit: Share = 0.02  # a larger share of faulty items stops the run
     packs: str = "packs"  # where corpora are packed
     resident: Literal["disk", "host", "device"] = "disk"  # where the sound waits
+    keep_states: bool = False  # what a frozen encoder makes of it waits there instead
     ends: Literal["words", "phones"] = "words"  # whose true ends oracles and heads are given
     text: tuple[str, ...] = ()  # parallel text alone, from which the task `joint` learns, too
     text_share: BelowOne = 0.25  # of all batches

@@ -39,7 +39,6 @@ from dragoman.models.moonshine.weights import Arrays, encoder_arrays, positions,
 from dragoman.models.options import Options
 from dragoman.models.whisper.weights import Weights
 from dragoman.models.window import Window
-from dragoman.text.languages import find_language
 
 KIND = "moonshine-net"
 WEIGHTS = "model.bin"
@@ -118,9 +117,8 @@ class TrainedMoonshine(MoonshineModel):
     ) -> TrainedMoonshine:
         """Of weights in memory; the folder has the units."""
         engine = engine_of(folder, settings, weights, threads=options.threads)
-        units = {
-            code: _units(folder, settings, code) for code in settings.languages.targets or [""]
-        }
+        codes = settings.languages.targets or ("",)
+        units = {code: Pieces.of_target(folder, settings, code) for code in codes}
         count = _counting(folder, settings) if CTC in weights else None
         return cls(name, engine, settings, units, count, beams=options.beams)
 
@@ -171,17 +169,6 @@ def whole(weights: Weights) -> Arrays:
         arrays["decoder/embeddings/weight_scale"] = arrays["decoder/projection/weight_scale"]
     arrays["decoder/position_encodings/encodings"] = positions(table.shape[1], angles)
     return arrays
-
-
-def _units(folder: Path, settings: Settings, language: str) -> Pieces:
-    spaced = find_language(language).spaced if language else True
-    return Pieces.load(
-        folder / "target.model",
-        settings.target_units,
-        suffix=settings.suffix,
-        spaced=spaced,
-        language=language,
-    )
 
 
 def _counting(folder: Path, settings: Settings) -> Callable[[Labels], int]:

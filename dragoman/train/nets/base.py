@@ -90,6 +90,11 @@ class Net(nn.Module, ABC):
     def encode(self, features: Tensor, lengths: Tensor) -> Encoded:
         """Speech [B, T, F] or text [B, T], with the lengths [B] of its items."""
 
+    @staticmethod
+    def states_in(samples: Tensor) -> Tensor:
+        """How many states the part that listens makes of so many samples."""
+        raise NotImplementedError
+
     def listened(self, states: Tensor, lengths: Tensor) -> Encoded:
         """What `encode` makes of the states of the part that listens, `[B, S, D]`."""
         raise NotImplementedError

@@ -213,6 +213,7 @@ class Moonshine(Net):
 
     hears_sound = True
     listens = "encoder"
+    states_in = staticmethod(states_in)
     memory_time = 3
     target_rows = ("decoder.embedding",)
 
