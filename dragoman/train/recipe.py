@@ -100,7 +100,7 @@ class Batch:
 class Optimiser:
     kind: Literal["adam", "adamw"] = "adam"
     rate: Level = 2e-3  # the peak
-    schedule: Literal["inverse_sqrt", "cosine", "constant"] = "inverse_sqrt"
+    schedule: Literal["inverse_sqrt", "cosine", "trapezoid", "constant"] = "inverse_sqrt"
     warmup: Count = 25_000
     betas: tuple[BelowOne, BelowOne] = (0.9, 0.98)
     eps: Level = 1e-8
