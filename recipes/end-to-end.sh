@@ -55,7 +55,7 @@ speak "$PACKS-dev" --limit "$DEV_ROWS" --files --seed 2
 speak "$PACKS" --skip "$DEV_ROWS" --limit "$ROWS" --join 0.25 --cut 0.2 --rooms 0.3 --noise 0.3
 for code in $LANGUAGES; do
     for some in "$PACKS-dev" "$PACKS"; do
-        part "translating $some into $code" \
+        [ -f "$some-$code/pack.json" ] || part "translating $some into $code" \
             dragoman distill "$TEACHER" "$some" "$some-$code" --to "$code" --beam "$BEAM"
     done
 done
