@@ -17,9 +17,19 @@ from dragoman.cli.app import GroupedCommand, GroupedOption
               help="The language to translate into, for a teacher that has several.")  # fmt: skip
 @click.option("--beam", cls=GroupedOption, group="Search", type=click.IntRange(1), default=5,
               show_default=True, help="Beams.")  # fmt: skip
-@click.option("--device", cls=GroupedOption, group="Search", default="cpu", show_default=True,
-              help="Where to compute: cpu, cuda.")  # fmt: skip
-def command(run: Path, pack: Path, out: Path, target: str | None, beam: int, device: str) -> None:
+@click.option("--device", cls=GroupedOption, group="Search", default="auto", show_default=True,
+              help="Where to compute: cpu, cuda; auto: a GPU if there is one.")  # fmt: skip
+@click.option("--together", cls=GroupedOption, group="Search", type=click.IntRange(1), default=None,
+              help="Units translated together, about  [default: 6000; on a GPU 60000]")  # fmt: skip
+def command(
+    run: Path,
+    pack: Path,
+    out: Path,
+    target: str | None,
+    beam: int,
+    device: str,
+    together: int | None,
+) -> None:
     """Translate the transcripts of PACK with the text model of RUN into the pack OUT.
 
     OUT shares the sound of PACK; an interrupted command goes on where it stopped. Train on both
@@ -43,6 +53,7 @@ def command(run: Path, pack: Path, out: Path, target: str | None, beam: int, dev
             target=target,
             beam=beam,
             device=device,
+            together=together,
             progress=lambda done, total: progress.update(task, completed=done, total=total),
         )
     click.echo(f"{out}: {header.items} utterances, {header.hours:.2f} hours of speech.")

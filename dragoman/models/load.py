@@ -19,6 +19,7 @@ from dragoman.models.options import Compute, Device, Encode, Options
 if TYPE_CHECKING:
     from dragoman.models.cascade.translator import Translator
     from dragoman.models.exported.config import ExportedNet
+    from dragoman.models.moonshine.trained import Settings
 
 HUB = "hub:"  # what the name of a model of the hub begins with
 
@@ -28,6 +29,7 @@ KINDS = {
     "whisper": "dragoman.models.whisper.model:WhisperModel",
     "whisper-onnx": "dragoman.models.whisper.from_onnx:WhisperOnnx",
     "moonshine": "dragoman.models.moonshine.model:MoonshineModel",
+    "moonshine-net": "dragoman.models.moonshine.trained:TrainedMoonshine",
     "exported": "dragoman.models.exported.model:ExportedModel",
     "run": "dragoman.train.running:RunModel",
 }
@@ -88,14 +90,19 @@ def load_translator(name: str, options: Options) -> Translator:
     return translator
 
 
-def exported_net(name: str) -> ExportedNet | None:
-    """What a folder with an exported net says about itself; None for every other model.
+def exported_net(name: str) -> ExportedNet | Settings | None:
+    """What a folder with a net of the workshop says about itself; None for every other model.
 
     Of a cascade, that is its text net.
     """
     recogniser, translator = _halves(name)
     folder = Path(translator or recogniser).expanduser()
-    if not folder.is_dir() or kind_of(folder) not in ("exported", "exported-text"):
+    kind = kind_of(folder) if folder.is_dir() else None
+    if kind == "moonshine-net":
+        from dragoman.models.moonshine.trained import Settings
+
+        return Settings.read(folder)
+    if kind not in ("exported", "exported-text"):
         return None
     from dragoman.models.exported.config import ExportedNet
 

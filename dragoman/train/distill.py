@@ -38,6 +38,9 @@ from dragoman.train.voicing.text import fingerprint as sha256
 # Texts of one length are translated together, and few shards hold few of each; what an interruption
 # loses is as much.
 SHARDS_AT_ONCE = 32
+# Units in a batch: on a CPU; on a GPU, which wants many texts at once.
+TOGETHER = (6_000, 60_000)
+UNIT = 0.1  # seconds that a unit of text counts for in a batch
 
 
 def distill(
@@ -47,13 +50,14 @@ def distill(
     *,
     target: str | None = None,
     beam: int = 5,
-    device: str = "cpu",
-    batch_seconds: float = 600.0,
+    device: str = "auto",
+    together: int | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Header:
     """Translate the transcripts of `pack` with a text run; `out` shares the pack's sound.
 
-    `target` chooses among the languages of a teacher that has several.
+    `target` chooses among the languages of a teacher that has several; about so many units are
+    translated `together`.
     """
     gold = Pack(pack)
     teacher = open_run(run)
@@ -75,7 +79,8 @@ def distill(
         return read_header(out)
     sweep(out)
     place_on(teacher, device)
-    readable, batch = _readable(teacher, gold, target), Batch(batch_seconds, buckets=10)
+    units = together or TOGETHER[teacher.task.device.type == "cuda"]
+    readable, batch = _readable(teacher, gold, target), Batch(units * UNIT, buckets=10)
     place = {part.item: number for number, part in enumerate(readable.parts)}
     reports: list[ShardReport] = []
     shards = _by_shard(gold)
@@ -122,6 +127,8 @@ def _close(
 
 
 def place_on(teacher: Trained, device: str) -> None:
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         teacher.task.to(torch.device(device))
     except (RuntimeError, AssertionError) as error:  # torch asserts that it was built with CUDA

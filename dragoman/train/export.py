@@ -21,6 +21,7 @@ from dragoman.errors import DragomanError
 from dragoman.files import whole_folder
 from dragoman.models.exported.config import Chunks, ExportedNet, Kept, Languages
 from dragoman.models.exported.net import OnnxNet
+from dragoman.train.export_moonshine import write_moonshine
 from dragoman.train.graphs import (
     bands_of,
     ears,
@@ -32,6 +33,7 @@ from dragoman.train.graphs import (
     write_graphs,
 )
 from dragoman.train.nets.base import Net
+from dragoman.train.nets.moonshine import Moonshine
 from dragoman.train.nets.registry import NETS
 
 TOLERANCE = 1e-4
@@ -49,25 +51,27 @@ class Surroundings:
     suffix: bool = False  # the space is at the end of a target word's last piece
     source_suffix: bool = False
     source_plain: bool = False  # lower case, no punctuation
+    encoder: str = ""  # the model of the store whose encoder the net has left as it was
 
 
-def export(net: Net, folder: Path, around: Surroundings, *, int8: bool = False) -> ExportedNet:
+def export(net: Net, folder: Path, around: Surroundings, *, int8: bool = False) -> None:
     """Write `net` to `folder`, which must not exist yet."""
     if folder.exists():
         raise DragomanError(f"{folder} exists already; remove it or choose another folder.")
     net = net.eval().float().cpu()
     with whole_folder(folder) as made:
-        description = describe(net, around)
-        description.write(made)
-        write_graphs(net, made)
-        check(net, OnnxNet(made, threads=1))
         for path, name in ((around.target_units, "target"), (around.source_units, "source")):
             if path is not None:
                 shutil.copyfile(path, made / f"{name}.model")
+        if isinstance(net, Moonshine):
+            write_moonshine(net, made, around, int8=int8)
+            return
+        describe(net, around).write(made)
+        write_graphs(net, made)
+        check(net, OnnxNet(made, threads=1))
         if int8:
-            description = quantise(made)
+            quantise(made)
             check_quantised(net, OnnxNet(made, threads=1))
-    return description
 
 
 # ---------------------------------------------------------------- what the runtime must know
@@ -75,11 +79,6 @@ def export(net: Net, folder: Path, around: Surroundings, *, int8: bool = False) 
 
 def describe(net: Net, around: Surroundings) -> ExportedNet:
     """The `config.json` of a net."""
-    if net.hears_sound:
-        raise DragomanError(
-            "A net that hears the sound itself (moonshine) can be trained and translates its dev "
-            "set, but it can not yet be exported or used as a model."
-        )
     names = {made: name for name, (_, made) in NETS.items()}
     memory, cache = net.memory(states_of(net)), net.begin(1)
     layers = net.step(*step_inputs(net)).attention.shape[1]

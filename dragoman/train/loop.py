@@ -26,6 +26,7 @@ from dragoman.train.carbon import Meter
 from dragoman.train.data.loader import Batch, Loader, Recut
 from dragoman.train.data.mixed import Mixed
 from dragoman.train.data.plan import Place, Plan, Planned
+from dragoman.train.keep import kept_states
 from dragoman.train.prepare import Prepared
 from dragoman.train.recipe import Recipe
 from dragoman.train.run import RunFolder
@@ -76,7 +77,10 @@ class Training:
         self.train_set, self.dev_set, self.text_set = data.train, data.dev, data.text
         self.recut = Recut.of(data.source, data.target, recipe.seed)
         threads, resident = recipe.machine.threads, recipe.data.resident
-        self.loader = Loader(data.train, threads, resident, fabric.device, self.recut, data.text)
+        states = kept_states(fabric, recipe, task, data.train, self.note)
+        self.loader = Loader(
+            data.train, threads, resident, fabric.device, self.recut, data.text, states
+        )
         self.dev_loader = Loader(data.dev, threads, "disk", fabric.device)
         self.tally = Tally()
         self.board = Board(run.folder)

@@ -87,9 +87,10 @@ def _vocabularies(run: RunFolder, units: Vocabulary, train: TrainingSet) -> tupl
     said, wanted = train.texts(train.data.source), train.target_texts()
     tagged = train.data.targets if len(train.data.targets) > 1 else ()
     both = [*said, *wanted] if units.joint else wanted
-    target = _pieces(run, "target", units.target, both, tagged if units.joint else ())
+    written = units.joint or not train.silent  # else the tag is read
+    target = _pieces(run, "target", units.target, both, tagged if written else ())
     if not units.joint:
-        return _pieces(run, "source", units.source, said, tagged), target
+        return _pieces(run, "source", units.source, said, () if written else tagged), target
     same = replace(units.source, model=str(run.folder / "target.model"))
     return _pieces(run, "source", same, []), target
 

@@ -39,6 +39,7 @@ class Data:
     fault_limit: Share = 0.02  # a larger share of faulty items stops the run
     packs: str = "packs"  # where corpora are packed
     resident: Literal["disk", "host", "device"] = "disk"  # where the sound waits
+    keep_states: bool = False  # what a frozen encoder makes of it waits there instead
     ends: Literal["words", "phones"] = "words"  # whose true ends oracles and heads are given
     text: tuple[str, ...] = ()  # parallel text alone, from which the task `joint` learns, too
     text_share: BelowOne = 0.25  # of all batches
@@ -99,7 +100,7 @@ class Batch:
 class Optimiser:
     kind: Literal["adam", "adamw"] = "adam"
     rate: Level = 2e-3  # the peak
-    schedule: Literal["inverse_sqrt", "cosine", "constant"] = "inverse_sqrt"
+    schedule: Literal["inverse_sqrt", "cosine", "trapezoid", "constant"] = "inverse_sqrt"
     warmup: Count = 25_000
     betas: tuple[BelowOne, BelowOne] = (0.9, 0.98)
     eps: Level = 1e-8

@@ -29,7 +29,14 @@ from dragoman.files import sentences_for, sweep, whole_file
 from dragoman.train.recipe import Recipe, read_recipe
 
 # Settings that may change when a run is resumed: they do not change what is learned.
-_FREE = ("machine.", "steps.", "data.packs", "data.resident", "data.fault_limit")
+_FREE = (
+    "machine.",
+    "steps.",
+    "data.packs",
+    "data.resident",
+    "data.keep_states",
+    "data.fault_limit",
+)
 LOCK = ".lock"
 _MADE = ("source.model", "target.model", "features.npz")  # before the first step
 

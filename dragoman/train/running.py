@@ -14,13 +14,20 @@ import numpy as np
 import torch
 
 from dragoman.errors import DragomanError
+from dragoman.models.base import Model
 from dragoman.models.exported.config import ExportedNet
 from dragoman.models.exported.model import ExportedModel
 from dragoman.models.exported.net import Array, Arrays, OnnxNet
+from dragoman.models.moonshine.trained import TrainedMoonshine
 from dragoman.models.options import Options
+from dragoman.models.whisper.weights import Weights
 from dragoman.train.export import Surroundings, describe
+from dragoman.train.export_moonshine import arrays_of, settings_of
 from dragoman.train.graphs import ChunkGraph, DecoderGraph, EncoderGraph, hears_chunks
 from dragoman.train.nets.base import Net
+from dragoman.train.recipe import Recipe
+from dragoman.train.run import RunFolder
+from dragoman.train.start import STORE, starts_of
 from dragoman.train.trained import Trained, open_run
 
 
@@ -53,6 +60,16 @@ class RunModel(ExportedModel):
     """The model of a run folder."""
 
     @classmethod
+    def load(cls, folder: Path, name: str = "", options: Options | None = None) -> Model:
+        if RunFolder(folder).recipe().net != "moonshine":
+            return super().load(folder, name, options)
+        trained = open_run(folder)
+        settings = settings_of(trained.task.net, surroundings(folder, trained), int8=False)
+        weights = Weights(folder, arrays_of(trained.task.net, settings))
+        options = (options or Options()).on_cpu("Moonshine")
+        return TrainedMoonshine.of(folder, name, settings, weights, options)
+
+    @classmethod
     def open_net(cls, folder: Path, options: Options) -> OnnxNet:
         trained = open_run(folder)
         config = describe(trained.task.net.eval(), surroundings(folder, trained))
@@ -73,7 +90,17 @@ def surroundings(folder: Path, trained: Trained) -> Surroundings:
         suffix=units.target.suffix,
         source_suffix=units.source.suffix,
         source_plain=units.source.plain,
+        encoder=kept_encoder(trained.recipe),
     )
+
+
+def kept_encoder(recipe: Recipe) -> str:
+    """The model of the store whose encoder a run has started from and left as it was."""
+    if recipe.net != "moonshine" or "encoder" not in recipe.freeze:
+        return ""
+    runs = [one.run for one in starts_of(recipe) if not one.parts or "encoder" in one.parts]
+    last = runs[-1] if runs else ""
+    return last.removeprefix(STORE) if last.startswith(STORE) else ""
 
 
 def device_of(options: Options) -> torch.device:

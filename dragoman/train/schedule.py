@@ -6,6 +6,8 @@ import math
 
 from dragoman.train.recipe import Optimiser
 
+FALLING = 0.25  # the share of a trapezoid in which the rate falls
+
 
 def rate_at(step: int, total: int, optimiser: Optimiser) -> float:
     """The rate of update `step` (from 1): a linear warm-up to the peak, then the schedule."""
@@ -18,5 +20,7 @@ def rate_at(step: int, total: int, optimiser: Optimiser) -> float:
         case "cosine":
             done = min(1.0, (step - warmup) / max(1, total - warmup))
             return optimiser.rate * 0.5 * (1 + math.cos(math.pi * done))
+        case "trapezoid":  # as long as nobody knows the end, a huge total keeps it at the peak
+            return optimiser.rate * min(1.0, max(0.0, (total - step) / max(1, FALLING * total)))
         case "constant":
             return optimiser.rate

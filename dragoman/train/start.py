@@ -11,6 +11,8 @@ from dragoman.train.nets.base import Net
 from dragoman.train.recipe import Recipe, Start
 from dragoman.train.run import RunFolder
 
+STORE = "store:"  # what the name of a model of the store begins with
+
 
 def starts_of(recipe: Recipe) -> list[Start]:
     """The runs that a recipe starts from, each with the parts to take; later ones win."""
@@ -20,8 +22,7 @@ def starts_of(recipe: Recipe) -> list[Start]:
 
 def located(name: str) -> Path:
     """Where the weights lie that a recipe names: a run, a checkpoint, or `store:MODEL`."""
-    kind, _, model = name.partition(":")
-    return get(model) if kind == "store" else Path(name)
+    return get(name.removeprefix(STORE)) if name.startswith(STORE) else Path(name)
 
 
 def start(net: Net, recipe: Recipe, run: RunFolder) -> None:

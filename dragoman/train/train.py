@@ -102,6 +102,8 @@ def check(recipe: Recipe) -> None:
             f"Only the nets text-transformer and moonshine have several targets; name one of "
             f"{', '.join(recipe.data.targets)} as data.target."
         )
+    if recipe.data.keep_states:
+        check_kept(recipe, net)
     if recipe.machine.compile:
         compiler(recipe.machine.compile)
     if recipe.machine.strategy == "fsdp" and recipe.steps.translate:
@@ -115,6 +117,23 @@ def check(recipe: Recipe) -> None:
                 f"The net '{recipe.net}' has no part '{here}', which freeze or init_parts names; "
                 f"it has {', '.join(parts)}."
             )
+
+
+def check_kept(recipe: Recipe, net: Net) -> None:
+    """States can be kept where nothing that makes them changes."""
+    if not net.listens or net.listens not in recipe.freeze:
+        part = net.listens or "an encoder that does nothing else"
+        raise DragomanError(
+            f"data.keep_states keeps what a frozen part of the net hears: freeze {part}, which is "
+            f"possible with the net moonshine, or set data.keep_states to false."
+        )
+    augment = recipe.augment
+    changed = augment.effects or augment.rooms or augment.noise or set(augment.speeds) != {1.0}
+    if changed or augment.spec != "none":
+        raise DragomanError(
+            "data.keep_states hears every sound once, so it cannot sound different every time: set "
+            "augment to {spec: none}, and voice with --rooms and --noise instead."
+        )
 
 
 def check_net_settings(net: str, settings: dict[str, Any], where: str) -> None:

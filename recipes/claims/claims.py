@@ -1,9 +1,10 @@
 """python recipes/claims/claims.py 001 000
 
 Trains the runs that a paper's claims are about and asks each of them about the test set, searched
-greedily like the papers'. Runs that start from others wait for them; some are trained and some
-asked at the same time. Everything goes on where it was stopped: run the same command again. Logs
-are in out/claims/logs; out/claims/PAPER/RUN-NAME holds what was said and its scores.
+greedily like the papers'. What tells most about a claim for its time comes first (`RANKS`); runs
+that start from others wait for them; some are trained and some asked at the same time. Everything
+goes on where it was stopped: run the same command again. Logs are in out/claims/logs;
+out/claims/PAPER/RUN-NAME holds what was said and its scores; tables.py prints them as tables.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import re
 import sys
 import threading
 import time
@@ -26,6 +28,7 @@ from typing import Any
 RECIPES = Path(__file__).parent
 RUNS, OUT = Path("runs/claims"), Path("out/claims")
 TEST = Path("packs/claims-test.en-de")
+STEPS = ("ears", "trunk", "branch", "text", "vgg", "joint")  # kinds of runs, by how long they take
 EVERY_K, FEW_K = (1, 3, 5, 7, 9, 11), (1, 3, 5, 7)
 
 
@@ -47,7 +50,7 @@ class Run:
     settings: tuple[str, ...] = ()
     after: str = ""  # the run that it starts from
     asks: tuple[Ask, ...] = ()
-    steps: str = ""  # the option that says how long it is trained
+    steps: str = "trunk"  # the option that says how long it is trained
     first: tuple[str, ...] = ()  # the command of dragoman that makes what it learns from
 
 
@@ -75,7 +78,7 @@ def plan_001() -> dict[str, Run]:
     runs["spelling-transformer.en"] = Run("spelling-transformer.en", steps="ears")
     before = "spelling-transformer.en"
     runs["transformer.en-de"] = Run("transformer.en-de", (), before, asks, "trunk")
-    runs["mt.en-de"] = Run("mt.en-de", after="conformer.en-de")
+    runs["mt.en-de"] = Run("mt.en-de", after="conformer.en-de", steps="text")
     packs = ("packs/claims.en-de", "packs/claims-kd.en-de")
     distil = ("distill", str(RUNS / "mt.en-de"), *packs, "--device", "auto")
     runs["kd"] = Run("kd.en-de", (), "mt.en-de", asks, "trunk", distil)
@@ -123,10 +126,10 @@ def plan_003() -> dict[str, Run]:
     spec = ("--policies", "offline", "--policies", "ksn:k=100|200,s=10|20,n=1|2|3")
     ask = Ask("003", "ksn", sweep=(*spec, "--steps", "100ms"))
     units = "vocabulary.target.kind=bpe", "vocabulary.target.size={}"
-    runs = {"vgg-char": Run("vgg.en-de", asks=(ask,))}
+    runs = {"vgg-char": Run("vgg.en-de", asks=(ask,), steps="vgg")}
     for size in (400, 2000):
         settings = (units[0], units[1].format(size))
-        runs[f"vgg-bpe{size}"] = Run("vgg.en-de", settings, asks=(ask,))
+        runs[f"vgg-bpe{size}"] = Run("vgg.en-de", settings, asks=(ask,), steps="vgg")
     return runs
 
 
@@ -140,23 +143,81 @@ def plan_004() -> dict[str, Run]:
         rungs[name] = tuple(f"task_settings.weights.{one}" for one in weights[:count])
     for seed in (1, 2, 3):
         for name, settings in rungs.items():
-            run = Run("joint.en-de", (*settings, f"seed={seed}"), "conformer.en-de", (ask,))
+            settings = (*settings, f"seed={seed}")
+            run = Run("joint.en-de", settings, "conformer.en-de", (ask,), "joint")
             runs[f"joint-{name}-{seed}"] = run
     return runs
 
 
 PLANS = {"000": plan_000, "001": plan_001, "003": plan_003, "004": plan_004}
+# Which runs come first: those that a verdict hangs on, then further points of a curve, then seeds.
+RANKS = (
+    r"offline|waitk-(fixed|ctc)-(3|7|11)",
+    r"kd|transformer\.en-de|waitk-(120|520)ms",
+    r"mma-(280ms|120ms|520ms|words)",
+    r"vgg-(char|bpe2000)|joint-(plain|multitask|dar)-1",
+    r"joint-.*-1|vgg-.*|waitk-.*|mma-.*",
+)
 
 
 def plan(papers: list[str]) -> dict[str, Run]:
-    """The runs of several papers; one that several need is asked for all of them."""
+    """The runs of several papers, in the order of their ranks; one that several need is asked for
+    all of them."""
     runs: dict[str, Run] = {}
     for paper in papers:
         for name, run in PLANS[paper]().items():
             before = runs.get(name, run)
             asks = tuple(dict.fromkeys((*before.asks, *run.asks)))
             runs[name] = replace(run, asks=asks)
-    return runs
+    return dict(sorted(runs.items(), key=lambda item: rank(item[0], runs)))
+
+
+def rank(name: str, runs: dict[str, Run]) -> int:
+    """A run is as urgent as whatever starts from it."""
+    own = next((n for n, form in enumerate(RANKS) if re.fullmatch(form, name)), len(RANKS))
+    return min([own, *(rank(later, runs) for later, run in runs.items() if run.after == name)])
+
+
+def needs(run: Run) -> set[str]:
+    """The runs whose weights or units a run starts from."""
+    from dragoman.train.recipe import read_yaml
+
+    named = re.findall(rf"{RUNS}/([\w.-]+)", str(read_yaml(RECIPES / f"{run.recipe}.yaml")))
+    return {run.after, *named} - {""}
+
+
+class Queue:
+    """Hands out runs in order, each as soon as those are there that it starts from."""
+
+    def __init__(self, runs: dict[str, Run]) -> None:
+        """Of what runs need, those that are not among them are taken to be there."""
+        self.waiting = {name: (run, needs(run) & set(runs)) for name, run in runs.items()}
+        self.ended: dict[str, bool] = {}  # whether it went well
+        self.changed = threading.Condition()
+
+    def take(self) -> tuple[str, Run] | None:
+        """The next run that can be begun, once there is one; None: there will be none."""
+        with self.changed:
+            while self.waiting:
+                for name, (run, needed) in self.waiting.items():
+                    if all(self.ended.get(one) for one in needed):
+                        del self.waiting[name]
+                        return name, run
+                lost = [n for n, (_, needed) in self.waiting.items() if self._lost(needed)]
+                for name in lost:
+                    del self.waiting[name]
+                    self.ended[name] = False
+                if not lost:
+                    self.changed.wait()
+        return None
+
+    def _lost(self, needed: set[str]) -> bool:
+        return any(self.ended.get(one) is False for one in needed)
+
+    def end(self, name: str, well: bool) -> None:
+        with self.changed:
+            self.ended[name] = well
+            self.changed.notify_all()
 
 
 # ---------------------------------------------------------------- processes that stay warm
@@ -270,21 +331,18 @@ class Work:
         self.say(f"{name}: {told} after {time.monotonic() - begun:.1f} s")
         return done
 
-    def train(self, name: str, run: Run, before: Future[bool] | None) -> bool:
-        if before is not None and not before.result():
-            self.say(f"{name}: not begun, since {run.after} is not there")
-            return False
+    def train(self, name: str, run: Run) -> bool:
         if (RUNS / name / "final.pt").exists():
             return True
         if self.left < 1.5 * self.longest:
             self.say(f"{name}: not begun, {self.left:.0f} s are left")
             return False
-        begun, steps = time.monotonic(), getattr(self.options, run.steps or "set", None)
+        begun, steps = time.monotonic(), getattr(self.options, run.steps)
         settings = [*run.settings, *self.options.set]
-        if run.steps and steps:
-            validate = -(-steps // (1 if run.asks else 3))
+        if steps:
+            validate = -(-steps // (1 if run.steps == "branch" else 3))
             settings += [f"steps.total={steps}", f"steps.validate={validate}"]
-            settings += [f"steps.save={steps}"]
+            settings += [f"steps.save={validate}"]
         if run.first and not self.call(f"{name}-{run.first[0]}", dragoman_here, *run.first):
             return False
         recipe, folder = str(RECIPES / f"{run.recipe}.yaml"), str(RUNS / name)
@@ -295,7 +353,17 @@ class Work:
 
     def ask(self, name: str, ask: Ask) -> bool:
         run, out = str(RUNS / name), str(OUT / ask.paper / f"{name}-{ask.name}")
-        told, limit = f"{name}-{ask.paper}-{ask.name}", self.options.clips
+        told = f"{name}-{ask.paper}-{ask.name}"
+        limit = self.options.clips if ask.ways else self.options.swept
+        answered = OUT / ask.paper / f"{name}-{ask.name}" / f"answered-{limit}"
+        if answered.exists():
+            return True
+        done = self.asked(told, run, out, ask, limit)
+        if done:
+            answered.touch()
+        return done
+
+    def asked(self, told: str, run: str, out: str, ask: Ask, limit: int) -> bool:
         if ask.ways:
             return self.call(told, ask_here, run, out, list(ask.ways), limit)
         fixed = ("--from", "en", "--to", "de", "--beams", "1", "--threads", "1", "--sound", "0")
@@ -313,34 +381,37 @@ def main() -> int:
     parser.add_argument("--train", type=int, default=1, help="runs trained at a time")
     parser.add_argument("--ask", type=int, default=1, help="sweeps at a time")
     parser.add_argument("--clips", type=int, default=1000, help="of the test set")
+    parser.add_argument(
+        "--swept", type=int, default=1000, help="of them, for sweeps, which are slow"
+    )
     parser.add_argument("--seconds", type=float, default=1e9, help="for all of it")
-    for steps in ("ears", "trunk", "branch"):
+    for steps in STEPS:
         parser.add_argument(f"--{steps}", type=int, help="updates of such runs")
     parser.add_argument("--set", nargs="*", default=[], help="settings of every run")
     work = Work(parser.parse_args())
     runs = plan(work.options.papers)
     chosen = {n: r for n, r in runs.items() if not work.options.only or n in work.options.only}
-    with (
-        ThreadPoolExecutor(work.options.ask) as askers,
-        ThreadPoolExecutor(work.options.train) as trainers,  # leaves first: it submits asks
-    ):
-        trained: dict[str, Future[bool]] = {}
-        asked: list[Future[bool]] = []
+    queue, asked = Queue(chosen), list[Future[bool]]()
 
-        def then(name: str, run: Run) -> Callable[[Future[bool]], None]:
-            def submit(done: Future[bool]) -> None:
-                if done.result():
-                    asked.extend(askers.submit(work.ask, name, one) for one in run.asks)
+    def train_all() -> None:
+        while taken := queue.take():
+            name, run = taken
+            well = work.train(name, run)
+            queue.end(name, well)
+            if well:
+                asked.extend(askers.submit(work.ask, name, one) for one in run.asks)
 
-            return submit
-
-        for name, run in chosen.items():
-            before = trained.get(run.after)
-            trained[name] = trainers.submit(work.train, name, run, before)
-            trained[name].add_done_callback(then(name, run))
+    with ThreadPoolExecutor(work.options.ask) as askers:
+        with ThreadPoolExecutor(work.options.train) as trainers:  # ends first: it submits asks
+            trained = [trainers.submit(train_all) for _ in range(work.options.train)]
+        for one in trained:
+            one.result()
     for worker in work.workers:
         worker.end()
-    return 0 if all(f.result() for f in (*trained.values(), *asked)) else 1
+    lost = [name for name in chosen if not queue.ended.get(name)]
+    if lost:
+        work.say(f"not there: {', '.join(lost)}")
+    return 0 if not lost and all(one.result() for one in asked) else 1
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ def test_a_distilled_pack_says_what_the_teacher_says(teacher, tmp_path):
     write_header(tmp_path / "gold", header)
     run = open_run(teacher)
     for beam in (1, 3):
-        distill(teacher, tmp_path / "gold", tmp_path / f"kd{beam}", beam=beam, batch_seconds=2.0)
+        distill(teacher, tmp_path / "gold", tmp_path / f"kd{beam}", beam=beam, together=20)
         made = Pack(tmp_path / f"kd{beam}")
         assert [item.text["en"] for item in made.items] == sentences
         for item in made.items:

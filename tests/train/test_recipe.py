@@ -126,5 +126,9 @@ def test_rates_follow_their_formulas():
     cosine = Optimiser(rate=2.0, warmup=100, schedule="cosine")
     assert rate_at(550, 1000, cosine) == pytest.approx(1.0)
     assert rate_at(1000, 1000, cosine) == pytest.approx(0.0)
+    trapezoid = Optimiser(rate=2.0, warmup=100, schedule="trapezoid")
+    steps = (50, 100, 749, 750, 875, 1000)
+    rates = [rate_at(step, 1000, trapezoid) for step in steps]
+    assert rates == pytest.approx([1.0, 2.0, 2.0, 2.0, 1.0, 0.0])
     constant = Optimiser(rate=2.0, warmup=0, schedule="constant")
     assert rate_at(5, 10, constant) == 2.0

@@ -5,15 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from dragoman.errors import DragomanError
-from dragoman.models.exported.config import ExportedNet
+from dragoman.models.exported.config import Languages
 from dragoman.models.exported.net import BOS, EOS, PAD, UNK
 from dragoman.models.words import Piece, Words, group
 from dragoman.text.languages import find_language
 from dragoman.text.units import SPACES, Marking, word_ends
 from dragoman.text.words import closes
+
+
+class Described(Protocol):
+    """What is known of a net that writes."""
+
+    @property
+    def languages(self) -> Languages: ...
+    @property
+    def target_units(self) -> int: ...
+    @property
+    def suffix(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -38,7 +49,7 @@ class Pieces:
         return cls(names, "suffix" if suffix else "prefix", spaced, language)
 
     @classmethod
-    def of_target(cls, folder: Path, config: ExportedNet, language: str = "") -> Pieces:
+    def of_target(cls, folder: Path, config: Described, language: str = "") -> Pieces:
         """What an exported net writes; of one with several targets, in one of them."""
         language = language or config.languages.target
         spaced = find_language(language).spaced if language else True

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dragoman.audio.chunk import RATE, Samples
 from dragoman.models.graphs import Graphs
@@ -28,6 +29,7 @@ COUNTED_TWICE = 7  # frames of the first convolution that two calls of the stem 
 LONG = 30 * RATE // 64  # frames of it after which old ones count for less and less
 
 Layers = dict[str, Floats]  # keys and values by name, `[1, heads, states, head width]`
+Labels = NDArray[np.int64]  # the unit that a CTC head hears in each state
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,11 @@ def _none() -> Floats:
     return np.zeros((0, 0), np.float32)
 
 
+def no_labels(states: Floats | None = None) -> Labels:
+    """What a model without a CTC head hears."""
+    return np.zeros(0, np.int64)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Encoded:
     """A window as far as it was encoded."""
@@ -52,6 +59,7 @@ class Encoded:
     frames: Floats = field(default_factory=_none)  # [open, width] of the newest states
     past: Layers = field(default_factory=dict)  # keys and values of the others, by layer
     memory: Layers = field(default_factory=dict)  # what the decoder reads of all states
+    labels: Labels = field(default_factory=no_labels)  # of all states
 
     def __len__(self) -> int:
         return self.count
@@ -75,14 +83,16 @@ class Encoder:
         graphs: Graphs,
         remember: Callable[[Floats], Layers],
         *,
+        label: Callable[[Floats], Labels] = no_labels,
         exact: bool = False,
     ) -> None:
-        """`remember` is what the decoder makes of states; `exact`: in 32-bit floats."""
+        """`remember` is what the decoder makes of states, `label` what a CTC head does; `exact`: in
+        32-bit floats."""
         self._stem = graphs.session("stem", lambda: stem_graph(weights))
         self._layers = graphs.session(
             "layers", lambda: layers_graph(weights, exact=exact), of=exact
         )
-        self._remember = remember
+        self._remember, self._label = remember, label
         self._names = [one.name for one in self._layers.get_inputs()][4:]
         self._angles = weights.array("encoder/angles").astype(np.float64)
         shape = Shape.of(weights)
@@ -157,6 +167,7 @@ class Encoder:
             frames=window.frames[ripe:],
             past=_joined(window.past, _cut(layers, 0, ripe)),
             memory=_joined(_cut(window.memory, 0, window.final), self._remember(states)),
+            labels=np.concatenate([window.labels[: window.final], self._label(states)]),
         )
 
     def _turns(self, places: Sequence[int], count: int) -> Layers:

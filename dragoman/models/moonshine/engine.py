@@ -9,15 +9,17 @@ from pathlib import Path
 from dragoman.audio.chunk import Samples
 from dragoman.errors import DragomanError
 from dragoman.models.graphs import Graphs
-from dragoman.models.moonshine.encoder import Encoded, Encoder
+from dragoman.models.moonshine.encoder import Encoded, Encoder, Labels, no_labels
 from dragoman.models.moonshine.units import END, MoonshineUnits
 from dragoman.models.moonshine.weights import moonshine_weights
 from dragoman.models.search import Floats, Found, Prompt
 from dragoman.models.whisper.decoder import Decoder, Rules
 from dragoman.models.whisper.graph import Shape
+from dragoman.models.whisper.weights import Weights
 
 ENCODERS = ("encoder_model.onnx", "encoder_model.ort")
 DECODERS = ("decoder_model_merged.onnx", "decoder_model_merged.ort")
+CTC = "ctc/weight"  # of a net that counts source words
 # Heads that follow the sound, by layers of the decoder: found by comparing the moments they look at
 # with those of Whisper base on read speech.
 ALIGNMENT = {
@@ -34,30 +36,70 @@ class MoonshineRules(Rules):
 
 
 class MoonshineEngine:
-    """Loaded from a folder with an encoder and a decoder, both .onnx or .ort."""
+    """Made of weights under the names of CTranslate2."""
 
-    def __init__(self, folder: Path, units: MoonshineUnits, *, threads: int) -> None:
+    def __init__(
+        self,
+        weights: Weights,
+        rules: Rules,
+        graphs: Graphs,
+        *,
+        of_encoder: Graphs | None = None,
+        exact: bool = False,
+    ) -> None:
+        """`of_encoder`: where the encoder's graphs are kept, if it is another model's; `exact`: in
+        32-bit floats."""
+        heads = alignment(Shape.of(weights))
+        self._decoder = Decoder(weights, rules, heads, graphs, exact=exact)
+        self._encoder = Encoder(
+            weights,
+            of_encoder or graphs,
+            self._decoder.remember,
+            label=CtcHead(weights) if CTC in weights else no_labels,
+            exact=exact,
+        )
+
+    @classmethod
+    def load(cls, folder: Path, units: MoonshineUnits, *, threads: int) -> MoonshineEngine:
+        """Of a folder with an encoder and a decoder, both .onnx or .ort."""
         encoder, decoder = first_file(folder, ENCODERS), first_file(folder, DECODERS)
         if encoder is None or decoder is None:
             raise DragomanError(f"{folder} holds no Moonshine: it lacks its encoder or decoder.")
         weights = moonshine_weights(encoder, decoder)
-        shape = Shape.of(weights)
-        never = [number for number in range(shape.words) if not units.name(number)]
+        words = Shape.of(weights).words
+        never = [number for number in range(words) if not units.name(number)]
         never.remove(END)
-        rules = MoonshineRules(shape.words, end=END, no_speech=END, never=never, not_first=[])
-        later = [(layer, head) for layer in range(shape.layers) for head in range(shape.heads)]
-        heads = ALIGNMENT.get(shape.layers, later[len(later) // 2 :])
-        graphs = Graphs(folder, threads)
-        self._decoder = Decoder(weights, rules, heads, graphs)
-        self._encoder = Encoder(weights, graphs, self._decoder.remember)
+        rules = MoonshineRules(words, end=END, no_speech=END, never=never, not_first=[])
+        return cls(weights, rules, Graphs(folder, threads))
 
     def encode(self, windows: Sequence[Encoded], sounds: Sequence[Samples]) -> list[Encoded]:
         return self._encoder.encode(windows, sounds)
+
+    def first(self, window: Encoded, token: int) -> Floats:
+        """The logits of what follows the first token of a text."""
+        return self._decoder.first(window.memory, token)
 
     def speak(
         self, windows: Sequence[Encoded], prompts: Sequence[Prompt], beams: int
     ) -> list[Found]:
         return self._decoder.go_on([window.memory for window in windows], prompts, beams)
+
+
+class CtcHead:
+    """From states to source units; the last one is the blank."""
+
+    def __init__(self, weights: Weights) -> None:
+        self._weight, self._bias = weights.array(CTC), weights.array("ctc/bias")
+
+    def __call__(self, states: Floats) -> Labels:
+        labels: Labels = (states @ self._weight.T + self._bias).argmax(axis=1)
+        return labels
+
+
+def alignment(shape: Shape) -> list[tuple[int, int]]:
+    """Heads that follow the sound; where nobody has looked for them, those of the later layers."""
+    later = [(layer, head) for layer in range(shape.layers) for head in range(shape.heads)]
+    return ALIGNMENT.get(shape.layers, later[len(later) // 2 :])
 
 
 def first_file(folder: Path, names: Sequence[str]) -> Path | None:

@@ -26,7 +26,7 @@ from dragoman.models.words import Units
 # Short ones, and little is kept where no sentence ended: told many words without a full stop, it
 # goes on without.
 BOUNDS = Bounds(long=8_000, too_long=12_000, kept=2_000, full=24_000)
-SPARE, PER_SECOND = 10, 7.0  # a window holds at most so many tokens, and so many more a second
+SPARE = 10
 LANGUAGE = "en"
 
 
@@ -47,7 +47,9 @@ class MoonshineModel(WindowModel[MoonshineStream]):
 
     stream_type = MoonshineStream
     features = frozenset({Feature.ATTENTION})
-    hears = speaks = (LANGUAGE,)
+    hears: tuple[str, ...] = (LANGUAGE,)
+    speaks: tuple[str, ...] = (LANGUAGE,)
+    per_second = 7.0  # a window holds at most so many tokens a second, and SPARE
 
     def __init__(self, name: str, engine: Engine, units: Units, *, beams: int = 5) -> None:
         self.name = name
@@ -59,7 +61,7 @@ class MoonshineModel(WindowModel[MoonshineStream]):
     def load(cls, folder: Path, name: str, options: Options) -> MoonshineModel:
         options = options.on_cpu("Moonshine")
         units = MoonshineUnits.load(folder / "tokenizer.json")
-        engine = MoonshineEngine(folder, units, threads=options.threads)
+        engine = MoonshineEngine.load(folder, units, threads=options.threads)
         return cls(name, engine, units, beams=options.beams)
 
     def open(self, source: str | None, target: str, *, transcript: bool = False) -> MoonshineStream:
@@ -74,6 +76,10 @@ class MoonshineModel(WindowModel[MoonshineStream]):
                 f"put a translator behind it: --model {self.name}+TRANSLATOR."
             )
         return MoonshineStream(target, Window(BOUNDS, self._units), LANGUAGE)
+
+    def start(self, target: str) -> int:
+        """The token that a text in a language begins with."""
+        return START
 
     def encode(self, streams: Sequence[MoonshineStream], closing: Sequence[bool]) -> None:
         new = [stream for stream in streams if not stream.nothing_new()]
@@ -105,13 +111,13 @@ class MoonshineModel(WindowModel[MoonshineStream]):
     def _prompt(self, stream: MoonshineStream, ask: Ask) -> Prompt:
         window = stream.window
         seconds = (stream.heard_ms - stream.start_ms) / 1000.0
-        most = SPARE + int(PER_SECOND * seconds) - len(window.said)
+        most = SPARE + int(self.per_second * seconds) - len(window.said)
         if ask.max_tokens is not None:
             most = min(most, ask.max_tokens - len(window.settled.tokens))
         greedy = self._beams == 1 or not ask.final
         guess = window.rest.tokens[len(window.settled.tokens) :] if greedy else ()
         return Prompt(
-            start=(START,),
+            start=(self.start(stream.target),),
             most=max(0, most),
             said=tuple(window.said),
             guess=guess[: max(0, most - 1)],

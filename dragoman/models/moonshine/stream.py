@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,7 +11,7 @@ from dragoman.audio.chunk import RATE, Samples
 from dragoman.models.base import Sound
 from dragoman.models.drafting import Span
 from dragoman.models.life import WindowStream
-from dragoman.models.moonshine.encoder import STATE, Encoded
+from dragoman.models.moonshine.encoder import STATE, Encoded, Labels
 from dragoman.models.window import quietest
 
 STATE_MS = 1000.0 * STATE / RATE
@@ -24,6 +25,8 @@ class MoonshineStream(WindowStream):
     samples: Samples = field(default_factory=lambda: np.empty(0, np.float32))  # of the window
     start: int = 0  # samples before the window
     states: Encoded = field(default_factory=Encoded)  # what the encoder made of it so far
+    words_in: Callable[[Labels], int] = len  # that a CTC head hears; without one, there are none
+    words_before: int = 0  # the window
 
     @property
     def heard_ms(self) -> float:
@@ -48,6 +51,7 @@ class MoonshineStream(WindowStream):
         self.samples = self.samples[gone:].copy()
         self.start += gone
         if gone:
+            self.words_before += self.words_in(self.states.labels[: gone // STATE])
             self.states = self.states.anew()
 
     def quiet_ms(self) -> float:
@@ -69,4 +73,5 @@ class MoonshineStream(WindowStream):
 
     def encoded(self, states: Encoded) -> None:
         self.states = states
+        self.words_heard = self.words_before + self.words_in(states.labels)
         self.look()

@@ -43,12 +43,12 @@ def encoder_arrays(path: Path) -> Arrays:
         arrays[f"encoder/group_norm/{part}"] = file.operand(f"/groupnorm/{node}")
     arrays["encoder/layer_norm/gamma"] = file.array("layer_norm.weight")
     width = len(arrays["encoder/layer_norm/gamma"])
-    apart = _apart(width // HEADS, 2 * len(arrays["encoder/angles"]))
+    order = apart(HEADS, width // HEADS, 2 * len(arrays["encoder/angles"]))
     for number in count():
         root, to = f"layers.{number}", f"encoder/layer_{number}"
         if f"{root}.input_layernorm.weight" not in file:
             break
-        _put_attention(arrays, file, f"{root}.self_attn", f"{to}/self_attention", apart)
+        _put_attention(arrays, file, f"{root}.self_attn", f"{to}/self_attention", order)
         for name in ("fc1", "fc2"):
             linear = f"{to}/ffn/linear_{int(name[-1]) - 1}"
             _put(arrays, linear, file.matrix(f"{root}.mlp.{name}"))
@@ -66,24 +66,24 @@ def decoder_arrays(path: Path) -> Arrays:
     angles = file.array(ANGLES).ravel()
     arrays: Arrays = {"decoder/num_heads": np.array(HEADS, np.int16)}
     _put(arrays, "decoder/projection", table)
-    _put(arrays, "decoder/embeddings", Matrix(_wider(table.steps, 2 * len(angles)), table.scale))
-    arrays["decoder/position_encodings/encodings"] = _positions(width, angles)
+    _put(arrays, "decoder/embeddings", Matrix(wider(table.steps, 2 * len(angles)), table.scale))
+    arrays["decoder/position_encodings/encodings"] = positions(width, angles)
     arrays["decoder/layer_norm/gamma"] = file.array(f"{ROOT}.norm.weight")
-    apart = _apart(width // HEADS, 2 * len(angles))
+    order = apart(HEADS, width // HEADS, 2 * len(angles))
     for number in count():
         if f"{ROOT}.layers.{number}.input_layernorm.weight" not in file:
             break
-        _put_layer(arrays, file, number, apart)
+        _put_layer(arrays, file, number, order)
     return arrays
 
 
-def _put_layer(arrays: Arrays, file: OnnxWeights, number: int, apart: NDArray[np.int64]) -> None:
+def _put_layer(arrays: Arrays, file: OnnxWeights, number: int, order: NDArray[np.int64]) -> None:
     root, to = f"{ROOT}.layers.{number}", f"decoder/layer_{number}"
 
     def matrices(*names: str) -> Matrix:
         return Matrix.joined([file.matrix(f"{root}.{name}") for name in names])
 
-    _put_attention(arrays, file, f"{root}.self_attn", f"{to}/self_attention", apart)
+    _put_attention(arrays, file, f"{root}.self_attn", f"{to}/self_attention", order)
     _put(arrays, f"{to}/attention/linear_0", matrices("encoder_attn.q_proj"))
     memory = matrices("encoder_attn.k_proj", "encoder_attn.v_proj")
     _put(arrays, f"{to}/attention/linear_1", memory)
@@ -96,11 +96,11 @@ def _put_layer(arrays: Arrays, file: OnnxWeights, number: int, apart: NDArray[np
 
 
 def _put_attention(
-    arrays: Arrays, file: OnnxWeights, root: str, to: str, apart: NDArray[np.int64]
+    arrays: Arrays, file: OnnxWeights, root: str, to: str, order: NDArray[np.int64]
 ) -> None:
     """Self-attention, in which positions turn queries and keys."""
     query, key, value = (file.matrix(f"{root}.{name}_proj") for name in "qkv")
-    turning = [Matrix(one.steps[apart], one.scale[apart]) for one in (query, key)]
+    turning = [Matrix(one.steps[order], one.scale[order]) for one in (query, key)]
     _put(arrays, f"{to}/linear_0", Matrix.joined([*turning, value]))
     _put(arrays, f"{to}/linear_1", file.matrix(f"{root}.dense"))
 
@@ -109,20 +109,21 @@ def _put(arrays: Arrays, name: str, matrix: Matrix) -> None:
     arrays[f"{name}/weight"], arrays[f"{name}/weight_scale"] = matrix.steps, matrix.scale
 
 
-def _positions(width: int, angles: NDArray[np.float32]) -> NDArray[np.float32]:
+def positions(width: int, angles: NDArray[np.float32]) -> NDArray[np.float32]:
     """What is added to the rows of embeddings: nothing, and then each position's turn."""
     turns = np.arange(POSITIONS, dtype=np.float32)[:, None] * angles
     nothing = np.zeros((POSITIONS, width), np.float32)
     return np.concatenate([nothing, np.cos(turns), np.sin(turns)], axis=1).astype(np.float32)
 
 
-def _wider(rows: NDArray[np.int8], more: int) -> NDArray[np.int8]:
+def wider(rows: NDArray[Any], more: int) -> NDArray[Any]:
+    """Rows of embeddings with room for the turn of a position."""
     return np.pad(rows, ((0, 0), (0, more)))
 
 
-def _apart(size: int, turning: int) -> NDArray[np.int64]:
+def apart(heads: int, size: int, turning: int) -> NDArray[np.int64]:
     """The rows of a matrix so that what turns together, which are neighbours in each head, stands
     in two halves. Queries and keys are put in the same order, so their products stay."""
     order = [*range(0, turning, 2), *range(1, turning, 2), *range(turning, size)]
-    rows: NDArray[np.int64] = np.arange(HEADS)[:, None] * size + np.array(order)
+    rows: NDArray[np.int64] = np.arange(heads)[:, None] * size + np.array(order)
     return rows.ravel()

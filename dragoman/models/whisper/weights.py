@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from dragoman.errors import DragomanError
 
+VERSION = 6  # of the format
 BFLOAT16 = np.uint16  # numpy has no such numbers: their bits, the upper half of a float32's
 # By CTranslate2's own numbers.
 _TYPES = (np.float32, np.int8, np.int16, np.int32, np.float16, BFLOAT16)
@@ -75,6 +77,9 @@ class Weights:
                 arrays[f"{other}_scale"] = arrays[f"{name}_scale"]
         return arrays
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
     def _number(self, form: str) -> int:
         (value,) = struct.unpack_from(form, self._bytes, self._at)
         self._at += struct.calcsize(form)
@@ -85,6 +90,23 @@ class Weights:
         raw = bytes(self._bytes[self._at : self._at + size])
         self._at += size
         return raw.rstrip(b"\0").decode("utf-8")
+
+
+def write_weights(path: Path, architecture: str, arrays: dict[str, NDArray[Any]]) -> None:
+    """A file in CTranslate2's format."""
+
+    def named(text: str) -> bytes:
+        return struct.pack("<H", len(text) + 1) + text.encode() + b"\0"
+
+    with path.open("wb") as file:
+        file.write(struct.pack("<I", VERSION) + named(architecture))
+        file.write(struct.pack("<II", 1, len(arrays)))
+        for name, array in arrays.items():
+            kind = [np.dtype(one) for one in _TYPES].index(array.dtype)
+            file.write(named(name) + struct.pack("<B", array.ndim))
+            file.write(struct.pack(f"<{array.ndim}I", *array.shape))
+            file.write(struct.pack("<BI", kind, array.nbytes) + array.tobytes())
+        file.write(struct.pack("<I", 0))  # other names
 
 
 def _numbers(stored: NDArray[Any]) -> NDArray[np.float32]:

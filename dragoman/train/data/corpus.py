@@ -90,6 +90,14 @@ class TrainingSet:
         part = self.parts[number]
         return self.packs[part.pack].sound(part.item)
 
+    def sounds(self) -> list[str]:
+        """Which sound each item has: packs may share theirs, with other texts."""
+        named = {pack: str(one.sounds.resolve()) for pack, one in enumerate(self.packs)}
+        return [
+            f"{named[part.pack]} {self.packs[part.pack].shard_of[part.item]} {self.item(n).offset}"
+            for n, part in enumerate(self.parts)
+        ]
+
     def texts(self, language: str) -> list[str]:
         return [self.item(number).text.get(language, "") for number in range(len(self))]
 

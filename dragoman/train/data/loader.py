@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -21,6 +21,9 @@ from dragoman.train.data.bpe_dropout import ROOM, BpeDropout
 from dragoman.train.data.corpus import Ragged, TrainingSet
 from dragoman.train.data.plan import Place, Planned, played
 from dragoman.train.data.vocabulary import EOS, PAD, Pieces
+
+if TYPE_CHECKING:
+    from dragoman.train.data.states import KeptStates
 
 AHEAD = 4  # batches in preparation
 TOGETHER = 500  # items whose sound goes to the device in one copy
@@ -46,6 +49,9 @@ class Batch(SimpleNamespace):
     labels: Tensor  # target ids and EOS [B, U]
     target_lengths: Tensor  # EOS included
     word_ends: Tensor  # ms [B, W], -1 past the last word
+    # In place of sound, what an encoder that is not trained has made of it: [B, S, D] and [B].
+    states: Tensor | None = None
+    state_lengths: Tensor | None = None
 
     @property
     def units(self) -> int:
@@ -101,12 +107,13 @@ class Loader:
         device: torch.device | str = "cpu",
         recut: Recut | None = None,
         text: TrainingSet | None = None,
+        states: KeptStates | None = None,
     ):
         self.data, self.threads, self.recut = data, threads, recut or Recut()
-        self.text = text
+        self.text, self.states = text, states
         self.pinned = torch.device(device).type == "cuda"
         self._resident: tuple[np.ndarray, Tensor] | None = None
-        if resident != "disk" and not data.silent:
+        if resident != "disk" and not data.silent and states is None:
             there = torch.device(device) if resident == "device" else torch.device("cpu")
             self._resident = self._fill(there)
 
@@ -168,11 +175,13 @@ class Loader:
             target_lengths=torch.from_numpy(targets.lengths + 1),
             word_ends=torch.from_numpy(ends),
         )
+        if self.states is not None and not planned.text:
+            batch.states, batch.state_lengths = self.states.take(items, shape.samples)
         return batch.each(_pin) if self.pinned else batch
 
     def _sound(self, data: TrainingSet, items: np.ndarray, width: int) -> Tensor:
         """[B, width] int16, zero past each item's end; width 0 where there is only text."""
-        if data.silent:
+        if data.silent or self.states is not None:
             return torch.zeros(len(items), 0, dtype=torch.int16)
         lengths = data.samples[items]
         if self._resident is None:

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dragoman.train.nets.base import Encoded, Net, Step, Vocabularies
+from dragoman.train.nets.ctc import CtcHead
 from dragoman.train.nets.layers import causal_bias, padding_bias, valid
 
 # Three convolutions, (kernel, stride): 384 samples become a state.
@@ -35,6 +36,7 @@ class MoonshineConfig:
     ffn: int = 1664
     turning: int = 32  # numbers of each head that positions turn, the first ones
     dropout: float = 0.1
+    ctc: bool = False  # a head that hears source units, to count words by
 
 
 def states_in(samples: Tensor) -> Tensor:
@@ -218,15 +220,23 @@ class Moonshine(Net):
 
     config: MoonshineConfig
     hears_sound = True
+    listens = "encoder"
+    states_in = staticmethod(states_in)
     memory_time = 3
     target_rows = ("decoder.embedding",)
 
     def __init__(self, config: MoonshineConfig, vocabularies: Vocabularies):
         super().__init__(config, vocabularies)
         self.encoder, self.decoder = Encoder(config), Decoder(config, vocabularies.target)
+        self.ctc = CtcHead(config.size, vocabularies.source) if config.ctc else None
 
     def encode(self, features: Tensor, lengths: Tensor) -> Encoded:
-        return Encoded(*self.encoder(features, lengths))
+        return self.listened(*self.encoder(features, lengths))
+
+    def listened(self, states: Tensor, lengths: Tensor) -> Encoded:
+        if self.ctc is None:
+            return Encoded(states, lengths)
+        return Encoded(states, lengths, self.ctc(states), lengths)
 
     def decode(self, tokens: Tensor, encoded: Encoded, cross_bias: Tensor | None = None) -> Tensor:
         bias = encoded.bias if cross_bias is None else encoded.bias + cross_bias

@@ -144,7 +144,13 @@ class Task(LightningModule, ABC):
 
     def encode(self, batch: Batch) -> Encoded:
         """The source of a batch, encoded."""
+        if batch.states is not None:
+            return self.net.listened(batch.states, batch.state_lengths)
         return self.net.encode(*self.features(batch))
+
+    def listen(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The states that a part of the net that is not trained makes of a batch, and how many."""
+        return self.net.get_submodule(self.net.listens)(*self.features(batch))
 
     def at_step(self, step: int) -> None:
         """Called before every update: what depends on the step reads `self.step`."""

@@ -1,0 +1,83 @@
+#!/bin/sh
+# TEXT=europarl.en-de.tsv.xz sh recipes/end-to-end.sh [SETTING=VALUE...]
+#
+# From text to a model that hears English and writes German and Spanish: speaks the text, has a text
+# model translate it, trains recipes/moonshine.en-x.yaml (with the settings given), exports, and tries
+# the model on spoken sentences that it has not learned from. Run it in the repository's root.
+#
+# Every part goes on where it was stopped: run the same command again. With LIMIT it stops by itself
+# after so many seconds (status 75). Where the number of updates is not known beforehand, leave
+# UPDATES out of the first calls: the learning rate stays at its peak until a call is told with
+# FINISH in how many seconds training shall end.
+set -eu
+ROWS=${ROWS:-120000}              # of the text to learn from; the first DEV_ROWS are tried
+DEV_ROWS=${DEV_ROWS:-600}
+COLUMNS=${COLUMNS:-en,de,_,_}     # of the text
+LANGUAGES=${LANGUAGES:-de es}     # that the teacher writes and the model learns
+TEACHER=${TEACHER:-weights/mt-en}
+BEAM=${BEAM:-4}                   # of the teacher
+PACKS=${PACKS:-packs/e2e}         # -dev, -de and so on are added
+RUN=${RUN:-runs/end-to-end}
+MODEL=${MODEL:-models/end-to-end}
+TRIED=${TRIED:-60}                # sentences to try the model on,
+JOBS=${JOBS:-$(nproc)}            # so many at a time
+RECIPE=${RECIPE:-recipes/moonshine.en-x.yaml}
+UPDATES=${UPDATES:-}
+FINISH=${FINISH:-}
+START_UP=${START_UP:-90}          # seconds from the start of training to its first new update
+LIMIT=${LIMIT:-1000000}
+begun=$(date +%s)
+
+part() {  # name, then a command that may take what is left of the time
+    name=$1; shift
+    left=$((LIMIT - $(date +%s) + begun))
+    echo "[$(($(date +%s) - begun)) s] $name"
+    status=0
+    if [ "$left" -gt 0 ]; then timeout -k 10 "$left" "$@" || status=$?; else status=124; fi
+    if [ "$status" -eq 124 ] || [ "$status" -eq 137 ]; then
+        echo "out of time: $name is not done; the same command goes on with it"
+        exit 75
+    fi
+    return "$status"
+}
+speak() {
+    out=$1; shift
+    part "speaking $out" dragoman voice "$TEXT" "$out" --columns "$COLUMNS" --max-words 40 "$@"
+}
+packs() {  # a list of the packs with an ending, one for each language
+    list=
+    for code in $LANGUAGES; do list="$list${list:+,}$PACKS$1-$code"; done
+    echo "[$list]"
+}
+
+: "${TEXT:?say with TEXT which parallel text is spoken, one sentence and its translations a row}"
+speak "$PACKS-dev" --limit "$DEV_ROWS" --files --seed 2
+speak "$PACKS" --skip "$DEV_ROWS" --limit "$ROWS" --join 0.25 --cut 0.2 --rooms 0.3 --noise 0.3
+for code in $LANGUAGES; do
+    for some in "$PACKS-dev" "$PACKS"; do
+        [ -f "$some-$code/pack.json" ] || part "translating $some into $code" \
+            dragoman distill "$TEACHER" "$some" "$some-$code" --to "$code" --beam "$BEAM"
+    done
+done
+
+updates=${UPDATES:-1000000}
+if [ -n "$FINISH" ]; then
+    updates=$(python3 - "$RUN/metrics.jsonl" "$FINISH" "$START_UP" <<'PYTHON'
+import json, sys
+path, finish, start_up = sys.argv[1], float(sys.argv[2]), float(sys.argv[3])
+lines = [line for line in map(json.loads, open(path)) if line["kind"] == "train"]
+speed = sorted(line["updates_per_second"] for line in lines[-9:])[len(lines[-9:]) // 2]
+print(lines[-1]["step"] + max(1, int(speed * (finish - start_up))))
+PYTHON
+    )
+fi
+targets=$(echo "$LANGUAGES" | tr ' ' ,)
+if [ ! -f "$RUN/final.pt" ]; then
+    part "training for $updates updates" dragoman train "$RECIPE" --run "$RUN" \
+        "data.train=$(packs '')" "data.dev=$(packs -dev)" "data.target=$targets" \
+        "steps.total=$updates" "$@"
+fi
+[ -d "$MODEL" ] || part exporting dragoman export "$RUN" "$MODEL" --int8
+part trying dragoman evaluate "$PACKS-dev/corpus.tsv" --model "$MODEL" --from en \
+    --to "${LANGUAGES%% *}" --limit "$TRIED" --jobs "$JOBS" --threads 1 --output "$RUN/tried"
+echo "[$(($(date +%s) - begun)) s] done: $MODEL"

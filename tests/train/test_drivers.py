@@ -1,0 +1,182 @@
+"""The scripts that run many commands: in which order, and what they do when they are stopped."""
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+RECIPES = Path(__file__).parents[2] / "recipes"
+# Stands in for `dragoman`: notes what it is asked for, and makes what the real one would.
+STAND_IN = """#!/bin/sh
+echo "$*" >> "$CALLS"
+[ "$1" != "$SLOW" ] || exec sleep 60
+case $1 in
+    voice) mkdir -p "$3" ;;
+    distill) mkdir -p "$4"; touch "$4/pack.json" ;;
+    train) mkdir -p "$4"; touch "$4/final.pt" ;;
+    export) mkdir -p "$3" ;;
+esac
+"""
+
+
+@pytest.fixture
+def end_to_end(tmp_path):
+    """A function that runs the script among stand-ins: its status, its output, what it called."""
+    if shutil.which("timeout") is None:
+        pytest.skip("needs timeout, of GNU coreutils")
+    (tmp_path / "bin").mkdir()
+    stand_in = tmp_path / "bin" / "dragoman"
+    stand_in.write_text(STAND_IN)
+    stand_in.chmod(0o755)
+
+    def run(*settings: str, slow: str = "", **variables: str):
+        calls = tmp_path / "calls"
+        calls.write_text("")
+        path = f"{stand_in.parent}{os.pathsep}{os.environ['PATH']}"
+        known = {"PATH": path, "CALLS": str(calls), "SLOW": slow, "TEXT": "text.tsv"}
+        done = subprocess.run(
+            ["sh", str(RECIPES / "end-to-end.sh"), *settings],
+            cwd=tmp_path,
+            env=known | variables,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        return done.returncode, done.stdout + done.stderr, calls.read_text().splitlines()
+
+    return run
+
+
+def test_from_text_to_a_model_in_one_go(end_to_end):
+    status, said, calls = end_to_end("seed=3", UPDATES="500", ROWS="70", DEV_ROWS="30")
+    assert status == 0, said
+    assert [call.split()[0] for call in calls] == [
+        *("voice", "voice", "distill", "distill", "distill", "distill"),
+        *("train", "export", "evaluate"),
+    ]
+    assert "--skip 30 --limit 70" in calls[1]
+    assert "--skip" not in calls[0]  # what it is tried on comes first in the text
+    assert "--limit 30" in calls[0]
+    train = next(call for call in calls if call.startswith("train"))
+    assert "data.train=[packs/e2e-de,packs/e2e-es]" in train
+    assert "data.dev=[packs/e2e-dev-de,packs/e2e-dev-es]" in train
+    assert train.endswith("data.target=de,es steps.total=500 seed=3")
+
+
+def test_what_is_done_is_not_done_again(end_to_end):
+    end_to_end()
+    status, _, calls = end_to_end()
+    assert status == 0
+    assert [call.split()[0] for call in calls] == ["voice", "voice", "evaluate"]
+
+
+def test_it_stops_in_time_and_goes_on(end_to_end):
+    status, said, calls = end_to_end(slow="train", LIMIT="2")
+    assert status == 75
+    assert "out of time: training" in said
+    assert "steps.total=1000000" in calls[-1]  # nobody knows yet when it ends
+    status, _, calls = end_to_end()
+    assert status == 0
+    assert calls[-3].startswith("train")
+
+
+def test_training_ends_when_it_shall(end_to_end, tmp_path):
+    end_to_end(slow="train", LIMIT="2")
+    lines = [
+        {"kind": "train", "step": 100 * n, "updates_per_second": speed}
+        for n, speed in enumerate((1.0, 20.0, 21.0, 20.0), start=1)
+    ]
+    (tmp_path / "runs/end-to-end").mkdir(parents=True)
+    (tmp_path / "runs/end-to-end/metrics.jsonl").write_text(
+        "".join(json.dumps(line) + "\n" for line in [*lines, {"kind": "dev", "step": 400}])
+    )
+    _, _, calls = end_to_end(FINISH="300", START_UP="50")
+    train = next(call for call in calls if call.startswith("train"))
+    assert "steps.total=5400" in train  # 400, and 20 a second for 250 seconds
+
+
+def test_a_failure_ends_it(end_to_end, tmp_path):
+    (tmp_path / "packs").write_text("in the way")
+    status, _, calls = end_to_end()
+    assert status not in (0, 75)
+    assert len(calls) == 1
+
+
+def test_it_wants_a_text(end_to_end):
+    status, said, calls = end_to_end(TEXT="")
+    assert status != 0
+    assert "TEXT" in said
+    assert not calls
+
+
+def script(name: str):
+    spec = importlib.util.spec_from_file_location(name, RECIPES / "claims" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def claims():
+    return script("claims")
+
+
+def test_runs_wait_for_all_that_they_start_from(claims):
+    runs = claims.plan(["001", "000", "003", "004"])
+    assert claims.needs(runs["mma-280ms"]) == {
+        *("spelling-transformer.en", "spelling.en", "conformer.en-de")  # weights and two units
+    }
+    names = list(runs)
+    for name, run in runs.items():
+        assert all(names.index(one) < names.index(name) for one in claims.needs(run))
+    assert names.index("kd") < names.index("waitk-fixed-9")
+    assert names.index("joint-dar-1") < names.index("joint-plain-2")
+
+
+def test_the_queue_hands_out_what_is_ready(claims):
+    runs = {
+        name: claims.plan(["001"])[name]
+        for name in ("spelling.en", "conformer.en-de", "spelling-transformer.en", "offline")
+    }
+    queue = claims.Queue(runs)
+    assert queue.take()[0] == "spelling.en"
+    took = []
+    other = threading.Thread(target=lambda: took.append(queue.take()[0]))
+    other.start()  # waits: nothing can be begun
+    queue.end("spelling.en", True)
+    other.join(timeout=30)
+    assert took == ["conformer.en-de"]
+    assert queue.take()[0] == "spelling-transformer.en"  # meanwhile
+    queue.end("conformer.en-de", False)
+    assert queue.take() is None
+    assert queue.ended["offline"] is False
+
+
+def test_the_queue_takes_for_there_what_it_is_not_given(claims):
+    queue = claims.Queue({"offline": claims.plan(["001"])["offline"]})
+    assert queue.take()[0] == "offline"
+
+
+def test_scores_become_tables(tmp_path, capsys):
+    for run, bleu in (("offline", 31.26), ("waitk-ctc-3", 28.0)):
+        folder = tmp_path / "001" / f"{run}-ctc"
+        folder.mkdir(parents=True)
+        rows = [f"wait-k:k=7\t{bleu}\t2104.0\n", "wait-k:k=9\t30\t2590\n"][: 1 + ("o" in run[:1])]
+        (folder / "scores.tsv").write_text("system\tBLEU\tLAAL\n" + "".join(rows))
+    script("tables").main(tmp_path)
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "### Paper 001, ctc",
+        "",
+        "| | offline | waitk-ctc-3 |",
+        "|---|---|---|",
+        "| wait-k:k=7 | 31.3 at 2.10 | 28.0 at 2.10 |",
+        "| wait-k:k=9 | 30.0 at 2.59 |  |",
+    ]

@@ -1,0 +1,142 @@
+"""States that a frozen encoder makes once: training on them is training on the sound."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from lightning.fabric import Fabric
+
+from dragoman.errors import DragomanError
+from dragoman.train.data.corpus import open_set
+from dragoman.train.data.faults import Faults
+from dragoman.train.data.loader import Loader
+from dragoman.train.data.pack import Pack, read_header, write_header
+from dragoman.train.data.plan import Plan
+from dragoman.train.data.states import KeptStates
+from dragoman.train.keep import kept_states
+from dragoman.train.nets.moonshine import states_in
+from dragoman.train.recipe import Batch, Data, Recipe
+from dragoman.train.run import RunFolder
+from dragoman.train.settings import convert
+from dragoman.train.train import check, train
+
+SIZES = {"size": 32, "heads": 2, "encoder_layers": 1, "decoder_layers": 1, "ffn": 32, "turning": 8}
+
+
+def recipe_of(tiny: dict, **data: object) -> dict:
+    return tiny | {
+        "net": "moonshine",
+        "net_settings": SIZES | {"dropout": 0.2, "ctc": True},
+        "data": tiny["data"] | data,
+        "task_settings": {"ctc": 0.3, "boundaries": 0.0},
+        "augment": {"spec": "none"},
+        "freeze": ["encoder"],
+        "steps": {"total": 6, "validate": 3, "save": 3, "log": 1, "average": 1, "translate": 2},
+    }
+
+
+def losses(tiny: dict, folder: Path, capture: bool = False, **data: object) -> list[float]:
+    machine = {"machine": tiny["machine"] | {"capture": capture}}
+    train(convert(Recipe, recipe_of(tiny, **data) | machine), folder)
+    return [line["loss"] for line in RunFolder(folder).metrics()]
+
+
+def test_losses_are_the_same_without_hearing_again(tiny, tmp_path):
+    wanted = losses(tiny, tmp_path / "heard")
+    found = losses(tiny, tmp_path / "kept", capture=True, keep_states=True, resident="device")
+    assert len(wanted) == 8
+    assert found == pytest.approx(wanted, rel=1e-4)
+    weights = [torch.load(tmp_path / one / "final.pt")["net"] for one in ("heard", "kept")]
+    for name, value in weights[0].items():
+        torch.testing.assert_close(weights[1][name], value, rtol=1e-2, atol=1e-4)
+
+
+def test_the_encoder_is_asked_once(tiny, tmp_path, monkeypatch):
+    from dragoman.train.nets import moonshine
+
+    heard, plain = [], moonshine.Encoder.forward
+
+    def forward(self, sound, samples):
+        heard.append(len(samples))
+        return plain(self, sound, samples)
+
+    monkeypatch.setattr(moonshine.Encoder, "forward", forward)
+    losses(tiny, tmp_path / "kept", keep_states=True, resident="host")
+    validations = 2 * (6 + 2)  # each hears the six items of the dev set, and two to translate
+    assert sum(heard) == 54 + validations
+
+
+class Numbered:
+    """Hears the number of every state, and whose it is."""
+
+    @staticmethod
+    def listen(batch):
+        lengths = states_in(batch.samples)
+        width = int(lengths.max()) + 3
+        states = torch.zeros(len(batch.items), width, 2)
+        states[..., 0] = torch.from_numpy(np.asarray(batch.items))[:, None]
+        states[..., 1] = torch.arange(width)
+        return states, lengths
+
+
+def test_every_item_has_the_states_of_its_sound(sung, tmp_path):
+    """Of two packs that share their sound, it is heard once."""
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "shard-00000.jsonl").write_bytes((sung / "shard-00000.jsonl").read_bytes())
+    header = read_header(sung)
+    header.sound_of, header.fingerprint = str(sung), "other"
+    write_header(other, header)
+    data = open_set([sung, other], Data((str(sung),)), Faults())
+    assert len(data) == 120
+    kept = KeptStates(data, states_in)
+    assert len(kept.chosen) == 60
+    some = data.subset(kept.chosen)
+    plan = enumerate(Plan(some, Batch(20, buckets=3), 1).once())
+    kept.fill(Loader(some).batches(plan), Numbered.listen, torch.empty(0))
+    items = np.array([5, 65, 0, 119, 64])
+    width = int(data.samples.max())
+    states, lengths = kept.take(items, width)
+    assert states.shape[1] % 8 == 0
+    pack = Pack(sung)
+    for item, row, length in zip(items, states, lengths.tolist(), strict=True):
+        number = item % 60
+        assert length == int(states_in(torch.tensor(pack.items[number].samples)))
+        sound = kept.chosen[int(row[0, 0])]  # which item it was heard of
+        assert data.item(sound).offset == pack.items[number].offset
+        assert row[:length, 1].tolist() == list(range(length))
+        assert not row[length:].any()
+    assert torch.equal(states[0], states[1])
+
+
+def test_where_precision_is_half_states_are(tiny, sung):
+    from dragoman.train.nets.base import Vocabularies
+    from dragoman.train.tasks.base import front_of
+    from dragoman.train.tasks.registry import build_task
+    from dragoman.train.train import make_net
+
+    settings = recipe_of(tiny, keep_states=True) | {"machine": {"precision": "bf16-mixed"}}
+    recipe = convert(Recipe, settings)
+    net = make_net(recipe, Vocabularies(40, 40))
+    task = build_task("offline", {}, net, front_of(net, recipe.augment, 1))
+    data = open_set([sung], recipe.data, Faults())
+    told = []
+    fabric = Fabric(accelerator="cpu", precision="bf16-mixed")
+    kept = kept_states(fabric, recipe, task, data, told.append)
+    assert kept.rows.dtype == torch.bfloat16
+    assert told[0].startswith(f"60 sounds became {len(kept.rows)} states")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"freeze": []}, "freeze encoder"),
+        ({"augment": {"spec": "none", "noise": 0.1}}, "augment to"),
+        ({"augment": {"spec": "none", "speeds": [0.9, 1.0]}}, "augment to"),
+        ({"net": "conformer", "net_settings": {}, "freeze": []}, "net moonshine"),
+    ],
+)
+def test_what_changes_cannot_be_kept(tiny, change, said):
+    with pytest.raises(DragomanError, match=said):
+        check(convert(Recipe, recipe_of(tiny, keep_states=True) | change))
