@@ -20,7 +20,7 @@ from dragoman.interpreter import Interpreter
 from dragoman.models import Model
 from dragoman.models.choose import AUTO, choose
 from dragoman.models.load import is_function, load_model
-from dragoman.models.options import Compute, Device, Encode, Options
+from dragoman.models.options import Compute, Device, Options
 from dragoman.policies import make_policy
 from dragoman.trace import Recorder
 
@@ -59,7 +59,6 @@ class Setup:
     threads: int = 0
     device: Device = "auto"
     compute: Compute | None = None  # None: int8 on the CPU, float16 on a GPU
-    encode: Encode = "all"  # "new": nets that see whole windows keep the states of older sound
 
     def __post_init__(self) -> None:
         """A policy or a detector that does not exist is told before any model is loaded."""
@@ -77,7 +76,7 @@ class Setup:
             )
         if self.utterance_pause_ms is not None and not self.utterance_pause_ms > 0:
             raise DragomanError(f"A pause is longer than 0 ms, not {self.utterance_pause_ms:g}.")
-        Options(self.threads, self.beams, self.device, self.compute, self.encode)
+        Options(self.threads, self.beams, self.device, self.compute)
 
     def with_changes(self, **changes: Any) -> Setup:
         """The same setup with every value that is not None exchanged."""
@@ -166,7 +165,6 @@ class System:
             beams=self.setup.beams,
             device=self.setup.device,
             compute=self.setup.compute,
-            encode=self.setup.encode,
         )
 
     @cached_property

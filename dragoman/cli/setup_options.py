@@ -12,7 +12,7 @@ from dragoman.cli.app import GroupedOption
 from dragoman.cli.ranges import BEAMS, STEP, THREADS, milliseconds
 from dragoman.errors import DragomanError
 from dragoman.models.load import exported_net
-from dragoman.models.options import Compute, Device, Encode
+from dragoman.models.options import Compute, Device
 from dragoman.setup import Setup, System
 
 _Function = Callable[..., Any]
@@ -87,11 +87,6 @@ _OPTIONS = (
         type=click.Choice(get_args(Compute)),
         help="In which numbers (default: int8 on the CPU, float16 on a GPU; float32 is exact).",
     ),
-    _system(
-        "--encode",
-        type=click.Choice(get_args(Encode)),
-        help="Of a window, all each time (default), or what is new, for less work: Whisper.",
-    ),
 )
 
 
@@ -137,7 +132,6 @@ def read_setup(
     threads: int | None = None,
     device: str | None = None,
     compute: str | None = None,
-    encode: str | None = None,
 ) -> Setup:
     """The setup that the options describe: the file first, then what the options change."""
     if max_latency is not None and policy is not None:
@@ -162,7 +156,6 @@ def read_setup(
         threads=threads,
         device=device,
         compute=compute,
-        encode=encode,
     ).settled()
 
 

@@ -14,7 +14,7 @@ from dragoman.errors import DragomanError
 from dragoman.models.base import Model
 from dragoman.models.kind import kind_of
 from dragoman.models.memory import refuse_too_large
-from dragoman.models.options import Compute, Device, Encode, Options
+from dragoman.models.options import Compute, Device, Options
 
 if TYPE_CHECKING:
     from dragoman.models.cascade.translator import Translator
@@ -46,7 +46,6 @@ def load_model(
     beams: int = 5,
     device: Device = "auto",
     compute: Compute | None = None,
-    encode: Encode = "all",
 ) -> Model:
     """Load a model.
 
@@ -55,7 +54,7 @@ def load_model(
     that writes down what it hears, and one that translates text.
     `threads` 0 leaves the number to the library; `beams` is how wide the search for a draft is.
     """
-    return _load(name, Options(threads, beams, device, compute, encode))
+    return _load(name, Options(threads, beams, device, compute))
 
 
 def _load(name: str, options: Options) -> Model:

@@ -10,29 +10,24 @@ from dragoman.models.device import gpu_found, why_no_gpu
 
 Device = Literal["auto", "cpu", "cuda"]
 Compute = Literal["int8", "float16", "bfloat16", "float32"]
-Encode = Literal["new", "all"]
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """`threads` 0 leaves their number to the library; `beams` is how wide a search is.
 
-    `compute` None is what suits the device: int8 on the CPU, float16 on a GPU. `encode` "new": on
-    the CPU, an encoder that sees a whole window makes the newest states of it and keeps the others,
-    which costs less than "all", and what is said is a little worse.
+    `compute` None is what suits the device: int8 on the CPU, float16 on a GPU.
     """
 
     threads: int = 0
     beams: int = 5
     device: Device = "auto"
     compute: Compute | None = None
-    encode: Encode = "all"
 
     def __post_init__(self) -> None:
         for what, value, known in (
             ("device", self.device, get_args(Device)),
             ("compute type", self.compute, (*get_args(Compute), None)),
-            ("way to encode", self.encode, get_args(Encode)),
         ):
             if value not in known:
                 names = ", ".join(filter(None, known))

@@ -12,7 +12,7 @@ A family brings a `Decoder`. One that decides for itself when to write says so w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -43,6 +43,22 @@ class Prompt:
     @property
     def known(self) -> tuple[int, ...]:
         return (*self.context, *self.start, *self.said)
+
+    def within(self, positions: int) -> Prompt:
+        """The same prompt for a net that has so many positions.
+
+        What was said first is left out first, and there is room for a quarter of them in new
+        tokens.
+        """
+        if len(self.known) + self.most <= positions:
+            return self
+        room = positions - len(self.start) - min(self.most, positions // 4)
+        said = self.said[-room:]
+        room -= len(said)
+        before = self.context[1:][max(0, len(self.context) - room) :]  # its first token opens it
+        context = (*self.context[:1], *before) if before else ()
+        most = min(self.most, positions - len(self.start) - len(said) - len(context))
+        return replace(self, most=most, said=said, context=context, guess=self.guess[: max(0, most - 1)])
 
 
 @dataclass(frozen=True, slots=True)

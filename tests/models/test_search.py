@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dragoman.models.exported.net import BOS, EOS
-from dragoman.models.search import Scores, Search, search
+from dragoman.models.search import Prompt, Scores, Search, search
 
 from .table_net import UNITS, WORDS, TableNet, found, log_prob, prompt, table, texts_of
 
@@ -165,3 +165,20 @@ def test_a_net_that_would_rather_hear_more_writes_no_further():
     assert [len(one.tokens) for one in made] == [3, 9]
     assert not made[0].ended
     assert made[0].tokens == made[1].tokens[:3]
+
+
+def test_a_prompt_is_cut_to_the_positions_of_a_net():
+    """By hand, for 20 positions, of which a quarter, 5, are for new tokens."""
+    start, context = (90, 91), (80, 1, 2, 3)
+    whole = Prompt(start, 9, said=tuple(range(5)), context=context, guess=(7, 8))
+    assert whole.within(20) is whole  # 4 + 2 + 5 + 9 are 20
+    assert whole.within(19) == Prompt(start, 8, whole.said, context, (7, 8))
+    tight = Prompt(start, 12, said=tuple(range(11)), context=context, guess=tuple(range(10)))
+    # 20 - 2 - 5 leave 13: 11 for what was said, 2 for the context, of which one opens it.
+    assert tight.within(20) == Prompt(start, 5, tight.said, (80, 3), (0, 1, 2, 3))
+    long = Prompt(start, 12, said=tuple(range(30)), context=context)
+    assert long.within(20) == Prompt(start, 5, tuple(range(17, 30)))
+    short = Prompt(start, 2, said=tuple(range(30)), context=context, guess=(1,))
+    assert short.within(20) == Prompt(start, 2, tuple(range(14, 30)), guess=(1,))
+    nothing = Prompt(start, 0, said=tuple(range(30)))
+    assert nothing.within(20) == Prompt(start, 0, tuple(range(12, 30)))

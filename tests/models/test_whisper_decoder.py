@@ -81,6 +81,17 @@ def test_greedy_equals_the_plain_decoder(decoder, plain, said, context):
     np.testing.assert_allclose(np.array(spoken.looks), np.array(looks), atol=1e-4)
 
 
+@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize("said", [3, 60])
+def test_no_text_is_longer_than_the_net_has_positions(decoder, beams, said):
+    """A window full of a language of many tokens asks for more than there are."""
+    prompt = Prompt(START, 100, (5, 6, 7) * (said // 3), (22, 9, 8), (9,) * 50, avoid_end=True)
+    spoken = decoder.speak([sound(11)], [prompt], beams)[0]
+    fits = prompt.within(tiny.POSITIONS)
+    assert len(spoken.tokens) == fits.most
+    assert len(fits.known) + fits.most == tiny.POSITIONS
+
+
 def test_silence_is_read_after_the_start_of_the_text(decoder, plain):
     states = sound(9)
     spoken = decoder.speak([states], [Prompt(START, 1, (5, 6), (22, 9))])[0]

@@ -1,14 +1,18 @@
 """The encoder against CTranslate2's, and what it keeps against what it would make anew."""
 
+import shutil
 from math import erf
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from dragoman.models.graphs import Graphs
 from dragoman.models.options import Options
+from dragoman.models.search import Prompt
 from dragoman.models.whisper import encoder as encoder_module
-from dragoman.models.whisper.encoder import NEAR, silent
+from dragoman.models.whisper.decoder import Decoder
+from dragoman.models.whisper.encoder import LAST, NEAR, silent
 from dragoman.models.whisper.engine import View, WhisperEngine
 from dragoman.models.whisper.tokens import Vocabulary
 
@@ -46,11 +50,44 @@ def test_the_states_are_those_of_ctranslate2(folder, compute, near):
     assert np.abs(states - expected).mean() < near * np.abs(expected).mean()
 
 
+def test_graphs_that_are_kept_are_those_of_the_same_numbers_and_heads(
+    folder, tmp_path, monkeypatch
+):
+    """Each network, loaded from what an engine of other numbers kept, is as if nothing were kept."""
+    monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path))
+    stored = tmp_path / "models" / "made"
+    shutil.copytree(folder, stored)
+    window = mel(60)
+
+    def outputs(engine: WhisperEngine) -> list[np.ndarray]:
+        states = engine.encoder.encode(window).states
+        memory = engine.decoder.remember(np.ones_like(states))
+        looks = engine.decoder.speak([np.ones_like(states)], [Prompt((1,), 3)])[0].looks
+        first = engine.decoder.first(memory, 1)
+        return [states, np.concatenate([*memory.values()]), first, np.array(looks)]
+
+    for compute in ("int8", "float32", "int8"):
+        kept = outputs(engine_of(stored, compute))
+        for one, plain in zip(kept, outputs(engine_of(folder, compute)), strict=True):
+            np.testing.assert_allclose(one, plain, atol=1e-5)
+    assert len(list((tmp_path / "prepared" / "graphs").rglob("*.ort"))) == 4
+    engine = engine_of(stored)
+    looks = []
+    for heads in ([(0, 0)], [(0, 1)]):
+        decoder = Decoder(
+            engine.encoder.weights, engine.decoder.rules, heads, Graphs(stored, 1), exact=True
+        )
+        looks.append(decoder.speak([kept[0]], [Prompt((1,), 1)])[0].looks[0])
+    assert np.abs(looks[0] - looks[1]).max() > 1e-4
+
+
 def test_states_of_silence_stand_for_others():
-    """All next to the sound, then one for every few, in their middle; together they are all."""
-    places, counts = silent(20, 20 + NEAR + 11, 4)
-    assert places.tolist() == [*range(20, 20 + NEAR), 29, 33, 37]
-    assert counts.tolist() == [1] * NEAR + [4, 4, 3]
+    """All next to the sound and at the end; between, one for every few, in their middle."""
+    places, counts = silent(20, 51, 4)
+    assert places.tolist() == [*range(20, 36), 37, 41, 45, *range(47, 51)]
+    assert counts.tolist() == [1] * 16 + [4, 4, 3] + [1] * 4
+    assert silent(20, 38, 4)[0].tolist() == list(range(20, 38))
+    assert silent(20, 30, 4)[0].tolist() == list(range(20, 30))
     places, counts = silent(20, 50, 1)
     assert places.tolist() == list(range(20, 50))
     assert counts.tolist() == [1] * 30
@@ -65,16 +102,19 @@ def window_of(sound: int, silence: int, seed: int = 0) -> np.ndarray:
 
 
 def test_a_state_counts_as_often_as_those_it_stands_for(engine, monkeypatch):
-    """Without positions, states of silence are equal: a few with their weight are all of them."""
+    """Without positions, states of silence are equal: a few with their weight are all of them,
+    if the end of the window, beyond which the convolutions see something else, is among them."""
     positions = engine.encoder._positions
     monkeypatch.setattr(engine.encoder, "_positions", np.zeros_like(positions))
-    window = window_of(30, 60)
-    window = np.pad(window, ((0, 0), (0, 2)), constant_values=-1.0)  # the edge is not silence
-    some = engine.encoder.encode(window, 30).states[:30]
-    every = engine.encoder.encode(window, 30, plain=True).states[:30]
-    unweighted = engine.encoder.encode(window[:, :80], 30, plain=True).states[:30]
-    assert np.abs(some - every).mean() < 0.02
-    assert np.abs(unweighted - every).mean() > 5 * np.abs(some - every).mean()
+    window = window_of(30, 70)
+    some = engine.encoder.encode(window, 30)
+    every = engine.encoder.encode(window, 30, plain=True)
+    assert len(some.states) == 30 + NEAR + 4 + LAST  # 50 between, one for each 16 of them
+    assert len(every.states) == 100
+    np.testing.assert_allclose(some.states[:30], every.states[:30], atol=1e-3)
+    np.testing.assert_allclose(some.states[-LAST:], every.states[-LAST:], atol=1e-3)
+    shorter = engine.encoder.encode(window[:, :108], 30, plain=True).states[:30]
+    assert np.abs(shorter - every.states[:30]).mean() > 0.005
 
 
 def test_plain_is_the_whole_window(engine):
@@ -85,23 +125,26 @@ def test_plain_is_the_whole_window(engine):
     assert not plain.weight.any()
 
 
-def test_made_again_in_full_the_window_is_as_if_it_were_new(engine):
-    """With all states in reach, what was kept before changes nothing."""
-    window = window_of(50, 20)
-    begin = np.concatenate([window[:, :80], np.full((made_whisper.BANDS, 40), -1.0)], axis=1)
+@pytest.mark.parametrize(("renew", "plain"), [(False, False), (True, False), (True, True)])
+def test_made_again_in_full_the_window_is_as_if_it_were_new(engine, renew, plain):
+    """With all states in reach, or all made again, what was made before changes nothing."""
+    window = window_of(80 if renew else 50, 40)
+    begin = np.concatenate([window[:, :80], np.full((made_whisper.BANDS, 80), -1.0)], axis=1)
     before = engine.encode([View(begin.astype(np.float32), 40)])[0]
-    again = engine.encode([View(window, 50, before)])[0]
-    anew = engine.encode([View(window, 50)])[0]
+    sound = window.shape[1] // 2 - 40
+    again = engine.encode([View(window, sound, before, renew, plain)])[0]
+    anew = engine.encode([View(window, sound, plain=plain)])[0]
     np.testing.assert_allclose(again.embedded, anew.embedded, rtol=1e-4, atol=1e-3)
-    for name, array in anew.memory.items():
-        np.testing.assert_allclose(again.memory[name], array, rtol=1e-3, atol=1e-3)
+    for one, other in ((again.memory, anew.memory), (again.layers, anew.layers)):
+        for name, array in other.items():
+            np.testing.assert_allclose(one[name], array, rtol=1e-3, atol=1e-3)
 
 
 def test_states_of_old_sound_are_kept_and_new_ones_see_them(engine, monkeypatch):
     """The first states stay as they were; the new ones are those of a net in which the old keys
     and values are the old ones: computed here layer by layer, straight from the weights."""
     monkeypatch.setattr(encoder_module, "BEHIND", 10)
-    window = window_of(50, 20)
+    window = window_of(50, 40)
     before = engine.encode([View(window[:, :100], 40)])[0]
     made = engine.encoder.encode(window, 50, before)
     after = made.finished(engine.decoder.remember(made.states), before)
@@ -109,10 +152,10 @@ def test_states_of_old_sound_are_kept_and_new_ones_see_them(engine, monkeypatch)
     for name, array in before.memory.items():
         np.testing.assert_array_equal(after.memory[name][:, :, :30], array[:, :, :30])
         assert np.abs(after.memory[name][:, :, 30:40] - array[:, :, 30:40]).max() > 1e-3
-    silence, counts = silent(50, 70, encoder_module.EVERY)
+    silence, counts = silent(50, 90, encoder_module.EVERY)
     embedded = engine.encoder.encode(window, plain=True).embedded
     places = [*range(30, 50), *silence]
-    x = embedded[np.minimum(places, 50 + NEAR - 1)]
+    x = embedded[places]
     counts = [1] * 50 + counts.tolist()
     expected = plain_layers(engine, x, places, before, counts)
     np.testing.assert_allclose(made.states, expected, atol=2e-3)

@@ -255,36 +255,33 @@ def test_nobody_must_go_on_in_a_pause_or_at_the_end():
 def test_only_a_window_that_went_on_is_encoded_in_part():
     whisper = model()
     stream = whisper.open("de", "en")
-    before = []
+    views = []
     engine = whisper._engine
     encode = engine.encode
-    engine.encode = lambda views: before.extend(v.before for v in views) or encode(views)
-    hear(whisper, stream, [1, 2])
-    hear(whisper, stream, [3])
-    assert before[0] is None
-    assert before[1] is not None
-    hear(whisper, stream, [4], closing=True)  # for good: all of it anew
-    assert before[2] is None
-    hear(whisper, stream, [5])
-    assert before[3] is not None
+    engine.encode = lambda new: views.extend(new) or encode(new)
+
+    def hear_half(word: int, loudness: float = 1.0, *, closing: bool = False) -> tuple[bool, ...]:
+        """Whether what was made before is of use, whether all is made again, and how."""
+        sound = Sound(loudness * tones([word])[: RATE // 2], closing=closing)
+        whisper.hear([stream], [sound])
+        view = views[-1]
+        return view.before is not None, view.renew, view.plain
+
+    assert hear_half(1) == (False, True, False)
+    first = stream.whole
+    assert hear_half(1) == (True, False, False)  # half a second later,
+    assert stream.whole is first
+    assert views[-1].before is first.states
+    assert hear_half(2) == (True, True, False)  # and a second
+    assert stream.whole.states is stream.states
+    assert hear_half(2) == (True, False, False)
+    assert hear_half(3, closing=True) == (True, True, True)  # for good: as the net was made for
+    assert hear_half(3) == (True, False, False)
     stream.forget(stream.start_ms + 1000)
-    hear(whisper, stream, [6])
-    assert before[4] is None
-    whisper.hear([stream], [Sound(3.0 * tones([7]))])  # louder: all of it is scaled anew
-    assert before[5] is None
-    hear(whisper, stream, [8])
-    assert before[6] is not None
-
-
-def test_without_keeping_all_is_encoded_each_time():
-    whisper = model(keeps=False)
-    stream = whisper.open("de", "en")
-    engine = whisper._engine
-    encode, before = engine.encode, []
-    engine.encode = lambda views: before.extend(v.before for v in views) or encode(views)
-    hear(whisper, stream, [1, 2])
-    hear(whisper, stream, [3])
-    assert before == [None, None]
+    assert hear_half(4) == (False, True, False)
+    assert hear_half(4) == (True, False, False)
+    assert hear_half(5, 3.0) == (False, True, False)  # louder: all of it is scaled anew
+    assert hear_half(5) == (True, False, False)
 
 
 def test_final_drafts_take_more_care():

@@ -100,6 +100,7 @@ class Decoder:
 
         `weights`: what is added to the score of each of its states; nothing, if not told.
         """
+        prompts = [prompt.within(len(self._positions)) for prompt in prompts]
         texts = Texts(self, memories, prompts, weights)
         found = search(texts, prompts, beams)
         return [replace(one, silence=s) for one, s in zip(found, texts.silences, strict=True)]

@@ -1,8 +1,9 @@
-"""What the encoder makes of a window, and of the same window when more of it has been heard.
+"""What the encoder makes of a window, and of the same window when a little more has been heard.
 
 Every state sees the whole window, so strictly all of them change with each new sound. Those that
-had enough sound behind them when they were made hardly do: they are kept, with their keys and
-values in every layer, and only the newest are made again.
+are not at its end hardly do: between two looks in which all states are made, those of older sound
+are kept, with their keys and values in every layer, and only the newest are made again. What is
+kept is always of a look in which all were made, so that nothing grows old.
 
 Behind the sound the net wants silence. Its states are nearly alike, so only some are made, and each
 counts as often as the states that it stands for: the logarithm of their number is added to what a
@@ -23,8 +24,9 @@ from dragoman.models.whisper.graph import Shape
 from dragoman.models.whisper.mel import Mel
 from dragoman.models.whisper.weights import Weights
 
-BEHIND = 150  # states of sound behind a state with which it is as good as it gets: 3 s
-NEAR, EVERY = 8, 4  # states of silence next to the sound that are all made; of others, one in four
+BEHIND = 50  # states at the end of the sound that change when it goes on: 1 s
+NEAR, LAST = 16, 4  # states of silence next to the sound, and at the end, that are all made;
+EVERY = 16  # of those between, one in so many
 REACH = 2  # states to each side that the convolutions look at, and a little more
 EDGE = 4  # states at the edge of the sound whose frames change when it goes on
 
@@ -49,7 +51,7 @@ class Encoded:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """The newest states of a window; those before `begin` are kept."""
+    """States of a window; those before `begin` are kept."""
 
     begin: int
     sound: int
@@ -91,39 +93,47 @@ class Encoder:
         sound: int | None = None,
         before: Encoded | None = None,
         *,
+        renew: bool = False,
         plain: bool = False,
     ) -> Made:
-        """The newest states of a window that holds so many of sound, the others being of silence;
-        without `before`, all of them; without `sound`, all are of sound. `plain`: of silence, too,
-        every state is made."""
+        """States of a window that holds so many of sound, the others being of silence; without
+        `sound`, all are of sound.
+
+        With `before`, the newest; `renew`: all of them, of which the convolutions know the older
+        ones. `plain`: all, and of silence, too, every one is made.
+        """
         total = mel.shape[1] // 2
         sound = total if sound is None else sound
-        begin = 0 if before is None else max(0, min(before.sound, sound) - BEHIND)
-        silence, counts = silent(sound, total, 1 if plain else EVERY)
-        places = np.concatenate([np.arange(begin, sound), silence])
-        reach = total if plain else min(sound + NEAR, total)
-        embedded = self._embedded(mel, places, (sound, reach), before)
-        weight = np.concatenate([np.zeros(sound, np.float32), np.log(counts)]).astype(np.float32)
-        new = embedded[begin:] + self._positions[places]
+        kept = before is not None and not (renew or plain)
+        begin = max(0, min(before.sound, sound) - BEHIND) if before and kept else 0
+        places, counts = silent(sound, total, 1 if plain else EVERY)
+        embedded, silence = self._embedded(mel, sound, places, before)
+        new = np.concatenate([embedded[begin:], silence])
+        new += self._positions[np.concatenate([np.arange(begin, sound), places])]
+        weight = np.concatenate([np.zeros(sound, np.float32), np.log(counts)])
         feed = {"x": new[None], "weight": weight[None, None, None]}
         for name in self._names:
-            feed[name] = self._nothing if before is None else before.layers[name][:, :, :begin]
+            feed[name] = before.layers[name][:, :, :begin] if before and kept else self._nothing
         states, *layers = self._layers.run(None, feed)
         made = dict(zip(self._names, layers, strict=True))
-        return Made(begin, sound, embedded[:sound], states[0], made, weight)
+        return Made(begin, sound, embedded, states[0], made, weight)
 
     def _embedded(
-        self, mel: Mel, places: Places, ends: tuple[int, int], before: Encoded | None
-    ) -> Floats:
-        """All of the sound, embedded, and the places of silence: `ends` are where the sound ends,
-        and where all that follows is alike."""
-        sound, end = ends
-        begin = 0 if before is None else max(0, min(before.sound, sound) - EDGE)
-        new = self._embed(mel, begin, end)
-        silence = places[places >= sound]
-        picked = new[np.minimum(silence, end - 1) - begin]
-        known = new[:0] if before is None else before.embedded[:begin]
-        return np.concatenate([known, new[: sound - begin], picked])
+        self, mel: Mel, sound: int, places: Places, before: Encoded | None
+    ) -> tuple[Floats, Floats]:
+        """All of the sound, embedded, and the places of silence. Silence is alike, but for what is
+        next to the sound and at the end of the window."""
+        total = mel.shape[1] // 2
+        begin = max(0, min(before.sound, sound) - EDGE) if before else 0
+        near = self._embed(mel, begin, min(sound + NEAR, total))
+        known = before.embedded[:begin] if before else near[:0]
+        embedded = np.concatenate([known, near[: sound - begin]])
+        if len(places) == 0:
+            return embedded, near[:0]
+        last = self._embed(mel, max(total - LAST, sound), total)
+        silence = near[np.minimum(places - begin, len(near) - 1)]
+        silence[-len(last) :] = last
+        return embedded, silence
 
     def _embed(self, mel: Mel, begin: int, end: int) -> Floats:
         """The states from `begin` to `end`: the convolutions see the frames around them, too."""
@@ -135,11 +145,13 @@ class Encoder:
 
 def silent(sound: int, total: int, every: int) -> tuple[Places, Floats]:
     """The places of the states of silence that are made, and how many each stands for."""
-    near = np.arange(sound, min(sound + NEAR, total))
-    begins = np.arange(sound + len(near), total, every)
-    ends = np.minimum(begins + every, total)
-    places = np.concatenate([near, (begins + ends - 1) // 2])
-    return places, np.concatenate([np.ones(len(near)), ends - begins]).astype(np.float32)
+    first, last = min(sound + NEAR, total), max(total - LAST, min(sound + NEAR, total))
+    begins = np.arange(first, last, every)
+    ends = np.minimum(begins + every, last)
+    near, end = np.arange(sound, first), np.arange(last, total)
+    places = np.concatenate([near, (begins + ends - 1) // 2, end])
+    counts = [np.ones(len(near)), ends - begins, np.ones(len(end))]
+    return places, np.concatenate(counts).astype(np.float32)
 
 
 def _joined(known: Layers, new: Layers, begin: int) -> Layers:

@@ -43,8 +43,9 @@ class View(Generic[S]):
     # behind the sound included.
     mel: Any
     sound: int | None = None  # states of sound; all, if not told
-    before: S | None = None  # what was made of the same window when less of it had been heard
-    plain: bool = False  # all of it is wanted, as the net was made for
+    before: S | None = None  # what was made of all of the window when less of it had been heard
+    renew: bool = True  # of all of it again; else of what is new
+    plain: bool = False  # of all of it, as the net was made for
 
 
 class Engine(Protocol[S]):
@@ -112,7 +113,9 @@ class WhisperEngine:
         return [self._encode(view) for view in views]
 
     def _encode(self, view: View[Encoded]) -> Encoded:
-        made = self.encoder.encode(view.mel, view.sound, view.before, plain=view.plain)
+        made = self.encoder.encode(
+            view.mel, view.sound, view.before, renew=view.renew, plain=view.plain
+        )
         return made.finished(self.decoder.remember(made.states), view.before)
 
     def languages(self, states: Sequence[Encoded]) -> list[dict[str, float]]:

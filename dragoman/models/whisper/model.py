@@ -43,18 +43,15 @@ class WhisperModel(WindowModel[WhisperStream]):
         beams: int = 5,
         final_beams: int = 5,
         translates: bool = True,
-        keeps: bool = True,
     ) -> None:
         """`beams` is how many texts the search for a draft follows, `final_beams` at the end;
-        without `translates` it writes down what it hears, and nothing else; without `keeps` all of
-        a window is encoded again whenever there is new sound."""
+        without `translates` it writes down what it hears, and nothing else."""
         self.name = name
         self._engine = engine
         self._vocabulary = vocabulary
         self._beams = beams
         self._final_beams = final_beams
         self._translates = translates
-        self._keeps = keeps
 
     @classmethod
     def load(
@@ -65,14 +62,7 @@ class WhisperModel(WindowModel[WhisperStream]):
         vocabulary = Vocabulary.load(folder)
         engine = load_engine(folder, vocabulary, options)
         translates = vocabulary.multilingual and not engine.copies
-        return cls(
-            name,
-            engine,
-            vocabulary,
-            beams=options.beams,
-            translates=translates,
-            keeps=options.encode == "new",
-        )
+        return cls(name, engine, vocabulary, beams=options.beams, translates=translates)
 
     @property
     def device(self) -> str:
@@ -124,14 +114,14 @@ class WhisperModel(WindowModel[WhisperStream]):
     # Encoding.
 
     def encode(self, streams: Sequence[WhisperStream], closing: Sequence[bool]) -> None:
-        """Encode the windows that have new sound: all of it where the utterance ends."""
+        """Encode the windows that have new sound: plainly where the utterance ends."""
         looking = [(s, end) for s, end in zip(streams, closing, strict=True) if not s.nothing_new()]
         if not looking:
             return
-        views = [stream.view(anew=end or not self._keeps) for stream, end in looking]
+        views = [stream.view(plain=end) for stream, end in looking]
         made = self._engine.encode(views)
         for (stream, _), view, states in zip(looking, views, made, strict=True):
-            stream.encoded(states, anew=view.before is None)
+            stream.encoded(states, view)
         seen = [stream for stream, _ in looking]
         self._detect(seen, made)
         self._write_down(seen)
@@ -150,7 +140,7 @@ class WhisperModel(WindowModel[WhisperStream]):
         if not wanted:
             return
         prompts = [self._transcript_prompt(stream) for stream in wanted]
-        spoken = self._engine.speak([_states(stream) for stream in wanted], prompts, 1)
+        spoken = self._engine.speak([stream.states for stream in wanted], prompts, 1)
         for stream, found in zip(wanted, spoken, strict=True):
             keep = cut_loop((), found.tokens)
             kept = replace(found, tokens=found.tokens[:keep], looks=found.looks[:keep])
@@ -171,7 +161,7 @@ class WhisperModel(WindowModel[WhisperStream]):
         for beams in {self._beams_for(ask) for ask in asks}:
             chosen = [i for i, ask in enumerate(asks) if self._beams_for(ask) == beams]
             if chosen:
-                states = [_states(streams[i]) for i in chosen]
+                states = [streams[i].states for i in chosen]
                 made = self._engine.speak(states, [prompts[i] for i in chosen], beams)
                 spoken |= dict(zip(chosen, made, strict=True))
         return [spoken[i] for i in range(len(streams))]
@@ -226,8 +216,3 @@ class WhisperModel(WindowModel[WhisperStream]):
 def most_tokens(ms: float, english: bool) -> int:
     """The most tokens that so much speech can hold; other scripts take more tokens a word."""
     return 10 + int(ms / 1000.0 * (7.0 if english else 20.0))
-
-
-def _states(stream: WhisperStream) -> Any:
-    assert stream.encoding is not None
-    return stream.encoding.states

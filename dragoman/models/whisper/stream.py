@@ -19,7 +19,8 @@ from dragoman.models.words import Units
 STATE_MS = 2 * FRAME_MS  # the encoder makes one state of two frames
 SECOND = int(1000 / FRAME_MS)  # in mel frames
 PADDING = 4 * SECOND  # silence after the sound; with less of it the network loops
-SAME_LEVEL = 0.3  # scaled to levels that differ by less (3 dB), sound looks the same
+SAME_LEVEL = 0.1  # scaled to levels that differ by less (1 dB), sound looks the same
+RENEW_MS = 1000.0  # of new sound, after which all of a window is encoded again
 
 
 @dataclass(slots=True)
@@ -58,11 +59,12 @@ class Transcript:
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """What the encoder made of a window."""
+    """What the encoder made of a window when it last made all of it."""
 
     states: Any
-    start_ms: float  # of the window
-    level: float  # that its older part was scaled to
+    start_ms: float  # of the window,
+    end_ms: float  # and up to where it had been heard
+    level: float  # that it was scaled to
 
     def like(self, start_ms: float, level: float) -> bool:
         """Whether the sound that it was made of looks the same as the beginning of a window."""
@@ -76,7 +78,8 @@ class WhisperStream(WindowStream):
     mel: Frames
     detects: bool  # the language was not told: find it out
     writes: Transcript | None = None  # of the source, if somebody wants it
-    encoding: Encoding | None = None  # what the encoder last made of the window
+    states: Any = None  # what the encoder last made of the window
+    whole: Encoding | None = None  # and when it last made all of it
 
     @property
     def heard_ms(self) -> float:
@@ -106,13 +109,14 @@ class WhisperStream(WindowStream):
         if self.writes is not None:
             self.transcript += self.writes.forget(self.start_ms)
 
-    def view(self, *, anew: bool = False) -> View[Any]:
-        """The window as the encoder shall see it; `anew`: plainly, and all of it."""
+    def view(self, *, plain: bool = False) -> View[Any]:
+        """The window as the encoder shall see it."""
         mel = self.mel.window(PADDING + self.frames % 2)
-        before = self.encoding
-        usable = not anew and before is not None and before.like(self.start_ms, self.mel.loudest)
-        kept = before.states if usable and before else None
-        return View(mel, self.frames // 2, kept, plain=anew)
+        whole = self.whole
+        if whole is None or not whole.like(self.start_ms, self.mel.loudest):
+            return View(mel, self.frames // 2, plain=plain)
+        renew = self.heard_ms - whole.end_ms >= RENEW_MS
+        return View(mel, self.frames // 2, whole.states, renew or plain, plain)
 
     def view_until(self, end: int) -> View[Any]:
         """The part of the window before a frame of the stream, as the encoder shall see it."""
@@ -130,11 +134,11 @@ class WhisperStream(WindowStream):
     def detected(self, language: str) -> None:
         self.language = language
 
-    def encoded(self, states: Any, *, anew: bool = True) -> None:
-        """Take what the encoder made of the window: of all of it, or of what is new."""
-        old = self.encoding
-        level = self.mel.loudest if anew or old is None else old.level
-        self.encoding = Encoding(states, self.start_ms, level)
+    def encoded(self, states: Any, view: View[Any]) -> None:
+        """Take what the encoder made of a view."""
+        self.states = states
+        if view.renew:
+            self.whole = Encoding(states, self.start_ms, self.heard_ms, self.mel.loudest)
         self.look()
 
     def written(self, units: Units, found: Found) -> None:
