@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.sentences import EARS, Spoken, segments_of, spoken
-from benchmarks.speech import DATA, cost, interpret_all, setup_for, some, told
+from benchmarks.speech import DATA, cost, interpret_all, offline, setup_for, some, told
 from dragoman.corpora import Clip
 from dragoman.metrics.instance import Instance
 from dragoman.metrics.longform import score_longform
@@ -83,7 +83,7 @@ def compare(
     print(f"{len(clips)} speeches into '{target}' by {setup.model}, {setup.policy}, "
           f"{setup.step_ms:g} ms steps")  # fmt: skip
     live = interpret_all(system, clips, "esic")
-    offline = interpret_all(system.changed(policy="offline"), clips, "esic")
+    unhurried = interpret_all(offline(system), clips, "esic")
     whole = scored(live, speeches(live), target)
     by_sentence = scored(live, sentences(rows, heard, target), target)
     scores = [*(whole[name] for name in QUALITY), *(by_sentence[name] for name in LAGS)]
@@ -91,7 +91,7 @@ def compare(
         print(f"  live {score.measure.name} {score.value:.2f}  {score.signature}")
     print("  (a speech for one sentence: " + _listed(whole, LAGS) + "; BLEU of sentences "
           f"{by_sentence['BLEU'].value:.2f})")  # fmt: skip
-    alone = scored(offline, speeches(offline), target)
+    alone = scored(unhurried, speeches(unhurried), target)
     print("  offline " + _listed(alone, QUALITY))
     bleu, chrf, lag, lag_with_work = (score.value for score in scores)
     if f"interp_{target}" in rows[0]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from dragoman.audio.chunk import RATE, Samples
 from dragoman.models.base import Sound
 from dragoman.models.drafting import Span
+from dragoman.models.guard import EVIDENCE
 from dragoman.models.life import WindowStream
 from dragoman.models.moonshine.encoder import STATE, Encoded
 from dragoman.models.window import quietest
@@ -24,6 +26,8 @@ class MoonshineStream(WindowStream):
     samples: Samples = field(default_factory=lambda: np.empty(0, np.float32))  # of the window
     start: int = 0  # samples before the window
     states: Encoded = field(default_factory=Encoded)  # what the encoder made of it so far
+    sureness: tuple[float, ...] = ()  # log-probabilities of the newest tokens that are final
+    doubted: tuple[float, ...] = ()  # those of the last draft, if what is spoken was not understood
 
     @property
     def heard_ms(self) -> float:
@@ -70,3 +74,16 @@ class MoonshineStream(WindowStream):
     def encoded(self, states: Encoded) -> None:
         self.states = states
         self.look()
+
+    def trust(self, log_probs: Sequence[float]) -> None:
+        """Tokens became final, or were passed over for good."""
+        self.sureness = (*self.sureness, *log_probs)[-EVIDENCE:]
+
+    def trim(self) -> bool:
+        """Of much sound that is not understood, only the newest is kept."""
+        if not self.doubted or self.heard_ms - self.start_ms <= self.window.bounds.long:
+            return WindowStream.trim(self)  # a class with slots is made anew: no super() here
+        self.trust(self.doubted)
+        self.window.drop(len(self.window.said))
+        self.forget(self.heard_ms - self.window.bounds.kept)
+        return True
