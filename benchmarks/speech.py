@@ -24,6 +24,7 @@ from dragoman.setup import Setup, System
 from dragoman.trace import Trace, TraceWriter, read_traces
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data" / "eval"
+OFFLINE_STEP_MS = 640.0
 T = TypeVar("T")
 
 
@@ -35,6 +36,11 @@ def setup_for(target: str) -> Setup:
     return setup.tuned(2000.0).with_changes(
         policy=os.environ.get("DRAGOMAN_BENCH_POLICY"), step_ms=float(step) if step else None
     )
+
+
+def offline(system: System) -> System:
+    """The same model, which hears all before it speaks, whatever the steps of the live one."""
+    return system.changed(policy="offline", step_ms=OFFLINE_STEP_MS)
 
 
 def some(items: Sequence[T]) -> list[T]:

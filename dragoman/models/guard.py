@@ -8,6 +8,11 @@ from collections.abc import Sequence
 LONGEST_LOOP = 24  # tokens
 SILENT = 0.6  # probability of silence
 UNSURE = -1.0  # mean log-probability of a token
+EVIDENCE, ENOUGH = 24, 12  # newest tokens by which speech is judged; with fewer, there is a doubt
+STRANGE, DOUBTFUL = (
+    -0.8,
+    -0.7,
+)  # mean log-probabilities below which it is, or may be, not understood
 
 
 def cut_loop(said: Sequence[int], draft: Sequence[int]) -> int:
@@ -58,3 +63,19 @@ def invented(silence: float | None, log_probs: Sequence[float]) -> bool:
     if silence is None or not log_probs:
         return False
     return silence > SILENT and sum(log_probs) / len(log_probs) < UNSURE
+
+
+def understood(log_probs: Sequence[float], *, final: bool) -> bool:
+    """Whether a recogniser knows what it writes down.
+
+    One that has learnt a single language takes any other for it, and writes fluent nonsense; but
+    it is not sure of that. As long as there are few tokens, it may be asked again later, unless
+    this is `final`.
+    """
+    newest = log_probs[-EVIDENCE:]
+    if not newest:
+        return True
+    mean = sum(newest) / len(newest)
+    if len(newest) < ENOUGH:
+        return final or mean >= DOUBTFUL
+    return mean >= STRANGE

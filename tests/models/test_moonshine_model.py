@@ -29,6 +29,7 @@ WORDS = 20
 STOP = 3 + WORDS
 NAMES = ("", "", "", *(f"▁w{index}" for index in range(WORDS)), ".", "<0xE2>", "<0x82>", "<0xAC>")
 LENGTH = RATE  # samples of a word
+FOREIGN, FOREIGN_SURENESS = 10, -1.5  # words of another language
 
 
 def spoken(words: list[int]) -> np.ndarray:
@@ -40,6 +41,7 @@ class ToyEngine:
     """Hears levels: writes the words of its window in order, and a stop at the end."""
 
     def __init__(self) -> None:
+        self.knows_languages = False  # whether it is unsure of the first words of its vocabulary
         self.windows: list[int] = []
         self.batches: list[int] = []
         self.prompts: list[Prompt] = []
@@ -72,7 +74,9 @@ class ToyEngine:
             found.append((STOP, 0))
         looks = [np.eye(1, len(states), at, dtype=np.float32)[0] for _, at in found]
         tokens = tuple(token for token, _ in found)[: prompt.most]
-        return Found(tokens, (-0.1,) * len(tokens), tuple(looks), len(found) <= prompt.most, 0.0)
+        sure = tuple(FOREIGN_SURENESS if 3 <= token < 3 + FOREIGN else -0.1 for token in tokens)
+        sure = sure if self.knows_languages else (-0.1,) * len(tokens)
+        return Found(tokens, sure, tuple(looks), len(found) <= prompt.most, 0.0)
 
 
 def heard(states: np.ndarray) -> list[tuple[int, int]]:
@@ -123,6 +127,30 @@ def test_ten_minutes_stay_within_bounds():
     said = interpreted(model, spoken(words), "agreeatt:old=600,alone=1350,sure=0.8", RATE)
     assert [one.strip(".") for one in said.split()] == [f"w{word}" for word in words]
     assert max(engine.windows) <= 30 * RATE
+
+
+@pytest.mark.parametrize("policy", ["greedy", "local-agreement:n=2", "offline"])
+def test_another_language_is_passed_over_within_bounds(policy):
+    """Of a minute of it nothing is said, and the words of one's own after it are."""
+    model, engine = toy()
+    engine.knows_languages = True
+    foreign, own = [index % FOREIGN for index in range(60)], [*range(FOREIGN, WORDS)] * 4
+    said = interpreted(model, spoken(foreign), policy, RATE)
+    assert len(said.split()) <= (policy == "greedy")  # which says the first word that it sees
+    assert max(engine.windows) <= (BOUNDS.full + 1000) * RATE / 1000
+    said = interpreted(model, spoken([*foreign, *own]), policy, RATE)
+    kept = [int(word.strip(".")[1:]) for word in said.split()]
+    assert kept[-16:] == own[-16:]
+    assert sum(word < FOREIGN for word in kept) < 12  # of the window in which the language changes
+
+
+def test_own_words_are_said_though_some_are_unsure():
+    """Every third word is: the mean, (-1.5 - 0.1 - 0.1) / 3, is sure enough."""
+    model, engine = toy()
+    engine.knows_languages = True
+    words = [index % FOREIGN if index % 3 == 2 else FOREIGN + index % 7 for index in range(60)]
+    said = interpreted(model, spoken(words), "local-agreement:n=2", RATE)
+    assert [one.strip(".") for one in said.split()] == [f"w{word}" for word in words]
 
 
 def test_streams_are_encoded_together():

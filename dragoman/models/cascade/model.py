@@ -2,11 +2,12 @@
 
 There is one policy, the interpreter's, and it judges translations. So that it can, every word of
 the transcript keeps the moment it was heard at: what a translated word looks at in the text becomes
-the sound that it looks at. Words of the transcript become final with the words that translate them.
+the sound that it looks at. The transcript settles by a rule of its own, late (`settled_words`): a
+word may change after its translation was said, and then the rest is translated with what it was.
 
 Sentences, and parts of very long ones, are translated one by one. One that has ended is done with
-when all its translation was said; the last one may go on, and is translated anew whenever more of
-it is heard.
+when all its translation was said, and its words are then final; the last one may go on, and is
+translated anew whenever more of it is heard.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from dragoman.models.cascade.translator import Pair, Translation, Translator
 from dragoman.text.sentences import ends_sentence, split_sentences
 
 FRAME_MS = 20.0  # of the attention that policies see
+SETTLED_MS, ALONE_MS = 2000.0, 3000.0  # age of a word that settles: heard twice, or in any case
 LONGEST = 40  # words of a sentence; translators learn from few that are longer, and then lose track
 
 Sentence = tuple[tuple[str, ...], bool]  # words, and whether they are closed
@@ -68,6 +70,7 @@ class CascadeStream:
     heard: Draft = field(default_factory=Draft)  # what the recogniser last wrote down
     final: tuple[Word, ...] = ()  # words of the open sentence that cannot change any more
     said: list[int] = field(default_factory=list)  # tokens of its translation
+    read: int = 0  # words of it that these looked at
     unfinished: list[int] = field(default_factory=list)  # last of them, of a word not whole
     drafted: tuple[Part, ...] | None = None  # what the last draft was made of
     known: dict[Sentence, Known] = field(default_factory=dict)  # translations of the last draft
@@ -93,26 +96,44 @@ class CascadeStream:
     def listen(self) -> None:
         self.transcript = ()
 
-    def write_down(self, heard: Draft) -> None:
+    def write_down(self, heard: Draft, *, closing: bool) -> int:
+        """The recogniser has a new draft: how many tokens of it settle."""
+        count = 0 if closing else settled_words(heard, self.heard.words, self.heard_ms)
         self.heard = heard
+        return self._settle(count)
+
+    def _settle(self, count: int) -> int:
+        """The next words will not change any more: how many tokens of the draft these are."""
+        if not count:
+            return 0
+        words = [*_words(self.heard, self.heard_ms, whole=False)][:count]
+        tokens = self.heard.ends[count - 1]
+        self.final += tuple(replace(word, log_prob=0.0) for word in words)
+        self.transcript += tuple(word.text for word in words)
+        self.words_before += count
+        self.heard = self.heard.after(tokens)
+        return tokens
 
     def take(self, draft: Draft, tokens: int, *, closed: bool) -> int:
         """The first tokens of a draft were said: how many tokens of the transcript that settles."""
         if self.drafted is None:
             raise DragomanError("Only what was drafted last can be committed.")
-        words = [word for part in self.drafted for word in part.words]
-        before, heard = len(self.final), self.heard
+        parts, self.drafted = self.drafted, None
         if closed:
-            settled, tokens_settled = len(words), len(heard.tokens)
-            self.final, self.said, self.unfinished = (), [], []
-        else:
-            settled = max(before, _take(self, draft, self.drafted, tokens))
-            tokens_settled = heard.ends[settled - before - 1] if settled > before else 0
-        self.transcript += tuple(word.text for word in words[before:settled])
-        self.words_before += settled - before
-        self.heard = Draft() if closed else heard.after(tokens_settled)
-        self.drafted = None
-        return tokens_settled
+            return self._close(parts)
+        done = _take(self, draft, parts, tokens)
+        settled = self._settle(max(0, done - len(self.final)))
+        self.final = self.final[done:]
+        return settled
+
+    def _close(self, parts: Sequence[Part]) -> int:
+        words = [word for part in parts for word in part.words][len(self.final) :]
+        tokens = len(self.heard.tokens)
+        self.transcript += tuple(word.text for word in words)
+        self.words_before += len(words)
+        self.final, self.said, self.unfinished, self.read = (), [], [], 0
+        self.heard = Draft()
+        return tokens
 
 
 class CascadeModel:
@@ -152,14 +173,19 @@ class CascadeModel:
         except BatchError as several:
             errors = several.errors
 
-        def write_down(members: Sequence[int]) -> None:
+        drafts: dict[int, Draft] = {}
+
+        def draft(members: Sequence[int]) -> None:
             asks = [Ask(final=sounds[i].closing) for i in members]
-            drafts = self._recogniser.draft([own[i].speech for i in members], asks)
-            for i, draft in zip(members, drafts, strict=True):
-                own[i].write_down(draft)
+            made = self._recogniser.draft([own[i].speech for i in members], asks)
+            drafts.update(zip(members, made, strict=True))
 
         looking = [i for i, sound in enumerate(sounds) if sound.look and i not in errors]
-        errors |= fail_alone(write_down, looking)
+        errors |= fail_alone(draft, looking)
+        for i, made in drafts.items():
+            tokens = own[i].write_down(made, closing=sounds[i].closing)
+            if not sounds[i].closing:
+                self._recogniser.commit(own[i].speech, made, tokens)
         if errors:
             raise BatchError(errors)
 
@@ -170,7 +196,8 @@ class CascadeModel:
         own = _own(stream)
         heard = own.heard
         settled = own.take(draft, tokens, closed=closed)
-        self._recogniser.commit(own.speech, heard, settled, closed=closed)
+        if settled or closed:
+            self._recogniser.commit(own.speech, heard, settled, closed=closed)
 
     # Drafting.
 
@@ -203,7 +230,7 @@ class CascadeModel:
         """The sentences of a transcript, translated; of the first, some may have been said."""
         before, stream.known = stream.known, {}
         said, ends = tuple(stream.said), split_sentences([word.text for word in words])
-        for begin, end in pairwise((0, *_bounded(words, ends, len(stream.final)))):
+        for begin, end in pairwise((0, *_bounded(words, ends, stream.read))):
             sentence = tuple(words[begin:end])
             texts = tuple(word.text for word in sentence)
             closed = final or end < len(words) or ends_sentence(texts[-1])
@@ -217,17 +244,17 @@ class CascadeModel:
             said = ()
 
 
-def _bounded(words: Sequence[Word], ends: Sequence[int], final: int) -> Iterator[int]:
+def _bounded(words: Sequence[Word], ends: Sequence[int], read: int) -> Iterator[int]:
     """The ends of sentences, of which none is too long: a recogniser may forget the full stops.
 
     One that is gets an end behind a comma, or else where the speaker took most time; but none among
-    the first `final` words, whose translation was said.
+    the first `read` words, whose translation was said.
     """
     begin = 0
     for end in ends:
         while end - begin > LONGEST:
-            last = min(max(begin + LONGEST, final), end - 1)
-            places = range(max(begin + LONGEST // 2, final - 1), last)
+            last = min(max(begin + LONGEST, read), end - 1)
+            places = range(max(begin + LONGEST // 2, read - 1), last)
             if not places:
                 break
             begin = 1 + max(places, key=lambda place: _rest(words[place], words[place + 1]))
@@ -247,21 +274,32 @@ def _own(stream: Stream) -> CascadeStream:
     return stream
 
 
+def settled_words(heard: Draft, before: Sequence[str], now_ms: float) -> int:
+    """How many words of the recogniser's draft will not change any more: those that are old and
+    were heard `before` as well, and those that are older still."""
+    count, same = 0, True
+    for place, word in enumerate(_words(heard, now_ms, whole=False)):
+        same = same and place < len(before) and before[place] == word.text
+        if now_ms - word.ms < (SETTLED_MS if same else ALONE_MS):
+            break
+        count += 1
+    return count
+
+
 def _take(stream: CascadeStream, draft: Draft, parts: Sequence[Part], tokens: int) -> int:
-    """The first tokens of a draft were said: how many words of the transcript that settles."""
+    """The first tokens of a draft were said: how many words of the transcript are done with."""
     begin, words = 0, 0  # tokens and words of sentences that are done with
     for part in parts:
         end = begin + len(part.translation.tokens)
         if not part.closed or tokens < end:
             new = draft.tokens[begin:tokens]
-            settled = max(len(stream.final), _read(part.translation, len(new)))
-            stream.final = tuple(replace(word, log_prob=0.0) for word in part.words[:settled])
             stream.said += new
+            stream.read = max(stream.read, _read(part.translation, len(new)))
             whole = draft.whole(tokens) - begin  # of the new tokens
             stream.unfinished = [*new[whole:]] if whole > 0 else [*stream.unfinished, *new]
-            return words + settled
+            return words
         begin, words = end, words + len(part.words)
-        stream.final, stream.said, stream.unfinished = (), [], []
+        stream.said, stream.unfinished, stream.read = [], [], 0
     return words
 
 

@@ -12,7 +12,8 @@ from typing import Protocol
 
 from dragoman.audio.chunk import Samples
 from dragoman.errors import DragomanError
-from dragoman.models.base import Ask, Feature
+from dragoman.models.base import Ask, Draft, Feature, Stream
+from dragoman.models.guard import understood
 from dragoman.models.life import WindowModel
 from dragoman.models.moonshine.encoder import Encoded
 from dragoman.models.moonshine.engine import MoonshineEngine
@@ -28,6 +29,7 @@ from dragoman.models.words import Units
 BOUNDS = Bounds(long=8_000, too_long=12_000, kept=2_000, full=24_000)
 SPARE = 10
 LANGUAGE = "en"
+EDGE = 2  # newest tokens of a draft, which nobody is sure of: half of their sound is yet to come
 
 
 class Engine(Protocol):
@@ -106,7 +108,22 @@ class MoonshineModel(WindowModel[MoonshineStream]):
         end_ms = stream.quiet_ms()
         part = self._engine.encode([stream.states.anew()], [stream.until(end_ms)])
         prompt = self._prompt(stream, Ask(final=True))
-        return self._engine.speak(part, [prompt], self._beams)[0], end_ms
+        found = self._engine.speak(part, [prompt], self._beams)[0]
+        return self._if_understood(stream, found, final=True), end_ms
+
+    def commit(self, stream: Stream, draft: Draft, tokens: int, closed: bool = False) -> None:
+        self._own(stream).trust(draft.log_probs[:tokens])
+        super().commit(stream, draft, tokens, closed)
+
+    def _finished(self, stream: MoonshineStream, found: Found, ask: Ask) -> Draft:
+        return super()._finished(stream, self._if_understood(stream, found, final=ask.final), ask)
+
+    def _if_understood(self, stream: MoonshineStream, found: Found, *, final: bool) -> Found:
+        """What was found, or nothing if another language may be spoken."""
+        known = found.log_probs if final else found.log_probs[:-EDGE]
+        good = understood((*stream.sureness, *known), final=final)
+        stream.doubted = () if good else known
+        return found if good else Found()
 
     def _prompt(self, stream: MoonshineStream, ask: Ask) -> Prompt:
         window = stream.window

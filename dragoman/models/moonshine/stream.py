@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from dragoman.audio.chunk import RATE, Samples
 from dragoman.models.base import Sound
 from dragoman.models.drafting import Span
+from dragoman.models.guard import EVIDENCE
 from dragoman.models.life import WindowStream
 from dragoman.models.moonshine.encoder import STATE, Encoded, Labels
 from dragoman.models.window import quietest
@@ -27,6 +28,8 @@ class MoonshineStream(WindowStream):
     states: Encoded = field(default_factory=Encoded)  # what the encoder made of it so far
     words_in: Callable[[Labels], int] = len  # that a CTC head hears; without one, there are none
     words_before: int = 0  # the window
+    sureness: tuple[float, ...] = ()  # log-probabilities of the newest tokens that are final
+    doubted: tuple[float, ...] = ()  # those of the last draft, if what is spoken was not understood
 
     @property
     def heard_ms(self) -> float:
@@ -75,3 +78,16 @@ class MoonshineStream(WindowStream):
         self.states = states
         self.words_heard = self.words_before + self.words_in(states.labels)
         self.look()
+
+    def trust(self, log_probs: Sequence[float]) -> None:
+        """Tokens became final, or were passed over for good."""
+        self.sureness = (*self.sureness, *log_probs)[-EVIDENCE:]
+
+    def trim(self) -> bool:
+        """Of much sound that is not understood, only the newest is kept."""
+        if not self.doubted or self.heard_ms - self.start_ms <= self.window.bounds.long:
+            return WindowStream.trim(self)  # a class with slots is made anew: no super() here
+        self.trust(self.doubted)
+        self.window.drop(len(self.window.said))
+        self.forget(self.heard_ms - self.window.bounds.kept)
+        return True

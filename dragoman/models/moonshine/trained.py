@@ -37,6 +37,7 @@ from dragoman.models.moonshine.model import BOUNDS, Engine, MoonshineModel
 from dragoman.models.moonshine.stream import MoonshineStream
 from dragoman.models.moonshine.weights import Arrays, encoder_arrays, positions, wider
 from dragoman.models.options import Options
+from dragoman.models.search import Found
 from dragoman.models.whisper.weights import Weights
 from dragoman.models.window import Window
 
@@ -130,6 +131,11 @@ class TrainedMoonshine(MoonshineModel):
         if self._words_in is not None:
             stream.words_in = self._words_in
         return stream
+
+    def _if_understood(self, stream: MoonshineStream, found: Found, *, final: bool) -> Found:
+        """How sure a translation is says little about what is spoken: there are many ways to put
+        a thing."""
+        return found
 
     def start(self, target: str) -> int:
         return self._settings.tags.get(target, BOS)
