@@ -9,7 +9,7 @@ import asyncio
 import ssl
 import time
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -17,9 +17,11 @@ import numpy as np
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
+from dragoman.audio import opus
 from dragoman.audio.chunk import Samples
 from dragoman.errors import DragomanError
 from dragoman.serve.protocol import (
+    Audio,
     Code,
     Elsewhere,
     Error,
@@ -32,9 +34,10 @@ from dragoman.serve.protocol import (
     Stop,
     Summary,
     Transcript,
+    pcm16,
     read_event,
     write,
-    write_sound,
+    write_packet,
 )
 
 PASSING = {Code.FULL, Code.OVERLOADED, Code.DRAINING, Code.IDLE, Code.TOO_FAST}
@@ -54,18 +57,24 @@ class TalkError(DragomanError):
 
 @dataclass
 class _Kept:
-    """The sound that may have to be sent again."""
+    """The sound that may have to be sent again: frames, each with the sample after its last.
 
-    first: int = 0  # the number of its first sample
-    blocks: deque[Samples] = field(default_factory=deque)
+    `before` samples are sent again with the one that is wanted: a decoder of Opus must have heard
+    them to go on.
+    """
+
+    before: int
+    frames: deque[tuple[int, bytes]] = field(default_factory=deque)
     end: int = 0
     ended: bool = False  # no more will come
     more: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def add(self, block: Samples) -> None:
-        if len(block):
-            self.blocks.append(block)
-            self.end += len(block)
+    def add(self, count: int, data: bytes) -> None:
+        """So many samples, encoded."""
+        if count:
+            frame = write_packet(self.end, data)
+            self.end += count
+            self.frames.append((self.end, frame))
             self.more.set()
 
     def finish(self) -> None:
@@ -73,19 +82,13 @@ class _Kept:
         self.more.set()
 
     def forget(self, before: int) -> None:
-        """Drop the blocks that end before a sample."""
-        while self.blocks and self.first + len(self.blocks[0]) <= before:
-            self.first += len(self.blocks.popleft())
+        """Drop the frames that nobody will ask for."""
+        while self.frames and self.frames[0][0] <= before - self.before:
+            self.frames.popleft()
 
-    def since(self, sample: int) -> tuple[int, Samples] | None:
-        """The block that holds a sample, from it on; None: there is none yet."""
-        at = self.first
-        for block in self.blocks:
-            if at + len(block) > sample:
-                begin = max(sample, at)
-                return begin, block[begin - at :]
-            at += len(block)
-        return None
+    def since(self, sample: int) -> list[tuple[int, bytes]]:
+        """The frames that end after a sample."""
+        return [frame for frame in self.frames if frame[0] > sample]
 
 
 class Talk:
@@ -103,7 +106,8 @@ class Talk:
         """`patience`: seconds without a server after which the talk is given up."""
         self._url, self._start, self._token = url, start or Start(), token
         self._patience, self._context = patience, context
-        self._kept = _Kept()
+        self._encode = _encoder(self._start.audio)
+        self._kept = _Kept(opus.BEFORE if self._start.audio.encoding == "opus" else 0)
         self._ready: Ready | None = None
         self._heard = Heard(0, 0, 0, 0)
         self.words: list[Said] = []
@@ -112,7 +116,10 @@ class Talk:
         """How many there were, the first among them."""
 
     async def run(self, sound: AsyncIterable[Samples]) -> AsyncIterator[Event]:
-        """Send sound, at its own pace, and tell what the server tells, until the summary."""
+        """Send sound, at its own pace, and tell what the server tells, until the summary.
+
+        Sound are floats in [-1, 1] at the rate that `start` says; for Opus at 48 kHz.
+        """
         feeding = asyncio.create_task(self._feed(sound))
         try:
             since = time.monotonic()
@@ -197,23 +204,39 @@ class Talk:
 
     async def _feed(self, sound: AsyncIterable[Samples]) -> None:
         async for block in sound:
-            self._kept.add(np.asarray(block, np.float32))
+            for count, data in self._encode(np.asarray(block, np.float32)):
+                self._kept.add(count, data)
+        for count, data in self._encode(None):
+            self._kept.add(count, data)
         self._kept.finish()
 
     async def _send(self, socket: ClientConnection, sample: int) -> None:
         """All sound from a sample on, as it comes, and the stop at its end."""
         kept = self._kept
+        sample = max(0, sample - kept.before)
         with suppress(OSError, WebSocketException):
             while True:
                 kept.more.clear()
-                while (found := kept.since(sample)) is not None:
-                    first, block = found
-                    await socket.send(write_sound(first, block))
-                    sample = first + len(block)
+                for end, frame in kept.since(sample):
+                    await socket.send(frame)
+                    sample = end
                 if kept.ended and sample >= kept.end:
                     await socket.send(write(Stop()))
                     return
                 await kept.more.wait()
+
+
+def _encoder(audio: Audio) -> Callable[[Samples | None], Iterable[tuple[int, bytes]]]:
+    """How samples become frames, each with its count; None: the sound has ended."""
+    if audio.encoding == "pcm16":
+        return lambda samples: [] if samples is None else [(len(samples), pcm16(samples))]
+    encoder = opus.OpusEncoder()
+
+    def encode(samples: Samples | None) -> Iterable[tuple[int, bytes]]:
+        packets = encoder.finish() if samples is None else encoder.feed(samples)
+        return [(opus.count_samples(packet), packet) for packet in packets]
+
+    return encode
 
 
 async def _end(task: asyncio.Task[None]) -> None:

@@ -122,6 +122,7 @@ class Connection:
             session, known = await self._service.start(request), Resume("", "")
         else:
             session, known = await self._service.resume(request), request
+        self._dialect.expect(session.audio)
         session.attach(self)
         try:
             self._door.opened(session)
@@ -129,6 +130,7 @@ class Connection:
             if isinstance(request, Start):
                 await self._listen_aloud(session, request.speech)
             await self._take(session, acts)
+            self._service.scheduler.wake()
             await self._both_ways(self._tell(session, known), self._listen(session))
         finally:
             self._earphone.take_off()

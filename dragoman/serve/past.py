@@ -29,7 +29,7 @@ class Past:
         """What a client tells, who knows that all sound before the sample `heard` had arrived."""
         _check_numbers(elsewhere.word, [said.word for said in elsewhere.said])
         _check_numbers(elsewhere.transcript, [one.number for one in elsewhere.transcripts])
-        most = elsewhere.keep + MOST_AGAIN * max(1, elsewhere.start.audio.rate)
+        most = elsewhere.keep + MOST_AGAIN * max(1, elsewhere.start.audio.counted)
         return cls(
             elsewhere.keep,
             min(max(heard, elsewhere.keep), most),

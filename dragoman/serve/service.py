@@ -7,6 +7,7 @@ import secrets
 import time
 from typing import Literal
 
+from dragoman.audio import opus
 from dragoman.audio.resample import check_rate
 from dragoman.clock import RealClock
 from dragoman.errors import DragomanError
@@ -178,9 +179,11 @@ class Service:
         self.scheduler.remove(session)
 
     def _open(self, setup: Setup, request: Start, past: Past | None) -> Session:
-        clock = RealClock()
+        clock, audio = RealClock(), request.audio
+        if audio.encoding == "opus" and audio.counted != opus.RATE:
+            raise Fault(Code.UNFIT, f"Opus counts {opus.RATE} samples a second; leave out 'rate'.")
         try:
-            rate = check_rate(request.audio.rate, "This sound")
+            check_rate(audio.counted, "This sound")
             system = self.system.changed(
                 source=setup.source,
                 target=setup.target,
@@ -190,7 +193,7 @@ class Service:
             interpreter = system.interpreter(clock=clock, transcript=request.transcript)
         except DragomanError as error:
             raise Fault(Code.UNFIT, str(error)) from error
-        return Session(interpreter, setup, clock, rate, self.settings, past)
+        return Session(interpreter, setup, clock, audio, self.settings, past)
 
 
 def _wanted(setup: Setup, request: Start) -> Setup:

@@ -83,6 +83,15 @@ def test_what_is_wrong_is_told_in_its_words(opened, message, code):
     assert told["error"]["message"]
 
 
+def test_a_talk_may_end_before_it_has_begun(opened):
+    _, web = opened()
+    with web.websocket_connect(ADDRESS) as socket:
+        socket.receive_text()
+        socket.send_text('{"type":"session.close"}')
+        while json.loads(socket.receive_text())["type"] != "session.closed":
+            pass
+
+
 def test_the_language_is_not_changed_in_mid_talk(opened):
     _, web = opened()
     with web.websocket_connect(ADDRESS) as socket:

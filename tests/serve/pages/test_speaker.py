@@ -166,3 +166,46 @@ def check_wave(data):
     assert 0.6 * 0.01 * len(TEXT) < np.count_nonzero(hummed) / 24000 < 1.2 * 0.01 * len(TEXT)
     spectrum = np.abs(np.fft.rfft(samples))
     assert np.argmax(spectrum) * 24000 / len(samples) == pytest.approx(440, abs=5)
+
+
+def test_what_the_browser_itself_records_is_heard(visit):
+    """WebM with Opus, in pieces as they come, sent where Deepgram's clients send it."""
+    with staged() as stage:
+        heard, hear = [], stage.service.system.model.hear
+
+        def listen_in(streams, sounds):
+            heard.extend(sound.samples for sound in sounds)
+            hear(streams, sounds)
+
+        stage.service.system.model.hear = listen_in
+        page = visit(stage.address)
+        page.run(
+            "navigator.mediaDevices.getUserMedia({audio: {echoCancellation: false,"
+            " noiseSuppression: false, autoGainControl: false}}).then((stream) => {"
+            " window.told = []; const socket = new WebSocket(`ws://${location.host}/v1/listen`);"
+            " const recorder = new MediaRecorder(stream, {mimeType: 'audio/webm;codecs=opus'});"
+            " socket.onmessage = ({data}) => told.push(JSON.parse(data));"
+            " socket.onopen = () => recorder.start(100);"
+            " recorder.ondataavailable = ({data}) => socket.send(data);"
+            " window.finish = () => { recorder.onstop = () => setTimeout(() =>"
+            "   socket.send(JSON.stringify({type: 'CloseStream'}))); recorder.stop();"
+            "   stream.getTracks().forEach((track) => track.stop()); }; })"
+        )
+        words = "told.flatMap((one) => one.channel?.alternatives[0].words ?? [])"
+        page.wait(f"{words}.length >= 20")
+        page.run("finish()")
+        page.wait("told.at(-1)?.type === 'Metadata'")
+        said = page.run(f"{words}.map((word) => word.punctuated_word).join(' ')")
+        seconds = page.run("told.at(-1).duration")
+    assert said.startswith(TEXT[:100])
+    sound = np.concatenate(heard)
+    assert len(sound) == pytest.approx(16000 * seconds, abs=16)
+    assert heard_chirp(sound)
+
+
+def heard_chirp(sound) -> bool:
+    """Whether this is a piece of the chirp that the microphone hears: a tone that rises."""
+    blocks = sound[: len(sound) // 3200 * 3200].reshape(-1, 3200)
+    loud = [block for block in blocks if np.abs(block).max() > 0.05]
+    tops = [int(np.argmax(np.abs(np.fft.rfft(block * np.hanning(3200))))) for block in loud]
+    return len(tops) > 4 and all(0 <= b - a <= 4 for a, b in pairwise(tops[1:-1]))
