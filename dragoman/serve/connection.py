@@ -233,8 +233,11 @@ class Connection:
         if (fault := self._earphone.fault()) is not None:
             await self._send(fault.event)
         for event, sound in self._earphone.fresh():
-            await self._send(event)
-            await self._socket.send_bytes(sound)
+            for frame in self._dialect.speak(event, sound):
+                if isinstance(frame, bytes):
+                    await self._socket.send_bytes(frame)
+                else:
+                    await self._socket.send_text(frame)
 
     async def _send(self, *news: News) -> None:
         for frame in self._dialect.write(news):

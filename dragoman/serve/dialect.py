@@ -23,6 +23,7 @@ from dragoman.serve.protocol import (
     Listen,
     Resume,
     Speak,
+    Speech,
     Start,
     Stop,
     read_packet,
@@ -84,6 +85,10 @@ class Dialect(ABC):
     def write(self, news: Sequence[News]) -> Iterable[str]:
         """The frames that tell what is new."""
 
+    def speak(self, phrase: Speech, sound: bytes) -> Iterable[str | bytes]:
+        """The frames of a phrase of the interpreter's voice; here, none."""
+        return ()
+
 
 class Native(Dialect):
     """Our own, of docs/protocol.md."""
@@ -120,6 +125,9 @@ class Native(Dialect):
 
     def write(self, news: Sequence[News]) -> Iterable[str]:
         return [write(event) for event in news if not isinstance(event, Closed)]
+
+    def speak(self, phrase: Speech, sound: bytes) -> Iterable[str | bytes]:
+        return [write(phrase), sound]
 
 
 @contextmanager
