@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from dragoman import setup
 from dragoman.serve import speech
 from dragoman.setup import TUNED
 from tests.audio.conftest import chirp
@@ -74,6 +75,36 @@ def test_the_slider_acts_at_once(visit):
         assert session.setup.step_ms == step_ms
         before = page.run(f"{SHOWN}.length")
         page.wait(f"{SHOWN}.length > {before}")  # and the talk goes on
+
+
+ROWS = tuple((700.0 + 300 * n, f"local-agreement:n={n}", 100.0 * n) for n in range(2, 7))
+
+
+def test_the_slider_has_as_many_stops_as_something_is_tuned_for(visit, monkeypatch):
+    monkeypatch.setattr(setup, "TUNED", ROWS)
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        start(page)
+        session = the_session(stage)
+        page.run("document.getElementById('latency').focus()")
+        for lag, policy, step_ms in ROWS[-2::-1]:
+            page.press("ArrowLeft")
+            assert page.text("latency-now") == f"about {lag / 1000:.1f} s"
+            wait_until(page, lambda policy=policy: session.setup.policy == policy)
+            assert session.setup.step_ms == step_ms
+        page.press("ArrowLeft")  # there is no more of it
+        assert page.run("document.getElementById('latency').value") == "0"
+        stop(page)
+
+
+@pytest.mark.parametrize("rows", [(), ROWS[:1]])
+def test_where_nothing_is_to_be_chosen_there_is_no_slider(visit, monkeypatch, rows):
+    monkeypatch.setattr(setup, "TUNED", rows)
+    with staged() as stage:
+        page = visit(stage.address)
+        assert page.run("document.getElementById('latency-row').hidden")
+        start(page)
+        stop(page)
 
 
 def test_what_was_said_is_saved_in_mid_talk(visit, monkeypatch):
