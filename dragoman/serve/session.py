@@ -105,6 +105,11 @@ class Session:
         return self.summary is not None or self.fault is not None
 
     @property
+    def given_up(self) -> bool:
+        """It could not go on as it was; from what its client has kept, it may begin anew."""
+        return self.fault is not None and self.fault.code in (Code.OVERLOADED, Code.FAILED)
+
+    @property
     def due(self) -> float | None:
         """When the first sound that waits was spoken, on the monotonic clock; None: none waits.
 
@@ -120,7 +125,7 @@ class Session:
     @property
     def now_ms(self) -> float:
         """Since the talk began, on the clock on the wall."""
-        return self._clock.now()
+        return self._past.elapsed_ms + self._clock.now()
 
     @property
     def last_word(self) -> int:
