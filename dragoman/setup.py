@@ -91,7 +91,8 @@ class Setup:
         return replace(self, model=choose(self.source, self.target))
 
     @property
-    def _tuned_rows(self) -> tuple[tuple[float, str, float], ...]:
+    def tuned_rows(self) -> tuple[tuple[float, str, float], ...]:
+        """What was tuned for models of this kind: latency budget, policy, step (ms)."""
         if self.model == AUTO:
             cascade = self.target not in ("en", self.source)
         else:
@@ -100,10 +101,10 @@ class Setup:
 
     def tuned(self, budget_ms: float) -> Setup:
         """The same setup with the policy that was tuned for a latency of at most this."""
-        fitting = [row for row in self._tuned_rows if row[0] <= budget_ms]
+        fitting = [row for row in self.tuned_rows if row[0] <= budget_ms]
         if not fitting:
             raise DragomanError(
-                f"No policy is tuned for less than {TUNED[0][0] / 1000:g} s; "
+                f"No policy is tuned for less than {self.tuned_rows[0][0] / 1000:g} s; "
                 f"find one for your corpus with 'dragoman tune', or choose it with --policy."
             )
         _, policy, step_ms = fitting[-1]

@@ -9,17 +9,29 @@ import asyncio
 import ssl
 import time
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator
-from contextlib import suppress
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Sequence,
+)
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
+from msgspec.structs import replace
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
+from dragoman.audio import opus
 from dragoman.audio.chunk import Samples
 from dragoman.errors import DragomanError
 from dragoman.serve.protocol import (
+    Audio,
+    Change,
     Code,
     Elsewhere,
     Error,
@@ -28,20 +40,25 @@ from dragoman.serve.protocol import (
     Ready,
     Resume,
     Said,
+    Speak,
+    Speech,
     Start,
     Stop,
     Summary,
     Transcript,
+    pcm16,
     read_event,
     write,
-    write_sound,
+    write_packet,
 )
 
 PASSING = {Code.FULL, Code.OVERLOADED, Code.DRAINING, Code.IDLE, Code.TOO_FAST}
 """What another attempt, later or with another process, may overcome."""
-GOES_ON = {Code.POLICY, Code.UNFIT, Code.TOO_LONG}
+GOES_ON = {Code.POLICY, Code.UNFIT, Code.TOO_LONG, Code.VOICE}
 """Errors after which a talk that has begun goes on."""
-MOST_HISTORY = 1000  # events that are told to another process
+MOST_HISTORY = 100_000
+"""Characters of words, and as many of transcripts, that are told to another process: the last ten
+minutes. All of a long talk would be too big a message."""
 
 
 class TalkError(DragomanError):
@@ -54,18 +71,24 @@ class TalkError(DragomanError):
 
 @dataclass
 class _Kept:
-    """The sound that may have to be sent again."""
+    """The sound that may have to be sent again: frames, each with the sample after its last.
 
-    first: int = 0  # the number of its first sample
-    blocks: deque[Samples] = field(default_factory=deque)
+    `before` samples are sent again with the one that is wanted: a decoder of Opus must have heard
+    them to go on.
+    """
+
+    before: int
+    frames: deque[tuple[int, bytes]] = field(default_factory=deque)
     end: int = 0
     ended: bool = False  # no more will come
     more: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def add(self, block: Samples) -> None:
-        if len(block):
-            self.blocks.append(block)
-            self.end += len(block)
+    def add(self, count: int, data: bytes) -> None:
+        """So many samples, encoded."""
+        if count:
+            frame = write_packet(self.end, data)
+            self.end += count
+            self.frames.append((self.end, frame))
             self.more.set()
 
     def finish(self) -> None:
@@ -73,19 +96,13 @@ class _Kept:
         self.more.set()
 
     def forget(self, before: int) -> None:
-        """Drop the blocks that end before a sample."""
-        while self.blocks and self.first + len(self.blocks[0]) <= before:
-            self.first += len(self.blocks.popleft())
+        """Drop the frames that nobody will ask for."""
+        while self.frames and self.frames[0][0] <= before - self.before:
+            self.frames.popleft()
 
-    def since(self, sample: int) -> tuple[int, Samples] | None:
-        """The block that holds a sample, from it on; None: there is none yet."""
-        at = self.first
-        for block in self.blocks:
-            if at + len(block) > sample:
-                begin = max(sample, at)
-                return begin, block[begin - at :]
-            at += len(block)
-        return None
+    def since(self, sample: int) -> list[tuple[int, bytes]]:
+        """The frames that end after a sample."""
+        return [frame for frame in self.frames if frame[0] > sample]
 
 
 class Talk:
@@ -100,38 +117,63 @@ class Talk:
         patience: float = 60.0,
         context: ssl.SSLContext | None = None,
     ) -> None:
-        """`patience`: seconds without a server after which the talk is given up."""
+        """`patience`: seconds without a server that goes on with it after which the talk is given
+        up."""
         self._url, self._start, self._token = url, start or Start(), token
         self._patience, self._context = patience, context
-        self._kept = _Kept()
+        self._encode = _encoder(self._start.audio)
+        self._kept = _Kept(opus.BEFORE if self._start.audio.encoding == "opus" else 0)
         self._ready: Ready | None = None
         self._heard = Heard(0, 0, 0, 0)
         self.words: list[Said] = []
         self.transcripts: list[Transcript] = []
+        self.sound = b""
+        """Of the `Speech` that was told last."""
         self.connections = 0
         """How many there were, the first among them."""
+        self._socket: ClientConnection | None = None  # once the talk goes on over it
+        self._change: Change | None = None  # of the policy: the last one
+        self._refusal: Error | None = None  # the last, if nothing else came since
 
     async def run(self, sound: AsyncIterable[Samples]) -> AsyncIterator[Event]:
-        """Send sound, at its own pace, and tell what the server tells, until the summary."""
+        """Send sound, at its own pace, and tell what the server tells, until the summary.
+
+        Sound are floats in [-1, 1] at the rate that `start` says; for Opus at 48 kHz.
+        """
         feeding = asyncio.create_task(self._feed(sound))
         try:
             since = time.monotonic()
             while True:
                 try:
-                    async for event in self._connection():
-                        since = time.monotonic()
-                        yield event
-                        if isinstance(event, Summary):
-                            return
+                    async with aclosing(self._connection()) as events:
+                        async for event in events:
+                            if self._refusal is None:
+                                since = time.monotonic()
+                            yield event
+                            if isinstance(event, Summary):
+                                return
                 except (OSError, WebSocketException):
                     pass
                 if time.monotonic() - since > self._patience:
-                    raise DragomanError(f"No server at {self._url} goes on with this talk.")
+                    raise self._given_up()
                 await asyncio.sleep(min(1.0, 0.05 + (time.monotonic() - since) / 4))
         finally:
             await _end(feeding)
 
-    async def _connection(self) -> AsyncIterator[Event]:
+    def _given_up(self) -> DragomanError:
+        if self._refusal is not None:
+            return TalkError(self._refusal.code, self._refusal.message)
+        return DragomanError(f"No server at {self._url} goes on with this talk.")
+
+    async def change(self, *, policy: str | None = None, latency_ms: float | None = None) -> None:
+        """Another policy, or the one for another lag, from now on; what is wrong with it comes as
+        an `Error`, and the talk goes on as before."""
+        self._change = Change(policy, latency_ms)
+        if self._socket is not None:
+            with suppress(OSError, WebSocketException):
+                await self._socket.send(write(self._change))
+
+    async def _connection(self) -> AsyncGenerator[Event, None]:
         """What one connection tells."""
         headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
         sending: asyncio.Task[None] | None = None
@@ -145,37 +187,68 @@ class Talk:
                 open_timeout=10,
             ) as socket:
                 await socket.send(write(self._first()))
-                async for text in socket:
-                    event = read_event(text)
+                async for event in self._events(socket):
+                    self._refusal = event if isinstance(event, Error) else None
                     if isinstance(event, Error):
                         self._judge(event)
                     if isinstance(event, Ready):
-                        self._ready = event
-                        self.connections += 1
+                        await self._go_on(socket, event)
                         sending = asyncio.create_task(self._send(socket, event.sample))
                     if self._is_new(event):
                         yield event
         finally:
+            self._socket = None
             if sending is not None:
                 await _end(sending)
+
+    async def _events(self, socket: ClientConnection) -> AsyncIterator[Event]:
+        """What a connection tells, speech together with its sound."""
+        speech: Speech | None = None
+        async for frame in socket:
+            if isinstance(frame, str):
+                event = read_event(frame)
+                speech = event if isinstance(event, Speech) else None
+                if speech is None:
+                    yield event
+            elif speech is not None:
+                self.sound = frame
+                yield speech
+
+    async def _go_on(self, socket: ClientConnection, ready: Ready) -> None:
+        """The talk begins, or goes on: what was wished for since then is told again."""
+        wishes: list[Change | Speak] = [self._change] if self._change else []
+        if self._ready is not None and self._start.speech is not None:
+            wishes.append(Speak(self._start.speech))
+        self._ready, self._socket = ready, socket
+        self.connections += 1
+        for wish in wishes:
+            await socket.send(write(wish))
 
     def _first(self) -> Start | Resume:
         """The first message of a connection."""
         if self._ready is None:
             return self._start
         heard = self._heard
-        said = self.words[-MOST_HISTORY:]
-        written = self.transcripts[-MOST_HISTORY:]
-        elsewhere = Elsewhere(self._start, heard.keep, heard.word, heard.transcript, said, written)
+        said, written = _latest(self.words), _latest(self.transcripts)
+        start = replace(self._start, access_token=None)
+        elsewhere = Elsewhere(start, heard.keep, heard.word, heard.transcript, said, written)
         last = self.words[-1].word if self.words else 0
         last_written = self.transcripts[-1].number if self.transcripts else 0
         ready = self._ready
         return Resume(
-            ready.session, ready.resume_token, last, last_written, heard.sample, elsewhere
+            ready.session,
+            ready.resume_token,
+            last,
+            last_written,
+            heard.sample,
+            elsewhere,
+            self._start.access_token,
         )
 
     def _judge(self, error: Error) -> None:
         """Raise what no other attempt can mend."""
+        if error.code in (Code.POLICY, Code.UNFIT):
+            self._change = None  # it is not asked for again
         if error.code in PASSING or (self._ready is not None and error.code in GOES_ON):
             return
         raise TalkError(error.code, error.message)
@@ -196,24 +269,57 @@ class Talk:
         return True
 
     async def _feed(self, sound: AsyncIterable[Samples]) -> None:
-        async for block in sound:
-            self._kept.add(np.asarray(block, np.float32))
-        self._kept.finish()
+        """Should the sound fail, what was heard is said, and then the failure is raised."""
+        try:
+            async for block in sound:
+                for count, data in self._encode(np.asarray(block, np.float32)):
+                    self._kept.add(count, data)
+            for count, data in self._encode(None):
+                self._kept.add(count, data)
+        finally:
+            self._kept.finish()
 
     async def _send(self, socket: ClientConnection, sample: int) -> None:
         """All sound from a sample on, as it comes, and the stop at its end."""
         kept = self._kept
+        sample = max(0, sample - kept.before)
         with suppress(OSError, WebSocketException):
             while True:
                 kept.more.clear()
-                while (found := kept.since(sample)) is not None:
-                    first, block = found
-                    await socket.send(write_sound(first, block))
-                    sample = first + len(block)
+                for end, frame in kept.since(sample):
+                    await socket.send(frame)
+                    sample = end
                 if kept.ended and sample >= kept.end:
                     await socket.send(write(Stop()))
                     return
                 await kept.more.wait()
+
+
+_T = TypeVar("_T", Said, Transcript)
+
+
+def _latest(events: Sequence[_T]) -> list[_T]:
+    """The last of them, as many as fit into a message."""
+    room, count = MOST_HISTORY, 0
+    for event in reversed(events):
+        room -= len(write(event))
+        if room < 0:
+            break
+        count += 1
+    return list(events[len(events) - count :])
+
+
+def _encoder(audio: Audio) -> Callable[[Samples | None], Iterable[tuple[int, bytes]]]:
+    """How samples become frames, each with its count; None: the sound has ended."""
+    if audio.encoding == "pcm16":
+        return lambda samples: [] if samples is None else [(len(samples), pcm16(samples))]
+    encoder = opus.OpusEncoder()
+
+    def encode(samples: Samples | None) -> Iterable[tuple[int, bytes]]:
+        packets = encoder.finish() if samples is None else encoder.feed(samples)
+        return [(opus.count_samples(packet), packet) for packet in packets]
+
+    return encode
 
 
 async def _end(task: asyncio.Task[None]) -> None:

@@ -122,6 +122,7 @@ class Connection:
             session, known = await self._service.start(request), Resume("", "")
         else:
             session, known = await self._service.resume(request), request
+        self._dialect.expect(session.audio)
         session.attach(self)
         try:
             self._door.opened(session)
@@ -129,6 +130,7 @@ class Connection:
             if isinstance(request, Start):
                 await self._listen_aloud(session, request.speech)
             await self._take(session, acts)
+            self._service.scheduler.wake()
             await self._both_ways(self._tell(session, known), self._listen(session))
         finally:
             self._earphone.take_off()
@@ -231,8 +233,11 @@ class Connection:
         if (fault := self._earphone.fault()) is not None:
             await self._send(fault.event)
         for event, sound in self._earphone.fresh():
-            await self._send(event)
-            await self._socket.send_bytes(sound)
+            for frame in self._dialect.speak(event, sound):
+                if isinstance(frame, bytes):
+                    await self._socket.send_bytes(frame)
+                else:
+                    await self._socket.send_text(frame)
 
     async def _send(self, *news: News) -> None:
         for frame in self._dialect.write(news):

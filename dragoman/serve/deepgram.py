@@ -15,7 +15,9 @@ from uuid import uuid4
 import numpy as np
 from starlette.websockets import WebSocket
 
+from dragoman.audio import opus
 from dragoman.audio.chunk import Samples
+from dragoman.audio.opus_stream import Container, OpusStream, container_of
 from dragoman.serve.dialect import (
     Act,
     Beginning,
@@ -26,6 +28,7 @@ from dragoman.serve.dialect import (
     Receive,
     Send,
     bearer,
+    told_as_sound,
 )
 from dragoman.serve.protocol import (
     MOST_SOUND,
@@ -44,11 +47,15 @@ from dragoman.text.plain import plain
 from dragoman.text.word_times import LETTERS_PER_SECOND
 
 _DEFAULT_RATE = 16000
+_CONTAINERS: dict[str, Container | None] = {
+    "linear16": None, "opus": "packets", "ogg-opus": "ogg",
+}  # fmt: skip
 _OF_ANY_LANGUAGE = ("multi", "")
 
 
 class Deepgram(Dialect):
-    """Sound in bare PCM16, any rate, one channel or several that are mixed."""
+    """Sound in bare PCM16, any rate, one channel or several that are mixed; or Opus, in packets or
+    in the container that a browser records."""
 
     def __init__(self, socket: WebSocket) -> None:
         super().__init__(socket)
@@ -56,6 +63,7 @@ class Deepgram(Dialect):
         self._sample = 0
         self._rest = b""  # of a sample that is not whole yet
         self._channels = 1
+        self._opus: OpusStream | None = None
         self._interim = ""
         self._end = 0.0  # of the last word, in seconds
         query = socket.query_params
@@ -75,24 +83,53 @@ class Deepgram(Dialect):
 
     async def begin(self, receive: Receive, send: Send) -> Beginning:
         query = self.socket.query_params
-        encoding = query.get("encoding", "linear16")
-        if encoding != "linear16":
-            raise Fault(Code.UNFIT, f"Sound is taken as linear16, not as {encoding[:20]}.")
         rate = _number(query.get("sample_rate", str(_DEFAULT_RATE)), "sample_rate")
         self._channels = _number(query.get("channels", "1"), "channels")
         if not 1 <= self._channels <= 16:
             raise Fault(Code.UNFIT, f"Sound has 1 to 16 channels, not {self._channels}.")
+        acts = await self._meet(query.get("encoding"), receive)
         language = query.get("language", "").partition("-")[0]
         start = Start(
             source=None if language in _OF_ANY_LANGUAGE else language,
             target=query.get("target"),
-            audio=Audio(rate=rate),
+            audio=Audio(rate=opus.RATE if self._opus else rate),
         )
-        return start, ()
+        return start, acts
+
+    async def _meet(self, encoding: str | None, receive: Receive) -> Sequence[Act]:
+        """Find out how sound comes. Who does not name an encoding may send a container, as browsers
+        do: its first bytes tell."""
+        if encoding is not None:
+            if encoding not in _CONTAINERS:
+                known = ", ".join(_CONTAINERS)
+                raise Fault(Code.UNFIT, f"Sound is taken as {known}, not as {encoding[:20]}.")
+            container = _CONTAINERS[encoding]
+            self._opus = OpusStream(container) if container else None
+            return []
+        while True:
+            message = await receive()
+            if self._opus is None and isinstance(message, bytes):
+                found = container_of(message)
+                self._opus = OpusStream(found) if found else None
+            if acts := self.read(message):
+                return acts
 
     def read(self, message: str | bytes) -> Sequence[Act]:
+        if isinstance(message, bytes) and message:
+            return self._hear(message)
+        return [*(self._opus.flush() if self._opus else []), *self._asked(message)]
+
+    def _hear(self, message: bytes) -> Sequence[Act]:
+        if len(message) > MOST_SOUND:
+            raise Fault(Code.TOO_BIG, f"A frame of sound has at most {MOST_SOUND} bytes.")
+        if self._opus is None:
+            return [self._sound(message)]
+        with told_as_sound():
+            return self._opus.feed(message)
+
+    def _asked(self, message: str | bytes) -> Sequence[Act]:
         if isinstance(message, bytes):
-            return [self._sound(message)] if message else [Stop()]
+            return [Stop()]
         try:
             kind = json.loads(message)["type"]
         except (ValueError, KeyError, TypeError, RecursionError):
@@ -107,8 +144,6 @@ class Deepgram(Dialect):
 
     def _sound(self, message: bytes) -> tuple[int, Samples]:
         """Frames need not end with a whole sample: the rest waits for the next one."""
-        if len(message) > MOST_SOUND:
-            raise Fault(Code.TOO_BIG, f"A frame of sound has at most {MOST_SOUND} bytes.")
         data, size = self._rest + message, 2 * self._channels
         whole = len(data) - len(data) % size
         self._rest = data[whole:]

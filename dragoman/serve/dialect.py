@@ -6,13 +6,16 @@ A dialect knows nothing of talks and schedules; a connection that speaks it does
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from starlette.websockets import WebSocket
 
-from dragoman.audio.chunk import Samples
+from dragoman.audio.opus import OpusDecoder, Sound
+from dragoman.errors import DragomanError
 from dragoman.serve.protocol import (
+    Audio,
     Change,
     Code,
     Event,
@@ -20,8 +23,10 @@ from dragoman.serve.protocol import (
     Listen,
     Resume,
     Speak,
+    Speech,
     Start,
     Stop,
+    read_packet,
     read_request,
     read_sound,
     write,
@@ -43,8 +48,6 @@ class Closed:
     asked: bool
 
 
-Sound = tuple[int, Samples]
-"""The number of the first sample, and the samples."""
 Act = Sound | Stop | Change | Speak | Flush
 """What a client may do in mid-talk."""
 News = Event | Closed
@@ -71,6 +74,9 @@ class Dialect(ABC):
     async def begin(self, receive: Receive, send: Send) -> Beginning:
         """Greet, and read until it is known what the client wants."""
 
+    def expect(self, audio: Audio) -> None:  # noqa: B027  most need not know
+        """The talk has begun or goes on, and this is how its sound will come."""
+
     @abstractmethod
     def read(self, message: str | bytes) -> Sequence[Act]:
         """What a message asks for; whatever is wrong with it is a fault."""
@@ -79,9 +85,20 @@ class Dialect(ABC):
     def write(self, news: Sequence[News]) -> Iterable[str]:
         """The frames that tell what is new."""
 
+    def speak(self, phrase: Speech, sound: bytes) -> Iterable[str | bytes]:
+        """The frames of a phrase of the interpreter's voice; here, none."""
+        return ()
+
 
 class Native(Dialect):
     """Our own, of docs/protocol.md."""
+
+    def __init__(self, socket: WebSocket) -> None:
+        super().__init__(socket)
+        self._opus: OpusDecoder | None = None
+
+    def expect(self, audio: Audio) -> None:
+        self._opus = OpusDecoder() if audio.encoding == "opus" else None
 
     async def begin(self, receive: Receive, send: Send) -> Beginning:
         message = await receive()
@@ -94,14 +111,32 @@ class Native(Dialect):
 
     def read(self, message: str | bytes) -> Sequence[Act]:
         if isinstance(message, bytes):
-            return [read_sound(message)]
+            return [read_sound(message)] if self._opus is None else self._decode(message)
         request = read_request(message)
         if isinstance(request, Start | Resume | Listen):
             raise Fault(Code.MALFORMED, "This talk has begun already.")
-        return [request]
+        held = self._opus.flush() if self._opus else []
+        return [*held, request]
+
+    def _decode(self, frame: bytes) -> Sequence[Act]:
+        assert self._opus is not None
+        with told_as_sound():
+            return self._opus.feed([read_packet(frame)])
 
     def write(self, news: Sequence[News]) -> Iterable[str]:
         return [write(event) for event in news if not isinstance(event, Closed)]
+
+    def speak(self, phrase: Speech, sound: bytes) -> Iterable[str | bytes]:
+        return [write(phrase), sound]
+
+
+@contextmanager
+def told_as_sound() -> Iterator[None]:
+    """What is wrong with sound is told to whoever sent it."""
+    try:
+        yield
+    except DragomanError as error:
+        raise Fault(Code.SOUND, str(error)) from error
 
 
 def bearer(socket: WebSocket, kind: str = "Bearer") -> str | None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import logging
 from datetime import UTC, datetime
+from traceback import walk_tb
 
+_FRAMES = 4  # that tell where an exception comes from
 _log = logging.getLogger("dragoman.serve")
 
 
@@ -14,8 +16,19 @@ def note(event: str, **values: str | float | int | None) -> None:
     _log.info(event, extra={"values": values})
 
 
+def place(error: BaseException) -> str:
+    """Where an exception comes from, innermost first; its text, which may hold anything, is not
+    part of it, nor is a path."""
+    frames = list(walk_tb(error.__traceback__))[-_FRAMES:]
+    return " < ".join(
+        f"{frame.f_globals.get('__name__', '?')}.{frame.f_code.co_name}:{line}"
+        for frame, line in reversed(frames)
+    )
+
+
 class JsonLines(logging.Formatter):
-    """A record as one line; of an exception only its kind, for its text may hold anything."""
+    """A record as one line; of an exception its kind and its place, for its text may hold
+    anything."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -24,8 +37,9 @@ class JsonLines(logging.Formatter):
             "event": record.getMessage(),
             **getattr(record, "values", {}),
         }
-        if record.exc_info and record.exc_info[0]:
-            line["exception"] = record.exc_info[0].__name__
+        if record.exc_info and record.exc_info[1]:
+            line["exception"] = type(record.exc_info[1]).__name__
+            line["where"] = place(record.exc_info[1])
         return json.dumps(line)
 
 

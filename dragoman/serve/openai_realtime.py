@@ -1,13 +1,14 @@
 """What clients of OpenAI's Realtime Translation speak (`/v1/realtime/translations`).
 
-Its text is append-only, as words that are final are. Its sound is 24 kHz PCM16 in base64.
+Its text is append-only, as words that are final are. Its sound, both ways, is 24 kHz PCM16 in
+base64. It always speaks; who wants text alone says so in the address: `?speech=no`.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -18,6 +19,7 @@ import numpy as np
 from msgspec import Struct
 from starlette.websockets import WebSocket
 
+from dragoman.audio.resample import resample
 from dragoman.serve.dialect import Act, Beginning, Dialect, News, Receive, Send, bearer
 from dragoman.serve.protocol import (
     MOST_SOUND,
@@ -27,10 +29,12 @@ from dragoman.serve.protocol import (
     Fault,
     Resume,
     Said,
+    Speech,
     Start,
     Stop,
     Summary,
     Transcript,
+    pcm16,
 )
 
 RATE = 24000
@@ -95,8 +99,13 @@ class OpenAIRealtime(Dialect):
         while not (acts := self.read(await receive())):
             await send(self._told("session.updated"))
         self._began = True
-        audio = Audio(rate=RATE)
-        return Start(target=self._language, transcript=self._transcript, audio=audio), acts
+        start = Start(
+            target=self._language,
+            transcript=self._transcript,
+            audio=Audio(rate=RATE),
+            speech=None if self.socket.query_params.get("speech") == "no" else "pcm16",
+        )
+        return start, acts
 
     def read(self, message: str | bytes) -> Sequence[Act]:
         try:
@@ -146,6 +155,21 @@ class OpenAIRealtime(Dialect):
                 yield _json("error", error=told)
             elif isinstance(event, Summary):
                 yield _json("session.closed")
+
+    def speak(self, phrase: Speech, sound: bytes) -> Iterable[str]:
+        samples = np.frombuffer(sound, "<i2").astype(np.float32) / np.float32(32768)
+        if phrase.rate != RATE:
+            samples = resample(samples, phrase.rate, RATE)
+        for at in range(0, len(samples), RATE):  # a second at most: clients bound their messages
+            delta = b64encode(pcm16(samples[at : at + RATE])).decode()
+            yield _json(
+                "session.output_audio.delta",
+                delta=delta,
+                sample_rate=RATE,
+                channels=1,
+                format="pcm16",
+                elapsed_ms=round(phrase.at_ms + 1000 * at / RATE),
+            )
 
     def _told(self, kind: str) -> str:
         writes = {"model": "dragoman"} if self._transcript else None

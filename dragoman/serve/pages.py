@@ -11,9 +11,10 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Message, Receive, Scope, Send
 
-from dragoman.models import Feature
+from dragoman.models import Feature, Model
+from dragoman.policies import make_policy
 from dragoman.serve.service import Service
-from dragoman.setup import TUNED
+from dragoman.setup import Setup
 from dragoman.text.languages import find_language
 
 PAGE = Path(__file__).parent / "page"
@@ -38,7 +39,7 @@ def page_routes(service: Service) -> list[BaseRoute]:
                 "speaks": [_named(code) for code in model.speaks],
                 "from": setup.source,
                 "to": setup.target,
-                "latencies_ms": [lag for lag, _, _ in TUNED],
+                "latencies_ms": _latencies(setup, model),
                 "transcript": Feature.TRANSCRIPT in model.features,
                 "token": service.settings.token is not None,
             }
@@ -75,6 +76,12 @@ class _WithHeaders:
             await send(message)
 
         await self._app(scope, receive, send_more)
+
+
+def _latencies(setup: Setup, model: Model) -> list[float]:
+    """The lags that something is tuned for which this model can do."""
+    rows = setup.tuned_rows
+    return [lag for lag, policy, _ in rows if make_policy(policy).needs <= model.features]
 
 
 def _named(code: str) -> dict[str, str]:

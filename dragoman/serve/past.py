@@ -10,6 +10,8 @@ from dragoman.serve.protocol import Code, Elsewhere, Fault, Said, Transcript
 
 MOST_AGAIN = 120
 """Seconds of sound that are heard again at most, for what was said of them elsewhere."""
+MOST_AWAY = 600.0
+"""Seconds that a talk may be nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +28,18 @@ class Past:
 
     @classmethod
     def of(cls, elsewhere: Elsewhere, heard: int, elapsed_ms: float) -> Past:
-        """What a client tells, who knows that all sound before the sample `heard` had arrived."""
+        """What a client tells, who knows that all sound before the sample `heard` had arrived.
+
+        How much time has passed is told by clocks on walls, which are set now and then, and which
+        machines do not share: it is believed as far as it can be true.
+        """
         _check_numbers(elsewhere.word, [said.word for said in elsewhere.said])
         _check_numbers(elsewhere.transcript, [one.number for one in elsewhere.transcripts])
-        most = elsewhere.keep + MOST_AGAIN * max(1, elsewhere.start.audio.rate)
+        rate = max(1, elsewhere.start.audio.counted)
+        most = elsewhere.keep + MOST_AGAIN * rate
+        passed_ms = max([1000 * heard / rate, *(said.at_ms for said in elsewhere.said[-1:])])
+        if not passed_ms <= elapsed_ms <= passed_ms + 1000 * MOST_AWAY:
+            elapsed_ms = passed_ms
         return cls(
             elsewhere.keep,
             min(max(heard, elsewhere.keep), most),
@@ -39,6 +49,14 @@ class Past:
             tuple(elsewhere.said),
             tuple(elsewhere.transcripts),
         )
+
+    @property
+    def last_word(self) -> int:
+        return self.said[-1].word if self.said else self.word
+
+    @property
+    def last_transcript(self) -> int:
+        return self.transcripts[-1].number if self.transcripts else self.transcript
 
     @property
     def recalled(self) -> list[str]:

@@ -1,8 +1,8 @@
 """What client and server tell each other; docs/protocol.md is the same for authors of clients.
 
 Text frames are JSON objects with a `type`. A binary frame from the client is sound: the number of
-its first sample, eight bytes little-endian, then PCM16 little-endian, mono. A binary frame from the
-server is the sound of the `speech` event before it.
+its first sample, eight bytes little-endian, then PCM16 little-endian, mono, or a packet of Opus. A
+binary frame from the server is the sound of the `speech` event before it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import msgspec
 import numpy as np
 from msgspec import Meta, Struct, field
 
-from dragoman.audio.chunk import Samples
+from dragoman.audio import opus
+from dragoman.audio.chunk import RATE, Samples
 
 _HEADER = struct.Struct("<Q")
 MOST_TEXT = 256 * 1024
@@ -89,8 +90,14 @@ class _Message(Struct, tag_field="type", frozen=True, forbid_unknown_fields=True
 class Audio(Struct, frozen=True, forbid_unknown_fields=True):
     """The sound that a client will send."""
 
-    rate: int = 16000
-    encoding: Literal["pcm16"] = "pcm16"
+    rate: int | None = None  # samples a second; None: 16000, and Opus counts in 48000
+    encoding: Literal["pcm16", "opus"] = "pcm16"
+
+    @property
+    def counted(self) -> int:
+        """Samples a second, as their numbers count them."""
+        usual = opus.RATE if self.encoding == "opus" else RATE
+        return usual if self.rate is None else self.rate
 
 
 class Captions(Struct, frozen=True, forbid_unknown_fields=True):
@@ -321,18 +328,33 @@ def write(message: Request | Event) -> str:
 
 def read_sound(frame: bytes) -> tuple[int, Samples]:
     """The number of the first sample, and the samples."""
-    if len(frame) > MOST_SOUND:
-        raise Fault(Code.TOO_BIG, f"A frame of sound has at most {MOST_SOUND} bytes.")
-    if len(frame) < _HEADER.size or len(frame) % 2:
+    first, data = read_packet(frame)
+    if len(data) % 2:
         raise Fault(
             Code.SOUND, "A frame of sound is eight bytes of sample number and two per sample."
         )
-    (first,) = _HEADER.unpack_from(frame)
-    samples = np.frombuffer(frame, "<i2", offset=_HEADER.size)
-    return first, samples.astype(np.float32) / np.float32(32768)
+    return first, np.frombuffer(data, "<i2").astype(np.float32) / np.float32(32768)
+
+
+def read_packet(frame: bytes) -> tuple[int, bytes]:
+    """The number of the first sample, and what follows it."""
+    if len(frame) > MOST_SOUND:
+        raise Fault(Code.TOO_BIG, f"A frame of sound has at most {MOST_SOUND} bytes.")
+    if len(frame) < _HEADER.size:
+        raise Fault(Code.SOUND, "A frame of sound begins with eight bytes of sample number.")
+    return int(_HEADER.unpack_from(frame)[0]), frame[_HEADER.size :]
 
 
 def write_sound(first: int, samples: Samples) -> bytes:
     """A frame of sound, for clients in Python; samples are floats in [-1, 1]."""
+    return write_packet(first, pcm16(samples))
+
+
+def pcm16(samples: Samples) -> bytes:
     scaled = np.clip(np.round(np.asarray(samples) * 32768), -32768, 32767)
-    return _HEADER.pack(first) + scaled.astype("<i2").tobytes()
+    return scaled.astype("<i2").tobytes()
+
+
+def write_packet(first: int, data: bytes) -> bytes:
+    """A frame with a packet of Opus, or with samples that are encoded already."""
+    return _HEADER.pack(first) + data

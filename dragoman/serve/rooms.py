@@ -21,6 +21,7 @@ from dragoman.serve.protocol import Code, Fault, Said, Summary, Talk, Told, Tran
 from dragoman.serve.protocol import Room as RoomEvent
 from dragoman.serve.session import Session
 from dragoman.serve.settings import Settings
+from dragoman.setup import Setup
 
 _ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # nothing that looks like something else
 _ID = 8  # characters
@@ -88,6 +89,7 @@ class Room:
         self._first = 0  # number of the first entry that is kept
         self._word = self._transcript = self._phrases = 0  # the last of this talk that were taken
         self._summed_up = False
+        self._talk = ""  # the one that was told last, by its session's name
         self._frame = (-1, -1, "")  # the last one: nearly all listeners ask for the same
 
     @property
@@ -125,7 +127,8 @@ class Room:
         self._tell_speaker()
 
     def follow(self, session: Session) -> None:
-        """This talk is told here from now on; one that was told before is ended."""
+        """This talk is told here from now on; one that was told before is ended. A talk that was
+        begun anew, from what its client has kept, goes on where it was."""
         before = self.session
         if before is session:
             self.look()
@@ -134,16 +137,21 @@ class Room:
             before.news.unfollow(self.look)
             before.stop()
         self.session = session
-        self.talks += 1
-        self._word = self._transcript = self._phrases = 0
-        self._summed_up = False
-        if len(self._entries) > MOST_TOLD:
-            self._first, self._entries = self.next, []
-        setup = session.setup
-        self._entries.append(write(Talk(self.talks, setup.source, setup.target)))
+        self._phrases = 0
+        if session.id != self._talk:
+            self._talk = session.id
+            self._begin(session.setup)
         session.news.follow(self.look)
         self._tell_speaker()
         self.look()
+
+    def _begin(self, setup: Setup) -> None:
+        self.talks += 1
+        self._word = self._transcript = 0
+        self._summed_up = False
+        if len(self._entries) > MOST_TOLD:
+            self._first, self._entries = self.next, []
+        self._entries.append(write(Talk(self.talks, setup.source, setup.target)))
 
     def look(self) -> None:
         """Take what is new in the talk; wake the listeners if there is anything."""

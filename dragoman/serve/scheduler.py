@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
 from dragoman.audio.chunk import Chunk
-from dragoman.interpreter import step
-from dragoman.serve.logs import note
+from dragoman.interpreter import Update, step
+from dragoman.serve.logs import note, place
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.pressure import Level, Pressure
 from dragoman.serve.protocol import Code, Fault
@@ -117,19 +117,37 @@ class Scheduler:
             if update.error is not None:
                 self._end(session, update.error)
                 continue
-            before = len(session.words)
-            session.take(chunk, update)
-            for word in session.words[before:]:
-                if word.lag_ms is not None:
-                    self._metrics.lag.observe(word.lag_ms / 1000)
-            if session.finished:
-                self.remove(session)
-                note("finished", session=session.id, words=len(session.words))
+            try:
+                self._take(session, chunk, update)
+            except Exception as error:  # of this talk; the others have theirs
+                self._end(session, error)
+
+    def _take(self, session: Session, chunk: Chunk, update: Update) -> None:
+        before = len(session.words)
+        session.take(chunk, update)
+        for word in session.words[before:]:
+            if word.lag_ms is not None:
+                self._metrics.lag.observe(word.lag_ms / 1000)
+        if session.finished:
+            self.remove(session)
+            note("finished", session=session.id, words=len(session.words))
 
     def _end(self, session: Session, error: Exception) -> None:
+        """Whoever runs the server reads what it was and where; what was said is not told."""
         session.fail()
         self.remove(session)
-        note("failed", session=session.id, error=type(error).__name__)
+        cause = error.__cause__ or error.__context__
+        note(
+            "failed",
+            session=session.id,
+            error=type(error).__name__,
+            where=place(error),
+            cause=type(cause).__name__ if cause else None,
+            pressure=self._pressure.level.name.lower(),
+            talks=len(self._sessions),
+            heard_s=round(session.sample / session.rate, 1),
+            stopped=session.stopped,
+        )
 
     def _count(self) -> None:
         self._metrics.streams.set(len(self._sessions))

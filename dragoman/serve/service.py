@@ -7,6 +7,7 @@ import secrets
 import time
 from typing import Literal
 
+from dragoman.audio import opus
 from dragoman.audio.resample import check_rate
 from dragoman.clock import RealClock
 from dragoman.errors import DragomanError
@@ -75,7 +76,8 @@ class Service:
         An unknown one and somebody else's are told in the same words.
         """
         session = self._sessions.get(request.session)
-        if session is not None and session.opened_by(request.resume_token):
+        known = session is not None and session.opened_by(request.resume_token)
+        if session is not None and known and not (session.given_up and request.elsewhere):
             ahead = (
                 request.word > session.last_word
                 or request.transcript > session.last_transcript
@@ -91,10 +93,12 @@ class Service:
         return await self._take_over(request, began)
 
     async def _take_over(self, request: Resume, began: float) -> Session:
-        """Go on with a talk that another process has begun. Should it have gone on from here to
-        there and back, what is known here is out of date."""
+        """Go on with a talk that another process has begun, or that was given up here. Should it
+        have gone on from here to there and back, what is known here is out of date."""
         assert request.elsewhere is not None
-        past = Past.of(request.elsewhere, request.sample, max(0.0, time.time() - began) * 1000)
+        past = Past.of(request.elsewhere, request.sample, (time.time() - began) * 1000)
+        if (request.word, request.transcript) != (past.last_word, past.last_transcript):
+            raise Fault(Code.MALFORMED, "'elsewhere' ends with the last word that the client has.")
         stale = self._sessions.get(request.session)
         if stale is not None:
             self.drop(stale)
@@ -118,6 +122,8 @@ class Service:
             session = await self.scheduler.on_worker(self._open, setup, request, past)
         finally:
             self._opening -= 1
+        if name in self._sessions:  # somebody was as quick, and is gone again
+            self.drop(self._sessions[name])
         session.id, session.resume_token = name, token
         self._sessions[name] = session
         self.scheduler.add(session)
@@ -178,9 +184,11 @@ class Service:
         self.scheduler.remove(session)
 
     def _open(self, setup: Setup, request: Start, past: Past | None) -> Session:
-        clock = RealClock()
+        clock, audio = RealClock(), request.audio
+        if audio.encoding == "opus" and audio.counted != opus.RATE:
+            raise Fault(Code.UNFIT, f"Opus counts {opus.RATE} samples a second; leave out 'rate'.")
         try:
-            rate = check_rate(request.audio.rate, "This sound")
+            check_rate(audio.counted, "This sound")
             system = self.system.changed(
                 source=setup.source,
                 target=setup.target,
@@ -190,7 +198,7 @@ class Service:
             interpreter = system.interpreter(clock=clock, transcript=request.transcript)
         except DragomanError as error:
             raise Fault(Code.UNFIT, str(error)) from error
-        return Session(interpreter, setup, clock, rate, self.settings, past)
+        return Session(interpreter, setup, clock, audio, self.settings, past)
 
 
 def _wanted(setup: Setup, request: Start) -> Setup:

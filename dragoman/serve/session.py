@@ -22,7 +22,7 @@ from dragoman.interpreter import Interpreter, Update
 from dragoman.lag import Lag, lived_ms
 from dragoman.serve.bell import Bell
 from dragoman.serve.past import Past
-from dragoman.serve.protocol import Code, Fault, Heard, Said, Summary, Transcript
+from dragoman.serve.protocol import Audio, Code, Fault, Heard, Said, Summary, Transcript
 from dragoman.serve.settings import Settings
 from dragoman.setup import Setup
 from dragoman.text.again import count_letters
@@ -52,14 +52,14 @@ class Session:
         interpreter: Interpreter,
         setup: Setup,
         clock: RealClock,
-        rate: int,
+        audio: Audio,
         limits: Settings,
         past: Past | None = None,
     ) -> None:
         past = past or Past()
         self.interpreter, self.setup = interpreter, setup
         self.id, self.resume_token = "", ""  # the service gives them
-        self.rate = rate
+        self.audio, self.rate = audio, audio.counted
         self.sample = past.sample
         """The next that is wanted: all before it have arrived."""
         self.words: list[Said] = list(past.said)
@@ -83,7 +83,7 @@ class Session:
         self.room.set()
         self._clock, self._limits, self._past = clock, limits, past
         self._began, self._queued = clock.timer(), 0.0  # seconds of sound, in all
-        self._resampler, self._chunker = Resampler(rate), Chunker(setup.step_ms)
+        self._resampler, self._chunker = Resampler(self.rate), Chunker(setup.step_ms)
         self._waiting: deque[tuple[float, Chunk]] = deque()
         self._times, self._source_times = WordTimes(), WordTimes()
         self._written, self._written_ms = past.transcript, 0.0  # words, and of what sound
@@ -105,6 +105,11 @@ class Session:
         return self.summary is not None or self.fault is not None
 
     @property
+    def given_up(self) -> bool:
+        """It could not go on as it was; from what its client has kept, it may begin anew."""
+        return self.fault is not None and self.fault.code in (Code.OVERLOADED, Code.FAILED)
+
+    @property
     def due(self) -> float | None:
         """When the first sound that waits was spoken, on the monotonic clock; None: none waits.
 
@@ -120,7 +125,7 @@ class Session:
     @property
     def now_ms(self) -> float:
         """Since the talk began, on the clock on the wall."""
-        return self._clock.now()
+        return self._past.elapsed_ms + self._clock.now()
 
     @property
     def last_word(self) -> int:

@@ -89,7 +89,7 @@ def test_interim_text_is_told_if_it_is_wanted():
         ("encoding=mulaw", [], "UNFIT"),
         ("sample_rate=fast", [], "MALFORMED"),
         ("channels=0", [], "UNFIT"),
-        ("language=klingon", [], "LANGUAGE"),
+        ("encoding=linear16&language=klingon", [], "LANGUAGE"),
         ("", ["nonsense"], "MALFORMED"),
         ("", ['{"type":"Sing"}'], "MALFORMED"),
     ],

@@ -6,9 +6,12 @@ import json
 import numpy as np
 import pytest
 
+from dragoman.errors import DragomanError
+from dragoman.serve import speech
 from tests.serve.clients import steady_words
 from tests.serve.running import running
 from tests.talkers import SPOKEN, TEXT
+from tests.voices.fakes import ToneVoice
 
 TOKEN = "a token that nobody guesses"
 ADDRESS = "/v1/realtime/translations"
@@ -18,11 +21,21 @@ def sound(seconds):
     return base64.b64encode(np.zeros(round(seconds * 24000), "<i2").tobytes()).decode()
 
 
-def talk(url, seconds, **session):
+@pytest.fixture(autouse=True)
+def tone(monkeypatch):
+    """A voice that hums, at a rate that is not theirs."""
+    voice = ToneVoice(0.02, rate=22050)
+    monkeypatch.setattr(speech, "open_voice", lambda name, language: voice)
+    return voice
+
+
+def talk(url, seconds, speech="yes", **session):
     openai = pytest.importorskip("openai")
     client = openai.OpenAI(base_url=url.replace("ws", "http", 1) + "/v1", api_key=TOKEN)
     events = []
-    with client.realtime.translations.connect(model="any") as connection:
+    with client.realtime.translations.connect(
+        model="any", extra_query={"speech": speech}
+    ) as connection:
         events.append(connection.recv())
         if session:
             connection.session.update(session=session)
@@ -45,6 +58,55 @@ def test_the_real_client_reads_what_was_said():
     assert all(isinstance(event.elapsed_ms, int) for event in deltas)
     assert all(event.model_extra["lag_ms"] is not None for event in deltas)
     assert len({event.event_id for event in events}) == len(events)
+
+
+def heard(events):
+    """The deltas of sound, and the sound."""
+    deltas = [event for event in events if event.type == "session.output_audio.delta"]
+    sounds = [np.frombuffer(base64.b64decode(one.delta), "<i2") / 32768 for one in deltas]
+    return deltas, sounds
+
+
+def test_the_real_client_hears_what_was_said(tone):
+    with running(token=TOKEN, model="tests.talkers:sentences") as (_, url):
+        events = talk(url, 16, audio={"output": {"language": "en"}})
+    deltas, sounds = heard(events)
+    assert {(one.sample_rate, one.channels, one.format) for one in deltas} == {(24000, 1, "pcm16")}
+    assert max(map(len, sounds)) == 24000  # a long phrase comes in pieces
+    assert " ".join(text for text, _ in tone.spoken) == TEXT
+    spoken = [len(ToneVoice(0.02, rate=22050).speak(*one)) / 22050 for one in tone.spoken]
+    assert sum(map(len, sounds)) / 24000 == pytest.approx(sum(spoken), abs=0.01)
+    whole = np.concatenate(sounds)
+    top = np.argmax(np.abs(np.fft.rfft(whole * np.hanning(len(whole))))) * 24000 / len(whole)
+    assert top == pytest.approx(440, abs=1)  # and not higher or lower
+    assert np.abs(whole).max() == pytest.approx(0.2, abs=0.02)
+    times = [one.elapsed_ms for one in deltas]
+    assert times == sorted(times)
+    assert all(isinstance(one, int) for one in times)
+    assert events[-1].type == "session.closed"
+
+
+def test_who_wants_text_alone_hears_nothing(tone):
+    with running(token=TOKEN) as (_, url):
+        events = talk(url, 5.2, speech="no")
+    assert heard(events)[0] == tone.spoken == []
+    assert any(event.type == "session.output_transcript.delta" for event in events)
+
+
+def test_without_a_voice_the_text_goes_on(monkeypatch):
+    def none(name, language):
+        raise DragomanError("There is none.")
+
+    monkeypatch.setattr(speech, "open_voice", none)
+    with running(token=TOKEN) as (_, url):
+        events = talk(url, 5.2)
+    (told,) = [event for event in events if event.type == "error"]
+    assert (told.error.code, told.error.message) == (
+        "voice",
+        "This server has no voice for English; read along.",
+    )
+    deltas = [event.delta for event in events if event.type == "session.output_transcript.delta"]
+    assert deltas == [text for _, text in steady_words()]
 
 
 def test_the_speaker_is_written_down_if_that_is_wanted():
@@ -81,6 +143,15 @@ def test_what_is_wrong_is_told_in_its_words(opened, message, code):
         told = json.loads(socket.receive_text())
     assert (told["type"], told["error"]["code"]) == ("error", code)
     assert told["error"]["message"]
+
+
+def test_a_talk_may_end_before_it_has_begun(opened):
+    _, web = opened()
+    with web.websocket_connect(ADDRESS) as socket:
+        socket.receive_text()
+        socket.send_text('{"type":"session.close"}')
+        while json.loads(socket.receive_text())["type"] != "session.closed":
+            pass
 
 
 def test_the_language_is_not_changed_in_mid_talk(opened):

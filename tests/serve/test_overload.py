@@ -5,10 +5,22 @@ import asyncio
 import pytest
 
 from dragoman.serve.pressure import LATE, Level, Pressure
-from dragoman.serve.protocol import Error, Fault, Start, State
+from dragoman.serve.protocol import (
+    Elsewhere,
+    Error,
+    Fault,
+    Heard,
+    Ready,
+    Resume,
+    Said,
+    Start,
+    State,
+    Summary,
+    write_sound,
+)
 from dragoman.serve.visits import Visits
 from tests.serve.clients import PATH, Client, closed, make_service
-from tests.serve.numbers import NumberModel, sound_of
+from tests.serve.numbers import NumberModel, sound_of, words_of
 from tests.serve.processes import in_time
 
 
@@ -107,6 +119,38 @@ def test_who_comes_last_goes_elsewhere_when_nothing_helps(opened):
         assert first.until(State).state == "degraded"
         first.stop()
         assert closed(first) == 1000
+
+
+def test_who_went_may_come_back_later(opened):
+    service, web = opened(model="tests.serve.numbers:numbers")
+    with web.websocket_connect(PATH) as one, web.websocket_connect(PATH) as two:
+        first, last = Client(one), Client(two)
+        first.start()
+        ready = last.start()
+        two.send_bytes(write_sound(0, sound_of(0, 10)))
+        while len(last.words) < 10:
+            last.next()
+        heard = next(event for event in reversed(last.events) if isinstance(event, Heard))
+        pressure = service.scheduler._pressure
+        pressure.late, pressure.level = 1000.0, Level.SHEDDING
+        first.speak()
+        assert closed(last) == 1013
+        said = [event for event in last.events if isinstance(event, Said)]
+        elsewhere = Elsewhere(Start(), heard.keep, heard.word, 0, said)
+        resume = Resume(ready.session, ready.resume_token, 10, 0, heard.sample, elsewhere)
+        with web.websocket_connect(PATH) as socket:
+            early = Client(socket)
+            early.send(resume)
+            assert early.next().code == "full"  # the machine is behind still
+        pressure.late, pressure.level = 0.0, Level.NORMAL
+        with web.websocket_connect(PATH) as socket:
+            later = Client(socket)
+            later.send(resume)
+            sample = later.until(Ready).sample
+            socket.send_bytes(write_sound(sample, sound_of(0, 15)[sample:]))
+            later.stop()
+            later.until(Summary)
+        assert last.words + later.words == words_of(15)
 
 
 def test_nobody_is_let_in_while_the_machine_is_behind(opened):

@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.serve import protocol
 from dragoman.serve.pages import PAGE
-from dragoman.setup import TUNED
+from dragoman.setup import TUNED, TUNED_CASCADE
 
 FILES = {path.name: path.read_text(encoding="utf-8") for path in PAGE.iterdir()}
 PAGES = {
@@ -139,3 +139,16 @@ def test_the_page_offers_what_the_model_has(opened):
         "transcript": True,
         "token": True,
     }
+
+
+def test_the_page_offers_the_latencies_that_the_model_can_have(opened):
+    service, web = opened()
+    model = service.system.model
+
+    def offered():
+        return web.get("/v1/languages").json()["latencies_ms"]
+
+    service.system.setup = service.system.setup.with_changes(model="a-recogniser+a-translator")
+    assert offered() == [row[0] for row in TUNED_CASCADE]
+    model.features = frozenset()  # the policies that are tuned look at attention
+    assert offered() == []

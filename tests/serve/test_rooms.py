@@ -10,7 +10,10 @@ from starlette.websockets import WebSocketDisconnect
 from dragoman.serve import rooms
 from dragoman.serve.protocol import (
     Audience,
+    Code,
+    Elsewhere,
     Error,
+    Fault,
     Interim,
     Listen,
     Ready,
@@ -24,10 +27,12 @@ from dragoman.serve.protocol import (
     Told,
     Transcript,
     write,
+    write_sound,
 )
 from dragoman.serve.protocol import Room as RoomEvent
 from dragoman.serve.rooms import Keys, Role, Room, is_room, new_room
 from tests.serve.clients import Client, closed, silence, steady_words
+from tests.serve.numbers import sound_of, words_of
 
 TOKEN = "a token that nobody guesses"
 
@@ -268,6 +273,36 @@ def test_listeners_are_told_that_the_speaker_is_away_and_back(opened):
         listener.until_told(Summary)
     assert [one.talk for one in listener.told if isinstance(one, Talk)] == [1]
     assert listener.words == steady_words()
+
+
+def test_a_talk_that_begins_anew_goes_on_for_its_listeners(opened):
+    """The machine gave it up; its speaker comes back with what was said. Nothing is told twice."""
+    service, web = opened(model="tests.serve.numbers:numbers")
+    room = open_room(web)
+    with listens(web, room) as ear:
+        listener = Listener(ear)
+        listener.come_in(room)
+        with speaks(web, room) as mouth:
+            speaker = begin(mouth, room)
+            mouth.send_bytes(write_sound(0, sound_of(0, 10)))
+            while len(speaker.words) < 10:
+                speaker.next()
+            (session,) = service._sessions.values()
+            web.portal.call(session.fail, Fault(Code.OVERLOADED, "Go on elsewhere."))
+            assert closed(speaker) == 1013
+        said = [event for event in speaker.events if isinstance(event, Said)]
+        elsewhere = Elsewhere(Start(), 0, 0, 0, said)
+        token = room["speaker_token"]
+        with speaks(web, room) as mouth:
+            again = Client(mouth)
+            again.send(Resume(session.id, session.resume_token, 10, 0, 32000, elsewhere, token))
+            assert again.until(Ready).sample == 0
+            mouth.send_bytes(write_sound(0, sound_of(0, 20)))
+            again.stop()
+            again.until(Summary)
+        listener.until_told(Summary)
+    assert listener.words == speaker.words + again.words == words_of(20)
+    assert [one for one in listener.told if isinstance(one, Talk)] == [Talk(1, None, "en")]
 
 
 def test_a_talk_that_is_forgotten_is_over_for_its_listeners(opened):

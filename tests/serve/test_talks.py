@@ -1,12 +1,14 @@
 """Talks through the web application: two at once, resumed, changed, drained."""
 
 import asyncio
+import json
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from dragoman.serve.connection import Connection
+from dragoman.serve.logs import JsonLines
 from dragoman.serve.protocol import (
     Change,
     Error,
@@ -20,6 +22,7 @@ from dragoman.serve.protocol import (
     Transcript,
     write_sound,
 )
+from dragoman.serve.session import Session
 from tests.serve.clients import PATH, RATE_24, Client, closed, steady_words
 from tests.serve.numbers import sound_of
 from tests.talkers import SPOKEN, TEXT
@@ -225,7 +228,8 @@ def test_interim_text_is_taken_away_in_the_end(opened):
     assert interims[-1] == ""
 
 
-def test_who_fails_ends_alone(opened):
+def test_who_fails_ends_alone(opened, caplog):
+    caplog.set_level("INFO")
     _, web = opened(model="tests.serve.broken:for_welsh")
     with web.websocket_connect(PATH) as one, web.websocket_connect(PATH) as two:
         bad, good = Client(one), Client(two)
@@ -239,6 +243,45 @@ def test_who_fails_ends_alone(opened):
         assert "secret" not in bad.events[-1].message
         for _ in range(6):
             good.speak()
+        good.stop()
+        good.until(Summary)
+    assert good.words == steady_words()
+    (noted,) = [record for record in caplog.records if record.getMessage() == "failed"]
+    line = JsonLines().format(noted)
+    told = json.loads(line)
+    assert (told["error"], told["pressure"], told["talks"]) == ("RuntimeError", "normal", 1)
+    assert told["where"].startswith("tests.serve.broken.fail:15 < dragoman.interpreter.draft:")
+    assert "secret" not in line
+    assert "/" not in line  # nor a path
+
+
+def test_whose_words_cannot_be_taken_ends_alone(opened, monkeypatch):
+    take = Session.take
+
+    def fail(session, chunk, update):
+        if session.setup.source == "cy":
+            raise ValueError("zip() argument 2 is shorter than argument 1")
+        take(session, chunk, update)
+
+    monkeypatch.setattr(Session, "take", fail)
+    service, web = opened()
+    with web.websocket_connect(PATH) as one, web.websocket_connect(PATH) as two:
+        bad, good = Client(one), Client(two)
+        bad.start(source="cy")
+        good.start(source="de")
+        stepped = []  # of one batch
+
+        async def together():
+            for session in service._sessions.values():
+                session.hear(0, np.zeros(6400, np.float32))
+            stepped.extend(service.scheduler._due())
+            await service.scheduler._step(list(stepped))
+
+        web.portal.call(together)
+        assert len(stepped) == 2
+        assert closed(bad) == 1011
+        good.sample = 6400
+        good.speak(4.4)
         good.stop()
         good.until(Summary)
     assert good.words == steady_words()

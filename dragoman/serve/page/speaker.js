@@ -163,6 +163,14 @@ function showLatency() {
   $("latency-now").value = `about ${(latency() / 1000).toFixed(1)} s`;
 }
 
+// As many stops as something is tuned for; with one there is nothing to choose.
+function offerLatencies() {
+  const last = offer.latencies_ms.length - 1;
+  $("latency").max = $("latency").value = last;
+  show("latency-row", last > 0);
+  if (last >= 0) showLatency();
+}
+
 function changeLatency() {
   $("latency").dataset.touched = "yes";
   showLatency();
@@ -231,10 +239,7 @@ async function meet() {
   }
   show("token-row", offer.token);
   show("source-row", offer.transcript);
-  $("latency").max = offer.latencies_ms.length - 1;
-  $("latency").value = offer.latencies_ms.length - 1;
-  show("latency-row", offer.latencies_ms.length > 1);
-  showLatency();
+  offerLatencies();
   showText();
 }
 

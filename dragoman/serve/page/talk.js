@@ -3,20 +3,22 @@
 import { address, listen, pause } from "./socket.js";
 
 const PATIENCE = 10 * 60 * 1000; // how long to try again
-const MOST_KEPT = 2000; // events that another process would rebuild the talk from
-const AGAIN = ["idle", "sound", "too_big", "overloaded"]; // after these the talk may be resumed
-const LATER = ["full", "draining", "too_fast"]; // and after these another try may find room
-const ASIDE = ["policy", "unfit", "too_long", "voice"]; // and these do not end it
+const MOST_KEPT = 100000; // characters of events that another process would rebuild the talk from
+const SILENCE = 15 * 1000; // without a word of the server's while it is sent sound: the line is dead
+const LATER = ["idle", "overloaded", "full", "draining", "too_fast"]; // another try may find room
+const ASIDE = ["policy", "unfit", "too_long", "voice"]; // do not end a talk that has begun
 
 export class Talk {
   socket = null;
   session = null; // what `ready` told
   ready = false; // on this connection: before that, sound would come out of turn
   first = 0; // number of the next sample
-  heard = { sample: 0 };
+  heard = { sample: 0, keep: 0, word: 0, transcript: 0 };
   said = [];
   transcripts = [];
   frames = []; // of sound that the server may want again: {first, count, bytes}
+  wish = null; // the last change of the policy
+  told = 0; // when the server last said something
   tries = 0;
   lostSince = null;
   over = false;
@@ -29,6 +31,7 @@ export class Talk {
     this.start = start;
     this.on = on;
     this.on({ type: "connection", state: "connecting" });
+    this.watching = setInterval(() => this.watch(), 1000);
     this.connect();
   }
 
@@ -38,6 +41,14 @@ export class Talk {
     socket.onopen = () => this.send(this.session ? this.resume() : this.start);
     listen(socket, (event) => this.take(event));
     socket.onclose = (event) => this.closed(event.code);
+  }
+
+  // A line may be dead without anybody being told: of sound that arrives the server tells.
+  watch() {
+    if (!this.ready || performance.now() - this.told < SILENCE) return;
+    this.socket.onclose = this.socket.onmessage = null;
+    this.socket.close();
+    this.closed(1006);
   }
 
   hear(samples) {
@@ -50,9 +61,8 @@ export class Talk {
 
   // Another lag or policy, from now on.
   change(wish) {
-    const { policy, latency_ms, ...rest } = this.start;
-    this.start = { ...rest, ...wish };
-    if (this.ready) this.send({ type: "change", ...wish });
+    this.wish = { type: "change", ...wish };
+    if (this.ready) this.send(this.wish);
   }
 
   speak(speech) {
@@ -85,7 +95,7 @@ export class Talk {
       transcript: this.transcripts.at(-1)?.number ?? 0,
       sample: this.heard.sample,
       ...(access_token && { access_token }),
-      ...(this.heard.keep !== undefined && { elsewhere: this.elsewhere() }),
+      elsewhere: this.elsewhere(),
     };
   }
 
@@ -95,19 +105,26 @@ export class Talk {
     const { keep, word, transcript } = this.heard;
     return {
       start, keep, word, transcript,
-      said: this.said.slice(-MOST_KEPT),
-      transcripts: this.transcripts.slice(-MOST_KEPT),
+      said: latest(this.said),
+      transcripts: latest(this.transcripts),
     };
   }
 
   take(event) {
+    this.told = performance.now();
+    if (event.type === "error") return this.refused(event);
     if (event.type === "ready") this.begin(event);
     else if (event.type === "heard") this.forget(event);
-    else if (event.type === "said") keep(this.said, event);
-    else if (event.type === "transcript") keep(this.transcripts, event);
     else if (event.type === "summary") this.over = true;
-    else if (event.type === "error" && !ASIDE.includes(event.code)) this.fault = event;
-    if (event.type !== "error" || ASIDE.includes(event.code)) this.on(event);
+    else if (event.type === "said" && !keep(this.said, event, "word")) return;
+    else if (event.type === "transcript" && !keep(this.transcripts, event, "number")) return;
+    this.on(event);
+  }
+
+  refused(event) {
+    if (["policy", "unfit"].includes(event.code)) this.wish = null; // it is not asked for again
+    if (this.ready && ASIDE.includes(event.code)) this.on(event);
+    else this.fault = event;
   }
 
   begin(event) {
@@ -117,6 +134,7 @@ export class Talk {
     this.tries = 0;
     this.lostSince = null;
     this.fault = null;
+    if (this.wish) this.send(this.wish);
     for (const frame of this.frames) {
       if (frame.first + frame.count > event.sample) this.socket.send(frame.bytes);
     }
@@ -126,8 +144,7 @@ export class Talk {
 
   forget(event) {
     this.heard = event;
-    const from = event.keep ?? event.sample;
-    this.frames = this.frames.filter((frame) => frame.first + frame.count > from);
+    this.frames = this.frames.filter((frame) => frame.first + frame.count > event.keep);
   }
 
   closed(code) {
@@ -135,13 +152,12 @@ export class Talk {
     if (this.over) return this.end("");
     const fault = this.fault;
     this.fault = null;
-    const queued = !this.session && LATER.includes(fault?.code);
-    if (fault && !queued && !AGAIN.includes(fault.code) && !LATER.includes(fault.code)) {
-      return this.end(fault.message);
-    }
-    this.lostSince ??= Date.now();
-    const patient = queued || (this.session && Date.now() - this.lostSince < PATIENCE);
-    if (!patient) return this.end(`The server cannot be reached (${code}).`);
+    if (fault && !LATER.includes(fault.code)) return this.end(fault.message);
+    const queued = !this.session && fault;
+    const now = performance.now(); // whose clock nobody sets
+    this.lostSince ??= now;
+    const patient = queued || (this.session && now - this.lostSince < PATIENCE);
+    if (!patient) return this.end(fault?.message ?? `The server cannot be reached (${code}).`);
     if (queued) { // nobody has begun to listen
       this.frames = [];
       this.first = 0;
@@ -153,6 +169,7 @@ export class Talk {
   end(message) {
     this.over = true;
     clearTimeout(this.timer);
+    clearInterval(this.watching);
     this.socket.onclose = null;
     this.socket.close();
     this.on({ type: "end", message });
@@ -170,7 +187,15 @@ export function encode(first, samples) {
   return bytes.buffer;
 }
 
-function keep(events, event) {
-  events.push(event);
-  if (events.length > 2 * MOST_KEPT) events.splice(0, MOST_KEPT);
+// Whether an event is new; one that is known already is not told twice.
+function keep(events, event, number) {
+  if (event[number] <= (events.at(-1)?.[number] ?? 0)) return false;
+  return events.push(event);
+}
+
+// The last events, as many as fit into a message.
+function latest(events) {
+  let room = MOST_KEPT;
+  const first = events.findLastIndex((event) => (room -= JSON.stringify(event).length) < 0);
+  return events.slice(first + 1);
 }

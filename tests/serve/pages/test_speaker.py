@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from dragoman import setup
 from dragoman.serve import speech
 from dragoman.setup import TUNED
 from tests.audio.conftest import chirp
@@ -74,6 +75,36 @@ def test_the_slider_acts_at_once(visit):
         assert session.setup.step_ms == step_ms
         before = page.run(f"{SHOWN}.length")
         page.wait(f"{SHOWN}.length > {before}")  # and the talk goes on
+
+
+ROWS = tuple((700.0 + 300 * n, f"local-agreement:n={n}", 100.0 * n) for n in range(2, 7))
+
+
+def test_the_slider_has_as_many_stops_as_something_is_tuned_for(visit, monkeypatch):
+    monkeypatch.setattr(setup, "TUNED", ROWS)
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        start(page)
+        session = the_session(stage)
+        page.run("document.getElementById('latency').focus()")
+        for lag, policy, step_ms in ROWS[-2::-1]:
+            page.press("ArrowLeft")
+            assert page.text("latency-now") == f"about {lag / 1000:.1f} s"
+            wait_until(page, lambda policy=policy: session.setup.policy == policy)
+            assert session.setup.step_ms == step_ms
+        page.press("ArrowLeft")  # there is no more of it
+        assert page.run("document.getElementById('latency').value") == "0"
+        stop(page)
+
+
+@pytest.mark.parametrize("rows", [(), ROWS[:1]])
+def test_where_nothing_is_to_be_chosen_there_is_no_slider(visit, monkeypatch, rows):
+    monkeypatch.setattr(setup, "TUNED", rows)
+    with staged() as stage:
+        page = visit(stage.address)
+        assert page.run("document.getElementById('latency-row').hidden")
+        start(page)
+        stop(page)
 
 
 def test_what_was_said_is_saved_in_mid_talk(visit, monkeypatch):
@@ -166,3 +197,46 @@ def check_wave(data):
     assert 0.6 * 0.01 * len(TEXT) < np.count_nonzero(hummed) / 24000 < 1.2 * 0.01 * len(TEXT)
     spectrum = np.abs(np.fft.rfft(samples))
     assert np.argmax(spectrum) * 24000 / len(samples) == pytest.approx(440, abs=5)
+
+
+def test_what_the_browser_itself_records_is_heard(visit):
+    """WebM with Opus, in pieces as they come, sent where Deepgram's clients send it."""
+    with staged() as stage:
+        heard, hear = [], stage.service.system.model.hear
+
+        def listen_in(streams, sounds):
+            heard.extend(sound.samples for sound in sounds)
+            hear(streams, sounds)
+
+        stage.service.system.model.hear = listen_in
+        page = visit(stage.address)
+        page.run(
+            "navigator.mediaDevices.getUserMedia({audio: {echoCancellation: false,"
+            " noiseSuppression: false, autoGainControl: false}}).then((stream) => {"
+            " window.told = []; const socket = new WebSocket(`ws://${location.host}/v1/listen`);"
+            " const recorder = new MediaRecorder(stream, {mimeType: 'audio/webm;codecs=opus'});"
+            " socket.onmessage = ({data}) => told.push(JSON.parse(data));"
+            " socket.onopen = () => recorder.start(100);"
+            " recorder.ondataavailable = ({data}) => socket.send(data);"
+            " window.finish = () => { recorder.onstop = () => setTimeout(() =>"
+            "   socket.send(JSON.stringify({type: 'CloseStream'}))); recorder.stop();"
+            "   stream.getTracks().forEach((track) => track.stop()); }; })"
+        )
+        words = "told.flatMap((one) => one.channel?.alternatives[0].words ?? [])"
+        page.wait(f"{words}.length >= 20")
+        page.run("finish()")
+        page.wait("told.at(-1)?.type === 'Metadata'")
+        said = page.run(f"{words}.map((word) => word.punctuated_word).join(' ')")
+        seconds = page.run("told.at(-1).duration")
+    assert said.startswith(TEXT[:100])
+    sound = np.concatenate(heard)
+    assert len(sound) == pytest.approx(16000 * seconds, abs=16)
+    assert heard_chirp(sound)
+
+
+def heard_chirp(sound) -> bool:
+    """Whether this is a piece of the chirp that the microphone hears: a tone that rises."""
+    blocks = sound[: len(sound) // 3200 * 3200].reshape(-1, 3200)
+    loud = [block for block in blocks if np.abs(block).max() > 0.05]
+    tops = [int(np.argmax(np.abs(np.fft.rfft(block * np.hanning(3200))))) for block in loud]
+    return len(tops) > 4 and all(0 <= b - a <= 4 for a, b in pairwise(tops[1:-1]))

@@ -1,0 +1,83 @@
+"""Ogg, the container of Opus (RFC 3533): packets in pages that are numbered and checked."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from struct import Struct, pack_into
+
+from dragoman.errors import DragomanError
+
+_PAGE = Struct("<4sBBqIIIB")  # "OggS", version, flags, granule, serial, number, checksum, segments
+_CHECKSUM_AT = 22
+_CONTINUED, FIRST, LAST = 1, 2, 4  # flags of a page
+_MOST = 1 << 20
+"""Bytes of a packet; tags may hold a picture, and nobody needs more."""
+_MIRRORED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
+
+
+def page(packets: Sequence[bytes], granule: int, number: int, flags: int = 0) -> bytes:
+    """A page with whole packets; `granule` counts the samples up to its end."""
+    sizes = b"".join(b"\xff" * (len(one) // 255) + bytes([len(one) % 255]) for one in packets)
+    head = _PAGE.pack(b"OggS", 0, flags, granule, 1, number, 0, len(sizes))
+    made = bytearray(head + sizes + b"".join(packets))
+    pack_into("<I", made, _CHECKSUM_AT, _checksum(made))
+    return bytes(made)
+
+
+def _checksum(data: bytes | bytearray) -> int:
+    """CRC-32 with the bits in the order opposite to zlib's, from 0 on."""
+    mirrored = zlib.crc32(data.translate(_MIRRORED), 0xFFFFFFFF) ^ 0xFFFFFFFF
+    return int(f"{mirrored:032b}"[::-1], 2)
+
+
+class OggReader:
+    """The packets of a stream that comes in pieces of any size."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self._part: bytes | None = None  # of a packet that goes on in the next page
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The packets that are whole now."""
+        self._data += data
+        packets: list[bytes] = []
+        while (taken := self._page()) is not None:
+            packets += taken
+        return packets
+
+    def _page(self) -> list[bytes] | None:
+        """The packets of the next page; None: it is not all there yet."""
+        data = self._data
+        if data[:4] != b"OggS"[: len(data)]:
+            raise DragomanError("This is no stream of Ogg, or a part of it is missing.")
+        if len(data) < _PAGE.size:
+            return None
+        flags, segments = data[5], data[_PAGE.size - 1]
+        sizes = data[_PAGE.size : _PAGE.size + segments]
+        end = _PAGE.size + segments + sum(sizes)
+        if len(sizes) < segments or len(data) < end:
+            return None
+        whole, self._data = data[:end], data[end:]
+        told = int.from_bytes(whole[_CHECKSUM_AT : _CHECKSUM_AT + 4], "little")
+        whole[_CHECKSUM_AT : _CHECKSUM_AT + 4] = bytes(4)
+        if told != _checksum(whole):
+            raise DragomanError("A page of this stream of Ogg is damaged.")
+        return self._packets(bytes(whole[_PAGE.size + segments :]), sizes, flags)
+
+    def _packets(self, body: bytes, sizes: bytes | bytearray, flags: int) -> list[bytes]:
+        packets, at = [], 0
+        # A part without its beginning is of no use, nor is one that does not go on.
+        lost = bool(flags & _CONTINUED) and self._part is None
+        held = self._part if flags & _CONTINUED and self._part is not None else b""
+        for size in sizes:
+            held += body[at : at + size]
+            at += size
+            if size < 255:
+                if not lost:
+                    packets.append(held)
+                lost, held = False, b""
+            if len(held) > _MOST:
+                raise DragomanError(f"A packet of this stream has more than {_MOST} bytes.")
+        self._part = held if sizes and sizes[-1] == 255 and not lost else None
+        return packets

@@ -1,0 +1,259 @@
+"""Opus, packet by packet, against libopus where it is there, and against whole files."""
+
+import ctypes
+import ctypes.util
+import io
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import soundfile
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.audio.ogg import OggReader
+from dragoman.audio.opus import (
+    BEFORE,
+    HEADS,
+    RATE,
+    NotOpus,
+    OpusDecoder,
+    OpusEncoder,
+    count_samples,
+    decode,
+)
+from dragoman.audio.opus_stream import OpusStream, container_of
+from dragoman.errors import DragomanError
+from tests.audio.matroska import webm_of
+
+PACKET = 960  # samples of a packet that libsndfile writes
+
+
+def melody(seconds: float) -> np.ndarray:
+    """Tones that glide, swell and fade: what an encoder has to work on."""
+    at = np.arange(round(seconds * RATE)) / RATE
+    tone = np.sin(2 * np.pi * (200 * at + 60 * at**2))
+    return (0.4 * (1.1 + np.sin(2 * np.pi * 3 * at)) / 2 * tone).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def packets():
+    encoder = OpusEncoder()
+    sound = melody(2.0)
+    return [p for at in range(0, len(sound), 1000) for p in encoder.feed(sound[at : at + 1000])] + (
+        encoder.finish()
+    )
+
+
+def numbered(packets, first=0):
+    starts = np.cumsum([first, *map(count_samples, packets)])
+    return list(zip(map(int, starts[:-1]), packets, strict=True))
+
+
+def heard(decoder, packets):
+    """What a decoder says, packet by packet; it leaves nothing out."""
+    sounds = [sound for one in packets for sound in decoder.feed([one])] + decoder.flush()
+    for (first, samples), (after, _) in pairwise(sounds):
+        assert first + len(samples) == after
+    return sounds[0][0], np.concatenate([samples for _, samples in sounds])
+
+
+def decibel(signal, other):
+    return 10 * np.log10(np.mean(signal**2) / max(1e-20, np.mean((signal - other) ** 2)))
+
+
+def test_packet_by_packet_is_as_the_whole(packets):
+    whole = decode(packets)
+    first, samples = heard(OpusDecoder(), numbered(packets))
+    assert (first, len(samples)) == (0, len(whole))
+    assert decibel(whole, samples) > 45
+    sound = melody(2.0)
+    assert np.corrcoef(samples[312 : 312 + 90_000], sound[:90_000])[0, 1] > 0.98  # its delay
+
+
+def test_a_file_that_another_program_wrote(packets):
+    file = io.BytesIO()
+    soundfile.write(file, melody(1.0), RATE, format="OGG", subtype="OPUS")
+    theirs = soundfile.read(io.BytesIO(file.getvalue()), dtype="float32")[0]
+    stream, sounds = OpusStream("ogg"), []
+    for at in range(0, len(file.getvalue()), 777):  # pieces that end anywhere
+        sounds += stream.feed(file.getvalue()[at : at + 777])
+    sounds += stream.flush()
+    ours = np.concatenate([samples for _, samples in sounds])
+    assert decibel(theirs[: len(ours) - 312], ours[312:][: len(theirs)]) > 45
+
+
+def test_packets_come_out_as_sound_goes_in():
+    encoder, sound, sent = OpusEncoder(), melody(1.0), 0
+    for at in range(0, len(sound), 4800):
+        sent += sum(map(count_samples, encoder.feed(sound[at : at + 4800])))
+        assert at + 4800 - sent <= 4 * PACKET  # and not a second later
+
+
+def test_a_lost_packet_is_made_up_for(packets):
+    given, whole = numbered(packets), decode(packets)
+    kept = given[:40] + given[41:]
+    _, samples = heard(OpusDecoder(), kept)
+    assert len(samples) == len(whole)
+    gap = slice(40 * PACKET, 41 * PACKET)
+    assert np.sqrt(np.mean(samples[gap] ** 2)) > 0.3 * np.sqrt(np.mean(whole[gap] ** 2))
+    assert decibel(whole[60 * PACKET :], samples[60 * PACKET :]) > 30  # and then it goes on
+
+
+def test_a_long_gap_is_silence(packets):
+    given = numbered(packets[:20]) + numbered(packets[20:], first=20 * PACKET + 2 * RATE)
+    _, samples = heard(OpusDecoder(), given)
+    assert len(samples) == len(decode(packets)) + 2 * RATE
+    assert not samples[30 * PACKET : 20 * PACKET + 2 * RATE].any()
+
+
+def test_a_gap_without_end_is_refused(packets):
+    decoder = OpusDecoder()
+    decoder.feed([(0, packets[0])])
+    with pytest.raises(DragomanError, match=r"sample 960 comes next, not 1000000000000"):
+        decoder.feed([(10**12, packets[1])])
+
+
+def test_what_came_before_is_left_out(packets):
+    decoder, whole = OpusDecoder(), decode(packets)
+    given = numbered(packets)
+    _, samples = heard(decoder, given[:30] + given[10:30] + given[30:])
+    assert len(samples) == len(whole)
+    assert decibel(whole, samples) > 45
+    with pytest.raises(DragomanError, match="overlap"):
+        decoder.feed([(given[-1][0] + 100, packets[5])])
+
+
+def test_who_goes_on_is_at_home_after_a_moment(packets):
+    """A decoder that begins in mid-talk, with the packets before the one that is wanted."""
+    wanted = 50 * PACKET
+    given = [one for one in numbered(packets) if one[0] >= wanted - BEFORE]
+    first, samples = heard(OpusDecoder(), given)
+    assert decibel(decode(packets)[wanted:], samples[wanted - first :]) > 30
+
+
+@pytest.mark.parametrize(
+    ("packet", "samples"),
+    [
+        (b"\x08", 960),  # a frame of 20 ms that holds nothing: silence, or a loss
+        (b"\x00" + bytes(9), 480),
+        (b"\x18" + bytes(9), 2880),
+        (b"\x60" + bytes(9), 480),
+        (b"\x80" + bytes(9), 120),
+        (b"\xf9" + bytes(10), 1920),  # two of the same length
+        (b"\xfa\x03" + bytes(9), 1920),  # two, the first of three bytes
+        (b"\xfb\x03" + bytes(9), 2880),  # three of the same length
+        (b"\xfb\x83\x01\x02" + bytes(9), 2880),  # three of any length
+        (b"\xfb\x41\x02" + bytes(9), 960),  # one, with two bytes of padding
+    ],
+)
+def test_the_length_of_a_packet(packet, samples):
+    assert count_samples(packet) == samples
+    assert len(decode([packet])) == samples
+
+
+GARBAGE = {
+    "nothing": b"",
+    "a frame that is too long": bytes(1277),
+    "two halves of an odd length": b"\xf9" + bytes(9),
+    "a first frame beyond the end": b"\xfa\x30" + bytes(9),
+    "half a length": b"\xfa\xfc",
+    "no count": b"\xfb",
+    "no frames": b"\xfb\x00",
+    "more than 120 ms": b"\xfb\x07" + bytes(7),
+    "three that do not come out even": b"\xfb\x03" + bytes(10),
+    "padding beyond the end": b"\xfb\x41\x30" + bytes(9),
+    "padding without an end": b"\xfb\x41" + b"\xff" * 9,
+}
+
+
+@pytest.mark.parametrize("what", GARBAGE)
+def test_garbage_is_no_packet(what):
+    with pytest.raises(NotOpus, match=r"This is no packet of Opus\."):
+        OpusDecoder().feed([(0, GARBAGE[what])])
+
+
+def libopus():
+    name = ctypes.util.find_library("opus")
+    return ctypes.CDLL(name) if name else None
+
+
+@pytest.mark.skipif(libopus() is None, reason="libopus is not installed")
+@given(
+    head=st.integers(0, 255),
+    more=st.one_of(
+        st.binary(max_size=40),
+        st.tuples(st.integers(0, 255), st.integers(0, 1400), st.integers(0, 255)).map(
+            lambda three: bytes([three[0]]) + bytes([three[2]]) * three[1]
+        ),
+    ),
+)
+def test_what_is_a_packet_is_what_libopus_says(head, more):
+    packet = bytes([head]) + more
+    frames = libopus().opus_packet_parse(
+        packet, len(packet), None, None, (ctypes.c_short * 48)(), None
+    )
+    per_frame = libopus().opus_packet_get_samples_per_frame(packet, RATE)
+    if frames < 0 or frames * per_frame > 5760:
+        with pytest.raises(NotOpus):
+            count_samples(packet)
+    else:
+        assert count_samples(packet) == frames * per_frame
+
+
+@given(st.binary(min_size=1, max_size=60))
+def test_whatever_comes_there_is_sound_or_a_sentence(packet):
+    try:
+        samples = decode([packet])
+    except NotOpus:
+        return
+    assert len(samples) == count_samples(packet)
+    assert np.isfinite(samples).all()
+
+
+def test_ogg_that_is_cut_or_damaged(packets):
+    file = io.BytesIO()
+    soundfile.write(file, melody(0.5), RATE, format="OGG", subtype="OPUS")
+    data = bytearray(file.getvalue())
+    assert [packet[:8] for packet in OggReader().feed(bytes(data))[:2]] == list(HEADS)
+    data[-5] ^= 1
+    with pytest.raises(DragomanError, match="damaged"):
+        OggReader().feed(bytes(data))
+    with pytest.raises(DragomanError, match="no stream of Ogg"):
+        OggReader().feed(bytes(data[3:]))
+
+
+def test_webm_in_pieces_of_any_size(packets):
+    data = webm_of(packets)
+    for size in (1, 7, 1000, len(data)):
+        stream, sounds = OpusStream("webm"), []
+        for at in range(0, len(data), size):
+            sounds += stream.feed(data[at : at + size])
+        sounds += stream.flush()
+        ours = np.concatenate([samples for _, samples in sounds])
+        assert decibel(decode(packets), ours) > 45
+
+
+@given(st.binary(max_size=300), st.integers(0, 4000))
+def test_webm_that_is_damaged_is_told(noise, at):
+    data = webm_of([b"\x08"] * 100)
+    damaged = data[: at % len(data)] + noise + data[at % len(data) :]
+    stream = OpusStream("webm")
+    try:
+        sounds = stream.feed(damaged) + stream.flush()
+    except DragomanError:
+        return
+    assert all(np.isfinite(samples).all() for _, samples in sounds)
+
+
+def test_a_few_bytes_are_no_hours_of_sound():
+    longest = b"\xfb\x06" + bytes(0)  # six empty frames: 120 ms
+    assert count_samples(longest) == 5760
+    with pytest.raises(DragomanError, match="At most 20 s"):
+        OpusStream("webm").feed(webm_of([longest] * 200))
+
+
+def test_what_a_container_begins_with(packets):
+    assert container_of(webm_of(packets)) == "webm"
+    assert container_of(b"OggS\0") == "ogg"
+    assert container_of(bytes(100)) is None

@@ -1,0 +1,79 @@
+"""What a client tells of a talk that another process began, and how far that is believed."""
+
+import asyncio
+
+import pytest
+
+from dragoman.serve import service as services
+from dragoman.serve.past import Past
+from dragoman.serve.protocol import Audio, Elsewhere, Fault, Resume, Said, Start
+from tests.serve.clients import make_service
+from tests.serve.processes import in_time
+
+
+def said(word, at_ms):
+    return Said(word, f" {word}", at_ms - 500, at_ms, 500.0)
+
+
+ELSEWHERE = Elsewhere(Start(), 16000, 3, 0, [said(n, 2500.0 * n) for n in range(1, 7)])
+
+
+@pytest.mark.parametrize(
+    ("clock_ms", "elapsed_ms"),
+    [
+        (17_000.0, 17_000.0),  # a second and a half after the last word and sound
+        (15_500.0, 15_500.0),
+        (600_000.0, 600_000.0),  # it may have been away for ten minutes
+        (14_000.0, 15_500.0),  # set back: what was heard was heard
+        (-3_600_000.0, 15_500.0),
+        (3_600_000.0, 15_500.0),  # set forward by an hour, or another machine's
+    ],
+)
+def test_a_clock_is_believed_as_far_as_it_can_be_true(clock_ms, elapsed_ms):
+    assert Past.of(ELSEWHERE, 16000 * 15 + 8000, clock_ms).elapsed_ms == elapsed_ms
+
+
+def test_words_may_be_later_than_the_sound_that_is_known_to_be_heard():
+    assert Past.of(ELSEWHERE, 16000, 0.0).elapsed_ms == 15_000.0
+    opus = Elsewhere(Start(audio=Audio(encoding="opus")), 0, 0)
+    assert Past.of(opus, 96000, 0.0).elapsed_ms == 2000.0
+
+
+@pytest.mark.parametrize("jump", [-3600.0, 3600.0, 1e9, -1e9])
+def test_words_are_told_in_order_of_time_whatever_the_clock_does(jump, monkeypatch):
+    """Also what is spoken aloud is stamped since the talk began, not since this process had it."""
+
+    async def taken_over():
+        service = make_service()
+        token = service._tickets.make("a talk")
+        now = services.time.time()
+        monkeypatch.setattr(services.time, "time", lambda: now + jump)
+        request = Resume("a talk", token, 6, 0, 240_000, ELSEWHERE)
+        return await service.resume(request)
+
+    session = in_time(taken_over())
+    assert 15_000 <= session.now_ms < 15_000 + 60_000
+    assert session.last_word == 6
+
+
+@pytest.mark.parametrize(("word", "transcript"), [(5, 0), (7, 0), (6, 1)])
+def test_what_the_client_has_ends_with_the_last_that_it_knows(word, transcript):
+    async def resume():
+        service = make_service()
+        token = service._tickets.make("a talk")
+        await service.resume(Resume("a talk", token, word, transcript, 0, ELSEWHERE))
+
+    with pytest.raises(Fault, match="'elsewhere' ends with the last word"):
+        in_time(resume())
+
+
+def test_two_that_resume_at_once_are_one_talk():
+    async def both():
+        service = make_service(streams=2)
+        token = service._tickets.make("a talk")
+        request = Resume("a talk", token, 6, 0, 240_000, ELSEWHERE)
+        await asyncio.gather(service.resume(request), service.resume(request))
+        return service
+
+    service = in_time(both())
+    assert service.streams == len(service._sessions) == 1  # and the other seat is free
