@@ -29,16 +29,24 @@ class Notes(logging.Handler):
         if self._held:
             self._waiting.append(text)
         else:
-            click.echo(text, err=True)
+            _print(text)
 
     def hold(self, held: bool) -> None:
         """Whether somebody's line is open now; when it is not, what has waited is told."""
         self._held = held
         while self._waiting and not held:
-            click.echo(self._waiting.pop(0), err=True)
+            _print(self._waiting.pop(0))
 
     def emit(self, record: logging.LogRecord) -> None:
         self.tell(f"dragoman: {record.getMessage()}")
+
+
+def _print(text: str) -> None:
+    if sys.stderr.isatty():
+        from dragoman.cli.wrap import columns_of, filled
+
+        text = filled(text, columns_of(sys.stderr))
+    click.echo(text, err=True)
 
 
 @contextmanager

@@ -32,13 +32,23 @@ def plain_text(setup: Setup, notes: Notes, both: bool = False) -> Iterator[Liste
 
     With `both`, lines in the speaker's language and lines of the translation.
     """
-    printer: PlainText | PairedText = PairedText(_print, setup)
+    write = _writer()
+    printer: PlainText | PairedText = PairedText(write, setup)
     if not both:
-        printer = PlainText(_print, notes.hold if one_terminal() else lambda opens: None)
+        printer = PlainText(write, notes.hold if one_terminal() else lambda opens: None)
     try:
         yield printer
     finally:
         printer.end()
+
+
+def _writer() -> Callable[[str], None]:
+    """Writes to standard output; on a terminal no line breaks inside a word."""
+    from dragoman.cli.wrap import Wrapped, columns_of
+
+    if not sys.stdout.isatty():
+        return _print
+    return Wrapped(_print, lambda: columns_of(sys.stdout)).write
 
 
 def _print(text: str) -> None:
@@ -115,7 +125,7 @@ def text_afterwards(setup: Setup, both: bool = False) -> Iterator[Listener]:
         yield printer
     finally:
         printer.end()
-        _print("".join(lines))
+        _writer()("".join(lines))
 
 
 @contextmanager

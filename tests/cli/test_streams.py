@@ -44,9 +44,25 @@ def test_a_terminal_shows_running_text_and_the_summary_below_it(wav):
     assert screen.raw.startswith(b"This")  # no bar, nothing that moves the cursor
 
 
+@pytest.mark.parametrize("columns", [24, 80])
+def test_a_narrow_terminal_breaks_lines_between_words(wav, columns):
+    """The words of every line are words of the text, and so are those of the summary."""
+    with terminal("translate", wav, *SYSTEM, columns=columns) as screen:
+        assert screen.rest() == 0
+    lines = [line.strip() for line in screen.everything if line.strip()]
+    words = " ".join(lines).split()
+    text = TEXT.split()
+    assert words[words.index("This") :][: len(text)] == text
+    assert "32 words from 16.0 s of speech, on average" in " ".join(words)
+    assert "without computation" in " ".join(words)
+    assert screen.raw.count(b"\r\n") >= len(lines) - 1  # the terminal did not break any of them
+
+
 def test_text_on_the_terminal_and_notes_in_a_file(wav, tmp_path):
     notes = tmp_path / "notes"
-    with notes.open("wb") as file, terminal("translate", wav, *SYSTEM, stderr=file) as screen:
+    with notes.open("wb") as file, terminal(
+        "translate", wav, *SYSTEM, stderr=file, columns=100
+    ) as screen:
         assert screen.rest() == 0
     assert screen.raw.replace(b"\r\n", b"\n").decode() == TEXT
     assert notes.read_text().startswith("32 words from 16.0 s")
