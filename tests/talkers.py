@@ -23,6 +23,11 @@ def sentences() -> ScriptedModel:
     return ScriptedModel([(word, 400.0 * (i + 1)) for i, word in enumerate(TEXT.split())])
 
 
+def speechless() -> ScriptedModel:
+    """Hears nobody."""
+    return ScriptedModel([])
+
+
 class _Working(ScriptedModel):
     """Does something whenever it hears."""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.audio.chunk import Chunk
 from dragoman.cli import silence_stdout
-from dragoman.cli.notes import Notes, one_terminal
+from dragoman.cli.notes import Notes, one_reader
 from dragoman.errors import DragomanError
 from dragoman.files import sentences_for
 from dragoman.interpreter import Update
@@ -35,7 +35,7 @@ def plain_text(setup: Setup, notes: Notes, both: bool = False) -> Iterator[Liste
     write = _writer()
     printer: PlainText | PairedText = PairedText(write, setup)
     if not both:
-        printer = PlainText(write, notes.hold if one_terminal() else lambda opens: None)
+        printer = PlainText(write, notes.hold if one_reader() else lambda opens: None)
     try:
         yield printer
     finally:
@@ -248,11 +248,17 @@ class _Summary:
         found = self._setup.source is None and self._language
         heard = f"speech, heard as {language_name(str(self._language))}" if found else "speech"
         if not lag.words:
-            return f"Nothing was said in {lag.audio_ms / 1000:.1f} s of {heard}."
+            return _nothing(lag.audio_ms / 1000, self._setup.source)
         return (
             f"{lag.words} words from {lag.audio_ms / 1000:.1f} s of {heard}{_behind(lag)}; "
             f"{lag.load:.2f} s of work per second."
         )
+
+
+def _nothing(seconds: float, source: str | None) -> str:
+    """Of a talk without a word: what might be wrong."""
+    known = f"is it {language_name(source)}?" if source else "name the language: --from CODE."
+    return f"Nobody was heard to speak in {seconds:.1f} s of sound. If somebody does, {known}"
 
 
 def _behind(lag: Lag) -> str:
