@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from dragoman.setup import Setup
 
 LATE_CHUNKS = 4
-"""So many chunks in a row that came late mean that the machine is too slow."""
+"""So many chunks in a row that came late mean that the machine is too slow…"""
+BUSY = 0.7
+"""…if it worked for most of the time: a driver that wakes up brings much at once, too."""
 
 
 @contextmanager
@@ -194,19 +196,25 @@ class _Pressed:
     def __init__(self, setup: Setup, notes: Notes) -> None:
         self._setup, self._notes = setup, notes
         self._late = 0
+        self._work_ms = self._speech_ms = 0.0  # of the chunks that came late
         self._told = False
 
     def take(self, chunk: Chunk, update: Update) -> None:
         hearing, step_ms = update.hearing, self._setup.step_ms
         joined = chunk.seconds * 1000 > 1.5 * step_ms
         waited = hearing.start_ms - hearing.arrival_ms > step_ms
-        self._late = self._late + 1 if joined or waited else 0
-        if self._late >= LATE_CHUNKS and not self._told:
+        if not (joined or waited):
+            self._late, self._work_ms, self._speech_ms = 0, 0.0, 0.0
+            return
+        self._late += 1
+        self._work_ms += hearing.compute_ms
+        self._speech_ms += chunk.seconds * 1000
+        busy = self._work_ms > BUSY * self._speech_ms
+        if self._late >= LATE_CHUNKS and busy and not self._told:
             self._told = True
-            work = hearing.compute_ms / 1000
             self._notes.tell(
-                f"This machine is too slow for the setting: {work:.1f} s of work for "
-                f"{step_ms / 1000:g} s of speech. {advice(self._setup)}"
+                f"This machine is too slow for the setting: {self._work_ms / 1000:.1f} s of work "
+                f"for {self._speech_ms / 1000:.1f} s of speech. {advice(self._setup)}"
             )
 
 

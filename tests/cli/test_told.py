@@ -9,6 +9,12 @@ import numpy as np
 import pytest
 import soundfile
 
+from dragoman.audio.chunk import Chunk
+from dragoman.cli.notes import Notes
+from dragoman.cli.printed import pressed
+from dragoman.interpreter import Update
+from dragoman.setup import Setup
+from dragoman.trace import Hearing
 from tests.talkers import PLACED
 
 ROOT = Path(__file__).parents[2]
@@ -216,3 +222,29 @@ def test_a_place_to_go_on_at_may_be_told(placed, tmp_path):
     assert done.returncode == 0, done.stderr
     assert words_of(srt) == PLACED[:25] + PLACED[75:]
     assert 30 in starts_of(srt)
+
+
+@pytest.mark.parametrize(("work_ms", "told"), [(100.0, 0), (1500.0, 1)])
+def test_a_driver_that_brings_much_at_once_is_no_slow_machine(work_ms, told, monkeypatch):
+    """Steps of half a second that come as one second each, and the work on them."""
+    heard: list[str] = []
+    notes = Notes()
+    monkeypatch.setattr(notes, "tell", heard.append)
+    chunk = Chunk(np.zeros(16000, np.float32), last=False)
+    with pressed(Setup(step_ms=500.0), notes) as listener:
+        for n in range(10):
+            arrival = 1000.0 * (n + 1)
+            hearing = Hearing(arrival, arrival, arrival, arrival + work_ms)
+            listener.take(chunk, Update((), "", hearing))
+    assert len(heard) == told
+    if told:
+        assert "6.0 s of work for 4.0 s of speech" in heard[0]
+
+
+def test_a_recording_that_is_there_is_told_of_before_the_model_is_loaded(tmp_path):
+    record = tmp_path / "talk.flac"
+    record.write_bytes(b"precious")
+    done = dragoman("live", "--record", record, "--model", "tests.no_such:model")
+    assert done.returncode == 2
+    assert "is there already; choose another name" in done.stderr
+    assert record.read_bytes() == b"precious"
