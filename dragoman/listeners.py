@@ -33,25 +33,41 @@ class Listener(Protocol):
 
 @contextmanager
 def captions(
-    path: Path, language: str, *, source: str | None = None, resume: bool = False
+    path: Path,
+    language: str,
+    *,
+    source: str | None = None,
+    resume: bool = False,
+    offset: float | None = None,
 ) -> Iterator[Listener]:
-    """A .srt or .vtt file, each word where in the recording it was spoken.
+    """A .srt or .vtt file, each word where in the recording it was spoken, which is heard from
+    `offset` seconds on.
 
-    With `source`, the speaker's language, the speaker's words stand below the translation.
+    With `source`, the speaker's language, the speaker's words stand below the translation. With
+    `resume` a file is gone on with.
     """
     from dragoman.text.caption_files import CaptionFile
 
-    with CaptionFile(path, language, source_language=source, resume=resume) as file:
-        yield _Captions(file.say, file.say_source)
+    with CaptionFile(
+        path, language, source_language=source, resume=resume, offset=offset
+    ) as file:
+        yield _Captions(file.say, _after(file.taken_until, file.say_source))
 
 
 @contextmanager
-def source_captions(path: Path, language: str, *, resume: bool = False) -> Iterator[Listener]:
+def source_captions(
+    path: Path, language: str, *, resume: bool = False, offset: float | None = None
+) -> Iterator[Listener]:
     """The same of what the speaker says, where the model writes it down."""
     from dragoman.text.caption_files import CaptionFile
 
-    with CaptionFile(path, language, resume=resume) as file:
-        yield _Captions(lambda word: None, file.say)
+    with CaptionFile(path, language, resume=resume, offset=offset) as file:
+        yield _Captions(lambda word: None, _after(file.taken_until, file.say))
+
+
+def _after(moment: float, say: Callable[[TimedWord], None]) -> Callable[[TimedWord], None]:
+    """Leave out words of sound that is heard again."""
+    return lambda word: say(word) if word.end > moment else None
 
 
 class _Captions:

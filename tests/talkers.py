@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import random
 import sys
 import time
 
@@ -20,6 +21,11 @@ TEXT = (
 def sentences() -> ScriptedModel:
     """Three sentences, a word every 400 ms; their stops come with the words."""
     return ScriptedModel([(word, 400.0 * (i + 1)) for i, word in enumerate(TEXT.split())])
+
+
+def speechless() -> ScriptedModel:
+    """Hears nobody."""
+    return ScriptedModel([])
 
 
 class _Working(ScriptedModel):
@@ -136,3 +142,29 @@ def mute() -> ScriptedModel:
     model = sentences()
     model.features = model.features - {Feature.TRANSCRIPT}
     return model
+
+
+class _Placed(ScriptedModel):
+    """A word every 400 ms of a recording whose samples tell how many seconds / 1000 they come
+    after its beginning: it says what is said there, wherever it begins to hear."""
+
+    def __init__(self) -> None:
+        self._whole = [(word, 400.0 * (i + 1)) for i, word in enumerate(PLACED)]
+        super().__init__(self._whole)
+
+    def hear(self, streams, sounds) -> None:
+        if streams[0].heard_ms == 0:
+            begin = 1e6 * float(sounds[0].samples[0])
+            self.script = [(word, end - begin) for word, end in self._whole if end > begin + 200]
+        super().hear(streams, sounds)
+        streams[0].ended = False  # the recording may go on
+
+
+_letters = random.Random(1)
+PLACED = [
+    "".join(_letters.choices("aeioubdfgklmnprst", k=7)) + "." * (i % 10 == 9) for i in range(100)
+]
+
+
+def placed() -> ScriptedModel:
+    return _Placed()

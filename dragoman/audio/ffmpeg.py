@@ -51,6 +51,10 @@ def open_ffmpeg_stream(stream: ByteStream, name: str) -> Decoded:
     return _decoded(pipe, live=True)
 
 
+def has_ffmpeg() -> bool:
+    return shutil.which("ffmpeg") is not None
+
+
 def ffmpeg_seconds(path: Path) -> float | None:
     """How long a file says it is; None where it does not know, as what a browser recorded."""
     probe = shutil.which("ffprobe")

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
+
 from dragoman.audio.catch_up import caught_up
 from dragoman.audio.chunk import RATE, Chunk, Chunker, Samples
 from dragoman.audio.devices import Device, choose_device, sounddevice
@@ -26,6 +28,8 @@ log = logging.getLogger(__name__)
 
 BLOCK_SECONDS = 0.02
 POLL_SECONDS = 0.1
+SLOW_START = 3.0
+"""So many times longer than between two blocks the first one may take: sound servers wake up."""
 
 
 class Microphone:
@@ -48,7 +52,7 @@ class Microphone:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`backlog`: seconds kept for a slow listener. `patience`: seconds without a sound from
-        the driver after which the microphone counts as gone."""
+        the driver after which the microphone counts as gone; it may take longer to begin."""
         self._wanted = device
         self._chunker = Chunker(step_ms)
         self._blocks_per_step = math.ceil(step_ms / 1000 / BLOCK_SECONDS)
@@ -111,7 +115,7 @@ class Microphone:
         resampler, arrival = Resampler(self._rate), 0.0
         try:
             for block, arrival in self._blocks(stream, device):
-                yield from self._chunker.feed(resampler.feed(block), arrival)
+                yield from self._chunker.feed(resampler.feed(_sound(block)), arrival)
         finally:
             _close(stream)
         yield from self._chunker.feed(resampler.finish(), arrival)
@@ -124,13 +128,13 @@ class Microphone:
 
     def _blocks(self, stream: Any, device: Device) -> Iterator[tuple[Samples, float]]:
         """What the driver brings, until we are stopped or it brings nothing more."""
-        heard = self._clock()
+        heard, patience = self._clock(), SLOW_START * self._patience
         while not self._stopped.is_set() and self.trouble is None:
             try:
                 yield self._queue.get(timeout=POLL_SECONDS)
-                heard = self._clock()
+                heard, patience = self._clock(), self._patience
             except queue.Empty:
-                if not stream.active or self._clock() - heard > self._patience:
+                if not stream.active or self._clock() - heard > patience:
                     self.trouble = f"The microphone '{device.name}' is gone."
         _close(stream)
         with suppress(queue.Empty):
@@ -138,14 +142,18 @@ class Microphone:
                 yield self._queue.get_nowait()
 
     def _report(self) -> None:
-        if self.lost or self.overflows:
-            log.warning(
-                "Of what the microphone heard, %.1f s found no room, and the system lost some %d "
-                "times: the machine is too slow for this.",
-                *(self.lost, self.overflows),
-            )
+        faults = [f"{self.lost:.1f} s found no room"] if self.lost else []
+        faults += [f"the system lost some {self.overflows} times"] if self.overflows else []
+        if faults:
+            told = " and ".join(faults)
+            log.warning("Of what the microphone heard, %s: the machine is too slow.", told)
         if self.trouble:
             raise DragomanError(self.trouble)
+
+
+def _sound(block: Samples) -> Samples:
+    """A block as it may be worked on: a driver may bring anything, above all when it begins."""
+    return np.clip(np.nan_to_num(block, nan=0.0, posinf=0.0, neginf=0.0), -1.0, 1.0)
 
 
 def _rate_for(library: Any, device: Device) -> int:

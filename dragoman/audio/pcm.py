@@ -123,6 +123,19 @@ class Reread:
         return data
 
 
+class Copied:
+    """A byte stream of which a copy is kept, to be looked at again."""
+
+    def __init__(self, stream: ByteStream) -> None:
+        self._stream = stream
+        self.taken = b""
+
+    def read1(self, size: int = -1, /) -> bytes:
+        data = self._stream.read1(size)
+        self.taken += data
+        return data
+
+
 def read_exactly(stream: ByteStream, size: int) -> bytes:
     """`size` bytes, fewer only at the end of the stream."""
     parts: list[bytes] = []

@@ -12,6 +12,12 @@ from dragoman.errors import DragomanError
 SUFFIXES = (".flac", ".wav")
 
 
+def check_record(path: Path) -> None:
+    """A recording cannot be made again: none is overwritten."""
+    if path.exists():
+        raise DragomanError(f"{path} is there already; choose another name for the recording.")
+
+
 @contextmanager
 def recorded(
     path: Path,
@@ -27,8 +33,7 @@ def recorded(
     """
     import soundfile
 
-    if path.exists():
-        raise DragomanError(f"{path} is there already; choose another name for the recording.")
+    check_record(path)
     try:
         file = soundfile.SoundFile(path, "w", RATE, 1)
     except Exception as error:  # libsndfile has a class of its own

@@ -44,20 +44,21 @@ class UnknownFormatError(Exception):
     """libsndfile does not know this kind of file."""
 
 
-def open_sndfile(path: Path, span: Span) -> Decoded:
-    """Begin to decode a file from the wanted start."""
+def open_sndfile(path: Path, span: Span, name: str = "") -> Decoded:
+    """Begin to decode a file, told of by its path or a name, from the wanted start."""
+    name = name or str(path)
     header = _wav_header(path)
     if header is not None:
         size = path.stat().st_size - header.data_start
         if header.data_bytes is None:  # whatever follows the header is sound
             return open_pcm(path, header.format, span, header.data_start)
         if size < header.data_bytes:
-            _warn_of_missing(path, header, size)
+            _warn_of_missing(name, header, size)
     with path.open("rb") as file, next(_parts(file)) as sound:
-        rate = check_rate(sound.samplerate, str(path))
+        rate = check_rate(sound.samplerate, name)
     if is_cut(path):
-        log.warning("%s seems to be cut short: its end is missing.", path)
-    return Decoded(str(path), rate, _frames(path, span.first(rate), rate))
+        log.warning("%s seems to be cut short: its end is missing.", name)
+    return Decoded(name, rate, _frames(path, span.first(rate), rate, name))
 
 
 def sndfile_seconds(path: Path) -> float:
@@ -70,7 +71,8 @@ def sndfile_seconds(path: Path) -> float:
     with path.open("rb") as file:
         for sound in _parts(file):
             if sound.frames > UNKNOWN or cut:  # what its header says is not what it holds
-                return float(sum(map(len, _frames(path, 0, sound.samplerate))) / sound.samplerate)
+                frames = _frames(path, 0, sound.samplerate, str(path))
+                return float(sum(map(len, frames)) / sound.samplerate)
             total += sound.frames / check_rate(sound.samplerate, str(path))
             _run_to_end(sound)
     return total
@@ -99,12 +101,12 @@ def open_pcm(path: Path, format: RawFormat, span: Span, offset: int = 0) -> Deco
     return Decoded(str(path), format.rate, frames())
 
 
-def _warn_of_missing(path: Path, header: WavHeader, size: int) -> None:
+def _warn_of_missing(name: str, header: WavHeader, size: int) -> None:
     second = header.format.rate * header.format.frame_bytes
     if header.data_bytes is not None and size > 0:
         log.warning(
             "%s is cut short: its header speaks of %.3g s, but it holds %.3g s.",
-            *(str(path), header.data_bytes / second, size / second),
+            *(name, header.data_bytes / second, size / second),
         )
 
 
@@ -159,12 +161,12 @@ def _parts(file: BinaryIO) -> Iterator[SoundFile]:
                 return
 
 
-def _frames(path: Path, first: int, rate: int) -> Iterator[Frames]:
+def _frames(path: Path, first: int, rate: int, name: str) -> Iterator[Frames]:
     """The frames of a file from the given one on."""
     with path.open("rb") as file:
         for sound in _parts(file):
             if sound.samplerate != rate:
-                log.warning("%s changes its sample rate on the way: the rest is left out.", path)
+                log.warning("%s changes its sample rate on the way: the rest is left out.", name)
                 return
             if first >= sound.frames:
                 first -= sound.frames
@@ -172,7 +174,7 @@ def _frames(path: Path, first: int, rate: int) -> Iterator[Frames]:
                 continue
             if (at := _seek(sound, first)) is None:
                 return
-            yield from skip(_blocks(sound, str(path)), first - at)
+            yield from skip(_blocks(sound, name), first - at)
             first = 0
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import itertools
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterator
@@ -20,9 +21,11 @@ import numpy as np
 
 from dragoman.audio.chunk import Chunk, Chunker, Samples
 from dragoman.audio.decoded import Decoded, Span, mono, skip
-from dragoman.audio.ffmpeg import ffmpeg_seconds, open_ffmpeg, open_ffmpeg_stream
+from dragoman.audio.ffmpeg import ffmpeg_seconds, has_ffmpeg, open_ffmpeg, open_ffmpeg_stream
 from dragoman.audio.pcm import (
     ByteStream,
+    CodedWavError,
+    Copied,
     RawFormat,
     Reread,
     is_wav,
@@ -32,6 +35,7 @@ from dragoman.audio.pcm import (
 )
 from dragoman.audio.resample import resampled
 from dragoman.audio.sndfile import UnknownFormatError, open_pcm, open_sndfile, sndfile_seconds
+from dragoman.audio.spooled import is_spoolable, open_spooled
 from dragoman.errors import DragomanError
 
 STDIN = "-"
@@ -129,14 +133,31 @@ def _open_stream(stream: ByteStream, name: str, span: Span, raw: RawFormat | Non
         head = read_exactly(stream, 12)
         if not head:
             raise DragomanError(f"{name} holds no sound.")
-        stream = Reread(head, stream)
         if not is_wav(head):
-            decoded = open_ffmpeg_stream(stream, name)
-            return Decoded(name, decoded.rate, skip(decoded.frames, span.first(decoded.rate)), True)
-        header = read_wav_header(stream, name)
+            return _open_coded(Reread(head, stream), name, span, head)
+        copied = Copied(Reread(head, stream))
+        try:
+            header = read_wav_header(copied, name)
+        except CodedWavError:
+            return _open_coded(Reread(copied.taken, stream), name, span, head)
         raw, limit = header.format, header.data_bytes
     frames = pcm_frames(stream, raw, limit)
     return Decoded(name, raw.rate, skip(frames, span.first(raw.rate)), live=True)
+
+
+def _open_coded(stream: ByteStream, name: str, span: Span, head: bytes) -> Decoded:
+    """What has to be decoded: by ffmpeg, as it comes, or by libsndfile, when all has come."""
+    if has_ffmpeg():
+        decoded = open_ffmpeg_stream(stream, name)
+        return Decoded(name, decoded.rate, skip(decoded.frames, span.first(decoded.rate)), True)
+    if is_spoolable(head):
+        return open_spooled(stream, name, span)
+    if _is_media(head):
+        raise DragomanError(f"{name} is of a kind that needs ffmpeg: install it and try again.")
+    raise DragomanError(
+        f"{name} does not begin as a recording does; if these are plain samples, "
+        "say how to read them: --raw s16le:16000:1 (encoding, samples a second, channels)."
+    )
 
 
 def _open_file(path: Path, span: Span, raw: RawFormat | None) -> Decoded:
@@ -159,12 +180,23 @@ def _existing(path: Path) -> Path:
             if not file.read(1):
                 raise DragomanError(f"{path} is empty.")
     except FileNotFoundError:
-        raise DragomanError(f"There is no file {path}.") from None
+        raise DragomanError(_missing(path)) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise DragomanError(f"{str(path)!r} cannot be read: {reason}.") from None
     return path
 
+
+def _missing(path: Path) -> str:
+    if _ADDRESS.match(str(path)):
+        return (
+            f"{path} is an address, not a file; fetch it first, or pipe it: "
+            "curl -sL ADDRESS | dragoman translate -"
+        )
+    return f"There is no file {path}."
+
+
+_ADDRESS = re.compile(r"[a-z]{3,}:/")  # as a Path writes it, with one stroke
 
 # How recordings begin that ffmpeg can read and libsndfile may not: offset, bytes.
 _SIGNATURES = (
@@ -182,5 +214,9 @@ def _check_media(path: Path, reason: str) -> None:
     """
     with path.open("rb") as file:
         head = file.read(16)
-    if not any(head[at:].startswith(mark) for at, mark in _SIGNATURES):
+    if not _is_media(head):
         raise DragomanError(f"{path} is not a recording, whatever its name says ({reason}).")
+
+
+def _is_media(head: bytes) -> bool:
+    return any(head[at:].startswith(mark) for at, mark in _SIGNATURES)

@@ -17,7 +17,10 @@ EXTRAS = {
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run `dragoman`; what a user can get wrong becomes a sentence and exit status 2."""
-    status = _run(args)
+    try:
+        status = _run(args)
+    except KeyboardInterrupt:  # before a command has begun, or after it has ended
+        status = 130
     try:
         sys.stdout.flush()
     except OSError:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import click
 from dragoman.cli.setup_options import grouped
 
 if TYPE_CHECKING:
+    from dragoman.audio.chunk import Chunk
     from dragoman.listeners import Listener
     from dragoman.setup import Setup
 
@@ -39,14 +41,65 @@ def caption_files(
     captions_source: Path | None,
     captions_both: Path | None,
     resume: bool,
+    offset: float | None = None,
 ) -> Iterator[AbstractContextManager[Listener]]:
-    """A listener for each file."""
+    """A listener for each file, of a recording that is heard from `offset` seconds on."""
     from dragoman import listeners
 
     spoken = setup.source or "en"  # not known yet: only the width of a line depends on it
     for path in captions:
-        yield listeners.captions(path, setup.target, resume=resume)
+        yield listeners.captions(path, setup.target, resume=resume, offset=offset)
     if captions_source is not None:
-        yield listeners.source_captions(captions_source, spoken, resume=resume)
+        yield listeners.source_captions(captions_source, spoken, resume=resume, offset=offset)
     if captions_both is not None:
-        yield listeners.captions(captions_both, setup.target, source=spoken, resume=resume)
+        yield listeners.captions(
+            captions_both, setup.target, source=spoken, resume=resume, offset=offset
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GoingOn:
+    """Where the captions of a recording break off: it is heard from `start` on once more, and of
+    the sound up to `until` these words were said."""
+
+    path: Path
+    start: float
+    until: float
+    words: tuple[str, ...]
+
+    def sentence(self) -> str:
+        minutes, seconds = divmod(int(self.start), 60)
+        return f"Going on at {minutes}:{seconds:02}, where {self.path} breaks off."
+
+    def chunks(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+        """The sound that was captioned before as one chunk, then the others."""
+        import numpy as np
+
+        heard, pieces = 0.0, []
+        for chunk in chunks:
+            heard += chunk.seconds
+            pieces.append(chunk.samples)
+            if chunk.last or heard >= self.until - self.start:
+                yield replace(chunk, samples=np.concatenate(pieces))
+                break
+        yield from chunks
+
+
+def going_on(
+    captions: Sequence[Path], others: Sequence[Path | None], language: str
+) -> GoingOn | None:
+    """Where the first of these files that has captions breaks off; None if none has.
+
+    `others` hold words that are not the translation's, so they are gone on with at their end.
+    """
+    from dragoman.text.caption_files import read_captions
+    from dragoman.text.words import split_words
+
+    for path in captions:
+        if cues := read_captions(path).cues:
+            text = " ".join(line for cue in cues for line in cue.lines)
+            return GoingOn(path, cues[0].start, cues[-1].end, tuple(split_words(text, language)))
+    for path in filter(None, others):
+        if end := read_captions(path).end:
+            return GoingOn(path, end, end, ())
+    return None

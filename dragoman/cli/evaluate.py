@@ -12,7 +12,7 @@ import click
 from dragoman.cli.app import GroupedCommand
 from dragoman.cli.corpus_options import chosen_workers, corpus_options, read_first
 from dragoman.cli.outputs import check_folder
-from dragoman.cli.setup_options import grouped, read_setup, setup_options
+from dragoman.cli.setup_options import grouped, read_system, setup_options
 
 _output = grouped("Output")
 
@@ -48,7 +48,7 @@ def command(
     from dragoman.metrics import simuleval_log
     from dragoman.metrics.lines import Log
 
-    setup = read_setup(**system)
+    setup = read_system(lambda text: click.echo(text, err=True), **system).setup
     scorer = Scorer.of(setup.target, unit)
     clips = read_first(corpus, setup, references, limit)
     workers = chosen_workers(jobs, cluster, setup)

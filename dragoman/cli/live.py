@@ -64,7 +64,7 @@ def command(
     rest is said, every file is complete, and the whole text stays in the terminal.
     """
     from dragoman import listeners
-    from dragoman.audio.record import SUFFIXES
+    from dragoman.audio.record import SUFFIXES, check_record
     from dragoman.cli import printed
     from dragoman.cli.notes import open_notes
     from dragoman.cli.sound import open_interpreter
@@ -77,6 +77,8 @@ def command(
     if file is not None and (microphone is not None or record is not None):
         raise DragomanError("--file and --microphone (or --record) exclude each other.")
     check_suffix("--record", record, SUFFIXES)
+    if record is not None:
+        check_record(record)
     texts = [*captions, captions_source, captions_both]
     check_outputs([file, options["setup"]], [*texts, trace, record])
     if file is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +14,8 @@ import click
 class Notes(logging.Handler):
     """Sentences for the user, the warnings of all rooms among them.
 
-    Where text and notes meet on one terminal, a note waits until the line is over, or until the
-    screen that shows it is gone.
+    Where text and notes meet, a note waits until the line is over, or until the screen that shows
+    it is gone.
     """
 
     def __init__(self) -> None:
@@ -29,16 +30,24 @@ class Notes(logging.Handler):
         if self._held:
             self._waiting.append(text)
         else:
-            click.echo(text, err=True)
+            _print(text)
 
     def hold(self, held: bool) -> None:
         """Whether somebody's line is open now; when it is not, what has waited is told."""
         self._held = held
         while self._waiting and not held:
-            click.echo(self._waiting.pop(0), err=True)
+            _print(self._waiting.pop(0))
 
     def emit(self, record: logging.LogRecord) -> None:
         self.tell(f"dragoman: {record.getMessage()}")
+
+
+def _print(text: str) -> None:
+    if sys.stderr.isatty():
+        from dragoman.cli.wrap import columns_of, filled
+
+        text = filled(text, columns_of(sys.stderr))
+    click.echo(text, err=True)
 
 
 @contextmanager
@@ -53,6 +62,11 @@ def open_notes() -> Iterator[Notes]:
         notes.hold(False)
 
 
-def one_terminal() -> bool:
-    """Whether the result and the notes are read on the same terminal."""
-    return sys.stdout.isatty() and sys.stderr.isatty()
+def one_reader() -> bool:
+    """Whether the result and the notes are read in one place: a terminal, or `2>&1`."""
+    if sys.stdout.isatty() and sys.stderr.isatty():
+        return True
+    try:
+        return os.path.sameopenfile(sys.stdout.fileno(), sys.stderr.fileno())
+    except (OSError, ValueError):  # one of them is closed, or no file
+        return False

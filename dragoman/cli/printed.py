@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.audio.chunk import Chunk
 from dragoman.cli import silence_stdout
-from dragoman.cli.notes import Notes, one_terminal
+from dragoman.cli.notes import Notes, one_reader
 from dragoman.errors import DragomanError
 from dragoman.files import sentences_for
 from dragoman.interpreter import Update
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from dragoman.setup import Setup
 
 LATE_CHUNKS = 4
-"""So many chunks in a row that came late mean that the machine is too slow."""
+"""So many chunks in a row that came late mean that the machine is too slow…"""
+BUSY = 0.7
+"""…if it worked for most of the time: a driver that wakes up brings much at once, too."""
 
 
 @contextmanager
@@ -32,13 +34,23 @@ def plain_text(setup: Setup, notes: Notes, both: bool = False) -> Iterator[Liste
 
     With `both`, lines in the speaker's language and lines of the translation.
     """
-    printer: PlainText | PairedText = PairedText(_print, setup)
+    write = _writer()
+    printer: PlainText | PairedText = PairedText(write, setup)
     if not both:
-        printer = PlainText(_print, notes.hold if one_terminal() else lambda opens: None)
+        printer = PlainText(write, notes.hold if one_reader() else lambda opens: None)
     try:
         yield printer
     finally:
         printer.end()
+
+
+def _writer() -> Callable[[str], None]:
+    """Writes to standard output; on a terminal no line breaks inside a word."""
+    from dragoman.cli.wrap import Wrapped, columns_of
+
+    if not sys.stdout.isatty():
+        return _print
+    return Wrapped(_print, lambda: columns_of(sys.stdout)).write
 
 
 def _print(text: str) -> None:
@@ -115,7 +127,7 @@ def text_afterwards(setup: Setup, both: bool = False) -> Iterator[Listener]:
         yield printer
     finally:
         printer.end()
-        _print("".join(lines))
+        _writer()("".join(lines))
 
 
 @contextmanager
@@ -184,19 +196,25 @@ class _Pressed:
     def __init__(self, setup: Setup, notes: Notes) -> None:
         self._setup, self._notes = setup, notes
         self._late = 0
+        self._work_ms = self._speech_ms = 0.0  # of the chunks that came late
         self._told = False
 
     def take(self, chunk: Chunk, update: Update) -> None:
         hearing, step_ms = update.hearing, self._setup.step_ms
         joined = chunk.seconds * 1000 > 1.5 * step_ms
         waited = hearing.start_ms - hearing.arrival_ms > step_ms
-        self._late = self._late + 1 if joined or waited else 0
-        if self._late >= LATE_CHUNKS and not self._told:
+        if not (joined or waited):
+            self._late, self._work_ms, self._speech_ms = 0, 0.0, 0.0
+            return
+        self._late += 1
+        self._work_ms += hearing.compute_ms
+        self._speech_ms += chunk.seconds * 1000
+        busy = self._work_ms > BUSY * self._speech_ms
+        if self._late >= LATE_CHUNKS and busy and not self._told:
             self._told = True
-            work = hearing.compute_ms / 1000
             self._notes.tell(
-                f"This machine is too slow for the setting: {work:.1f} s of work for "
-                f"{step_ms / 1000:g} s of speech. {advice(self._setup)}"
+                f"This machine is too slow for the setting: {self._work_ms / 1000:.1f} s of work "
+                f"for {self._speech_ms / 1000:.1f} s of speech. {advice(self._setup)}"
             )
 
 
@@ -238,11 +256,17 @@ class _Summary:
         found = self._setup.source is None and self._language
         heard = f"speech, heard as {language_name(str(self._language))}" if found else "speech"
         if not lag.words:
-            return f"Nothing was said in {lag.audio_ms / 1000:.1f} s of {heard}."
+            return _nothing(lag.audio_ms / 1000, self._setup.source)
         return (
             f"{lag.words} words from {lag.audio_ms / 1000:.1f} s of {heard}{_behind(lag)}; "
             f"{lag.load:.2f} s of work per second."
         )
+
+
+def _nothing(seconds: float, source: str | None) -> str:
+    """Of a talk without a word: what might be wrong."""
+    known = f"is it {language_name(source)}?" if source else "name the language: --from CODE."
+    return f"Nobody was heard to speak in {seconds:.1f} s of sound. If somebody does, {known}"
 
 
 def _behind(lag: Lag) -> str:

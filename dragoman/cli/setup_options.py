@@ -107,10 +107,11 @@ def read_system(
 
     `pause_ms` is a pause that ends an utterance, where the setup does not say.
     """
-    setup = read_setup(**options)
+    auto = options.get("max_latency") == AUTO
+    setup = read_setup(**options | {"max_latency": "2s"} if auto else options)
     if setup.utterance_pause_ms is None:
         setup = setup.with_changes(utterance_pause_ms=pause_ms)
-    if options.get("max_latency") != AUTO:
+    if not auto:
         return System(setup)
     from dragoman.trial import suited
 
@@ -136,6 +137,11 @@ def read_setup(
     """The setup that the options describe: the file first, then what the options change."""
     if max_latency is not None and policy is not None:
         raise DragomanError("--max-latency chooses a policy; give it or --policy, not both.")
+    if max_latency == AUTO:
+        raise DragomanError(
+            "--max-latency auto tries what this machine can do, for a talk; this command tries "
+            "settings itself. Give it a time, such as 2s."
+        )
     base = Setup.read(Path(setup)) if setup else Setup()
     source, target = source and _code(source), target and _code(target)
     known = exported_net(model) if model is not None and setup is None else None
@@ -146,8 +152,7 @@ def read_setup(
             policy = policy or "follow"  # its own decisions
     base = base.with_changes(source=source, target=target, model=model)
     if setup is None or max_latency is not None:
-        budget = "2s" if max_latency in (None, AUTO) else max_latency
-        base = base.tuned(milliseconds(str(budget)))
+        base = base.tuned(milliseconds(max_latency or "2s"))
     return base.with_changes(
         policy=policy,
         detector=detector,

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from dragoman.cli.app import GroupedCommand
-from dragoman.cli.captions import caption_files, caption_options
+from dragoman.cli.captions import caption_files, caption_options, going_on
 from dragoman.cli.outputs import check_outputs, check_suffix
 from dragoman.cli.ranges import SECONDS
 from dragoman.cli.setup_options import grouped, read_system, setup_options, show_option
@@ -23,7 +23,7 @@ _FILE = click.Path(path_type=Path)
 @click.command(cls=GroupedCommand)
 @click.argument("file", metavar="FILE|-")
 @setup_options
-@_input("--start", type=SECONDS, default=0.0, metavar="SEC", help="Begin here.")
+@_input("--start", type=SECONDS, metavar="SEC", help="Begin here.")
 @_input("--end", type=SECONDS, metavar="SEC", help="Stop here.")
 @_input("--raw", metavar="FORMAT", help="FILE is plain samples, such as s16le:16000:1.")
 @_input("--realtime", is_flag=True, help="Hear the file at the speed it was spoken.")
@@ -39,7 +39,7 @@ _FILE = click.Path(path_type=Path)
 @_output("--quiet", is_flag=True, help="No progress, no summary.")
 def command(
     file: str,
-    start: float,
+    start: float | None,
     end: float | None,
     raw: str | None,
     realtime: bool,
@@ -64,6 +64,7 @@ def command(
     """
     from dragoman import listeners
     from dragoman.audio.pcm import RawFormat
+    from dragoman.audio.source import is_pipe
     from dragoman.audio.write import FORMATS
     from dragoman.cli import printed
     from dragoman.cli.notes import open_notes
@@ -76,13 +77,17 @@ def command(
         check_suffix(option, path, tuple(FORMATS))
     texts = [*captions, captions_source, captions_both]
     check_outputs([file, options["setup"]], [*texts, trace, speak, mix])
-    part = Part(start, end, RawFormat.parse(raw) if raw else None)
+    format = RawFormat.parse(raw) if raw else None
     with ExitStack() as stack:
         enter = stack.enter_context
         notes = enter(open_notes())
         system = read_system(notes.tell, **options)
         setup = system.setup
-        sound = open_file(file, setup.step_ms, realtime, part)
+        before = None
+        if resume and start is None and not is_pipe(file):
+            before = going_on(captions, (captions_both, captions_source), setup.target)
+        start = before.start if before else start
+        sound = open_file(file, setup.step_ms, realtime, Part(start or 0.0, end, format))
         # The summary comes first in, last out: after the last line of text has been ended.
         audience = [] if quiet else [enter(printed.summary(setup, notes))]
         both = show == "both"
@@ -93,13 +98,20 @@ def command(
             audience.append(enter(printed.detected(setup, notes)))
         if sound.live and not quiet:
             audience.append(enter(printed.pressed(setup, notes)))
-        for listener in caption_files(setup, captions, captions_source, captions_both, resume):
+        for listener in caption_files(
+            setup, captions, captions_source, captions_both, resume, start
+        ):
             audience.append(enter(listener))
         if speak is not None or mix is not None:
             audience.append(enter(listeners.narration(speak, mix, voice, setup.target, duck)))
         record = enter(listeners.traced(trace, file, notes.tell))
         system.model  # noqa: B018  loaded before the clock of a file starts
         interpreter = open_interpreter(system, record, sound.clock(), both or in_source)
+        chunks = sound.chunks
+        if before is not None:
+            notes.tell(before.sentence())
+            interpreter.recall(before.words)
+            chunks = before.chunks(chunks)
         hidden = quiet or sound.live
-        audience.append(enter(audio_progress(file, start, end, hidden=hidden)))
-        listeners.interpret(interpreter, sound.chunks, audience, notes.tell, sound.stop)
+        audience.append(enter(audio_progress(file, start or 0.0, end, hidden=hidden)))
+        listeners.interpret(interpreter, chunks, audience, notes.tell, sound.stop)

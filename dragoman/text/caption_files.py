@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import replace
-from html import escape
+from dataclasses import dataclass, replace
+from html import escape, unescape
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -13,7 +13,8 @@ from typing import Self
 from dragoman.errors import DragomanError
 from dragoman.text.captions import CaptionMaker, CaptionSettings, Cue, TimedWord, make_cues
 
-_BLOCK = re.compile(r"(\d+)\n(?:[\d:.,]+) --> (\d+):(\d\d):(\d\d)[.,](\d{3})\n(?:.+\n)+\n")
+_TIME = r"(\d+):(\d\d):(\d\d)[.,](\d{3})"
+_BLOCK = re.compile(rf"(\d+)\n{_TIME} --> {_TIME}\n((?:.+\n)+)\n")
 
 MOST_CUT_OFF = 500
 """A crash leaves no more characters of a last cue than this; more is somebody's text."""
@@ -23,8 +24,9 @@ class CaptionFile:
     """Words go in as they are said; each cue is written in one piece when it is complete.
 
     With `source_language` the speaker's own words stand below the translation (`say_source`).
-    With `resume` an existing file is gone on with: what a crash left of a last cue is cut off,
-    numbers go on, and times count from the end of the last cue, or from `offset` seconds.
+    Words count their times from `offset` seconds on. With `resume` an existing file is gone on
+    with: what a crash left of a last cue is cut off, numbers go on, no cue begins before the last
+    one ends, and without an `offset` times count from there.
     """
 
     def __init__(
@@ -38,16 +40,19 @@ class CaptionFile:
         offset: float | None = None,
     ) -> None:
         self.path = Path(path)
-        self._maker = CaptionMaker(language, settings, source_language)
         header, self._block = _format_of(self.path)
-        kept, self._count, end = _kept(self.path, header) if resume else ("", 0, 0.0)
-        self._offset = end if offset is None else max(offset, end)
+        kept = read_captions(self.path) if resume else Kept()
+        self._count = kept.number
+        self._offset = kept.end if offset is None else offset
+        self.taken_until = kept.end - self._offset
+        """Up to here, on the clock of the words that come, there are captions already."""
+        self._maker = CaptionMaker(language, settings, source_language, self.taken_until)
         try:
-            self._file = self.path.open("r+b" if kept else "wb", buffering=0)
-            self._file.truncate(self._file.seek(len(kept.encode())))
+            self._file = self.path.open("r+b" if kept.text else "wb", buffering=0)
+            self._file.truncate(self._file.seek(len(kept.text.encode())))
         except OSError as error:
             raise DragomanError(f"{path} cannot be written: {error.strerror}.") from None
-        if not kept:
+        if not kept.text:
             self._write(header)
 
     def say(self, word: TimedWord) -> None:
@@ -89,25 +94,45 @@ class CaptionFile:
         self.close()
 
 
-def _kept(path: Path, header: str) -> tuple[str, int, float]:
-    """The whole cues of a file, if it is there, the last one's number and its end."""
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The whole cues of a file: their text, the number of the last one, and the last two."""
+
+    text: str = ""
+    number: int = 0
+    cues: tuple[Cue, ...] = ()
+
+    @property
+    def end(self) -> float:
+        return self.cues[-1].end if self.cues else 0.0
+
+
+def read_captions(path: Path) -> Kept:
+    """What a file of captions holds, if it is there; what a crash left of a cue is left out."""
+    header, _ = _format_of(path)
     try:
         text = path.read_text(encoding="utf-8", errors="ignore")
     except FileNotFoundError:
-        return "", 0, 0.0
+        return Kept()
     except OSError as error:
         raise DragomanError(f"{path} cannot be read: {error.strerror}.") from None
-    place, count, end = len(header) if text.startswith(header) else 0, 0, 0.0
+    place, count = len(header) if text.startswith(header) else 0, 0
+    cues: tuple[Cue, ...] = ()
     while (block := _BLOCK.match(text, place)) is not None:
-        number, hours, minutes, seconds, milliseconds = map(int, block.groups())
-        place, count = block.end(), number
-        end = hours * 3600 + minutes * 60 + seconds + milliseconds / 1000
+        place, count = block.end(), int(block[1])
+        start, end = _seconds(*block.groups()[1:5]), _seconds(*block.groups()[5:9])
+        text_of_cue = unescape(block[10]) if header else block[10]
+        cues = (*cues[-1:], Cue(start, end, tuple(text_of_cue.splitlines())))
     if len(text) - place > MOST_CUT_OFF:
         raise DragomanError(
             f"{path} cannot be gone on with: what follows cue {count} is not written as Dragoman "
             "writes captions; name another file."
         )
-    return text[:place], count, end
+    return Kept(text[:place], count, cues)
+
+
+def _seconds(hours: str, minutes: str, seconds: str, milliseconds: str) -> float:
+    return int(hours) * 3600 + int(minutes) * 60 + int(seconds) + int(milliseconds) / 1000
 
 
 def srt_block(number: int, cue: Cue) -> str:

@@ -7,14 +7,14 @@ nothing else is left.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from unicodedata import east_asian_width
 
 from dragoman.errors import DragomanError
-from dragoman.text.phrases import SENTENCE, break_cost
+from dragoman.text.phrases import INSIDE, SENTENCE, break_cost
 from dragoman.text.words import join_words
 
 PER_CUE = 1.0
@@ -24,6 +24,8 @@ SHORT_COLUMNS = 15
 """A cue of fewer columns flashes by."""
 UNEVEN = 1.5
 """What it costs if one line is empty and the other full."""
+TORN = 8.0
+"""A line that ends inside what belongs together: another cue is better than that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,24 +138,24 @@ class Passage:
         if self.width(first, last) <= self._columns:
             return 0.0, []
         for count in range(2, most + 1):
-            if (found := self._broken(first, last, count)) is not None:
+            if (found := min(self._ways(first, last, count), default=None)) is not None:
                 return found
         return None
 
-    def _broken(self, first: int, last: int, count: int) -> tuple[float, list[int]] | None:
-        """The cheapest way to break words into exactly so many lines."""
+    def _ways(self, first: int, last: int, count: int) -> Iterator[tuple[float, list[int]]]:
+        """Every way to break words into exactly so many lines."""
         if count == 1:
-            return (0.0, []) if self.width(first, last) <= self._columns else None
-        ways = []
+            if self.width(first, last) <= self._columns:
+                yield 0.0, []
+            return
         for place in range(first + 1, last):
-            if self.width(first, place) > self._columns:
-                break
-            rest = self._broken(place, last, count - 1)
-            if rest is not None:
-                second = self.width(place, min([last, *rest[1][:1]]))
-                uneven = UNEVEN * abs(self.width(first, place) - second) / self._columns
-                ways.append((rest[0] + self._breaks[place] + uneven, [place, *rest[1]]))
-        return min(ways, default=None)
+            if (head := self.width(first, place)) > self._columns:
+                return
+            broken = TORN if self._breaks[place] >= INSIDE else self._breaks[place]
+            for cost, places in self._ways(place, last, count - 1):
+                second = self.width(place, min([last, *places[:1]]))
+                uneven = UNEVEN * abs(head - second) / self._columns
+                yield cost + broken + uneven, [place, *places]
 
 
 Place = tuple[int, ...]

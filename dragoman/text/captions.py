@@ -64,12 +64,14 @@ class CaptionMaker:
         language: str = "en",
         settings: CaptionSettings | None = None,
         source_language: str | None = None,
+        free_from: float = 0.0,
     ) -> None:
+        """No cue begins before `free_from`."""
         self._settings = settings or CaptionSettings()
         languages = [language] if source_language is None else [language, source_language]
         self._tracks = [_Track(find_language(name).code, self._settings) for name in languages]
         self._lines = max(1, self._settings.lines // len(self._tracks))
-        self._free_from = 0.0
+        self._free_from = free_from
 
     def say(self, word: TimedWord) -> list[Cue]:
         """Take the next word; returns the cues that are complete with it."""

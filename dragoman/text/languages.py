@@ -217,8 +217,10 @@ def find_language(text: str) -> Language:
     if language := _look_up(text):
         return language
     near = get_close_matches(text.strip().casefold(), _BY_NAME, n=1)
-    hint = f" Did you mean '{_BY_NAME[near[0]].name}' ({_BY_NAME[near[0]].code})?" if near else ""
-    raise DragomanError(f"'{text}' is not a language that is known here.{hint}")
+    hint = "'dragoman languages' lists them."
+    if near:
+        hint = f"Did you mean '{_BY_NAME[near[0]].name}' ({_BY_NAME[near[0]].code})?"
+    raise DragomanError(f"'{text}' is not a language that is known here. {hint}")
 
 
 def written_without_spaces(code: str) -> bool:

@@ -55,7 +55,8 @@ def break_cost(before: str, after: str) -> float:
         return CLAUSE
     if _kana_then_kanji(before, after):
         return PHRASE
-    if _bare(before) in _LEADS_ON or (before[:1].isdigit() and not after[:1].isdigit()):
+    counts = before[:1].isdigit() and before[-1:].isdigit()  # 15 people; not 15%
+    if _bare(before) in _LEADS_ON or (counts and not after[:1].isdigit()):
         return INSIDE
     second = _bare(after)
     if second in _CONJUNCTION:

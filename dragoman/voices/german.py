@@ -10,19 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-_ONES = (
-    *("null", "eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun"),
-    *("zehn", "elf", "zwölf"),
-)
-_TENS = ("zwanzig", "dreißig", "vierzig", "fünfzig", "sechzig", "siebzig", "achtzig", "neunzig")
-_ALPHABET = """
-    a be ze de e ef ge ha i jot ka el em en o pe ku er es te u vau we iks ypsilon zet ä ö ü
-"""
-_LETTERS = dict(zip("abcdefghijklmnopqrstuvwxyzäöü", _ALPHABET.split(), strict=True))
-_NUMBER = re.compile(r"\d{1,3}(?:\.\d{3})+(?!\d)|\d+")
-_DECIMALS = re.compile(r"(?<=\d),(\d+)")
-_CAPITALS = re.compile(r"\b[A-ZÄÖÜ]{2,}\b")
-
+from dragoman.voices.german_text import spell_out
 
 class GermanReader:
     """Text to the symbols of the network."""
@@ -55,9 +43,7 @@ class GermanReader:
     def _spell_out(self, text: str) -> str:
         for abbreviation, words in self._abbreviations:
             text = abbreviation.sub(words, text)
-        text = _CAPITALS.sub(lambda m: " ".join(_LETTERS[c] for c in m[0].lower()), text)
-        text = _DECIMALS.sub(lambda m: " Komma " + " ".join(_ONES[int(d)] for d in m[1]), text)
-        return _NUMBER.sub(lambda m: number_in_words(int(m[0].replace(".", ""))), text)
+        return spell_out(text)
 
     def _read_word(self, word: str) -> list[str]:
         if word in self._exceptions:
@@ -92,36 +78,3 @@ class GermanReader:
         before = at == 0 or word[at - 1] in self._vowels
         after = word[at + 1 : at + 2]
         return ["z" if before and after and after in self._vowels else "s"]
-
-
-def number_in_words(number: int) -> str:
-    """A number as it is said: 1999 is neunzehnhundertneunundneunzig, as years are."""
-    if number < 13:
-        return _ONES[number]
-    if number < 20:
-        stem = {16: "sech", 17: "sieb"}.get(number, _ONES[number - 10])
-        return f"{stem}zehn"
-    if number < 100:
-        tens, ones = divmod(number, 10)
-        return f"{_before_more(ones)}und{_TENS[tens - 2]}" if ones else _TENS[tens - 2]
-    if number < 1000 or 1100 <= number < 2000:
-        return _in_units(number, 100, "hundert")
-    if number < 1_000_000:
-        return _in_units(number, 1000, "tausend")
-    for unit, name in ((10**12, "Billion"), (10**9, "Milliarde"), (10**6, "Million")):
-        if number >= unit:
-            count, rest = divmod(number, unit)
-            several = f"{number_in_words(count)} {name.rstrip('e')}en"
-            head = f"eine {name}" if count == 1 else several
-            return f"{head} {number_in_words(rest)}" if rest else head
-    raise AssertionError("all numbers are below or above a million")
-
-
-def _in_units(number: int, unit: int, name: str) -> str:
-    count, rest = divmod(number, unit)
-    return f"{_before_more(count)}{name}{number_in_words(rest) if rest else ''}"
-
-
-def _before_more(number: int) -> str:
-    """`ein`, not `eins`, within a longer number."""
-    return "ein" if number == 1 else number_in_words(number)

@@ -147,6 +147,44 @@ def test_a_driver_that_only_falls_silent_counts_as_pulled_out(fake):
     assert "is gone" in error
 
 
+def test_a_driver_may_take_longer_to_begin_than_to_go_on(fake):
+    """The clock says 0.9 s later whenever it is asked."""
+    now = [0.0]
+
+    def clock():
+        now[0] += 0.9
+        return now[0]
+
+    fake.script = [None]
+    chunks, error = listen(Microphone(patience=1.0, clock=clock))
+    assert "is gone" in error
+    assert len(joined(chunks)) == 0
+    assert 3.0 < now[0] - 1.8 < 4.0  # since it was first asked
+
+
+def test_what_is_no_sound_is_silence(fake):
+    """A driver may bring memory that nobody has written to."""
+    block = chirp(0.1)
+    block[10:14] = np.nan, np.inf, -np.inf, 1e30
+    fake.script = [block, None]
+    samples = joined(collect(Microphone(step_ms=100), 0.1))
+    wanted = chirp(0.1)
+    wanted[10:14] = 0, 0, 0, 1
+    assert np.array_equal(samples, wanted)
+
+
+def test_what_the_system_has_lost_is_told_alone(fake, caplog):
+    fake.script = [None]
+    microphone = Microphone()
+    chunks = microphone.chunks()
+    microphone.overflows = 3
+    microphone.stop()
+    list(chunks)
+    assert caplog.messages == [
+        "Of what the microphone heard, the system lost some 3 times: the machine is too slow."
+    ]
+
+
 def test_a_busy_microphone(fake):
     fake.busy = True
     with pytest.raises(DragomanError, match=r"'Desk' cannot be opened \(Device unavailable\)"):

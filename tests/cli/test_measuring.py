@@ -52,6 +52,19 @@ def test_evaluate_scores_by_the_target(corpus):
     assert chinese["scores"]["chrF"] > 0
 
 
+def test_evaluate_tries_the_machine_where_that_is_wanted(corpus):
+    """What `translate` would do with the same option is what is measured."""
+    result = done("evaluate", corpus, *MODEL, "--max-latency", "auto", "--json")
+    assert result.stderr.startswith("Tried on this machine: steps of ")
+    assert json.loads(result.stdout)
+
+
+@pytest.mark.parametrize("command", ["sweep", "tune"])
+def test_what_tries_settings_itself_needs_a_time(corpus, tmp_path, command):
+    with pytest.raises(DragomanError, match="Give it a time, such as 2s|is not a time; write 2s"):
+        call(command, corpus, tmp_path / "out", *MODEL, "--max-latency", "auto")
+
+
 def test_sweep_scores_by_the_target_and_shows_what_was_spoken(corpus, tmp_path):
     done("sweep", corpus, tmp_path / "out", *QUICK, "--to", "zh")
     page = (tmp_path / "out" / "report.html").read_text()

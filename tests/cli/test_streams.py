@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from dragoman.cli import main
 from tests.cli.terminal import ROOT, terminal
 
 SYSTEM = ("--model", "tests.talkers:sentences", "--step", "500ms", "--policy", "greedy")
@@ -44,9 +45,25 @@ def test_a_terminal_shows_running_text_and_the_summary_below_it(wav):
     assert screen.raw.startswith(b"This")  # no bar, nothing that moves the cursor
 
 
+@pytest.mark.parametrize("columns", [24, 80])
+def test_a_narrow_terminal_breaks_lines_between_words(wav, columns):
+    """The words of every line are words of the text, and so are those of the summary."""
+    with terminal("translate", wav, *SYSTEM, columns=columns) as screen:
+        assert screen.rest() == 0
+    lines = [line.strip() for line in screen.everything if line.strip()]
+    words = " ".join(lines).split()
+    text = TEXT.split()
+    assert words[words.index("This") :][: len(text)] == text
+    assert "32 words from 16.0 s of speech, on average" in " ".join(words)
+    assert "without computation" in " ".join(words)
+    assert screen.raw.count(b"\r\n") >= len(lines) - 1  # the terminal did not break any of them
+
+
 def test_text_on_the_terminal_and_notes_in_a_file(wav, tmp_path):
     notes = tmp_path / "notes"
-    with notes.open("wb") as file, terminal("translate", wav, *SYSTEM, stderr=file) as screen:
+    with notes.open("wb") as file, terminal(
+        "translate", wav, *SYSTEM, stderr=file, columns=100
+    ) as screen:
         assert screen.rest() == 0
     assert screen.raw.replace(b"\r\n", b"\n").decode() == TEXT
     assert notes.read_text().startswith("32 words from 16.0 s")
@@ -127,3 +144,41 @@ def test_ctrl_c_twice_says_no_aborted(wav):
         assert screen.rest() == 130
     assert b"Aborted" not in screen.raw
     assert b"Traceback" not in screen.raw
+
+
+def test_text_and_notes_in_one_pipe_do_not_meet_within_a_line(wav):
+    """`2>&1`: the warning comes in the middle of the first sentence."""
+    done = subprocess.run(
+        [sys.executable, "-m", "dragoman", "translate", wav, "--model", "tests.talkers:warning",
+         *SYSTEM[2:]],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+    )  # fmt: skip
+    lines = done.stdout.splitlines()
+    assert lines[0] == TEXT.splitlines()[0]
+    assert lines[1] == "dragoman: Something is odd."
+    assert lines[2:4] == TEXT.splitlines()[1:]
+
+
+def test_an_interrupt_before_the_command_has_begun_is_quiet(monkeypatch, capsys):
+    def interrupted(args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dragoman.cli._run", interrupted)
+    with pytest.raises(SystemExit) as end:
+        main(["languages"])
+    assert end.value.code == 130
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("more", "hint"), [((), "name the language"), (("--from", "de"), "is it German (de)?")]
+)
+def test_a_recording_in_which_nobody_speaks(wav, more, hint):
+    done = subprocess.run(
+        [sys.executable, "-m", "dragoman", "translate", wav, "--model", "tests.talkers:speechless",
+         *SYSTEM[2:], *more],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout == ""
+    assert done.stderr.startswith("Nobody was heard to speak in 16.0 s of sound.")
+    assert hint in done.stderr

@@ -9,6 +9,14 @@ import numpy as np
 import pytest
 import soundfile
 
+from dragoman.audio.chunk import Chunk
+from dragoman.cli.notes import Notes
+from dragoman.cli.printed import pressed
+from dragoman.interpreter import Update
+from dragoman.setup import Setup
+from dragoman.trace import Hearing
+from tests.talkers import PLACED
+
 ROOT = Path(__file__).parents[2]
 SYSTEM = ("--step", "500ms", "--policy", "greedy")
 
@@ -150,7 +158,7 @@ def test_a_model_that_writes_nothing_down_cannot_show_both(wav):
     assert "Showing both languages needs a transcript of the source, which model" in done.stderr
 
 
-def test_captions_of_the_speaker_of_both_and_resumed(tmp_path):
+def test_captions_of_the_speaker_and_of_both(tmp_path):
     path = tmp_path / "talk.wav"
     soundfile.write(path, np.zeros(16000 * 8, np.float32), 16000)
     files = {name: tmp_path / f"{name}.srt" for name in ("en", "de", "both")}
@@ -165,8 +173,78 @@ def test_captions_of_the_speaker_of_both_and_resumed(tmp_path):
     assert "Dies ist" not in texts["en"]
     assert "Dies ist" in texts["both"]
     assert "This is" in texts["both"]
-    again = dragoman(*args, "--captions", files["en"], "--resume")
-    assert again.returncode == 0, again.stderr
-    resumed = files["en"].read_text()
-    assert resumed.startswith(texts["en"])
-    assert len(resumed) > len(texts["en"])
+
+
+@pytest.fixture
+def placed(tmp_path):
+    """A recording of 41 s, a word every 400 ms, in which every moment can be told."""
+    path = tmp_path / "placed.wav"
+    seconds = np.arange(16000 * 41, dtype=np.float32) / 16000
+    soundfile.write(path, seconds / 1000, 16000, subtype="FLOAT")
+    return ("translate", path, "--model", "tests.talkers:placed", *SYSTEM)
+
+
+def words_of(captions):
+    """Without numbers and times."""
+    return [word for word in captions.read_text().split() if word[0].isalpha()]
+
+
+def starts_of(captions):
+    lines = captions.read_text().splitlines()
+    return [float(line.split(",")[0][-2:]) for line in lines if " --> " in line]
+
+
+def test_captions_of_a_part_stand_where_in_the_recording_they_were_spoken(placed, tmp_path):
+    srt = tmp_path / "talk.srt"
+    assert dragoman(*placed, "--captions", srt, "--start", 20, "--end", 30).returncode == 0
+    assert words_of(srt)[:2] == PLACED[50:52]
+    assert starts_of(srt)[0] == 20
+
+
+def test_captions_that_a_crash_cut_off_are_gone_on_with_where_they_end(placed, tmp_path):
+    """No word is missing, none is there twice, and all stand where they stood."""
+    whole, cut = tmp_path / "whole.srt", tmp_path / "cut.srt"
+    assert dragoman(*placed, "--captions", whole).returncode == 0
+    text = whole.read_text()
+    for share in (0.3, 0.6, 0.99):
+        cut.write_text(text[: int(share * len(text))])
+        done = dragoman(*placed, "--captions", cut, "--resume")
+        assert done.returncode == 0, done.stderr
+        assert f"where {cut} breaks off" in done.stderr
+        assert words_of(cut) == words_of(whole) == PLACED
+        assert starts_of(cut)[-1] == pytest.approx(starts_of(whole)[-1], abs=1)
+
+
+def test_a_place_to_go_on_at_may_be_told(placed, tmp_path):
+    srt = tmp_path / "talk.srt"
+    assert dragoman(*placed, "--captions", srt, "--end", 10).returncode == 0
+    done = dragoman(*placed, "--captions", srt, "--resume", "--start", 30)
+    assert done.returncode == 0, done.stderr
+    assert words_of(srt) == PLACED[:25] + PLACED[75:]
+    assert 30 in starts_of(srt)
+
+
+@pytest.mark.parametrize(("work_ms", "told"), [(100.0, 0), (1500.0, 1)])
+def test_a_driver_that_brings_much_at_once_is_no_slow_machine(work_ms, told, monkeypatch):
+    """Steps of half a second that come as one second each, and the work on them."""
+    heard: list[str] = []
+    notes = Notes()
+    monkeypatch.setattr(notes, "tell", heard.append)
+    chunk = Chunk(np.zeros(16000, np.float32), last=False)
+    with pressed(Setup(step_ms=500.0), notes) as listener:
+        for n in range(10):
+            arrival = 1000.0 * (n + 1)
+            hearing = Hearing(arrival, arrival, arrival, arrival + work_ms)
+            listener.take(chunk, Update((), "", hearing))
+    assert len(heard) == told
+    if told:
+        assert "6.0 s of work for 4.0 s of speech" in heard[0]
+
+
+def test_a_recording_that_is_there_is_told_of_before_the_model_is_loaded(tmp_path):
+    record = tmp_path / "talk.flac"
+    record.write_bytes(b"precious")
+    done = dragoman("live", "--record", record, "--model", "tests.no_such:model")
+    assert done.returncode == 2
+    assert "is there already; choose another name" in done.stderr
+    assert record.read_bytes() == b"precious"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dragoman.text import caption_layout as module
 from dragoman.text.caption_layout import CaptionSettings, Passage, TimedWord, cut, width
-from dragoman.text.phrases import SENTENCE, break_cost
+from dragoman.text.phrases import INSIDE, SENTENCE, break_cost
 
 SETTINGS = CaptionSettings(columns=10, wide_columns=8, max_seconds=3.0, pause_seconds=1.0)
 WORDS = st.lists(
@@ -39,6 +39,12 @@ def text_of(words):
     return " ".join(word.text for word in words)
 
 
+def line_break(one, two):
+    """What it costs to end a line between two words."""
+    cost = break_cost(one.text, two.text)
+    return module.TORN if cost == INSIDE else cost
+
+
 def cheapest_lines(words, most=2):
     """(cost, lines), of as few lines as it takes; None if these are too many."""
     for parts in range(1, most + 1):
@@ -48,7 +54,7 @@ def cheapest_lines(words, most=2):
             if max(map(len, lines)) <= SETTINGS.columns:
                 cost = 0.0
                 for (one, two), (_, place) in zip(pairwise(lines), way, strict=False):
-                    cost += break_cost(words[place - 1].text, words[place].text)
+                    cost += line_break(words[place - 1], words[place])
                     cost += module.UNEVEN * abs(len(one) - len(two)) / SETTINGS.columns
                 found.append((cost, lines))
         if found:
@@ -109,7 +115,7 @@ def test_no_other_way_to_break_lines_is_cheaper(steps, most):
         assert " ".join(found) == text_of(words)
         assert len(found) == len(best[1])
         places = list(accumulate(len(line.split()) for line in found))[:-1]
-        cost = sum(break_cost(words[p - 1].text, words[p].text) for p in places)
+        cost = sum(line_break(words[p - 1], words[p]) for p in places)
         cost += sum(module.UNEVEN * abs(len(a) - len(b)) / 10 for a, b in pairwise(found))
         assert cost == pytest.approx(best[0])
 

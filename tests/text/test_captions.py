@@ -96,6 +96,14 @@ def test_a_cue_does_not_end_within_what_belongs_together():
         assert cue[-1].split()[-1] not in ("the", "of", "in", "that", "by", "any")
 
 
+def test_rather_another_cue_than_a_line_that_ends_with_an_article():
+    text = "Eine neue Bewertung sollte folgen, bis die Bürger Europas ordnungsgemäß informiert"
+    assert lines(spoken(text), "de") == [
+        ("Eine neue Bewertung sollte folgen,",),
+        ("bis die Bürger Europas", "ordnungsgemäß informiert"),
+    ]
+
+
 def test_a_mark_that_comes_late_stays_with_its_sentence():
     words = [
         *spoken("They were all found", pace=0.5),

@@ -34,6 +34,7 @@ def test_better_breaks_cost_less():
         ("dem", "Haus", INSIDE),
         ("and", "members", INSIDE),
         ("20", "houses", INSIDE),
+        ("15%", "der", JOINED),
         ("20", "30", WORD),
         ("house", "20", WORD),
         ("house", "", WORD),

@@ -7,7 +7,8 @@ import pytest
 
 from dragoman.voices import dittli, open_voice
 from dragoman.voices.dittli import DittliVoice
-from dragoman.voices.german import GermanReader, number_in_words
+from dragoman.voices.german import GermanReader
+from dragoman.voices.german_text import number_in_words, spell_out
 from dragoman.voices.network import vits_length
 from tests.voices.fakes import FakeNetwork
 from tests.voices.weights import need
@@ -69,6 +70,33 @@ def test_letters_sound_by_what_is_around_them(reader, word, sounds):
 def test_punctuation_is_kept_and_unknown_letters_are_skipped(reader):
     assert reader.read("Und, und!") == ["ʊ", "n", "t", ",", "ʊ", "n", "t", "!"]
     assert reader.read("naïf") == ["n", "a", "f"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("50 % der 20%", "fünfzig Prozent der zwanzig Prozent"),
+        ("3,5 % mehr", "drei Komma fünf Prozent mehr"),
+        ("100 € oder $5 oder € 1.250,50", "einhundert Euro oder fünf Dollar oder "
+         "zwölfhundertfünfzig Komma fünf null Euro"),
+        ("bei 20 °C und 120 km/h", "bei zwanzig Grad Celsius und einhundertzwanzig Kilometer pro "
+         "Stunde"),
+        ("100 m, 5 MW", "einhundert Meter, fünf Megawatt"),
+        ("um 10:30 Uhr und 1:00 Uhr", "um zehn Uhr dreißig und ein Uhr"),
+        ("nach § 5 & 6", "nach Paragraf fünf und sechs"),
+        ("5-10 Tage, 1990–1995", "fünf bis zehn Tage, neunzehnhundertneunzig bis "
+         "neunzehnhundertfünfundneunzig"),
+        ("am 15. Mai 2023", "am fünfzehnten Mai zweitausenddreiundzwanzig"),
+        ("Der 1. Januar, der 3. Punkt", "Der erste Januar, der dritte Punkt"),
+        ("vom 7. bis zum 20. März", "vom siebten bis zum zwanzigsten März"),
+        ("101. Juni", "einhunderterster Juni"),
+        ("Es waren 15. Wir gingen.", "Es waren fünfzehn. Wir gingen."),
+        ("Es waren 15.", "Es waren fünfzehn."),
+        ("im Jahr 2023. Wir", "im Jahr zweitausenddreiundzwanzig. Wir"),
+    ],
+)  # fmt: skip
+def test_numbers_and_signs_are_said_as_people_say_them(text, said):
+    assert spell_out(text) == said
 
 
 def test_what_is_short_is_spelled_out(reader):
