@@ -118,7 +118,8 @@ class Cluster:
         ray = connect(self.address)
         # 0 calls: no end of them, and what a worker has loaded stays.
         do = ray.remote(num_cpus=1, num_gpus=int(self.gpu), max_calls=int(self.fresh))(_do)
-        waiting, running = iter(tasks), []
+        waiting = iter(tasks)
+        running: list[Any] = []
         try:
             while True:
                 free = max(2, 2 * int(ray.cluster_resources().get("CPU", 1))) - len(running)

@@ -103,9 +103,9 @@ class FreshProcesses:
                 while running:
                     yield from _reap(running)
             finally:
-                for process, _ in running.values():
-                    process.terminate()
-                    process.join()
+                for other, _ in running.values():
+                    other.terminate()
+                    other.join()
 
 
 @contextmanager

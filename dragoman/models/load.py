@@ -31,7 +31,7 @@ KINDS = {
     "moonshine": "dragoman.models.moonshine.model:MoonshineModel",
     "moonshine-net": "dragoman.models.moonshine.trained:TrainedMoonshine",
     "exported": "dragoman.models.exported.model:ExportedModel",
-    "run": "dragoman.train.running:RunModel",
+    "run": "dragoman.train.running:AnyRun",
 }
 TRANSLATORS = {
     "text": "dragoman.models.cascade.text_model:TextModel",

@@ -49,13 +49,15 @@ def write_moonshine(net: Moonshine, folder: Path, around: Surroundings, *, int8:
 
 
 def settings_of(net: Moonshine, around: Surroundings, *, int8: bool) -> Settings:
-    targets = around.target.split(",") if "," in around.target else []
-    units = Pieces(around.target_units, Units()) if targets else None
+    tags = {}
+    if "," in around.target and around.target_units is not None:
+        units = Pieces(around.target_units, Units())
+        tags = {code: units.tag(code) for code in around.target.split(",")}
     return Settings(
         target_units=net.vocabularies.target,
         source_units=net.vocabularies.source,
         languages=Languages(around.source, around.target),
-        tags={code: units.tag(code) for code in targets},
+        tags=tags,
         encoder=around.encoder,
         suffix=around.suffix,
         source_suffix=around.source_suffix,
@@ -142,5 +144,5 @@ def compare(net: Moonshine, folder: Path, settings: Settings) -> Iterator[tuple[
             yield "encoder", float(np.linalg.norm(found - there) / np.linalg.norm(there))
     first = next(iter(settings.tags.values()), BOS)
     step = net.step(torch.tensor([[first]]), memory, torch.tensor([len(window)]), net.begin(1))
-    found = torch.from_numpy(engine.first(window, first))
-    yield "decoder", float((found.softmax(-1) - step.logits[0, 0].softmax(-1)).abs().sum()) / 2
+    next_here = torch.from_numpy(engine.first(window, first)).softmax(-1)
+    yield "decoder", float((next_here - step.logits[0, 0].softmax(-1)).abs().sum()) / 2

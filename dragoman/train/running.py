@@ -25,6 +25,7 @@ from dragoman.train.export import Surroundings, describe
 from dragoman.train.export_moonshine import arrays_of, settings_of
 from dragoman.train.graphs import ChunkGraph, DecoderGraph, EncoderGraph, hears_chunks
 from dragoman.train.nets.base import Net
+from dragoman.train.nets.moonshine import Moonshine
 from dragoman.train.recipe import Recipe
 from dragoman.train.run import RunFolder
 from dragoman.train.start import STORE, starts_of
@@ -56,18 +57,23 @@ class TorchNet(OnnxNet):
         return tuple(tensor.cpu().numpy() for tensor in outputs)
 
 
-class RunModel(ExportedModel):
-    """The model of a run folder."""
+class AnyRun:
+    """What loads a run folder, by the net that it trains."""
 
     @classmethod
-    def load(cls, folder: Path, name: str = "", options: Options | None = None) -> Model:
+    def load(cls, folder: Path, name: str, options: Options) -> Model:
         if RunFolder(folder).recipe().net != "moonshine":
-            return super().load(folder, name, options)
+            return RunModel.load(folder, name, options)
         trained = open_run(folder)
-        settings = settings_of(trained.task.net, surroundings(folder, trained), int8=False)
-        weights = Weights(folder, arrays_of(trained.task.net, settings))
-        options = (options or Options()).on_cpu("Moonshine")
-        return TrainedMoonshine.of(folder, name, settings, weights, options)
+        net = trained.task.net
+        assert isinstance(net, Moonshine)
+        settings = settings_of(net, surroundings(folder, trained), int8=False)
+        weights = Weights(folder, arrays_of(net, settings))
+        return TrainedMoonshine.of(folder, name, settings, weights, options.on_cpu("Moonshine"))
+
+
+class RunModel(ExportedModel):
+    """The model of a run folder."""
 
     @classmethod
     def open_net(cls, folder: Path, options: Options) -> OnnxNet:

@@ -144,7 +144,7 @@ class Task(LightningModule, ABC):
 
     def encode(self, batch: Batch) -> Encoded:
         """The source of a batch, encoded."""
-        if batch.states is not None:
+        if batch.states is not None and batch.state_lengths is not None:
             return self.net.listened(batch.states, batch.state_lengths)
         return self.net.encode(*self.features(batch))
 
