@@ -118,7 +118,7 @@ class Cluster:
         ray = connect(self.address)
         # 0 calls: no end of them, and what a worker has loaded stays.
         do = ray.remote(num_cpus=1, num_gpus=int(self.gpu), max_calls=int(self.fresh))(_do)
-        waiting, running = iter(tasks), []
+        waiting, running = iter(tasks), list[Any]()
         try:
             while True:
                 free = max(2, 2 * int(ray.cluster_resources().get("CPU", 1))) - len(running)
@@ -127,7 +127,7 @@ class Cluster:
                 if not running:
                     return
                 (done, *_), running = ray.wait(running, num_returns=1)
-                yield from _answer(ray, done)
+                yield from answer(ray, done)
         finally:
             for one in running:
                 ray.cancel(one, force=True)
@@ -145,13 +145,13 @@ def _do(folder: str, work: Work[Task, News], task: Task) -> list[News]:
     return told_by(work, task)
 
 
-def _answer(ray: Any, done: Any) -> list[Any]:
+def answer(ray: Any, promised: Any) -> Any:
+    """What a worker returns; its DragomanError is raised as one."""
     try:
-        told: list[Any] = ray.get(done)
+        return ray.get(promised)
     except ray.exceptions.RayTaskError as error:
         if isinstance(error.cause, DragomanError):
             raise DragomanError(str(error.cause)) from error
         raise
     except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as error:
         raise DragomanError(KILLED.format(why=" on the cluster")) from error
-    return told

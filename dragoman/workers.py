@@ -103,9 +103,9 @@ class FreshProcesses:
                 while running:
                     yield from _reap(running)
             finally:
-                for process, _ in running.values():
-                    process.terminate()
-                    process.join()
+                for left, _ in running.values():
+                    left.terminate()
+                    left.join()
 
 
 @contextmanager

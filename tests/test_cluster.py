@@ -147,12 +147,13 @@ def test_voice_gives_the_same_bytes(head, tmp_path, monkeypatch):
     assert ours == theirs
 
 
-def test_an_error_of_a_worker_is_its_sentence(head, corpus, monkeypatch):
+@pytest.mark.parametrize("command", [["evaluate", "corpus.tsv"], ["serve", "--port", "0"]])
+def test_an_error_of_a_worker_is_its_sentence(command, head, corpus, monkeypatch):
     monkeypatch.chdir(corpus)
-    options = ["corpus.tsv", *SYSTEM, "--model", "tests.scripted:nobody", f"--cluster={head}"]
-    done = CliRunner().invoke(dragoman, ["evaluate", *options])
+    options = [*SYSTEM, "--model", "tests.scripted:nobody", f"--cluster={head}"]
+    done = CliRunner().invoke(dragoman, [*command, *options])
     assert isinstance(done.exception, DragomanError)
-    assert "nobody" in str(done.exception)
+    assert str(done.exception).startswith("There is no model function 'tests.scripted:nobody'")
     assert "\n" not in str(done.exception)
 
 
