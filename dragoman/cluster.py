@@ -116,6 +116,7 @@ class Cluster:
     def each(self, work: Work[Task, News], tasks: Iterable[Task]) -> Iterator[News]:
         """As many at once as the cluster has cores; a machine that is lost costs what it did."""
         ray = connect(self.address)
+        check_room(ray, 1, cores=1, gpu=self.gpu)
         # 0 calls: no end of them, and what a worker has loaded stays.
         do = ray.remote(num_cpus=1, num_gpus=int(self.gpu), max_calls=int(self.fresh))(_do)
         waiting, running = iter(tasks), list[Any]()
@@ -131,6 +132,20 @@ class Cluster:
         finally:
             for one in running:
                 ray.cancel(one, force=True)
+
+
+def check_room(ray: Any, workers: int, *, cores: int, gpu: bool) -> None:
+    """Ray would wait for ever for what no machine has."""
+    alive = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    fitting = [int(has.get("CPU", 0) // cores) for has in alive]
+    if gpu:
+        fitting = [min(n, int(has.get("GPU", 0))) for n, has in zip(fitting, alive, strict=True)]
+    if sum(fitting) < workers:
+        each = f"{cores} core{'s' * (cores > 1)}" + " and a GPU" * gpu
+        raise DragomanError(
+            f"The cluster has room for {sum(fitting)} of {workers} workers with {each} each; "
+            "add machines, or ask for less."
+        )
 
 
 def _do(folder: str, work: Work[Task, News], task: Task) -> list[News]:
@@ -155,3 +170,8 @@ def answer(ray: Any, promised: Any) -> Any:
         raise
     except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as error:
         raise DragomanError(KILLED.format(why=" on the cluster")) from error
+    except ray.exceptions.RayError as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise DragomanError(
+            f"The cluster has failed ({reason}); run the command again to go on."
+        ) from error

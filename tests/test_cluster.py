@@ -147,7 +147,7 @@ def test_voice_gives_the_same_bytes(head, tmp_path, monkeypatch):
     assert ours == theirs
 
 
-@pytest.mark.parametrize("command", [["evaluate", "corpus.tsv"], ["serve", "--port", "0"]])
+@pytest.mark.parametrize("command", [["evaluate", "corpus.tsv"], ["serve", "--replicas", "1"]])
 def test_an_error_of_a_worker_is_its_sentence(command, head, corpus, monkeypatch):
     monkeypatch.chdir(corpus)
     options = [*SYSTEM, "--model", "tests.scripted:nobody", f"--cluster={head}"]
@@ -155,6 +155,20 @@ def test_an_error_of_a_worker_is_its_sentence(command, head, corpus, monkeypatch
     assert isinstance(done.exception, DragomanError)
     assert str(done.exception).startswith("There is no model function 'tests.scripted:nobody'")
     assert "\n" not in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("command", "more", "sentence"),
+    [
+        (["evaluate", "corpus.tsv"], ["--device", "cuda"], "0 of 1 workers with 1 core and a GPU"),
+        (["serve", "--port", "0"], ["--threads", "2"], "1 of 3 workers with 2 cores each"),
+    ],
+)
+def test_what_no_machine_has_is_not_waited_for(command, more, sentence, head, corpus, monkeypatch):
+    monkeypatch.chdir(corpus)
+    options = [*SYSTEM, "--model", "tests.scripted:steady", f"--cluster={head}", *more]
+    done = CliRunner().invoke(dragoman, [*command, *options])
+    assert f"The cluster has room for {sentence}" in str(done.exception)
 
 
 # --- what needs no Ray -----------------------------------------------------------------------

@@ -22,7 +22,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dragoman.cluster import answer, connect
+from dragoman.cluster import answer, check_room, connect
 from dragoman.errors import DragomanError
 from dragoman.serve.app import make_app
 from dragoman.serve.logs import log_to_stderr, note
@@ -54,9 +54,12 @@ def serve_on(place: Place, setup: Setup, settings: Settings, ready: Callable[[in
     cores = setup.threads or 1
     setup = setup.with_changes(threads=cores)
     settings = replace(settings, secret=settings.secret or secrets.token_urlsafe())
-    needed = cores * (place.replicas[1] + 1)
-    ray = connect(place.address, cores=max(os.cpu_count() or 1, needed), logs=True)
-    resources = {"num_cpus": cores, "num_gpus": int(setup.device == "cuda")}
+    least, most = place.replicas
+    here = max(os.cpu_count() or 1, cores * (most + 1))
+    ray = connect(place.address, cores=here, logs=True)
+    gpu = setup.device == "cuda"
+    check_room(ray, least + 1, cores=cores, gpu=gpu)
+    resources = {"num_cpus": cores, "num_gpus": int(gpu)}
     # A model that cannot be had is told in one sentence; later it would be a page for each replica.
     answer(ray, ray.remote(max_calls=1, **resources)(_load).remote(setup, os.getcwd()))
     from ray import serve
