@@ -37,6 +37,7 @@ from tests.serve.processes import ROOT, in_time
 from tests.serve.test_elsewhere import NUMBERS, spoken
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'dragoman[cluster]'")
+START = 300.0
 PATIENCE = 110.0  # seconds, on a machine that has much else to do
 MARK = "DRAGOMAN_TEST_CLUSTER"
 
@@ -100,7 +101,12 @@ def service():
     """Two replicas with one stream each, and one for rooms."""
     service = Clustered()
     try:
-        service.url = service.line(r"Ready on http(://\S+?)/\s", 400)[1]
+        ready = service.line(r"Ready on http(://\S+?)/\s|timed out during startup", START)
+        if ready[1] is None:  # Ray gives up early on a busy machine
+            service.process.wait()
+            service = Clustered()
+            ready = service.line(r"Ready on http(://\S+?)/\s", START)
+        service.url = ready[1]
         yield service
     finally:
         for pid in service.left():
