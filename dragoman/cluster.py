@@ -20,7 +20,7 @@ from dragoman.workers import KILLED, THREADS, News, Task, Work, one_thread, told
 
 LOCAL = "local"
 """In place of an address: a cluster of this machine alone, for as long as the command runs."""
-_ADDRESS = re.compile(r"(ray://)?(\[[0-9a-f:]+\]|[\w.-]+):(\d{1,5})", re.I)
+_ADDRESS = re.compile(r"(\[[0-9a-f:]+\]|[\w.-]+):(\d{1,5})", re.I)
 # Ray speaks gRPC, that is HTTP/2: both sides begin with their settings.
 _SETTINGS = b"\x04"
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + _SETTINGS + bytes(5)
@@ -31,7 +31,7 @@ _OURS = ("DRAGOMAN_HOME", "XDG_CACHE_HOME")  # where the store is
 
 
 def connect(address: str, *, cores: int | None = None, logs: bool = False) -> Any:
-    """Ray, connected to the cluster of an address, or to one that is started here.
+    """Return Ray, connected to the cluster of an address, or to one that is started here.
 
     `cores` is what a cluster that is started here shall say that it has; `logs`: what workers write
     to standard error comes out here.
@@ -56,32 +56,32 @@ def connect(address: str, *, cores: int | None = None, logs: bool = False) -> An
                 ray.init(LOCAL, num_cpus=cores, include_dashboard=False, **quiet)
         else:
             ray.init(address, runtime_env=_environment(), **quiet)
-    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+    except Exception as error:  # Ray raises no less, should a busy machine not start it in 30 s
         reason = str(error).strip().partition("\n")[0]
         raise DragomanError(f"Cannot work with the cluster '{address}': {reason}") from error
     return ray
 
 
 def _check(address: str) -> None:
-    """Whether an address is one and somebody answers there: Ray itself would wait for long."""
+    """Refuse what is no address, or where no Ray answers: Ray itself would wait for long."""
     if address == LOCAL:
         return
     found = _ADDRESS.fullmatch(address)
-    if found is None or int(found[3]) > 65535:
+    if found is None or int(found[2]) > 65535:
         raise DragomanError(
             f"'{address}' is no address of a cluster; write --cluster=HOST:PORT, "
             f"or --cluster={LOCAL} for this machine alone."
         )
     try:
-        with socket.create_connection((found[2].strip("[]"), int(found[3])), _PATIENCE) as there:
+        with socket.create_connection((found[1].strip("[]"), int(found[2])), _PATIENCE) as there:
             there.sendall(_GREETING)
-            answer = there.recv(9)
+            said = there.recv(9)
     except OSError as error:
         raise DragomanError(
             f"No cluster answers at {address} ({error.strerror or error}); start one with "
             "'ray start --head', which says its address."
         ) from error
-    if answer[3:4] != _SETTINGS and os.environ.get("RAY_USE_TLS") != "1":
+    if said[3:4] != _SETTINGS and os.environ.get("RAY_USE_TLS") != "1":
         raise DragomanError(f"What answers at {address} is no Ray cluster.")
 
 
@@ -135,7 +135,7 @@ class Cluster:
 
 
 def check_room(ray: Any, workers: int, *, cores: int, gpu: bool) -> None:
-    """Ray would wait for ever for what no machine has."""
+    """Refuse what no machine has: Ray would wait for it for ever."""
     alive = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     fitting = [int(has.get("CPU", 0) // cores) for has in alive]
     if gpu:
@@ -149,7 +149,7 @@ def check_room(ray: Any, workers: int, *, cores: int, gpu: bool) -> None:
 
 
 def _do(folder: str, work: Work[Task, News], task: Task) -> list[News]:
-    """In the worker."""
+    """Return what the work on a task tells, in the worker."""
     try:
         os.chdir(folder)
     except OSError as error:
@@ -161,7 +161,7 @@ def _do(folder: str, work: Work[Task, News], task: Task) -> list[News]:
 
 
 def answer(ray: Any, promised: Any) -> Any:
-    """What a worker returns; its DragomanError is raised as one."""
+    """Return what a worker returns; its DragomanError is raised as one."""
     try:
         return ray.get(promised)
     except ray.exceptions.RayTaskError as error:

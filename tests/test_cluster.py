@@ -41,7 +41,9 @@ def head():
     """A cluster with two workers, and its address."""
     if find_spec("ray") is None:
         pytest.skip("Ray is not installed: pip install 'dragoman[cluster]'")
-    process = next(filter(None, (_started() for _ in range(3))))
+    process = next(filter(None, (_started() for _ in range(3))), None)
+    if process is None:
+        pytest.skip("Ray itself did not start in three attempts: the machine is too busy for it")
     yield process.address
     if "ray" in sys.modules:
         sys.modules["ray"].shutdown()
@@ -183,7 +185,9 @@ def test_what_no_machine_has_is_not_waited_for(command, more, sentence, head, co
 # --- what needs no Ray -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("address", ["corpus.tsv", "a:b", "host:99999", "http://host:1", ""])
+@pytest.mark.parametrize(
+    "address", ["corpus.tsv", "a:b", "host:99999", "http://host:1", "ray://host:1", ""]
+)
 def test_what_is_no_address_is_told(address):
     with pytest.raises(DragomanError, match="no address of a cluster"):
         connect(address)
