@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import urllib.request
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
@@ -90,7 +91,8 @@ class Clustered:
 
     def end(self) -> None:
         for pid in self.left():
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # gone meanwhile
+                os.kill(pid, signal.SIGKILL)
         self.process.wait()
 
 
