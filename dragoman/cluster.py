@@ -20,7 +20,7 @@ from dragoman.workers import KILLED, THREADS, News, Task, Work, one_thread, told
 
 LOCAL = "local"
 """In place of an address: a cluster of this machine alone, for as long as the command runs."""
-_ADDRESS = re.compile(r"(ray://)?(\[[0-9a-f:]+\]|[\w.-]+):(\d{1,5})", re.I)
+_ADDRESS = re.compile(r"(\[[0-9a-f:]+\]|[\w.-]+):(\d{1,5})", re.I)
 # Ray speaks gRPC, that is HTTP/2: both sides begin with their settings.
 _SETTINGS = b"\x04"
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + _SETTINGS + bytes(5)
@@ -31,7 +31,7 @@ _OURS = ("DRAGOMAN_HOME", "XDG_CACHE_HOME")  # where the store is
 
 
 def connect(address: str, *, cores: int | None = None, logs: bool = False) -> Any:
-    """Ray, connected to the cluster of an address, or to one that is started here.
+    """Return Ray, connected to the cluster of an address, or to one that is started here.
 
     `cores` is what a cluster that is started here shall say that it has; `logs`: what workers write
     to standard error comes out here.
@@ -56,32 +56,32 @@ def connect(address: str, *, cores: int | None = None, logs: bool = False) -> An
                 ray.init(LOCAL, num_cpus=cores, include_dashboard=False, **quiet)
         else:
             ray.init(address, runtime_env=_environment(), **quiet)
-    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+    except Exception as error:  # Ray raises no less, should a busy machine not start it in 30 s
         reason = str(error).strip().partition("\n")[0]
         raise DragomanError(f"Cannot work with the cluster '{address}': {reason}") from error
     return ray
 
 
 def _check(address: str) -> None:
-    """Whether an address is one and somebody answers there: Ray itself would wait for long."""
+    """Refuse what is no address, or where no Ray answers: Ray itself would wait for long."""
     if address == LOCAL:
         return
     found = _ADDRESS.fullmatch(address)
-    if found is None or int(found[3]) > 65535:
+    if found is None or int(found[2]) > 65535:
         raise DragomanError(
             f"'{address}' is no address of a cluster; write --cluster=HOST:PORT, "
             f"or --cluster={LOCAL} for this machine alone."
         )
     try:
-        with socket.create_connection((found[2].strip("[]"), int(found[3])), _PATIENCE) as there:
+        with socket.create_connection((found[1].strip("[]"), int(found[2])), _PATIENCE) as there:
             there.sendall(_GREETING)
-            answer = there.recv(9)
+            said = there.recv(9)
     except OSError as error:
         raise DragomanError(
             f"No cluster answers at {address} ({error.strerror or error}); start one with "
             "'ray start --head', which says its address."
         ) from error
-    if answer[3:4] != _SETTINGS and os.environ.get("RAY_USE_TLS") != "1":
+    if said[3:4] != _SETTINGS and os.environ.get("RAY_USE_TLS") != "1":
         raise DragomanError(f"What answers at {address} is no Ray cluster.")
 
 
@@ -116,6 +116,7 @@ class Cluster:
     def each(self, work: Work[Task, News], tasks: Iterable[Task]) -> Iterator[News]:
         """As many at once as the cluster has cores; a machine that is lost costs what it did."""
         ray = connect(self.address)
+        check_room(ray, 1, cores=1, gpu=self.gpu)
         # 0 calls: no end of them, and what a worker has loaded stays.
         do = ray.remote(num_cpus=1, num_gpus=int(self.gpu), max_calls=int(self.fresh))(_do)
         waiting = iter(tasks)
@@ -128,14 +129,28 @@ class Cluster:
                 if not running:
                     return
                 (done, *_), running = ray.wait(running, num_returns=1)
-                yield from _answer(ray, done)
+                yield from answer(ray, done)
         finally:
             for one in running:
                 ray.cancel(one, force=True)
 
 
+def check_room(ray: Any, workers: int, *, cores: int, gpu: bool) -> None:
+    """Refuse what no machine has: Ray would wait for it for ever."""
+    alive = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    fitting = [int(has.get("CPU", 0) // cores) for has in alive]
+    if gpu:
+        fitting = [min(n, int(has.get("GPU", 0))) for n, has in zip(fitting, alive, strict=True)]
+    if sum(fitting) < workers:
+        each = f"{cores} core{'s' * (cores > 1)}" + " and a GPU" * gpu
+        raise DragomanError(
+            f"The cluster has room for {sum(fitting)} of {workers} workers with {each} each; "
+            "add machines, or ask for less."
+        )
+
+
 def _do(folder: str, work: Work[Task, News], task: Task) -> list[News]:
-    """In the worker."""
+    """Return what the work on a task tells, in the worker."""
     try:
         os.chdir(folder)
     except OSError as error:
@@ -146,13 +161,18 @@ def _do(folder: str, work: Work[Task, News], task: Task) -> list[News]:
     return told_by(work, task)
 
 
-def _answer(ray: Any, done: Any) -> list[Any]:
+def answer(ray: Any, promised: Any) -> Any:
+    """Return what a worker returns; its DragomanError is raised as one."""
     try:
-        told: list[Any] = ray.get(done)
+        return ray.get(promised)
     except ray.exceptions.RayTaskError as error:
         if isinstance(error.cause, DragomanError):
             raise DragomanError(str(error.cause)) from error
         raise
     except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as error:
         raise DragomanError(KILLED.format(why=" on the cluster")) from error
-    return told
+    except ray.exceptions.RayError as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise DragomanError(
+            f"The cluster has failed ({reason}); run the command again to go on."
+        ) from error

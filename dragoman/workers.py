@@ -103,9 +103,9 @@ class FreshProcesses:
                 while running:
                     yield from _reap(running)
             finally:
-                for other, _ in running.values():
-                    other.terminate()
-                    other.join()
+                for left, _ in running.values():
+                    left.terminate()
+                    left.join()
 
 
 @contextmanager

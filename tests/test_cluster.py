@@ -41,6 +41,17 @@ def head():
     """A cluster with two workers, and its address."""
     if find_spec("ray") is None:
         pytest.skip("Ray is not installed: pip install 'dragoman[cluster]'")
+    process = next(filter(None, (_started() for _ in range(3))), None)
+    if process is None:
+        pytest.skip("Ray itself did not start in three attempts: the machine is too busy for it")
+    yield process.address
+    if "ray" in sys.modules:
+        sys.modules["ray"].shutdown()
+    process.communicate("end\n", timeout=60)
+
+
+def _started():
+    """A process with a cluster; None: Ray has given up, as it does early on a busy machine."""
     process = subprocess.Popen(
         [sys.executable, "-c", HEAD],
         cwd=ROOT,
@@ -51,12 +62,12 @@ def head():
     )
     late = threading.Timer(START, process.kill)
     late.start()
-    address = process.stdout.readline().strip()
+    process.address = process.stdout.readline().strip()
     late.cancel()
-    assert address, "the cluster did not start"
-    yield address
-    sys.modules["ray"].shutdown()
-    process.communicate("end\n", timeout=60)
+    if process.address:
+        return process
+    process.communicate()
+    return None
 
 
 @pytest.fixture
@@ -147,19 +158,36 @@ def test_voice_gives_the_same_bytes(head, tmp_path, monkeypatch):
     assert ours == theirs
 
 
-def test_an_error_of_a_worker_is_its_sentence(head, corpus, monkeypatch):
+@pytest.mark.parametrize("command", [["evaluate", "corpus.tsv"], ["serve", "--replicas", "1"]])
+def test_an_error_of_a_worker_is_its_sentence(command, head, corpus, monkeypatch):
     monkeypatch.chdir(corpus)
-    options = ["corpus.tsv", *SYSTEM, "--model", "tests.scripted:nobody", f"--cluster={head}"]
-    done = CliRunner().invoke(dragoman, ["evaluate", *options])
+    options = [*SYSTEM, "--model", "tests.scripted:nobody", f"--cluster={head}"]
+    done = CliRunner().invoke(dragoman, [*command, *options])
     assert isinstance(done.exception, DragomanError)
-    assert "nobody" in str(done.exception)
+    assert str(done.exception).startswith("There is no model function 'tests.scripted:nobody'")
     assert "\n" not in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("command", "more", "sentence"),
+    [
+        (["evaluate", "corpus.tsv"], ["--device", "cuda"], "0 of 1 workers with 1 core and a GPU"),
+        (["serve", "--port", "0"], ["--threads", "2"], "1 of 3 workers with 2 cores each"),
+    ],
+)
+def test_what_no_machine_has_is_not_waited_for(command, more, sentence, head, corpus, monkeypatch):
+    monkeypatch.chdir(corpus)
+    options = [*SYSTEM, "--model", "tests.scripted:steady", f"--cluster={head}", *more]
+    done = CliRunner().invoke(dragoman, [*command, *options])
+    assert f"The cluster has room for {sentence}" in str(done.exception)
 
 
 # --- what needs no Ray -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("address", ["corpus.tsv", "a:b", "host:99999", "http://host:1", ""])
+@pytest.mark.parametrize(
+    "address", ["corpus.tsv", "a:b", "host:99999", "http://host:1", "ray://host:1", ""]
+)
 def test_what_is_no_address_is_told(address):
     with pytest.raises(DragomanError, match="no address of a cluster"):
         connect(address)

@@ -1,4 +1,4 @@
-"""The lock file: all that the image installs, pinned, within our ranges, without known weaknesses."""
+"""The lock file: all that the image installs, pinned, in our ranges, without known weaknesses."""
 
 from __future__ import annotations
 

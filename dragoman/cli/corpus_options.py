@@ -43,14 +43,19 @@ def corpus_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def cluster_option(group: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+_SPREAD = "Spread the work over the machines of a Ray cluster (docs/cluster.md)."
+
+
+def cluster_option(
+    group: str, text: str = _SPREAD
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """`--cluster`, with or without an address."""
     return grouped(group)(
         "--cluster",
         is_flag=False,
         flag_value="local",
-        metavar="[=HOST:PORT]",
-        help="Spread the work over the machines of a Ray cluster (docs/cluster.md).",
+        metavar="[HOST:PORT]",
+        help=text,
     )
 
 

@@ -60,9 +60,9 @@ class Replicas(click.ParamType):  # type: ignore[type-arg]
     name = "replicas"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        least, _, most = value.partition("-")
+        least, between, most = value.partition("-")
         try:
-            pair = int(least), int(most or least)
+            pair = int(least), int(most if between else least)
         except ValueError:
             pair = 0, 0
         if not 1 <= pair[0] <= pair[1] <= 1000:

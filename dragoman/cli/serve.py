@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from dragoman.cli.app import GroupedCommand
+from dragoman.cli.corpus_options import cluster_option
 from dragoman.cli.ranges import REPLICAS
 from dragoman.cli.setup_options import grouped, read_system, setup_options
 from dragoman.errors import DragomanError
@@ -70,14 +71,10 @@ TOKEN, SECRET = "DRAGOMAN_TOKEN", "DRAGOMAN_SECRET"
     show_default=True,
     help="Connections of an address in a minute.",
 )
-@_cluster(
-    "--cluster",
-    is_flag=False,
-    flag_value="local",
-    metavar="[=HOST:PORT]",
-    help="Replicas on a Ray cluster, or several here (docs/cluster.md).",
+@cluster_option("Cluster", "Replicas on a Ray cluster, or several here (docs/cluster.md).")
+@grouped("Cluster")(
+    "--replicas", type=REPLICAS, metavar="N[-M]", help="How many: 2 (default), or 2-8."
 )
-@_cluster("--replicas", type=REPLICAS, metavar="N[-M]", help="How many: 2 (default), or 2-8.")
 def command(
     voice: str | None,
     host: str,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import secrets
 import signal
 import threading
@@ -23,12 +22,14 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dragoman.cluster import connect
+from dragoman.cluster import answer, check_room, connect
 from dragoman.errors import DragomanError
+from dragoman.serve.app import make_app
 from dragoman.serve.logs import log_to_stderr, note
 from dragoman.serve.run import LARGEST, bound
+from dragoman.serve.service import Service
 from dragoman.serve.settings import Settings
-from dragoman.setup import Setup
+from dragoman.setup import Setup, System
 
 TALKS, ROOMS = "dragoman", "dragoman-rooms"
 _GRACE = 10  # seconds after `drain`
@@ -53,19 +54,24 @@ def serve_on(place: Place, setup: Setup, settings: Settings, ready: Callable[[in
     cores = setup.threads or 1
     setup = setup.with_changes(threads=cores)
     settings = replace(settings, secret=settings.secret or secrets.token_urlsafe())
-    needed = cores * (place.replicas[1] + 1)
-    ray = connect(place.address, cores=max(os.cpu_count() or 1, needed), logs=True)
+    least, most = place.replicas
+    here = max(os.cpu_count() or 1, cores * (most + 1))
+    ray = connect(place.address, cores=here, logs=True)
+    gpu = setup.device == "cuda"
+    check_room(ray, least + 1, cores=cores, gpu=gpu)
+    resources = {"num_cpus": cores, "num_gpus": int(gpu)}
+    # A model that cannot be had is told in one sentence; later it would be a page for each replica.
+    answer(ray, ray.remote(max_calls=1, **resources)(_load).remote(setup, os.getcwd()))
     from ray import serve
 
     with _serving(ray, serve, place) as port:
-        talks = _application(serve, TALKS, setup, settings)
-        rooms = _application(serve, ROOMS, setup, settings)
+        talks = _application(serve, TALKS, setup, settings, resources)
+        rooms = _application(serve, ROOMS, setup, settings, resources)
         try:
             serve.run(_scaled(talks, place.replicas, settings).bind(), name=TALKS)
             serve.run(rooms.bind(), name=ROOMS, route_prefix="/v1/rooms")
         except RuntimeError as error:  # whose text is a page long
-            ours = re.search(r"DragomanError: (.+)", str(error))
-            raise DragomanError(ours[1] if ours else "The replicas cannot start.") from error
+            raise DragomanError("The replicas cannot start; why is said above.") from error
         with _signal() as ended:
             ready(port)
             log_to_stderr()
@@ -106,17 +112,20 @@ def _serving(ray: Any, serve: Any, place: Place) -> Iterator[int]:
         ray.shutdown()
 
 
-def _application(serve: Any, name: str, setup: Setup, settings: Settings) -> Any:
+def _application(
+    serve: Any, name: str, setup: Setup, settings: Settings, resources: dict[str, int]
+) -> Any:
     """A deployment of one replica, which serves the whole application."""
+    folder = os.getcwd()
 
     def build() -> ASGIApp:
-        return replica(setup, settings)
+        return replica(setup, settings, folder)
 
     return serve.deployment(
         serve.ingress(build)(),
         name=name,
         num_replicas=1,
-        ray_actor_options={"num_cpus": setup.threads, "num_gpus": int(setup.device == "cuda")},
+        ray_actor_options=resources,
         # More than the application lets in: who is refused shall hear why.
         max_ongoing_requests=settings.streams + settings.listeners + _SPARE,
         graceful_shutdown_timeout_s=settings.drain + _GRACE,
@@ -141,16 +150,25 @@ def _scaled(deployment: Any, replicas: tuple[int, int], settings: Settings) -> A
     return deployment.options(num_replicas="auto", autoscaling_config=scaling)
 
 
-def replica(setup: Setup, settings: Settings) -> ASGIApp:
+def replica(setup: Setup, settings: Settings, folder: str) -> ASGIApp:
     """The application of one replica, its model loaded."""
-    from dragoman.serve.app import make_app
-    from dragoman.serve.service import Service
-    from dragoman.setup import System
-
     log_to_stderr()
+    return Front(make_app(Service(_loaded(setup, folder), settings)))
+
+
+def _loaded(setup: Setup, folder: str) -> System:
+    """A system, its model loaded; a folder that is named by its relative path is looked for in the
+    one in which the command was given, where it is there."""
+    with suppress(OSError):
+        os.chdir(folder)
     system = System(setup)
     system.model, system.vad  # noqa: B018  before anybody connects
-    return Front(make_app(Service(system, settings)))
+    return system
+
+
+def _load(setup: Setup, folder: str) -> None:
+    """In a worker: see whether it can be done."""
+    _loaded(setup, folder)
 
 
 class Front:

@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from dragoman.cli.app import dragoman
-from dragoman.cli.ranges import STEP, STEPS, Time
+from dragoman.cli.ranges import REPLICAS, STEP, STEPS, Time
 
 
 def test_times_are_read_and_kept_within_their_range():
@@ -22,6 +22,19 @@ def test_times_are_read_and_kept_within_their_range():
             STEP.convert(text, None, None)
     with pytest.raises(click.UsageError, match="5 ms is out of range"):
         STEPS.convert("1s,5ms", None, None)
+
+
+def test_replicas_are_a_number_or_two():
+    assert REPLICAS.convert("3", None, None) == (3, 3)
+    assert REPLICAS.convert("2-8", None, None) == (2, 8)
+    for text in ("", "0", "3-2", "-1", "2-", "many", "1001", "1-2-3"):
+        with pytest.raises(click.UsageError, match="is not a number of replicas"):
+            REPLICAS.convert(text, None, None)
+
+
+def test_replicas_are_those_of_a_cluster():
+    result = CliRunner().invoke(dragoman, ["serve", "--replicas", "2"])
+    assert "give --cluster, too" in str(result.exception)
 
 
 @pytest.mark.parametrize("command", ["evaluate", "tune", "sweep"])
