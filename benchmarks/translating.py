@@ -27,7 +27,7 @@ def measure_first_words(clips: list[Clip]) -> float:
     wall, cpu = (float(median(column)) for column in zip(*times, strict=True))
     print(
         f"First words of 'dragoman translate FILE': {cpu:.2f} s of processor time after the start, "
-        f"{wall:.2f} s by the clock (the model is cached; median of {len(times)} clips; bar: 3 s)."
+        f"{wall:.2f} s by the clock (model cached; median of {len(times)} clips; bar: 2.5 s)."
     )
     return cpu
 

@@ -58,7 +58,9 @@ class Prompt:
         before = self.context[1:][max(0, len(self.context) - room) :]  # its first token opens it
         context = (*self.context[:1], *before) if before else ()
         most = min(self.most, positions - len(self.start) - len(said) - len(context))
-        return replace(self, most=most, said=said, context=context, guess=self.guess[: max(0, most - 1)])
+        return replace(
+            self, most=most, said=said, context=context, guess=self.guess[: max(0, most - 1)]
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ def test_the_states_are_those_of_ctranslate2(folder, compute, near):
 def test_graphs_that_are_kept_are_those_of_the_same_numbers_and_heads(
     folder, tmp_path, monkeypatch
 ):
-    """Each network, loaded from what an engine of other numbers kept, is as if nothing were kept."""
+    """Whatever an engine of other numbers has kept, each network is as if nothing were kept."""
     monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path))
     stored = tmp_path / "models" / "made"
     shutil.copytree(folder, stored)

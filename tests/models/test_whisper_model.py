@@ -272,11 +272,13 @@ def test_only_a_window_that_went_on_is_encoded_in_part():
     assert hear_half(1) == (True, False, False)  # half a second later,
     assert stream.whole is first
     assert views[-1].before is first.states
-    assert hear_half(2) == (True, True, False)  # and a second
+    assert hear_half(2) == (True, False, False)  # and a second; still of the first look
+    assert views[-1].before is first.states
+    assert hear_half(2) == (True, True, False)
     assert stream.whole.states is stream.states
-    assert hear_half(2) == (True, False, False)
-    assert hear_half(3, closing=True) == (True, True, True)  # for good: as the net was made for
     assert hear_half(3) == (True, False, False)
+    assert hear_half(3, closing=True) == (True, True, True)  # for good: as the net was made for
+    assert hear_half(4) == (True, False, False)
     stream.forget(stream.start_ms + 1000)
     assert hear_half(4) == (False, True, False)
     assert hear_half(4) == (True, False, False)

@@ -20,7 +20,7 @@ STATE_MS = 2 * FRAME_MS  # the encoder makes one state of two frames
 SECOND = int(1000 / FRAME_MS)  # in mel frames
 PADDING = 4 * SECOND  # silence after the sound; with less of it the network loops
 SAME_LEVEL = 0.1  # scaled to levels that differ by less (1 dB), sound looks the same
-RENEW_MS = 1000.0  # of new sound, after which all of a window is encoded again
+RENEW_MS = 1500.0  # of new sound, after which all of a window is encoded again
 
 
 @dataclass(slots=True)
