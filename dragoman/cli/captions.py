@@ -24,7 +24,7 @@ _output = grouped("Output")
 def caption_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options `captions`, `captions_source`, `captions_both` and `resume`."""
     for option in (
-        _output("--resume", is_flag=True, help="Go on with captions that a crash cut off."),
+        _output("--resume", is_flag=True, help="Go on with captions where a crash cut them off."),
         _output("--captions-both", type=_FILE, metavar="FILE", help="Both languages, a line each."),
         _output("--captions-source", type=_FILE, metavar="FILE",
                 help="The same in the speaker's language."),

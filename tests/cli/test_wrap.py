@@ -50,6 +50,11 @@ def test_a_line_that_ends_begins_anew():
     assert filled("one two three\nfour five\n", 10) == "one two\nthree\nfour five\n"
 
 
+def test_lines_that_go_on_are_indented_where_there_is_room():
+    assert filled("one two three four", 12, indent=4) == "one two\n    three\n    four"
+    assert filled("one two three", 8, indent=4) == "one two\nthree"
+
+
 @pytest.mark.parametrize(
     ("text", "columns", "lines"),
     [
