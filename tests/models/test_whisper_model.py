@@ -206,6 +206,34 @@ def test_words_heard_are_counted_in_the_transcript():
     assert interpreter.stream.words_heard == len(words)
 
 
+@pytest.mark.parametrize("policy", ["greedy", "local-agreement", "alignatt:last=80", "offline"])
+def test_the_transcript_is_told_once_and_in_order(policy):
+    """With pauses, in which utterances end, and in a talk that moves the window."""
+    words = [*talk(40), -1, -1, -1, 3, 9, 1, -1, -1, -1, *talk(15)]
+    interpreter = Interpreter(
+        model(), make_policy(policy), source="de", target="en", ear=ear(), transcript=True
+    )
+    updates = [interpreter.hear(chunk) for chunk in chunks(tones(words))]
+    told = "".join(word for update in updates for word in update.transcript)
+    assert words_of(told) == [word for word in words if word >= 0]
+
+
+def test_a_sentence_is_told_when_its_translation_is_said_though_the_window_stays():
+    words = [1, 2, 4, 6, 7, 8]  # a sentence ends with 4
+    interpreter = Interpreter(
+        model(), make_policy("greedy"), source="de", target="en", ear=ear(), transcript=True
+    )
+    said, told = [], []
+    for chunk in chunks(tones(words)):
+        update = interpreter.hear(chunk)
+        said += words_of("".join(update.said))
+        told += words_of("".join(update.transcript))
+        if not chunk.last:
+            assert interpreter.stream.start_ms == 0.0
+            assert told == ([1, 2, 4] if 6 in said else [])
+    assert told == words
+
+
 def test_wait_k_on_detected_words():
     trace, _, _ = interpret(
         model(), "wait-k:k=3", tones([1, 2, 3, 5, 6, 7]), detector=make_detector("transcript")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -15,6 +16,7 @@ from dragoman.models.whisper.engine import View
 from dragoman.models.whisper.mel import FRAME_MS, Frames
 from dragoman.models.window import quietest
 from dragoman.models.words import Units
+from dragoman.text.sentences import ends_sentence
 
 STATE_MS = 2 * FRAME_MS  # the encoder makes one state of two frames
 SECOND = int(1000 / FRAME_MS)  # in mel frames
@@ -30,6 +32,7 @@ class Transcript:
     looks: list[float] = field(default_factory=list)  # the moment of each word in it
     words: tuple[str, ...] = ()
     tokens: tuple[int, ...] = ()  # a guess for the next time
+    told_ms: float = -1.0  # words up to this moment were told
 
     @property
     def count(self) -> int:
@@ -44,16 +47,34 @@ class Transcript:
             for begin, end in pairwise((0, *grouped.ends))
         ]
 
+    def tell(self, said_ms: float) -> tuple[str, ...]:
+        """The translation has come to a moment: the sentences that ended before it, told once.
+
+        The window may stay where it is for long; who reads both languages shall not wait for that.
+        """
+        for count in range(len(self.words) - 1, 0, -1):
+            over = self.told_ms < self.looks[count] <= said_ms
+            if over and ends_sentence(self.words[count - 1]):
+                fresh = self._untold(range(count))
+                between = (max(self.looks[:count]) + self.looks[count]) / 2
+                self.told_ms = max(self.told_ms, min(between, self.looks[count] - STATE_MS))
+                return fresh
+        return ()
+
+    def _untold(self, places: Iterable[int]) -> tuple[str, ...]:
+        return tuple(self.words[place] for place in places if self.looks[place] > self.told_ms)
+
     def forget(self, until_ms: float) -> tuple[str, ...]:
-        """The window begins later: the words that were heard before it."""
-        gone = [word for word, look in zip(self.words, self.looks, strict=True) if look < until_ms]
+        """The window begins later: the words that were heard before it and not told yet."""
+        gone = [place for place, look in enumerate(self.looks) if look < until_ms]
+        fresh = self._untold(gone)
         if gone:
             self.words_before += len(gone)
             left = [place for place, look in enumerate(self.looks) if look >= until_ms]
             self.words = tuple(self.words[place] for place in left)
             self.looks = [self.looks[place] for place in left]
             self.tokens = ()
-        return tuple(gone)
+        return fresh
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +157,11 @@ class WhisperStream(WindowStream):
         level = self.mel.loudest if anew or old is None else old.level
         self.encoding = Encoding(states, self.start_ms, level)
         self.look()
+
+    def tell_written(self) -> None:
+        """Something was said: what was spoken up to there need not wait for the window to move."""
+        if self.writes is not None and self.window.looks:
+            self.transcript += self.writes.tell(max(self.window.looks))
 
     def written(self, units: Units, found: Found) -> None:
         """The words of the window in their own language."""
