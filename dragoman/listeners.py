@@ -48,9 +48,7 @@ def captions(
     """
     from dragoman.text.caption_files import CaptionFile
 
-    with CaptionFile(
-        path, language, source_language=source, resume=resume, offset=offset
-    ) as file:
+    with CaptionFile(path, language, source_language=source, resume=resume, offset=offset) as file:
         yield _Captions(file.say, _after(file.taken_until, file.say_source))
 
 

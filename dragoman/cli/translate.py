@@ -23,7 +23,9 @@ _FILE = click.Path(path_type=Path)
 @click.command(cls=GroupedCommand)
 @click.argument("file", metavar="FILE|-")
 @setup_options
-@_input("--start", type=SECONDS, metavar="SEC", help="Begin here; captions keep the recording's times.")
+@_input(
+    "--start", type=SECONDS, metavar="SEC", help="Begin here; captions keep the recording's times."
+)
 @_input("--end", type=SECONDS, metavar="SEC", help="Stop here.")
 @_input("--raw", metavar="FORMAT", help="FILE is plain samples, such as s16le:16000:1.")
 @_input("--realtime", is_flag=True, help="Hear the file at the speed it was spoken.")

@@ -1,6 +1,7 @@
 """Lines on a terminal break between words, however the text comes and whatever it is written in."""
 
 import unicodedata
+from itertools import pairwise
 
 import pyte
 import pytest
@@ -33,7 +34,7 @@ def test_no_word_is_broken_and_none_is_lost(words, columns, size):
     assert all(len(line) <= columns for line in lines)
     assert shown("".join(written), columns) == lines
     # Greedy: no first word of a line would have found room, with a column to spare, above.
-    for above, below in zip(lines, lines[1:], strict=False):
+    for above, below in pairwise(lines):
         assert len(above) + 1 + len(below.split(" ")[0]) > columns - 1
 
 

@@ -13,6 +13,7 @@ from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter, step
 from dragoman.models import Ask, Draft, Sound
 from dragoman.models.whisper.model import BOUNDS, STALLED, WhisperModel
+from dragoman.models.whisper.stream import Transcript
 from dragoman.models.window import boundary
 from dragoman.policies import make_policy
 from dragoman.trace import Trace
@@ -232,6 +233,19 @@ def test_a_sentence_is_told_when_its_translation_is_said_though_the_window_stays
             assert interpreter.stream.start_ms == 0.0
             assert told == ([1, 2, 4] if 6 in said else [])
     assert told == words
+
+
+def test_a_word_that_is_heard_at_another_moment_is_not_told_again():
+    """Whisper writes the window down anew each time: looks move, words become others."""
+    written = Transcript(looks=[100.0, 900.0, 2000.0, 2500.0], words=(" Es", " ist.", " Und", " so"))
+    assert written.tell(1000.0) == ()
+    assert written.tell(2100.0) == (" Es", " ist.")
+    written.looks, written.words = [100.0, 1900.0, 2000.0, 2600.0], (" Er", " ist.", " Und", " so")
+    assert written.tell(2700.0) == ()
+    assert written.forget(2300.0) == (" Und",)
+    assert written.forget(9000.0) == (" so",)
+    assert written.told == ()
+    assert written.count == 4
 
 
 def test_wait_k_on_detected_words():

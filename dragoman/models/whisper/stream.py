@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -16,6 +15,7 @@ from dragoman.models.whisper.engine import View
 from dragoman.models.whisper.mel import FRAME_MS, Frames
 from dragoman.models.window import quietest
 from dragoman.models.words import Units
+from dragoman.text.again import overlap
 from dragoman.text.sentences import ends_sentence
 
 STATE_MS = 2 * FRAME_MS  # the encoder makes one state of two frames
@@ -32,7 +32,7 @@ class Transcript:
     looks: list[float] = field(default_factory=list)  # the moment of each word in it
     words: tuple[str, ...] = ()
     tokens: tuple[int, ...] = ()  # a guess for the next time
-    told_ms: float = -1.0  # words up to this moment were told
+    told: tuple[str, ...] = ()  # words of the window that were told, as they were heard then
 
     @property
     def count(self) -> int:
@@ -52,28 +52,30 @@ class Transcript:
 
         The window may stay where it is for long; who reads both languages shall not wait for that.
         """
-        for count in range(len(self.words) - 1, 0, -1):
-            over = self.told_ms < self.looks[count] <= said_ms
-            if over and ends_sentence(self.words[count - 1]):
-                fresh = self._untold(range(count))
-                between = (max(self.looks[:count]) + self.looks[count]) / 2
-                self.told_ms = max(self.told_ms, min(between, self.looks[count] - STATE_MS))
-                return fresh
+        before = self._told_before()
+        for count in range(len(self.words) - 1, before, -1):
+            if self.looks[count] <= said_ms and ends_sentence(self.words[count - 1]):
+                self.told = self.words[:count]
+                return self.words[before:count]
         return ()
 
-    def _untold(self, places: Iterable[int]) -> tuple[str, ...]:
-        return tuple(self.words[place] for place in places if self.looks[place] > self.told_ms)
+    def _told_before(self) -> int:
+        """How many words of the window were told, be it as they were heard then."""
+        return overlap(self.told, self.words).words if self.told else 0
 
     def forget(self, until_ms: float) -> tuple[str, ...]:
         """The window begins later: the words that were heard before it and not told yet."""
         gone = [place for place, look in enumerate(self.looks) if look < until_ms]
-        fresh = self._untold(gone)
-        if gone:
-            self.words_before += len(gone)
-            left = [place for place, look in enumerate(self.looks) if look >= until_ms]
-            self.words = tuple(self.words[place] for place in left)
-            self.looks = [self.looks[place] for place in left]
-            self.tokens = ()
+        if not gone:
+            return ()
+        before = self._told_before()
+        fresh = tuple(self.words[place] for place in gone if place >= before)
+        self.words_before += len(gone)
+        left = [place for place, look in enumerate(self.looks) if look >= until_ms]
+        self.told = tuple(self.words[place] for place in left if place < before)
+        self.words = tuple(self.words[place] for place in left)
+        self.looks = [self.looks[place] for place in left]
+        self.tokens = ()
         return fresh
 
 
