@@ -14,10 +14,10 @@ _ALPHABET = """
 """
 _LETTERS = dict(zip("abcdefghijklmnopqrstuvwxyzäöü", _ALPHABET.split(), strict=True))
 _UNITS = {
-    "%": "Prozent", "‰": "Promille", "€": "Euro", "$": "Dollar", "£": "Pfund", "°C": "Grad Celsius",
-    "°": "Grad", "km/h": "Kilometer pro Stunde", "km": "Kilometer", "m": "Meter",
-    "cm": "Zentimeter", "mm": "Millimeter", "kg": "Kilogramm", "kWh": "Kilowattstunden", "MW": "Megawatt",
-    "GB": "Gigabyte", "MB": "Megabyte",
+    "%": "Prozent", "‰": "Promille", "€": "Euro", "$": "Dollar", "£": "Pfund",
+    "°C": "Grad Celsius", "°": "Grad", "km/h": "Kilometer pro Stunde", "km": "Kilometer",
+    "m": "Meter", "cm": "Zentimeter", "mm": "Millimeter", "kg": "Kilogramm",
+    "kWh": "Kilowattstunden", "MW": "Megawatt", "GB": "Gigabyte", "MB": "Megabyte",
 }  # fmt: skip
 _UNIT = re.compile(
     rf"(?<=\d)\s?({'|'.join(map(re.escape, sorted(_UNITS, key=len, reverse=True)))})(?![\w/])"

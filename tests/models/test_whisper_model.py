@@ -237,7 +237,8 @@ def test_a_sentence_is_told_when_its_translation_is_said_though_the_window_stays
 
 def test_a_word_that_is_heard_at_another_moment_is_not_told_again():
     """Whisper writes the window down anew each time: looks move, words become others."""
-    written = Transcript(looks=[100.0, 900.0, 2000.0, 2500.0], words=(" Es", " ist.", " Und", " so"))
+    words = (" Es", " ist.", " Und", " so")
+    written = Transcript(looks=[100.0, 900.0, 2000.0, 2500.0], words=words)
     assert written.tell(1000.0) == ()
     assert written.tell(2100.0) == (" Es", " ist.")
     written.looks, written.words = [100.0, 1900.0, 2000.0, 2600.0], (" Er", " ist.", " Und", " so")
