@@ -249,6 +249,24 @@ def test_a_word_that_is_heard_at_another_moment_is_not_told_again():
     assert written.count == 4
 
 
+def test_a_word_of_which_some_sound_is_left_is_not_told_again():
+    written = Transcript(looks=[100.0, 900.0, 1500.0], words=(" Die", " Karriere", " ist."))
+    assert written.forget(1600.0) == (" Die", " Karriere", " ist.")
+    written.start_ms = 1500.0
+    written.looks, written.words = [1600.0, 1700.0, 3000.0], (" karriere", " ist.", " Karriere")
+    assert written.forget(9000.0) == (" Karriere",)  # said again, later
+
+
+def test_a_told_sentence_that_becomes_longer_is_not_told_again():
+    words = (" Wir", " mitzuteilen.", " Ja", " so")
+    written = Transcript(looks=[100.0, 900.0, 2000.0, 2500.0], words=words)
+    assert written.tell(2100.0) == (" Wir", " mitzuteilen.")
+    written.looks = [100.0, 700.0, 900.0, 1000.0, 2000.0, 2500.0]
+    written.words = (" Wir", " mit", " zu", " teilen.", " Ja", " so")
+    assert written.tell(2600.0) == ()
+    assert written.forget(9000.0) == (" Ja", " so")
+
+
 def test_wait_k_on_detected_words():
     trace, _, _ = interpret(
         model(), "wait-k:k=3", tones([1, 2, 3, 5, 6, 7]), detector=make_detector("transcript")

@@ -16,12 +16,14 @@ from dragoman.models.whisper.mel import FRAME_MS, Frames
 from dragoman.models.window import quietest
 from dragoman.models.words import Units
 from dragoman.text.again import overlap
+from dragoman.text.plain import plain
 from dragoman.text.sentences import ends_sentence
 
 STATE_MS = 2 * FRAME_MS  # the encoder makes one state of two frames
 SECOND = int(1000 / FRAME_MS)  # in mel frames
 PADDING = 4 * SECOND  # silence after the sound; with less of it the network loops
 SAME_LEVEL = 0.3  # scaled to levels that differ by less (3 dB), sound looks the same
+LEFT_MS, LEFT_WORDS = 400.0, 4  # of words before a window some sound may be left at its head
 
 
 @dataclass(slots=True)
@@ -33,6 +35,9 @@ class Transcript:
     words: tuple[str, ...] = ()
     tokens: tuple[int, ...] = ()  # a guess for the next time
     told: tuple[str, ...] = ()  # words of the window that were told, as they were heard then
+    told_ms: float = -1.0  # where what was told ends
+    gone: tuple[str, ...] = ()  # the last words before the window
+    start_ms: float = 0.0  # of the window that was written down
 
     @property
     def count(self) -> int:
@@ -41,7 +46,7 @@ class Transcript:
     def renew(self, units: Units, found: Found, start_ms: float) -> None:
         """Take what was written down of the window that begins at a moment."""
         grouped = units.words(found.tokens, ended=found.ended)
-        self.tokens, self.words = found.tokens, grouped.words
+        self.tokens, self.words, self.start_ms = found.tokens, grouped.words, start_ms
         self.looks = [
             start_ms + STATE_MS * max(int(look.argmax()) for look in found.looks[begin:end])
             for begin, end in pairwise((0, *grouped.ends))
@@ -56,12 +61,27 @@ class Transcript:
         for count in range(len(self.words) - 1, before, -1):
             if self.looks[count] <= said_ms and ends_sentence(self.words[count - 1]):
                 self.told = self.words[:count]
+                self.told_ms = (max(self.looks[:count]) + self.looks[count]) / 2
                 return self.words[before:count]
         return ()
 
     def _told_before(self) -> int:
-        """How many words of the window were told, be it as they were heard then."""
-        return overlap(self.told, self.words).words if self.told else 0
+        """How many words of the window were told: by their text, which may have become another,
+        or by their moments, which may have moved."""
+        again = self._again()
+        by_text = again + overlap(self.told, self.words[again:]).words if self.told else again
+        return max(by_text, sum(look <= self.told_ms for look in self.looks))
+
+    def _again(self) -> int:
+        """How many words at the head of the window are the last before it: what is left of their
+        sound is heard as the word again."""
+        if not self.looks or self.looks[0] >= self.start_ms + LEFT_MS:
+            return 0
+        head, last = list(map(plain, self.words)), list(map(plain, self.gone))
+        for count in range(min(len(head), len(last)), 0, -1):
+            if any(head[:count] == last[at : at + count] for at in range(len(last))):
+                return count
+        return 0
 
     def forget(self, until_ms: float) -> tuple[str, ...]:
         """The window begins later: the words that were heard before it and not told yet."""
@@ -70,6 +90,7 @@ class Transcript:
             return ()
         before = self._told_before()
         fresh = tuple(self.words[place] for place in gone if place >= before)
+        self.gone = (*self.gone, *(self.words[place] for place in gone))[-LEFT_WORDS:]
         self.words_before += len(gone)
         left = [place for place, look in enumerate(self.looks) if look >= until_ms]
         self.told = tuple(self.words[place] for place in left if place < before)
