@@ -249,6 +249,14 @@ def test_a_word_that_is_heard_at_another_moment_is_not_told_again():
     assert written.count == 4
 
 
+def test_the_first_word_of_the_next_sentence_is_not_taken_for_told():
+    """The full stop before it looks where it looks, and looks move."""
+    written = Transcript(looks=[100.0, 900.0, 900.0, 1500.0], words=(" Es", " ist.", " Ja", " so"))
+    assert written.tell(1000.0) == (" Es", " ist.")
+    written.looks[2] = 800.0
+    assert written.forget(9000.0) == (" Ja", " so")
+
+
 def test_a_word_of_which_some_sound_is_left_is_not_told_again():
     written = Transcript(looks=[100.0, 900.0, 1500.0], words=(" Die", " Karriere", " ist."))
     assert written.forget(1600.0) == (" Die", " Karriere", " ist.")

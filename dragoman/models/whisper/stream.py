@@ -23,6 +23,7 @@ STATE_MS = 2 * FRAME_MS  # the encoder makes one state of two frames
 SECOND = int(1000 / FRAME_MS)  # in mel frames
 PADDING = 4 * SECOND  # silence after the sound; with less of it the network loops
 SAME_LEVEL = 0.3  # scaled to levels that differ by less (3 dB), sound looks the same
+NEXT_MS = 200.0  # the look at a sentence's first word may move by less than this
 LEFT_MS, LEFT_WORDS = 400.0, 4  # of words before a window some sound may be left at its head
 
 
@@ -61,8 +62,8 @@ class Transcript:
         for count in range(len(self.words) - 1, before, -1):
             if self.looks[count] <= said_ms and ends_sentence(self.words[count - 1]):
                 self.told = self.words[:count]
-                last = max(self.looks[:count])
-                self.told_ms = last + (self.looks[count] - last) / 4  # looks move; none is lost
+                last, following = max(self.looks[:count]), self.looks[count]
+                self.told_ms = min(last + (following - last) / 4, following - NEXT_MS)
                 return self.words[before:count]
         return ()
 
