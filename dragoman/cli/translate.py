@@ -115,11 +115,9 @@ def command(
         record = enter(listeners.traced(trace, file, notes.tell))
         system.model  # noqa: B018  loaded before the clock of a file starts
         interpreter = open_interpreter(system, record, sound.clock(), both or in_source)
-        chunks = sound.chunks
         if before is not None:
             notes.tell(before.sentence())
             interpreter.recall(before.words)
-            chunks = before.chunks(chunks)
         hidden = quiet or sound.live
         audience.append(enter(audio_progress(file, start or 0.0, end, hidden=hidden)))
-        listeners.interpret(interpreter, chunks, audience, notes.tell, sound.stop)
+        listeners.interpret(interpreter, sound.chunks, audience, notes.tell, sound.stop)
