@@ -48,10 +48,8 @@ def captions(
     """
     from dragoman.text.caption_files import CaptionFile
 
-    with CaptionFile(
-        path, language, source_language=source, resume=resume, offset=offset
-    ) as file:
-        yield _Captions(file.say, _after(file.taken_until, file.say_source))
+    with CaptionFile(path, language, source_language=source, resume=resume, offset=offset) as file:
+        yield _Captions(file.say, file.say_source)
 
 
 @contextmanager
@@ -62,12 +60,7 @@ def source_captions(
     from dragoman.text.caption_files import CaptionFile
 
     with CaptionFile(path, language, resume=resume, offset=offset) as file:
-        yield _Captions(lambda word: None, _after(file.taken_until, file.say))
-
-
-def _after(moment: float, say: Callable[[TimedWord], None]) -> Callable[[TimedWord], None]:
-    """Leave out words of sound that is heard again."""
-    return lambda word: say(word) if word.end > moment else None
+        yield _Captions(lambda word: None, file.say)
 
 
 class _Captions:

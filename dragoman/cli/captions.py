@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,6 @@ import click
 from dragoman.cli.setup_options import grouped
 
 if TYPE_CHECKING:
-    from dragoman.audio.chunk import Chunk
     from dragoman.listeners import Listener
     from dragoman.setup import Setup
 
@@ -24,7 +24,7 @@ _output = grouped("Output")
 def caption_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options `captions`, `captions_source`, `captions_both` and `resume`."""
     for option in (
-        _output("--resume", is_flag=True, help="Go on with captions that a crash cut off."),
+        _output("--resume", is_flag=True, help="Go on with captions where a crash cut them off."),
         _output("--captions-both", type=_FILE, metavar="FILE", help="Both languages, a line each."),
         _output("--captions-source", type=_FILE, metavar="FILE",
                 help="The same in the speaker's language."),
@@ -57,49 +57,45 @@ def caption_files(
         )
 
 
+LEAD = 0.3
+"""Seconds that are heard of the sentence before: where a word begins is known no better."""
+
+
 @dataclass(frozen=True, slots=True)
 class GoingOn:
-    """Where the captions of a recording break off: it is heard from `start` on once more, and of
-    the sound up to `until` these words were said."""
+    """Where to go on with captions that break off: with their last sentence, which is made anew.
+
+    The recording is heard from `start` on; what may be heard there of the sentence before is its
+    last word.
+    """
 
     path: Path
     start: float
-    until: float
-    words: tuple[str, ...]
+    words: tuple[str, ...] = ()
 
     def sentence(self) -> str:
         minutes, seconds = divmod(int(self.start), 60)
-        return f"Going on at {minutes}:{seconds:02}, where {self.path} breaks off."
-
-    def chunks(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-        """The sound that was captioned before as one chunk, then the others."""
-        import numpy as np
-
-        heard, pieces = 0.0, []
-        for chunk in chunks:
-            heard += chunk.seconds
-            pieces.append(chunk.samples)
-            if chunk.last or heard >= self.until - self.start:
-                yield replace(chunk, samples=np.concatenate(pieces))
-                break
-        yield from chunks
+        return f"Going on at {minutes}:{seconds:02}, with the last sentence of {self.path}."
 
 
 def going_on(
     captions: Sequence[Path], others: Sequence[Path | None], language: str
 ) -> GoingOn | None:
-    """Where the first of these files that has captions breaks off; None if none has.
+    """Where to go on with the first of these files that has captions; None if none has.
 
-    `others` hold words that are not the translation's, so they are gone on with at their end.
+    `others` hold words that are not the translation's.
     """
     from dragoman.text.caption_files import read_captions
+    from dragoman.text.sentences import ends_sentence
     from dragoman.text.words import split_words
 
-    for path in captions:
-        if cues := read_captions(path).cues:
-            text = " ".join(line for cue in cues for line in cue.lines)
-            return GoingOn(path, cues[0].start, cues[-1].end, tuple(split_words(text, language)))
-    for path in filter(None, others):
-        if end := read_captions(path).end:
-            return GoingOn(path, end, end, ())
+    for path in [*captions, *filter(None, others)]:
+        cues = read_captions(path).cues
+        for cue, following in reversed(list(pairwise(cues))):
+            words = split_words(" ".join(cue.lines), language)
+            if ends_sentence(words[-1]):
+                said = tuple(words[-1:]) if path in captions else ()
+                return GoingOn(path, following.start - LEAD, said)
+        if cues:
+            return GoingOn(path, 0.0)
     return None

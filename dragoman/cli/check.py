@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import shutil
+import sys
 from dataclasses import asdict, dataclass, field
 from importlib.util import find_spec
 
@@ -15,10 +16,13 @@ from dragoman import __version__
 from dragoman.cli import EXTRAS
 from dragoman.cli.app import GroupedCommand
 from dragoman.cli.setup_options import grouped
+from dragoman.cli.wrap import fitted
 from dragoman.errors import DragomanError
 
 _check = grouped("Check")
 DEFAULT = "--step 0.5s --beams 5"
+INDENT = 27
+"""Where what is told of a thing begins."""
 WHAT_FOR = {
     "serve": "a web page and a socket: dragoman serve",
     "train": "train, export, distill",
@@ -215,7 +219,7 @@ def _print(report: Report) -> None:
     ]
     for title, rows in sections:
         _print_section(title, rows)
-    click.echo(f"\n{'Speed':10}{_speed_sentence(report)}\n\nNext")
+    click.echo(f"\nSpeed\n{fitted(f'  {_speed_sentence(report)}', sys.stdout, 2)}\n\nNext")
     for step in report.next:
         click.echo(f"  {step}")
 
@@ -225,13 +229,14 @@ def _print_section(title: str, rows: list[Found]) -> None:
     for row in rows:
         mark = "yes" if row.there else " - "
         rest = "; ".join(filter(None, (row.about, row.to_do)))
-        click.echo(f"  {mark}  {row.name:18}  {rest}".rstrip())
+        click.echo(fitted(f"  {mark}  {row.name:18}  {rest}".rstrip(), sys.stdout, INDENT))
 
 
 def _speed_sentence(report: Report) -> str:
     speed = report.speed
     if speed is None:
-        return "not measured: no model is here that could be tried"
+        here = _best_here() is not None
+        return "not measured" if here else "not measured: no model is here that could be tried"
     verdict = "keeps up with a live speaker" if speed.keeps_up else "too slow for a live speaker"
     return (
         f"{speed.model}: {speed.work_per_second:.2f} s of work for a second of speech with "

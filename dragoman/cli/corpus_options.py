@@ -27,7 +27,14 @@ def corpus_options(command: Callable[..., Any]) -> Callable[..., Any]:
     options = (
         _corpus("--references", type=_FILE, help="CORPUS lists audio; texts are here."),
         _corpus("--limit", type=COUNT, metavar="N", help="Only the first N clips."),
-        _corpus("--jobs", type=JOBS, default=1, show_default=True, help="Processes, a model each."),
+        _corpus(
+            "--jobs",
+            type=JOBS,
+            default=1,
+            show_default=True,
+            metavar="N",
+            help="Processes, a model each.",
+        ),
         cluster_option("Corpus"),
         _corpus(
             "--together",

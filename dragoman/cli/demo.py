@@ -40,7 +40,9 @@ DEMOS = {
 @click.argument("pair", default="de-en", type=click.Choice(list(DEMOS)))
 @_demo("--fast", is_flag=True, help="Do not wait for the speaker.")
 @_demo("--speak", is_flag=True, help="Speak the translation aloud.")
-@_demo("--threads", type=THREADS, default=0, help="Threads of the model (default: all).")
+@_demo(
+    "--threads", type=THREADS, default=0, metavar="N", help="Threads of the model (default: all)."
+)
 def command(pair: str, fast: bool, speak: bool, threads: int) -> None:
     """Interpret a recording into another language while it plays.
 

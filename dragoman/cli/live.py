@@ -62,6 +62,11 @@ def command(
 
     Final words are shown plainly, words that may still change dimly. Ctrl-C ends the talk: the
     rest is said, every file is complete, and the whole text stays in the terminal.
+
+    \b
+    dragoman live --from de                       # German into English
+    dragoman live --from en --to de --show both   # both languages
+    dragoman live --from fr --speak --record talk.flac
     """
     from dragoman import listeners
     from dragoman.audio.record import SUFFIXES, check_record

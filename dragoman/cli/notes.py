@@ -43,11 +43,9 @@ class Notes(logging.Handler):
 
 
 def _print(text: str) -> None:
-    if sys.stderr.isatty():
-        from dragoman.cli.wrap import columns_of, filled
+    from dragoman.cli.wrap import fitted
 
-        text = filled(text, columns_of(sys.stderr))
-    click.echo(text, err=True)
+    click.echo(fitted(text, sys.stderr), err=True)
 
 
 @contextmanager

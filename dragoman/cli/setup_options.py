@@ -55,17 +55,20 @@ _OPTIONS = (
     _system(
         "--model",
         metavar="NAME",
-        help="Model of the store, a folder, module:function, or EARS+TEXTNET.",
+        help="A model of 'dragoman models list', a folder, RECOGNISER+TRANSLATOR, or your own: "
+        "module:function (default: the best for the languages).",
     ),
     _system(
         "--policy",
         metavar="SPEC",
-        help="When to speak, such as local-agreement:n=2; follow, where the model decides.",
+        help="When to speak, such as local-agreement:n=2 or wait-k:k=3; follow: as a model that "
+        "decides itself says.",
     ),
     _system(
         "--max-latency",
         metavar="TIME|auto",
-        help="Tuned policy for a lag of 2s (default), 1300ms…; auto: what this machine can do.",
+        help="How far behind the speaker the words may be: the policy that was tuned for 2s "
+        "(default), 1300ms…; auto: try what this machine can do.",
     ),
     _system(
         "--detector",

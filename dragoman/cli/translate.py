@@ -23,7 +23,9 @@ _FILE = click.Path(path_type=Path)
 @click.command(cls=GroupedCommand)
 @click.argument("file", metavar="FILE|-")
 @setup_options
-@_input("--start", type=SECONDS, metavar="SEC", help="Begin here.")
+@_input(
+    "--start", type=SECONDS, metavar="SEC", help="Begin here; captions keep the recording's times."
+)
 @_input("--end", type=SECONDS, metavar="SEC", help="Stop here.")
 @_input("--raw", metavar="FORMAT", help="FILE is plain samples, such as s16le:16000:1.")
 @_input("--realtime", is_flag=True, help="Hear the file at the speed it was spoken.")
@@ -61,6 +63,12 @@ def command(
 
     Words appear as they become final. By default a file is heard as fast as the machine allows;
     latencies are those of a live speaker all the same. A pipe is live: it is heard as it comes.
+
+    \b
+    dragoman translate talk.mp3 --from de > talk.txt
+    dragoman translate talk.ogg --from en --to de --captions talk.srt
+    dragoman translate talk.wav --speak english.mp3
+    arecord -f S16_LE -r 16000 | dragoman translate - --from es
     """
     from dragoman import listeners
     from dragoman.audio.pcm import RawFormat
@@ -107,11 +115,9 @@ def command(
         record = enter(listeners.traced(trace, file, notes.tell))
         system.model  # noqa: B018  loaded before the clock of a file starts
         interpreter = open_interpreter(system, record, sound.clock(), both or in_source)
-        chunks = sound.chunks
         if before is not None:
             notes.tell(before.sentence())
             interpreter.recall(before.words)
-            chunks = before.chunks(chunks)
         hidden = quiet or sound.live
         audience.append(enter(audio_progress(file, start or 0.0, end, hidden=hidden)))
-        listeners.interpret(interpreter, chunks, audience, notes.tell, sound.stop)
+        listeners.interpret(interpreter, sound.chunks, audience, notes.tell, sound.stop)

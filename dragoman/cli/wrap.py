@@ -25,9 +25,11 @@ class Wrapped:
     breaks between characters, a word that is wider than the terminal wherever it has to.
     """
 
-    def __init__(self, write: Callable[[str], None], columns: Callable[[], int]) -> None:
-        """`columns` tells how wide the terminal is now."""
-        self._write, self._columns = write, columns
+    def __init__(
+        self, write: Callable[[str], None], columns: Callable[[], int], indent: int = 0
+    ) -> None:
+        """`columns` tells how wide the terminal is now; a line that goes on is indented."""
+        self._write, self._columns, self._indent = write, columns, indent
         self._column = 0
         self._space = ""
 
@@ -56,8 +58,9 @@ class Wrapped:
         # Only what belongs to the word before it may have the last column.
         room = columns - 1 if space or UNSPACED.match(part) else columns
         if self._column and self._column + cells(space) + wanted > room:
-            yield "\n"
-            self._column, space = 0, ""
+            indent = self._indent if 2 * self._indent < columns else 0
+            yield "\n" + " " * indent
+            self._column, space = indent, ""
         yield space
         self._column += cells(space)
         if wanted <= columns:
@@ -72,11 +75,16 @@ class Wrapped:
             self._column += cells(unit)
 
 
-def filled(text: str, columns: int) -> str:
+def filled(text: str, columns: int, indent: int = 0) -> str:
     """A whole text, broken between words."""
     lines: list[str] = []
-    Wrapped(lines.append, lambda: columns).write(text)
+    Wrapped(lines.append, lambda: columns, indent).write(text)
     return "".join(lines)
+
+
+def fitted(text: str, stream: IO[str], indent: int = 0) -> str:
+    """A text as it is written to a stream: broken between words where that is a terminal."""
+    return filled(text, columns_of(stream), indent) if stream.isatty() else text
 
 
 def columns_of(stream: IO[str]) -> int:

@@ -25,8 +25,8 @@ class CaptionFile:
 
     With `source_language` the speaker's own words stand below the translation (`say_source`).
     Words count their times from `offset` seconds on. With `resume` an existing file is gone on
-    with: what a crash left of a last cue is cut off, numbers go on, no cue begins before the last
-    one ends, and without an `offset` times count from there.
+    with: what a crash left of a last cue is cut off, as are cues from `offset` on, numbers go on,
+    no cue begins before the last one ends, and without an `offset` times count from there.
     """
 
     def __init__(
@@ -42,11 +42,10 @@ class CaptionFile:
         self.path = Path(path)
         header, self._block = _format_of(self.path)
         kept = read_captions(self.path) if resume else Kept()
+        kept = kept if offset is None else kept.before(offset)
         self._count = kept.number
         self._offset = kept.end if offset is None else offset
-        self.taken_until = kept.end - self._offset
-        """Up to here, on the clock of the words that come, there are captions already."""
-        self._maker = CaptionMaker(language, settings, source_language, self.taken_until)
+        self._maker = CaptionMaker(language, settings, source_language, kept.end - self._offset)
         try:
             self._file = self.path.open("r+b" if kept.text else "wb", buffering=0)
             self._file.truncate(self._file.seek(len(kept.text.encode())))
@@ -96,15 +95,30 @@ class CaptionFile:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The whole cues of a file: their text, the number of the last one, and the last two."""
+    """The whole cues of a file: its text with them, and for each its number and where it ends."""
 
     text: str = ""
-    number: int = 0
     cues: tuple[Cue, ...] = ()
+    numbers: tuple[int, ...] = ()
+    places: tuple[int, ...] = ()
 
     @property
     def end(self) -> float:
         return self.cues[-1].end if self.cues else 0.0
+
+    @property
+    def number(self) -> int:
+        return self.numbers[-1] if self.numbers else 0
+
+    def before(self, moment: float) -> Kept:
+        """The cues that begin before a moment."""
+        count = sum(cue.start < moment for cue in self.cues)
+        if count == len(self.cues):
+            return self
+        if not count:
+            return Kept()
+        text = self.text[: self.places[count - 1]]
+        return Kept(text, self.cues[:count], self.numbers[:count], self.places[:count])
 
 
 def read_captions(path: Path) -> Kept:
@@ -116,19 +130,21 @@ def read_captions(path: Path) -> Kept:
         return Kept()
     except OSError as error:
         raise DragomanError(f"{path} cannot be read: {error.strerror}.") from None
-    place, count = len(header) if text.startswith(header) else 0, 0
-    cues: tuple[Cue, ...] = ()
+    place = len(header) if text.startswith(header) else 0
+    cues, numbers, places = [], [], []
     while (block := _BLOCK.match(text, place)) is not None:
-        place, count = block.end(), int(block[1])
+        place = block.end()
         start, end = _seconds(*block.groups()[1:5]), _seconds(*block.groups()[5:9])
-        text_of_cue = unescape(block[10]) if header else block[10]
-        cues = (*cues[-1:], Cue(start, end, tuple(text_of_cue.splitlines())))
+        shown = unescape(block[10]) if header else block[10]
+        cues.append(Cue(start, end, tuple(shown.splitlines())))
+        numbers.append(int(block[1]))
+        places.append(place)
     if len(text) - place > MOST_CUT_OFF:
         raise DragomanError(
-            f"{path} cannot be gone on with: what follows cue {count} is not written as Dragoman "
-            "writes captions; name another file."
+            f"{path} cannot be gone on with: what follows cue {len(cues)} is not written as "
+            "Dragoman writes captions; name another file."
         )
-    return Kept(text[:place], count, cues)
+    return Kept(text[:place], tuple(cues), tuple(numbers), tuple(places))
 
 
 def _seconds(hours: str, minutes: str, seconds: str, milliseconds: str) -> float:

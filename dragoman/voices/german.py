@@ -12,6 +12,7 @@ from typing import Any
 
 from dragoman.voices.german_text import spell_out
 
+
 class GermanReader:
     """Text to the symbols of the network."""
 

@@ -14,10 +14,10 @@ _ALPHABET = """
 """
 _LETTERS = dict(zip("abcdefghijklmnopqrstuvwxyzäöü", _ALPHABET.split(), strict=True))
 _UNITS = {
-    "%": "Prozent", "‰": "Promille", "€": "Euro", "$": "Dollar", "£": "Pfund", "°C": "Grad Celsius",
-    "°": "Grad", "km/h": "Kilometer pro Stunde", "km": "Kilometer", "m": "Meter", "cm": "Zentimeter",
-    "mm": "Millimeter", "kg": "Kilogramm", "kWh": "Kilowattstunden", "MW": "Megawatt",
-    "GB": "Gigabyte", "MB": "Megabyte",
+    "%": "Prozent", "‰": "Promille", "€": "Euro", "$": "Dollar", "£": "Pfund",
+    "°C": "Grad Celsius", "°": "Grad", "km/h": "Kilometer pro Stunde", "km": "Kilometer",
+    "m": "Meter", "cm": "Zentimeter", "mm": "Millimeter", "kg": "Kilogramm",
+    "kWh": "Kilowattstunden", "MW": "Megawatt", "GB": "Gigabyte", "MB": "Megabyte",
 }  # fmt: skip
 _UNIT = re.compile(
     rf"(?<=\d)\s?({'|'.join(map(re.escape, sorted(_UNITS, key=len, reverse=True)))})(?![\w/])"
@@ -26,11 +26,13 @@ _MONEY_FIRST = re.compile(r"([€$£])\s?(\d+(?:\.\d{3})*(?:,\d+)?)")
 _SIGNS = {"§": "Paragraf ", "&": " und ", "½": " einhalb"}
 _CLOCK = re.compile(r"\b(\d{1,2})[:.](\d\d)(?= Uhr\b) Uhr")
 _RANGE = re.compile(r"(?<=\d)\s?[–-]\s?(?=\d)")
-_MONTHS = "Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember"
+_MONTHS = (
+    "Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember"
+)
 # A number with a point: what stands before it or after it makes it the first, the second …
 _ORDINAL = re.compile(
-    rf"(?:\b([Dd]er|[Dd]ie|[Dd]as|[Dd]ieser|[Jj]eder|[Dd]en|[Dd]em|[Dd]es|[AaIi]m|[Vv]om|[Zz]um|[Zz]ur|"
-    rf"[Bb]is|[Aa]b|[Ss]eit)\s)?\b(\d{{1,3}})\.(?=\s(?:({_MONTHS})\b|[a-zäöü]|[A-ZÄÖÜ]\w))"
+    rf"(?:\b([Dd]er|[Dd]ie|[Dd]as|[Dd]ieser|[Jj]eder|[Dd]en|[Dd]em|[Dd]es|[AaIi]m|[Vv]om|[Zz]um|"
+    rf"[Zz]ur|[Bb]is|[Aa]b|[Ss]eit)\s)?\b(\d{{1,3}})\.(?=\s(?:({_MONTHS})\b|[a-zäöü]|[A-ZÄÖÜ]\w))"
 )
 _NUMBER = re.compile(r"\d{1,3}(?:\.\d{3})+(?!\d)|\d+")
 _DECIMALS = re.compile(r"(?<=\d),(\d+)")

@@ -110,7 +110,7 @@ def test_what_cannot_be_read_says_why(stdin, data, match):
 
 def test_a_full_disk_is_a_sentence(recording, stdin, monkeypatch):
     def full(**how):
-        return open("/dev/full", "r+b", buffering=0)  # noqa: SIM115
+        return open("/dev/full", "r+b", buffering=0)
 
     monkeypatch.setattr(spooled.tempfile, "NamedTemporaryFile", full)
     stdin(recording("talk.flac").read_bytes())
@@ -119,5 +119,5 @@ def test_a_full_disk_is_a_sentence(recording, stdin, monkeypatch):
 
 
 def test_an_address_is_told_from_a_file():
-    with pytest.raises(DragomanError, match="is an address, not a file; .*curl"):
+    with pytest.raises(DragomanError, match=r"is an address, not a file; .*curl"):
         open_audio("https://example.org/talk.mp3")

@@ -60,6 +60,13 @@ def test_without_a_model_nothing_is_measured_and_the_demo_is_next(run):
     assert "fetches whisper-base first" in text
 
 
+def test_what_was_not_to_be_measured_is_not_said_to_be_missing(run, monkeypatch):
+    monkeypatch.setattr(check, "_best_here", lambda: "whisper-base")
+    text = run("--no-trial")
+    assert "not measured\n" in text
+    assert "no model is here" not in text
+
+
 def test_a_machine_that_is_too_slow_is_told_so(run, monkeypatch):
     speed = check.Speed("m", 2000.0, 1, 1.5, False, "--step 2s --beams 1")
     monkeypatch.setattr(check, "_speed", lambda model: speed)

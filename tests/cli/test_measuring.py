@@ -61,7 +61,7 @@ def test_evaluate_tries_the_machine_where_that_is_wanted(corpus):
 
 @pytest.mark.parametrize("command", ["sweep", "tune"])
 def test_what_tries_settings_itself_needs_a_time(corpus, tmp_path, command):
-    with pytest.raises(DragomanError, match="Give it a time, such as 2s|is not a time; write 2s"):
+    with pytest.raises(DragomanError, match=r"Give it a time, such as 2s|is not a time; write 2s"):
         call(command, corpus, tmp_path / "out", *MODEL, "--max-latency", "auto")
 
 

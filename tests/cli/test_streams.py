@@ -61,9 +61,10 @@ def test_a_narrow_terminal_breaks_lines_between_words(wav, columns):
 
 def test_text_on_the_terminal_and_notes_in_a_file(wav, tmp_path):
     notes = tmp_path / "notes"
-    with notes.open("wb") as file, terminal(
-        "translate", wav, *SYSTEM, stderr=file, columns=100
-    ) as screen:
+    with (
+        notes.open("wb") as file,
+        terminal("translate", wav, *SYSTEM, stderr=file, columns=100) as screen,
+    ):
         assert screen.rest() == 0
     assert screen.raw.replace(b"\r\n", b"\n").decode() == TEXT
     assert notes.read_text().startswith("32 words from 16.0 s")

@@ -210,7 +210,7 @@ def test_captions_that_a_crash_cut_off_are_gone_on_with_where_they_end(placed, t
         cut.write_text(text[: int(share * len(text))])
         done = dragoman(*placed, "--captions", cut, "--resume")
         assert done.returncode == 0, done.stderr
-        assert f"where {cut} breaks off" in done.stderr
+        assert f"with the last sentence of {cut}" in done.stderr
         assert words_of(cut) == words_of(whole) == PLACED
         assert starts_of(cut)[-1] == pytest.approx(starts_of(whole)[-1], abs=1)
 

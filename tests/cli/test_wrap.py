@@ -1,6 +1,7 @@
 """Lines on a terminal break between words, however the text comes and whatever it is written in."""
 
 import unicodedata
+from itertools import pairwise
 
 import pyte
 import pytest
@@ -33,7 +34,7 @@ def test_no_word_is_broken_and_none_is_lost(words, columns, size):
     assert all(len(line) <= columns for line in lines)
     assert shown("".join(written), columns) == lines
     # Greedy: no first word of a line would have found room, with a column to spare, above.
-    for above, below in zip(lines, lines[1:], strict=False):
+    for above, below in pairwise(lines):
         assert len(above) + 1 + len(below.split(" ")[0]) > columns - 1
 
 
@@ -48,6 +49,11 @@ def test_a_late_comma_stays_with_its_word():
 
 def test_a_line_that_ends_begins_anew():
     assert filled("one two three\nfour five\n", 10) == "one two\nthree\nfour five\n"
+
+
+def test_lines_that_go_on_are_indented_where_there_is_room():
+    assert filled("one two three four", 12, indent=4) == "one two\n    three\n    four"
+    assert filled("one two three", 8, indent=4) == "one two\nthree"
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter, step
 from dragoman.models import Ask, Draft, Sound
 from dragoman.models.whisper.model import BOUNDS, STALLED, WhisperModel
+from dragoman.models.whisper.stream import Transcript
 from dragoman.models.window import boundary
 from dragoman.policies import make_policy
 from dragoman.trace import Trace
@@ -204,6 +205,74 @@ def test_words_heard_are_counted_in_the_transcript():
         model(), "wait-k:k=3", tones(words), detector=make_detector("transcript")
     )
     assert interpreter.stream.words_heard == len(words)
+
+
+@pytest.mark.parametrize("policy", ["greedy", "local-agreement", "alignatt:last=80", "offline"])
+def test_the_transcript_is_told_once_and_in_order(policy):
+    """With pauses, in which utterances end, and in a talk that moves the window."""
+    words = [*talk(40), -1, -1, -1, 3, 9, 1, -1, -1, -1, *talk(15)]
+    interpreter = Interpreter(
+        model(), make_policy(policy), source="de", target="en", ear=ear(), transcript=True
+    )
+    updates = [interpreter.hear(chunk) for chunk in chunks(tones(words))]
+    told = "".join(word for update in updates for word in update.transcript)
+    assert words_of(told) == [word for word in words if word >= 0]
+
+
+def test_a_sentence_is_told_when_its_translation_is_said_though_the_window_stays():
+    words = [1, 2, 4, 6, 7, 8]  # a sentence ends with 4
+    interpreter = Interpreter(
+        model(), make_policy("greedy"), source="de", target="en", ear=ear(), transcript=True
+    )
+    said, told = [], []
+    for chunk in chunks(tones(words)):
+        update = interpreter.hear(chunk)
+        said += words_of("".join(update.said))
+        told += words_of("".join(update.transcript))
+        if not chunk.last:
+            assert interpreter.stream.start_ms == 0.0
+            assert told == ([1, 2, 4] if 6 in said else [])
+    assert told == words
+
+
+def test_a_word_that_is_heard_at_another_moment_is_not_told_again():
+    """Whisper writes the window down anew each time: looks move, words become others."""
+    words = (" Es", " ist.", " Und", " so")
+    written = Transcript(looks=[100.0, 900.0, 2000.0, 2500.0], words=words)
+    assert written.tell(1000.0) == ()
+    assert written.tell(2100.0) == (" Es", " ist.")
+    written.looks, written.words = [100.0, 1900.0, 2000.0, 2600.0], (" Er", " ist.", " Und", " so")
+    assert written.tell(2700.0) == ()
+    assert written.forget(2300.0) == (" Und",)
+    assert written.forget(9000.0) == (" so",)
+    assert written.told == ()
+    assert written.count == 4
+
+
+def test_the_first_word_of_the_next_sentence_is_not_taken_for_told():
+    """The full stop before it looks where it looks, and looks move."""
+    written = Transcript(looks=[100.0, 900.0, 900.0, 1500.0], words=(" Es", " ist.", " Ja", " so"))
+    assert written.tell(1000.0) == (" Es", " ist.")
+    written.looks[2] = 800.0
+    assert written.forget(9000.0) == (" Ja", " so")
+
+
+def test_a_word_of_which_some_sound_is_left_is_not_told_again():
+    written = Transcript(looks=[100.0, 900.0, 1500.0], words=(" Die", " Karriere", " ist."))
+    assert written.forget(1600.0) == (" Die", " Karriere", " ist.")
+    written.start_ms = 1500.0
+    written.looks, written.words = [1600.0, 1700.0, 3000.0], (" karriere", " ist.", " Karriere")
+    assert written.forget(9000.0) == (" Karriere",)  # said again, later
+
+
+def test_a_told_sentence_that_becomes_longer_is_not_told_again():
+    words = (" Wir", " mitzuteilen.", " Ja", " so")
+    written = Transcript(looks=[100.0, 900.0, 2000.0, 2500.0], words=words)
+    assert written.tell(2100.0) == (" Wir", " mitzuteilen.")
+    written.looks = [100.0, 700.0, 900.0, 1000.0, 2000.0, 2500.0]
+    written.words = (" Wir", " mit", " zu", " teilen.", " Ja", " so")
+    assert written.tell(2600.0) == ()
+    assert written.forget(9000.0) == (" Ja", " so")
 
 
 def test_wait_k_on_detected_words():

@@ -167,11 +167,18 @@ def test_the_time_to_go_on_at_may_be_told(tmp_path):
     assert parse((tmp_path / "a.srt").read_text())[-1].start == 100.0
 
 
-def test_going_on_never_overlaps_what_is_there(tmp_path):
-    write(tmp_path / "a.srt", TALK)
-    end = parse((tmp_path / "a.srt").read_text())[-1].end
-    write(tmp_path / "a.srt", "Here I am again.", resume=True, offset=0.5)
-    assert parse((tmp_path / "a.srt").read_text())[-1].start == end
+def test_cues_from_where_to_go_on_are_made_anew_and_none_overlaps(tmp_path):
+    for suffix in (".srt", ".vtt"):
+        path = tmp_path / f"a{suffix}"
+        write(path, TALK)
+        before = parse(path.read_text())
+        write(path, "Here I am again.", resume=True, offset=before[1].start + 0.01)
+        cues = parse(path.read_text())  # checks the numbers
+        assert cues[:2] == before[:2]
+        assert cues[2].start == before[1].end
+        assert cues[2].lines == ("Here I am again.",)
+        write(path, "From the beginning.", resume=True, offset=0.0)
+        assert [cue.lines for cue in parse(path.read_text())] == [("From the beginning.",)]
 
 
 def test_a_file_that_is_not_there_is_begun(tmp_path):

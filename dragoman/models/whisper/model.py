@@ -124,7 +124,7 @@ class WhisperModel(WindowModel[WhisperStream]):
             stream.encoded(states, view)
         seen = [stream for stream, _ in looking]
         self._detect(seen, made)
-        self._write_down(seen)
+        self._write_down(seen, made)
 
     def _detect(self, streams: Sequence[WhisperStream], states: Sequence[Any]) -> None:
         """Find languages out, as long as nothing was said in the belief that they are known."""
@@ -134,14 +134,14 @@ class WhisperModel(WindowModel[WhisperStream]):
             for index, found in zip(unsure, told, strict=True):
                 streams[index].detected(max(found, key=found.__getitem__))
 
-    def _write_down(self, streams: Sequence[WhisperStream]) -> None:
+    def _write_down(self, streams: Sequence[WhisperStream], states: Sequence[Any]) -> None:
         """The words of the windows in their own language, where they are wanted."""
-        wanted = [stream for stream in streams if stream.writes is not None]
+        wanted = [pair for pair in zip(streams, states, strict=True) if pair[0].writes is not None]
         if not wanted:
             return
-        prompts = [self._transcript_prompt(stream) for stream in wanted]
-        spoken = self._engine.speak([stream.states for stream in wanted], prompts, 1)
-        for stream, found in zip(wanted, spoken, strict=True):
+        prompts = [self._transcript_prompt(stream) for stream, _ in wanted]
+        spoken = self._engine.speak([made for _, made in wanted], prompts, 1)
+        for (stream, _), found in zip(wanted, spoken, strict=True):
             keep = cut_loop((), found.tokens)
             kept = replace(found, tokens=found.tokens[:keep], looks=found.looks[:keep])
             stream.written(self._units(stream.language or "en"), kept)
@@ -170,9 +170,13 @@ class WhisperModel(WindowModel[WhisperStream]):
         end = stream.quiet_frame()
         states = self._engine.encode([stream.view_until(end)])[0]
         self._detect([stream], [states])
+        self._write_down([stream], [states])
         prompt = self._prompt(stream, Ask(final=True))
         found = self._engine.speak([states], [prompt], self._final_beams)[0]
         return found, end * FRAME_MS
+
+    def committed(self, stream: WhisperStream, tokens: int) -> None:
+        stream.tell_written()
 
     def trimmed(self) -> None:
         release_memory()  # once per window: it costs a little

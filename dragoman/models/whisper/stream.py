@@ -15,12 +15,17 @@ from dragoman.models.whisper.engine import View
 from dragoman.models.whisper.mel import FRAME_MS, Frames
 from dragoman.models.window import quietest
 from dragoman.models.words import Units
+from dragoman.text.again import overlap
+from dragoman.text.plain import plain
+from dragoman.text.sentences import ends_sentence
 
 STATE_MS = 2 * FRAME_MS  # the encoder makes one state of two frames
 SECOND = int(1000 / FRAME_MS)  # in mel frames
 PADDING = 4 * SECOND  # silence after the sound; with less of it the network loops
 SAME_LEVEL = 0.1  # scaled to levels that differ by less (1 dB), sound looks the same
 RENEW_MS = 1500.0  # of new sound, after which all of a window is encoded again
+NEXT_MS = 200.0  # the look at a sentence's first word may move by less than this
+LEFT_MS, LEFT_WORDS = 400.0, 4  # of words before a window some sound may be left at its head
 
 
 @dataclass(slots=True)
@@ -31,6 +36,10 @@ class Transcript:
     looks: list[float] = field(default_factory=list)  # the moment of each word in it
     words: tuple[str, ...] = ()
     tokens: tuple[int, ...] = ()  # a guess for the next time
+    told: tuple[str, ...] = ()  # words of the window that were told, as they were heard then
+    told_ms: float = -1.0  # where what was told ends
+    gone: tuple[str, ...] = ()  # the last words before the window
+    start_ms: float = 0.0  # of the window that was written down
 
     @property
     def count(self) -> int:
@@ -39,22 +48,59 @@ class Transcript:
     def renew(self, units: Units, found: Found, start_ms: float) -> None:
         """Take what was written down of the window that begins at a moment."""
         grouped = units.words(found.tokens, ended=found.ended)
-        self.tokens, self.words = found.tokens, grouped.words
+        self.tokens, self.words, self.start_ms = found.tokens, grouped.words, start_ms
         self.looks = [
             start_ms + STATE_MS * max(int(look.argmax()) for look in found.looks[begin:end])
             for begin, end in pairwise((0, *grouped.ends))
         ]
 
+    def tell(self, said_ms: float) -> tuple[str, ...]:
+        """The translation has come to a moment: the sentences that ended before it, told once.
+
+        The window may stay where it is for long; who reads both languages shall not wait for that.
+        """
+        before = self._told_before()
+        for count in range(len(self.words) - 1, before, -1):
+            if self.looks[count] <= said_ms and ends_sentence(self.words[count - 1]):
+                self.told = self.words[:count]
+                last, following = max(self.looks[:count]), self.looks[count]
+                self.told_ms = min(last + (following - last) / 4, following - NEXT_MS)
+                return self.words[before:count]
+        return ()
+
+    def _told_before(self) -> int:
+        """How many words of the window were told: by their text, which may have become another,
+        or by their moments, which may have moved."""
+        again = self._again()
+        by_text = again + overlap(self.told, self.words[again:]).words if self.told else again
+        return max(by_text, sum(look <= self.told_ms for look in self.looks))
+
+    def _again(self) -> int:
+        """How many words at the head of the window are the last before it: what is left of their
+        sound is heard as the word again."""
+        if not self.looks or self.looks[0] >= self.start_ms + LEFT_MS:
+            return 0
+        head, last = list(map(plain, self.words)), list(map(plain, self.gone))
+        for count in range(min(len(head), len(last)), 0, -1):
+            if any(head[:count] == last[at : at + count] for at in range(len(last))):
+                return count
+        return 0
+
     def forget(self, until_ms: float) -> tuple[str, ...]:
-        """The window begins later: the words that were heard before it."""
-        gone = [word for word, look in zip(self.words, self.looks, strict=True) if look < until_ms]
-        if gone:
-            self.words_before += len(gone)
-            left = [place for place, look in enumerate(self.looks) if look >= until_ms]
-            self.words = tuple(self.words[place] for place in left)
-            self.looks = [self.looks[place] for place in left]
-            self.tokens = ()
-        return tuple(gone)
+        """The window begins later: the words that were heard before it and not told yet."""
+        gone = [place for place, look in enumerate(self.looks) if look < until_ms]
+        if not gone:
+            return ()
+        before = self._told_before()
+        fresh = tuple(self.words[place] for place in gone if place >= before)
+        self.gone = (*self.gone, *(self.words[place] for place in gone))[-LEFT_WORDS:]
+        self.words_before += len(gone)
+        left = [place for place, look in enumerate(self.looks) if look >= until_ms]
+        self.told = tuple(self.words[place] for place in left if place < before)
+        self.words = tuple(self.words[place] for place in left)
+        self.looks = [self.looks[place] for place in left]
+        self.tokens = ()
+        return fresh
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +186,11 @@ class WhisperStream(WindowStream):
         if view.renew:
             self.whole = Encoding(states, self.start_ms, self.heard_ms, self.mel.loudest)
         self.look()
+
+    def tell_written(self) -> None:
+        """Something was said: what was spoken up to there need not wait for the window to move."""
+        if self.writes is not None and self.window.looks:
+            self.transcript += self.writes.tell(max(self.window.looks))
 
     def written(self, units: Units, found: Found) -> None:
         """The words of the window in their own language."""
