@@ -250,6 +250,26 @@ def test_no_net_is_asked_about_silence_or_twice_about_the_same():
     assert len(model.spoken) == 3
 
 
+def test_what_no_encoder_has_seen_is_not_drafted():
+    model = BareModel()
+    one = model.open(None, "en")
+    model.hear([one], [sound(400, look=False)])
+    assert model.draft([one], [Ask(final=True)])[0].tokens == ()
+    model.hear([one], [sound(400)])
+    model.commit(one, model.draft([one], [Ask(final=True)])[0], 1, closed=True)
+    assert model.draft([one], [Ask(final=True)])[0].tokens == ()  # of the next, nothing was heard
+    assert len(model.spoken) == 1
+
+
+def test_a_draft_has_attention_if_its_model_has():
+    model = BareModel()
+    one = model.open(None, "en")
+    model.hear([one], [sound(400)])
+    assert model.draft([one], [Ask(final=True)])[0].attention.shape == (1, 10)
+    model.features = frozenset()
+    assert model.draft([one], [Ask(final=True)])[0].attention is None
+
+
 def test_several_streams_are_drafted_together_each_for_itself():
     model = BareModel()
     streams = [model.open(None, "en") for _ in range(3)]
@@ -280,14 +300,15 @@ def test_a_full_window_is_settled_in_parts_and_what_is_committed_is_told_to_the_
     model.hear([one], [sound(1000, look=False)])  # more than is full: half of it goes
     assert (one.start_ms, one.window.settled.tokens) == (13_500.0, (FIRST + 1,))
     model.hear([one], [sound(400)])
+    model.found = Found((FIRST + 2, FIRST + 3), (-0.1, -0.2), model.found.looks * 2, True)
     (draft,) = model.draft([one], [Ask()])
-    assert draft.words == (" w1", " w1")
+    assert draft.words == (" w1", " w2", " w3")
     one.mute_from = 5.0
     model.commit(one, draft, 0)
     assert (one.mute_from, model.kept) == (5.0, [0])
-    model.commit(one, draft, 2)
+    model.commit(one, draft, 3)
     assert one.mute_from is None
-    assert model.kept == [0, 1]  # one of the two was of sound that is gone
+    assert model.kept == [0, 2]  # one of the three was of sound that is gone
 
 
 def test_what_is_settled_does_not_loop():
