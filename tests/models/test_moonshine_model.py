@@ -210,6 +210,17 @@ def test_bytes_make_letters():
     assert units.text([START, END, 999]) == ""
 
 
+def test_bytes_are_counted_with_the_letters_that_they_make():
+    units, euro = MoonshineUnits(NAMES), [STOP + 1, STOP + 2, STOP + 3]
+    assert units.text(euro) == "€"  # though nothing follows
+    grouped = units.words([3, *euro, *euro, 4, 5], ended=True)
+    assert grouped.words == (" w0€€", " w1", " w2")
+    assert grouped.ends == (7, 8, 9)
+    grouped = units.words([3, *euro[:2], 4, 5], ended=True)  # half a letter counts as well
+    assert (grouped.words, grouped.ends) == ((" w0\ufffd", " w1", " w2"), (3, 4, 5))
+    assert units.name(len(NAMES)) == units.name(len(NAMES) + 5) == ""
+
+
 def test_a_tokenizer_of_something_else_is_a_sentence(tmp_path: Path):
     path = tmp_path / "tokenizer.json"
     with pytest.raises(DragomanError, match="not Moonshine's tokenizer"):

@@ -38,6 +38,11 @@ def test_moonshine_forgets_whole_states():
     assert (one.span.start_ms, one.span.frames, one.span.frame_ms) == (3 * STATE_MS, 7, STATE_MS)
     one.forget(STATE_MS)  # what is gone is gone
     assert one.start_ms == 3 * STATE_MS
+    assert len(one.until(5 * STATE_MS)) == 2 * STATE  # from where the window begins
+    one.forget(5 * STATE_MS - 1e-9)  # as a sum may have it
+    assert one.start_ms == 5 * STATE_MS
+    one.forget(6 * STATE_MS - 0.01)
+    assert one.start_ms == 5 * STATE_MS
     one.forget(99 * STATE_MS)
     assert (one.start_ms, len(one.samples)) == (10 * STATE_MS, 0)
 
@@ -54,12 +59,16 @@ def test_moonshine_knows_the_sound_that_has_no_states_yet():
 def test_moonshine_settles_at_the_quietest_moment_of_the_second_half():
     levels = np.ones(480)  # states of 24 ms
     levels[100:120] = 0.0  # in the first half, which does not count
-    levels[300:320] = 0.1
-    one = moonshine(np.repeat(levels, STATE))
-    # A quarter of a second is ten states; the first that are all quiet begin with the 300th.
-    assert one.quiet_ms() == pytest.approx((300 + 5) * STATE_MS)
-    one.forget(40 * STATE_MS)
-    assert one.quiet_ms() == pytest.approx((300 + 5) * STATE_MS)
+    levels[250] = 0.0  # too short
+    levels[262:282] = 0.1
+    levels[400:420] = 0.2
+    sound = np.repeat(levels, STATE)
+    sound[::2] *= -1
+    one = moonshine([*sound, *np.ones(7)])  # a state more has begun
+    # A quarter of a second is ten states; the first that are all quiet begin with the 262nd.
+    assert one.quiet_ms() == pytest.approx((262 + 5) * STATE_MS, abs=1)
+    one.forget(40 * STATE_MS)  # its second half begins with the 260th
+    assert one.quiet_ms() == pytest.approx((262 + 5) * STATE_MS, abs=1)
 
 
 def written(*words: int, at, ended=True) -> Found:
