@@ -13,7 +13,7 @@ from dragoman.audio.chunk import RATE, Chunk
 from dragoman.audio.ear import Voice
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter
-from dragoman.models import Ask, Sound
+from dragoman.models import Ask, Draft, Sound
 from dragoman.models.kind import kind_of
 from dragoman.models.load import load_model
 from dragoman.models.moonshine.encoder import BEHIND, OPEN, STATE, Encoded
@@ -354,3 +354,29 @@ def test_a_prompt_asks_for_as_many_tokens_as_fit_and_as_are_wanted():
     model.hear([stream], [Sound(spoken([6]))])
     model.draft([stream], [Ask(avoid_end=True)])
     assert engine.prompts[-1].avoid_end
+
+
+def test_a_prompt_is_for_the_window_and_for_what_has_not_settled():
+    model, engine = toy(beams=5)
+    stream = model.open(None, "en")
+    model.hear([stream], [Sound(spoken([4, 7, 9, 2]))])
+    stream.forget(2000.0)  # rounded to a state: 24 ms or less are left before
+    model.hear([stream], [Sound(spoken([1]))])
+    stream.window.settled = Draft((5, 6), log_probs=(-0.1, -0.1))
+    stream.window.rest = Draft((5, 6, 3 + 9, 3 + 2))
+    for ask, most in ((Ask(), 31), (Ask(max_tokens=500), 31), (Ask(max_tokens=5), 3)):
+        stream.fresh = True
+        model.draft([stream], [ask])
+        assert engine.prompts[-1].most == most  # ten, and seven for each of three seconds
+        assert engine.prompts[-1].guess == (3 + 9, 3 + 2)[: most - 1]
+    model.draft([stream], [Ask(final=True)])
+    assert engine.prompts[-1].guess == ()  # several beams follow no guess
+
+
+def test_one_beam_follows_its_guess_to_the_end():
+    model, engine = toy(beams=1)
+    stream = model.open(None, "en")
+    model.hear([stream], [Sound(spoken([4, 7]))])
+    stream.window.rest = Draft((3 + 4, 3 + 7))
+    model.draft([stream], [Ask(final=True)])
+    assert engine.prompts[-1].guess == (3 + 4, 3 + 7)
