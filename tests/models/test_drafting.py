@@ -40,6 +40,7 @@ def drafted(one: Found, final=False, looks=True, of=None, **manner) -> Draft:
         ((IN, TER, STOP), {"late_stop": False, "rested": True}, (" inter.",), (3,)),
         ((IN, TER, PRE, T, STOP), {"rested": True}, (" inter", " pret", "."), (2, 4, 5)),
         ((IN, TER, STOP, STOP), {"rested": True}, (" inter", ".."), (2, 4)),
+        ((IN, STOP), {"rested": True}, (" in", "."), (1, 2)),
         ((IN, TER, PRE), {"rested": True}, (" inter", " pre"), (2, 3)),
         ((IN, STOP, PRE), {}, (" in.", " pre"), (2, 3)),
         ((STOP,), {"rested": True}, (".",), (1,)),  # a stop that follows no word is not cut
