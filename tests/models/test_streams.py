@@ -9,7 +9,8 @@ from dragoman.models.moonshine.encoder import STATE, Encoded
 from dragoman.models.moonshine.stream import STATE_MS, MoonshineStream
 from dragoman.models.search import Found
 from dragoman.models.whisper.alignment import PUBLISHED, alignment_heads
-from dragoman.models.whisper.stream import Encoding, Transcript
+from dragoman.models.whisper.engine import View
+from dragoman.models.whisper.stream import PADDING, Encoding, Transcript, WhisperStream
 from dragoman.models.window import Bounds, Window
 
 from .toy_net import FIRST, pieces
@@ -107,3 +108,66 @@ def test_heads_that_tell_where_a_decoder_looks():
     # A distilled model names those of its teacher: what it has of them, else the later half.
     assert alignment_heads([[5, 1], [1, 7], [1, 8], [2, 0]], layers=2, heads=8, words=9) == [(1, 7)]
     assert alignment_heads([[9, 9]], layers=3, heads=2, words=9) == [(1, 0), (1, 1), (2, 0), (2, 1)]
+
+
+class BareMel:
+    """Tells its windows by what was asked for."""
+
+    def __init__(self, frames, start=0, loudest=1.0):
+        self.frames, self.start, self.loudest = frames, start, loudest
+        self.heard = frames * RATE // 100
+        self.levels = np.ones(frames, np.float32)
+
+    def window(self, padding, end=None):
+        return padding, end
+
+    def level(self, begin, end):
+        return self.levels[begin:end]
+
+    def forget(self, frame):
+        self.start = max(self.start, frame)
+
+
+def whisper(frames, start=0, **more) -> WhisperStream:
+    window = Window(BOUNDS, pieces())
+    return WhisperStream("de", window, mel=BareMel(frames, start), detects=False, **more)
+
+
+@pytest.mark.parametrize(("frames", "odd"), [(101, 1), (100, 0)])
+def test_whisper_sees_an_even_number_of_frames(frames, odd):
+    one = whisper(frames)
+    assert one.view() == View((PADDING + odd, None), 50, None, plain=False)
+    assert (one.span.frames, one.span.frame_ms) == (49, 20.0)  # the last only collects attention
+    assert whisper(1).span.frames == 0
+
+
+def test_whisper_sees_a_window_again_in_part_if_it_looks_the_same():
+    one = whisper(300, 20)
+    one.encoded("states", anew=True)
+    assert one.encoding == Encoding("states", 200.0, 1.0)
+    assert one.seen == (200.0, 3000.0)
+    assert one.view() == View((PADDING, None), 140, "states", plain=False)
+    assert one.view(anew=True) == View((PADDING, None), 140, None, plain=True)
+    one.mel.loudest = 1.2
+    one.encoded("more", anew=False)  # made of sound at the level of before
+    assert one.encoding == Encoding("more", 200.0, 1.0)
+    one.encoded("all", anew=True)
+    assert one.encoding == Encoding("all", 200.0, 1.2)
+    one.mel.loudest = 2.0
+    assert one.view().before is None
+
+
+def test_whisper_settles_at_a_quiet_even_frame():
+    one = whisper(2100, 100)
+    one.mel.levels[500:600] = 0.0  # in the first half, which ends at frame 1100
+    one.mel.levels[1401:1441] = 0.5
+    assert one.quiet_frame() == 1412  # a quarter of a second, 25 frames, first fits at 1401
+    assert one.view_until(1411) == View((PADDING + 1, 1411), 655, None, plain=True)
+
+
+def test_whisper_forgets_up_to_an_even_frame():
+    one = whisper(300)
+    one.forget(1019.0)
+    assert one.start_ms == 1000.0
+    one.forget(1020.0 - 1e-9)  # as a sum may have it
+    assert one.start_ms == 1020.0
