@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dragoman.audio.ear import Voice
+from dragoman.errors import DragomanError
 from dragoman.models import Ask, Draft, Sound
 from dragoman.models.whisper.model import STALLED, WhisperModel
 from dragoman.models.whisper.tokens import ENGLISH_ONLY_END
@@ -122,3 +123,29 @@ def test_where_nothing_is_new_nothing_is_encoded():
     assert model._engine.batches == [1]
     model.encode([stream], [False])
     assert model._engine.batches == [1]
+
+
+def test_a_model_that_only_writes_down_knows_its_one_language():
+    english = replace(vocabulary(), languages={"en": 23})
+    model = WhisperModel("toy", ToyEngine(), english, translates=False)
+    assert model.open(None, "en").target == "en"
+    several = WhisperModel("toy", ToyEngine(), vocabulary(), translates=False)
+    assert several.open("de", "de").target == "de"
+    with pytest.raises(DragomanError, match="was not trained to translate"):
+        several.open(None, "en")
+    with pytest.raises(DragomanError, match="from 'de' into 'ja'"):
+        heard(target="ja")
+    with pytest.raises(DragomanError, match="from a language to be detected into 'ja'"):
+        heard(source=None, target="ja")
+
+
+def test_what_is_written_down_does_not_loop():
+    class Looping(ToyEngine):
+        def speak(self, states, prompts, beams):
+            (found,) = super().speak(states, prompts, beams)
+            return [replace(found, tokens=(3,) * 6, looks=found.looks[:1] * 6)]
+
+    model = WhisperModel("toy", Looping(), vocabulary())
+    stream = model.open("de", "en", transcript=True)
+    model.hear([stream], [Sound(tones([3, 4]), SPEAKING)])
+    assert (stream.words_heard, stream.writes.tokens) == (1, (3,))
