@@ -7,6 +7,7 @@ from dragoman.audio.chunk import RATE
 from dragoman.models import Sound
 from dragoman.models.moonshine.encoder import STATE, Encoded
 from dragoman.models.moonshine.stream import STATE_MS, MoonshineStream
+from dragoman.models.moonshine.units import MoonshineUnits
 from dragoman.models.search import Found
 from dragoman.models.whisper.alignment import PUBLISHED, alignment_heads
 from dragoman.models.whisper.engine import View
@@ -90,6 +91,10 @@ def test_a_transcript_keeps_where_its_words_are():
     assert (one.words_before, one.count) == (2, 3)  # those that are gone were heard, too
     one.renew(pieces(), written(3, 4, at=(2, 9)), start_ms=1500.0)
     assert (one.count, one.looks) == (4, [1540.0, 1680.0])
+    # Of a word of two tokens, the later look; what the word before looked at is its own.
+    parts = MoonshineUnits(("", "", "", "", "▁in", "ter", "▁pre"))
+    one.renew(parts, written(0, 1, 2, at=(20, 5, 7)), start_ms=0.0)
+    assert (one.words, one.looks) == ((" inter", " pre"), [400.0, 140.0])
 
 
 @pytest.mark.parametrize(
@@ -143,7 +148,7 @@ def test_whisper_sees_an_even_number_of_frames(frames, odd):
 
 def test_whisper_sees_a_window_again_in_part_if_it_looks_the_same():
     one = whisper(300, 20)
-    one.encoded("states", anew=True)
+    one.encoded("states", anew=False)  # there is no level of before
     assert one.encoding == Encoding("states", 200.0, 1.0)
     assert one.seen == (200.0, 3000.0)
     assert one.view() == View((PADDING, None), 140, "states", plain=False)
