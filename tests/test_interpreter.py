@@ -700,3 +700,11 @@ def test_words_of_sound_without_frames_have_no_age():
     interpreter = Interpreter(DiaryModel(draft), Greedy())
     update = interpreter.hear(Chunk(np.zeros(160, np.float32), last=True))
     assert (update.said, update.lag_ms) == ((" a",), None)
+
+
+def test_the_age_is_that_of_the_words_that_were_said():
+    """Two words were drafted, 500 and 100 ms old, and one of them may be said."""
+    interpreter = Interpreter(ScriptedModel(SCRIPT), make_policy("ksn:k=80,s=80,n=1"))
+    update = interpreter.hear(chunks_of(3000, 800)[0])
+    assert (update.said, update.interim) == ((" the",), " old")
+    assert update.lag_ms == pytest.approx(500, abs=FRAME_MS)

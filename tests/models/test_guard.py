@@ -31,6 +31,26 @@ def test_what_was_said_counts():
     assert cut_loop([5, 1, 2, 3], [1, 2, 3, 1, 2, 3]) == 0
 
 
+def test_a_loop_long_ago_silences_nobody():
+    assert cut_loop([7] * 5 + list(range(100, 172)), [1, 2]) == 2
+
+
+def test_the_first_of_several_loops_is_cut():
+    assert cut_loop([], [1, 2, 3] * 3 + [9] + [1, 2, 3] * 3) == 3
+    # Many tokens that stand twice are no loop; the phrase after them is.
+    pairs = [7, 7, 1, 7, 7, 2, 7, 7, 3, 7, 7, 4]
+    assert cut_loop([], [*pairs, *[20, 21, 22] * 3]) == len(pairs) + 3
+
+
+def test_a_phrase_may_hold_a_word_twice():
+    assert cut_loop([], [1, 1, 2, 3] * 3) == 4
+
+
+def test_a_phrase_of_a_sentence_s_length_may_be_said_twice():
+    assert cut_loop([], [*range(24)] * 2) == 24
+    assert cut_loop([], [*range(25)] * 2) == 50
+
+
 @given(
     st.lists(st.integers(0, 30), max_size=12),
     st.lists(st.integers(31, 60), min_size=2, max_size=20, unique=True),

@@ -98,7 +98,7 @@ def test_until_somebody_speaks_two_seconds_are_kept():
     one.hear(sound(500))
     assert (one.start_ms, one.spoken, one.transcript) == (1500.0, True, ())
     one.hear(sound(5000, quiet(5000)))  # a pause is part of what is spoken
-    assert (one.start_ms, one.spoken) == (1500.0, True)
+    assert (one.start_ms, one.spoken, one.voice) == (1500.0, True, quiet(5000))
 
 
 def test_a_moment_of_speech_is_worth_a_look():
@@ -119,6 +119,7 @@ def test_a_full_window_settles_in_its_second_half_behind_what_was_said():
         (None, 0, False),
         ((1000.0, 9000.0), 9000, False),  # the window begins elsewhere now
         ((2000.0, 10_000.0), 0, True),  # nothing came since
+        ((2000.0, 9999.5), 0, False),
         ((2000.0, 9000.0), 2000, False),  # a second unseen: silent for two is not yet longer
         ((2000.0, 9000.0), 2001, False),  # it is rested by now, which is worth one more look
         ((2000.0, 9800.0), 1201, True),  # 200 ms unseen, silent for a second before
@@ -143,8 +144,9 @@ def test_a_look_is_fresh_until_it_is_drafted():
 def test_a_sentence_that_ended_too_soon_stalls_until_something_is_said():
     over = Draft(ended=True)
     one = stream(5000.0, voice=SPEAKING)
-    one.drafted(Draft((5,), ended=True))
-    assert one.mute_from is None
+    for draft in (Draft((5,), ended=True), Draft(ended=False)):
+        one.drafted(draft)
+        assert one.mute_from is None
     one.drafted(over)
     assert one.mute_from == 5000.0
     one.heard_ms = 5999.0
@@ -157,7 +159,7 @@ def test_a_sentence_that_ended_too_soon_stalls_until_something_is_said():
     one.voice = SPEAKING
     one.drafted(Draft((5,)))  # said, since it had to be: the stall lasts until it is final
     assert one.mute_from == 5000.0
-    one.voice = quiet(100)
+    one.voice, one.heard_ms = quiet(100), 9000.0
     assert not one.stalled
     one.drafted(over)
     assert one.mute_from is None
@@ -215,6 +217,7 @@ def test_who_may_not_look_or_has_nothing_to_see_is_not_encoded():
 def test_sound_that_cannot_be_taken_ends_one_alone():
     model = BareModel()
     streams = [model.open(None, "en") for _ in range(3)]
+    model.hear(streams, [sound(400, look=False)] * 3)
     broken = replace(sound(400), samples=np.zeros((4, 4), np.float32))
     with pytest.raises(BatchError) as caught:
         model.hear(streams, [sound(400), broken, sound(400)])
@@ -247,6 +250,37 @@ def test_no_net_is_asked_about_silence_or_twice_about_the_same():
     assert len(model.spoken) == 3
 
 
+def test_what_no_encoder_has_seen_is_not_drafted():
+    model = BareModel()
+    one = model.open(None, "en")
+    model.hear([one], [sound(400, look=False)])
+    assert model.draft([one], [Ask(final=True)])[0].tokens == ()
+    model.hear([one], [sound(400)])
+    model.commit(one, model.draft([one], [Ask(final=True)])[0], 1, closed=True)
+    assert model.draft([one], [Ask(final=True)])[0].tokens == ()  # of the next, nothing was heard
+    assert len(model.spoken) == 1
+
+
+def test_a_draft_has_attention_if_its_model_has():
+    model = BareModel()
+    one = model.open(None, "en")
+    model.hear([one], [sound(400)])
+    assert model.draft([one], [Ask(final=True)])[0].attention.shape == (1, 10)
+    model.features = frozenset()
+    assert model.draft([one], [Ask(final=True)])[0].attention is None
+
+
+def test_several_streams_are_drafted_together_each_for_itself():
+    model = BareModel()
+    streams = [model.open(None, "en") for _ in range(3)]
+    model.hear(streams, [sound(400), sound(400, quiet(400)), sound(400)])
+    asks = [Ask(max_tokens=1), Ask(max_tokens=2), Ask(max_tokens=3)]
+    drafts = model.draft(streams, asks)
+    assert model.spoken == [[asks[0], asks[2]]]
+    assert [draft.words for draft in drafts] == [(" w1",), (), (" w1",)]
+    assert [one.fresh for one in streams] == [False, False, False]
+
+
 def test_a_draft_that_had_not_ended_is_made_again():
     model = BareModel()
     model.found = replace(model.found, ended=False)
@@ -266,14 +300,15 @@ def test_a_full_window_is_settled_in_parts_and_what_is_committed_is_told_to_the_
     model.hear([one], [sound(1000, look=False)])  # more than is full: half of it goes
     assert (one.start_ms, one.window.settled.tokens) == (13_500.0, (FIRST + 1,))
     model.hear([one], [sound(400)])
+    model.found = Found((FIRST + 2, FIRST + 3), (-0.1, -0.2), model.found.looks * 2, True)
     (draft,) = model.draft([one], [Ask()])
-    assert draft.words == (" w1", " w1")
+    assert draft.words == (" w1", " w2", " w3")
     one.mute_from = 5.0
     model.commit(one, draft, 0)
     assert (one.mute_from, model.kept) == (5.0, [0])
-    model.commit(one, draft, 2)
+    model.commit(one, draft, 3)
     assert one.mute_from is None
-    assert model.kept == [0, 1]  # one of the two was of sound that is gone
+    assert model.kept == [0, 2]  # one of the three was of sound that is gone
 
 
 def test_what_is_settled_does_not_loop():

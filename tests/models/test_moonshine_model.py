@@ -13,7 +13,7 @@ from dragoman.audio.chunk import RATE, Chunk
 from dragoman.audio.ear import Voice
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter
-from dragoman.models import Ask, Sound
+from dragoman.models import Ask, Draft, Sound
 from dragoman.models.kind import kind_of
 from dragoman.models.load import load_model
 from dragoman.models.moonshine.encoder import BEHIND, OPEN, STATE, Encoded
@@ -238,6 +238,17 @@ def test_bytes_make_letters():
     assert units.text([START, END, 999]) == ""
 
 
+def test_bytes_are_counted_with_the_letters_that_they_make():
+    units, euro = MoonshineUnits(NAMES), [STOP + 1, STOP + 2, STOP + 3]
+    assert units.text(euro) == "€"  # though nothing follows
+    grouped = units.words([3, *euro, *euro, 4, 5], ended=True)
+    assert grouped.words == (" w0€€", " w1", " w2")
+    assert grouped.ends == (7, 8, 9)
+    grouped = units.words([3, *euro[:2], 4, 5], ended=True)  # half a letter counts as well
+    assert (grouped.words, grouped.ends) == ((" w0\ufffd", " w1", " w2"), (3, 4, 5))
+    assert units.name(len(NAMES)) == units.name(len(NAMES) + 5) == ""
+
+
 def test_a_tokenizer_of_something_else_is_a_sentence(tmp_path: Path):
     path = tmp_path / "tokenizer.json"
     with pytest.raises(DragomanError, match="not Moonshine's tokenizer"):
@@ -371,3 +382,29 @@ def test_a_prompt_asks_for_as_many_tokens_as_fit_and_as_are_wanted():
     model.hear([stream], [Sound(spoken([6]))])
     model.draft([stream], [Ask(avoid_end=True)])
     assert engine.prompts[-1].avoid_end
+
+
+def test_a_prompt_is_for_the_window_and_for_what_has_not_settled():
+    model, engine = toy(beams=5)
+    stream = model.open(None, "en")
+    model.hear([stream], [Sound(spoken([4, 7, 9, 2]))])
+    stream.forget(2000.0)  # rounded to a state: 24 ms or less are left before
+    model.hear([stream], [Sound(spoken([1]))])
+    stream.window.settled = Draft((5, 6), log_probs=(-0.1, -0.1))
+    stream.window.rest = Draft((5, 6, 3 + 9, 3 + 2))
+    for ask, most in ((Ask(), 31), (Ask(max_tokens=500), 31), (Ask(max_tokens=5), 3)):
+        stream.fresh = True
+        model.draft([stream], [ask])
+        assert engine.prompts[-1].most == most  # ten, and seven for each of three seconds
+        assert engine.prompts[-1].guess == (3 + 9, 3 + 2)[: most - 1]
+    model.draft([stream], [Ask(final=True)])
+    assert engine.prompts[-1].guess == ()  # several beams follow no guess
+
+
+def test_one_beam_follows_its_guess_to_the_end():
+    model, engine = toy(beams=1)
+    stream = model.open(None, "en")
+    model.hear([stream], [Sound(spoken([4, 7]))])
+    stream.window.rest = Draft((3 + 4, 3 + 7))
+    model.draft([stream], [Ask(final=True)])
+    assert engine.prompts[-1].guess == (3 + 4, 3 + 7)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dragoman.models.exported.net import BOS, EOS
-from dragoman.models.search import Prompt, Scores, Search, search
+from dragoman.models.search import FORBIDDEN, Prompt, Scores, Search, _likeliest, search
 
 from .table_net import UNITS, WORDS, TableNet, found, log_prob, prompt, table, texts_of
 
@@ -182,3 +182,100 @@ def test_a_prompt_is_cut_to_the_positions_of_a_net():
     assert short.within(20) == Prompt(start, 2, tuple(range(14, 30)), guess=(1,))
     nothing = Prompt(start, 0, said=tuple(range(30)))
     assert nothing.within(20) == Prompt(start, 0, tuple(range(12, 30)))
+
+
+def scores(*rows: dict[int, float]) -> Scores:
+    """What may follow each text; all else is impossible."""
+    log_probs = np.full((len(rows), 8), FORBIDDEN, np.float32)
+    for row, likely in zip(log_probs, rows, strict=True):
+        row[list(likely)] = list(likely.values())
+    return Scores(log_probs, np.zeros((len(rows), 2), np.float32))
+
+
+@pytest.mark.parametrize(
+    ("best", "most", "kept", "tokens", "ended"),
+    [
+        ((4, 5, 5, 4), 9, 2, (4, 5, 5), False),  # the third is another than was guessed
+        ((4, 5, 6, 5), 9, 3, (4, 5, 6, 5), False),  # all was guessed, and one more is known
+        ((5, 5, 6, 5), 9, 0, (5,), False),
+        ((4, 5, 6, 5), 2, 1, (4, 5), False),  # no more is wanted
+        ((4, EOS, 6, 5), 9, 1, (4,), True),
+    ],
+)
+def test_a_guess_is_followed_as_far_as_it_is_right(best, most, kept, tokens, ended):
+    one = Search(Prompt((BOS,), most, guess=(4, 5, 6)), EOS, beams=1)
+    read = scores(*({token: -0.1, 7: -3.0} for token in best))
+    assert one.follow_guess(read)[0] == kept
+    made = one.result()
+    assert (made.tokens, made.ended) == (tokens, ended)
+
+
+class Dictated:
+    """A decoder that says what it is told to, and notes what it is asked."""
+
+    end = EOS
+
+    def __init__(self, known, *steps):
+        self.known, self.steps = known, iter(steps)
+        self.dropped, self.followed, self.heard = None, [], []
+
+    def read_known(self):
+        return self.known
+
+    def read(self, tokens):
+        self.heard.append(list(tokens))
+        return next(self.steps)
+
+    def drop(self, counts):
+        self.dropped = list(counts)
+
+    def follow(self, prompts, texts):
+        self.followed.append((list(prompts), [list(rows) for rows in texts]))
+
+
+def test_what_was_guessed_wrongly_is_dropped():
+    guess = scores(*({token: -0.1} for token in (4, 5, 7, 4)))
+    decoder = Dictated([guess, scores({5: -0.1})], [scores({6: -0.1}), scores({6: -0.1})])
+    prompts = [Prompt((BOS,), 4, guess=(4, 5, 6)), Prompt((BOS,), 2)]
+    made = search(decoder, prompts, 1)
+    assert decoder.dropped == [1, 0]
+    assert decoder.heard == [[7, 5]]
+    assert [one.tokens for one in made] == [(4, 5, 7, 6), (5, 6)]
+
+
+def test_each_prompt_follows_the_rows_of_its_own_texts():
+    first = scores({4: -1.0, 5: -2.0})
+    second = scores({4: -1.0}, {6: -1.0})
+    decoder = Dictated([first, first], [second, second], [second, second])
+    search(decoder, [Prompt((BOS,), 3), Prompt((BOS,), 3)], 2)
+    assert decoder.followed == [
+        ([0, 1], [[0, 0], [1, 1]]),
+        ([0, 1], [[0, 1], [2, 3]]),
+    ]
+    assert decoder.heard == [[4, 5, 4, 5], [4, 6, 4, 6]]
+
+
+def test_where_a_text_must_go_on_the_end_is_not_taken():
+    one = Search(Prompt((BOS,), 5, least=1), EOS, beams=1)
+    one.advance(scores({EOS: -0.1, 4: -1.0}))
+    assert one.tokens == [4]
+    one = Search(Prompt((BOS,), 5, least=3), EOS, beams=1)
+    assert one.advance(scores({EOS: -0.1})) == []  # there is nothing else
+    assert one.over
+    assert (one.result().tokens, one.result().ended) == ((), False)
+
+
+def test_of_texts_that_have_not_ended_the_likeliest_is_found():
+    one = Search(Prompt((BOS,), 1), EOS, beams=2)
+    one.advance(scores({5: -2.0, 4: -1.0}))
+    assert one.over
+    assert one.result().tokens == (4,)
+
+
+def test_the_likeliest_tokens_best_first():
+    assert _likeliest(np.float32([-1, -20, -3, -30]), 3).tolist() == [0, 2, 1]
+    assert _likeliest(np.float32([-1.5, -1.2, -1.3, -1.4]), 2).tolist() == [1, 2]
+    assert _likeliest(np.float32([-2, -1]), 5).tolist() == [1, 0]
+    for seed in range(5):  # few are near the best
+        far = -10 * np.random.default_rng(seed).permutation(50).astype(np.float32)
+        assert _likeliest(far, 6).tolist() == np.argsort(-far)[:6].tolist()

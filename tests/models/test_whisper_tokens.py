@@ -8,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError
-from dragoman.models.whisper.tokens import Vocabulary, WhisperUnits
+from dragoman.models.whisper.tokens import (
+    ENGLISH_ONLY_END,
+    Vocabulary,
+    WhisperUnits,
+    _begins_word,
+    _bytes_of,
+    _decoded,
+    _languages,
+    _printable_bytes,
+)
 
 SPECIAL = [
     *("<|endoftext|>", "<|startoftranscript|>", "<|en|>", "<|de|>", "<|ja|>", "<|translate|>"),
@@ -102,3 +111,43 @@ def test_a_foreign_vocabulary_is_refused(tmp_path: Path):
     (tmp_path / "vocabulary.json").write_text("{")
     with pytest.raises(DragomanError, match="not JSON"):
         Vocabulary.load(tmp_path)
+
+
+def test_the_letters_that_stand_for_bytes():
+    table = _printable_bytes()
+    assert table == {name: byte for byte, name in enumerate(byte_names())}
+    known = {"Ġ": 0x20, "Ċ": 0x0A, "!": 0x21, "~": 0x7E, "¡": 0xA1, "¬": 0xAC, "Ń": 0xAD, "®": 0xAE}
+    assert {name: table[name] for name in known} == known
+    assert _bytes_of("<|de|>") == b""
+    assert (_bytes_of("<|x"), _bytes_of("x|>")) == (b"<|x", b"x|>")
+    assert _bytes_of("a今b") == b"ab"  # what stands for no byte
+
+
+@pytest.mark.parametrize(
+    ("letters", "text"),
+    [
+        (b"\xe2\x82\xac", "€"),
+        (b"\xe2\x82", None),  # it lacks a byte that may come
+        (b"a\xff", "a\ufffd"),  # this one can not become a letter
+        (b"\xe2\x82x", "\ufffdx"),
+    ],
+)
+def test_bytes_wait_as_long_as_they_may_become_a_letter(letters, text):
+    assert _decoded(letters) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "with_spaces", "without"),
+    [(" a", True, True), ("a", False, False), ("今天", False, True), ("。", False, False)],
+)
+def test_where_words_begin(text, with_spaces, without):
+    assert (_begins_word(text, False), _begins_word(text, True)) == (with_spaces, without)
+
+
+def test_the_languages_of_a_vocabulary(vocabulary: Vocabulary):
+    ids = {"<|endoftext|>": 0, "<|start|>": 2, "<|en|>": 3, "<|de|>": 4, "<|translate|>": 5}
+    assert _languages(ids, 2, 5) == {"en": 3, "de": 4}
+    assert _languages(ids | {"<|endoftext|>": ENGLISH_ONLY_END}, 2, 5) == {"en": 3}
+    assert _languages({"<|endoftext|>": 0}, 2, 3) == {"en": 2}
+    assert WhisperUnits.of(vocabulary, "ja").spaceless
+    assert not WhisperUnits.of(vocabulary, "de").spaceless

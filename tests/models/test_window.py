@@ -5,6 +5,7 @@ import pytest
 
 from dragoman.models import Draft
 from dragoman.models.drafting import Manner, Span, finished, nothing, prolonged
+from dragoman.models.moonshine.units import MoonshineUnits
 from dragoman.models.search import Found
 from dragoman.models.window import Bounds, Window, boundary, quietest
 
@@ -56,6 +57,7 @@ def test_attention_ends_with_the_span_whatever_the_decoder_saw():
 def test_settled_words_come_first_and_look_at_the_beginning():
     one = window([1], [900.0], before=[9])
     one.settle(tokens(2, 3), [-0.5, -0.25])
+    assert one.rest == one.settled
     assert (one.said, one.looks) == ([], [])
     assert one.before == [*tokens(1, 2, 3)]  # three tokens of context
     draft = drafted(one, found(5, at=(6,), ended=False))
@@ -112,6 +114,8 @@ def test_a_window_is_as_long_as_its_sound_wherever_it_begins():
     one = window([4, 2], [6000, 9000])
     assert one.due(5000.0, 17_000.0) is None
     assert one.due(5000.0, 17_001.0) == (1, 6250.0)  # one word may be a sentence
+    # Behind a sentence, even where the window is too long and more words are old.
+    assert window([4, 1, 2], [1000, 2000, 3000]).due(0.0, 21_000.0) == (1, 1250.0)
     # Words as old as what is kept stay: 6000 ms before 20,000.
     assert window([1, 2], [1000, 14_000]).due(-1.0, 20_000.0) == (1, 1250.0)
 
@@ -138,6 +142,11 @@ def test_a_cut_heeds_what_is_said_and_what_is_still_to_be_said():
         ([1000, 2000], [6000], 999, 5500),
         ([1000, 2000], [6000], 1000, 2250),
         ([2000], [2400], 500, 2200),
+        ([1000, 5000], [], 500, 5250),  # nothing follows
+        ([1000, 5000], [9000], 3000, 8500),
+        # Looks at the same moment all count.
+        ([1000, 2000, 2000], [1500, 3000], None, 2250),
+        ([1000, 2000], [2000, 2000, 4000], None, 1250),
     ],
 )
 def test_the_boundary_between_what_goes_and_what_stays(dropped, kept, last_word, cut):
@@ -197,4 +206,42 @@ def test_the_quietest_moment():
     levels[160:190] = -1.0
     assert quietest(levels, 10.0) == 1720.0
     assert quietest(levels[:20], 10.0) == 100.0  # too short to tell: its middle
-    assert quietest(np.float32([1, 0, 1, 1]), 500.0) == 500.0  # frames longer than what is smoothed
+    assert quietest(np.ones(25, np.float32), 10.0) == 125.0
+    assert quietest(np.float32([1, 0, 0.9, 1]), 500.0) == 500.0  # a frame is longer than a moment
+
+
+IN, TER, PRE, T, STOP = range(3, 8)
+PARTS = MoonshineUnits(("", "", "", "▁in", "ter", "▁pre", "t", "."))  # words of several tokens
+
+
+def test_words_may_have_begun_before():
+    def words(unfinished, *more):
+        return Window(BOUNDS, PARTS, unfinished=unfinished).words(more, ended=False)
+
+    assert words([IN], TER, PRE).words == (" inter",)
+    assert words([IN], TER, PRE).ends == (1,)  # of the tokens that follow
+    assert words([IN, TER], PRE).ends == (0,)
+    assert words([IN, TER, PRE], T).ends == (0,)
+    assert words([IN], TER, PRE).tail == " pre"
+
+
+def test_of_a_word_that_is_said_in_part_the_tokens_are_remembered():
+    one = Window(BOUNDS, PARTS)
+    one.take(Draft((IN, TER, PRE, T, STOP), (" inter", " pret."), (2, 5)), 4)
+    assert (one.said, one.unfinished) == ([IN, TER, PRE, T], [PRE, T])
+    one.take(Draft((STOP, STOP)), 1)
+    assert one.unfinished == [PRE, T, STOP]
+    one.take(Draft((STOP, IN), (" pret...",), (1,)), 1)
+    assert one.unfinished == []
+
+
+def test_what_the_last_word_looks_at_moves_the_cut():
+    one = Window(BOUNDS, PARTS, [IN, TER, STOP, PRE], [5000, 1000, 5200, 9000])
+    assert one.due(0.0, 13_000.0) == (3, 8500.0)  # the stop is no word; "ter" looks astray
+    one = Window(BOUNDS, PARTS, [STOP, PRE, T], [5000, 9000, 1000])
+    assert one.due(0.0, 13_000.0) == (1, 5250.0)  # there is no last word
+
+
+def test_a_word_that_may_go_on_is_not_old():
+    one = Window(BOUNDS, PARTS, [IN, TER, PRE], [1000, 2000, 3000])
+    assert one.due(0.0, 21_000.0) == (2, 2250.0)

@@ -1,0 +1,120 @@
+"""What the stream of an exported net keeps and counts, by hand."""
+
+import numpy as np
+import pytest
+
+from dragoman.audio.chunk import RATE
+from dragoman.models import Sound
+from dragoman.models.exported.counting import Counted, Evidence, WordCounter
+from dragoman.models.exported.stream import Decoded, ExportedStream
+from dragoman.models.window import Bounds, Window
+
+from .toy_net import ToyFeatures, ToyNet, pieces
+
+BLANK = 0
+
+
+def evidence(*labels: int, ends=()) -> Evidence:
+    return Evidence(np.array(labels), np.array(ends, dtype=float))
+
+
+def test_a_unit_is_heard_once_until_another_or_a_blank_comes():
+    counter = WordCounter(pieces(), BLANK)
+    assert counter.hear(evidence(5, 5, BLANK, 5, 6)) == Counted(words=3)
+    assert counter.hear(evidence(6, 6)) == Counted(words=3)  # the state before was one, too
+    assert counter.hear(evidence(BLANK, 6)) == Counted(words=4)
+    assert WordCounter(None, BLANK).hear(evidence(5, 6)) == Counted()
+
+
+def test_neighbouring_states_above_one_half_are_one_end():
+    counter = WordCounter(None, BLANK)
+    assert counter.hear(evidence(ends=(0.6, 0.7, 0.2, 0.5, 0.51))) == Counted(ends=2)
+    assert counter.hear(evidence(ends=(0.9, 0.1, 0.9))) == Counted(ends=3)
+
+
+def test_what_is_counted_adds_up():
+    assert Counted(3, 5) + Counted(1, 2) == Counted(4, 7)
+    assert Counted(3, 5) - Counted(1, 2) == Counted(2, 3)
+    part = evidence(1, 2, 3, ends=(0.1, 0.2, 0.3)).part(slice(1, None))
+    assert (part.labels.tolist(), part.boundaries.tolist()) == ([2, 3], [0.2, 0.3])
+
+
+def stream(kind: str, seconds: float = 4.0) -> ExportedStream:
+    """Four seconds were heard, and encoded as a hundred states; a word ends with every tenth."""
+    one = ExportedStream(
+        "de",
+        Window(Bounds(12_000, 20_000, 6_000, 26_000), pieces()),
+        net=ToyNet(kind),
+        sound=ToyFeatures(1),
+        new_counter=lambda: WordCounter(None, BLANK),
+    )
+    one.take_in(Sound(np.arange(seconds * RATE, dtype=np.float32)))
+    return one
+
+
+def looked(one: ExportedStream) -> ExportedStream:
+    ends = np.arange(100) % 10 == 9
+    one.encoded_anew((np.arange(100)[None],), 100, Evidence(boundaries=ends.astype(float)))
+    return one
+
+
+def test_a_net_that_encodes_anew_forgets_whole_states():
+    one = looked(stream("whole"))
+    assert (one.heard_ms, one.start_ms, one.ends_heard) == (4000.0, 0.0, 10)
+    assert (one.span.frames, one.span.frame_ms) == (99, 40.0)  # the last only collects attention
+    one.forget(1030.0)  # 25 states and three quarters
+    assert (one.start_ms, one.encoded.states) == (1000.0, 75)
+    assert one.encoded.memory[0][0, 0] == 25
+    assert one.sound.start == 100
+    assert len(one.levels) == 300
+    assert one.counted_before == Counted(ends=2)
+    assert one.encoded.counted == Counted(ends=8)
+    assert one.span.start_ms == 1000.0
+    assert one.states_before(1000.0 + 3 * 40 - 1e-9) == 3
+    assert one.states_before(900.0) == 0
+    one.forget(1079.0)
+    assert (one.start_ms, one.encoded.states) == (1040.0, 74)
+    assert one.ends_heard == 10  # nothing was heard anew
+
+
+def test_a_net_that_goes_on_from_its_past_begins_anew_at_the_moment():
+    one = looked(stream("keeps-past"))
+    one.decoded = Decoded(cache=(np.ones(1),), groups=3)
+    one.forget(1030.0)
+    assert (one.start_ms, one.encoded.states, one.encoded.memory) == (1030.0, 0, None)
+    assert (one.decoded.cache, one.decoded.groups) == (None, 0)
+    assert one.counted_before == Counted(ends=10)
+    assert (one.sound.start, len(one.levels)) == (103, 297)
+    one.forget(9000.0)  # further than was heard
+    assert (one.start_ms, one.sound.start, len(one.levels)) == (4000.0, 400, 0)
+    one.forget(100.0)
+    assert one.start_ms == 4000.0
+
+
+def test_a_window_that_is_gone_is_forgotten_whole():
+    one = looked(stream("whole"))
+    one.forget(4000.0)
+    assert (one.start_ms, one.encoded.states) == (4000.0, 0)
+    assert one.counted_before == Counted(ends=10)
+    one.encoded_anew((np.zeros((1, 10)),), 10, Evidence(boundaries=np.ones(10)))
+    assert one.ends_heard == 11
+
+
+def test_it_settles_at_the_quietest_moment_of_the_second_half():
+    one = stream("whole", seconds=10.0)
+    one.levels[:] = 5.0
+    one.levels[100:140] = 0.0  # in the first half
+    one.levels[700:740] = 1.0
+    assert one.quiet_ms() == 7000.0 + 120.0  # a quarter of a second fits first at frame 700
+    one.forget(2000.0)
+    assert one.quiet_ms() == 7120.0
+
+
+@pytest.mark.parametrize(("kind", "cache"), [("keeps-past", "b"), ("whole", None)])
+def test_what_was_committed_is_gone_on_from(kind, cache):
+    one = stream(kind)
+    one.keep_trail(["a", "b", "c"])
+    one.committed(1)
+    assert (one.decoded.cache, one.decoded.drafted) == (cache, ("b", "c"))
+    one.committed(2)  # further than is known
+    assert (one.decoded.cache, one.decoded.drafted) == (cache, ())

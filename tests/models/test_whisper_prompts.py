@@ -1,0 +1,151 @@
+"""What Whisper's search is told, by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from dragoman.audio.ear import Voice
+from dragoman.errors import DragomanError
+from dragoman.models import Ask, Draft, Sound
+from dragoman.models.whisper.model import STALLED, WhisperModel
+from dragoman.models.whisper.tokens import ENGLISH_ONLY_END
+
+from .toy_whisper import ToyEngine, tones, vocabulary
+
+SPEAKING = Voice(spoken=True, speaking=True, silence_ms=0.0)
+TEN, TWENTY = 10 + 7 * 2, 10 + 20 * 2  # of two seconds: seven tokens each in English, else twenty
+
+
+def heard(words=(1, 2), source="de", target="en", words_of=None, **more):
+    """A model, its diary and a stream that has heard some words, a second each."""
+    model = WhisperModel("toy", ToyEngine(), words_of or vocabulary(), **more)
+    stream = model.open(source, target)
+    model.hear([stream], [Sound(tones(words), SPEAKING)])
+    return model, model._engine.prompts, stream
+
+
+@pytest.mark.parametrize(
+    ("target", "ask", "most"),
+    [
+        ("en", Ask(), TEN),
+        ("de", Ask(), TWENTY),
+        ("en", Ask(max_tokens=3), 3),
+        ("en", Ask(max_tokens=500), TEN),
+        ("en", Ask(max_tokens=0), 0),
+    ],
+)
+def test_as_many_tokens_as_fit_and_as_are_wanted(target, ask, most):
+    model, prompts, stream = heard(target=target)
+    model.draft([stream], [ask])
+    assert prompts[-1][0].most == most
+
+
+def test_what_was_said_and_settled_counts():
+    model, prompts, stream = heard()
+    stream.window.said, stream.window.looks = [1], [500.0]
+    stream.window.settled = Draft((7, 8), log_probs=(-0.1, -0.1))
+    model.draft([stream], [Ask()])
+    assert (prompts[-1][0].most, prompts[-1][0].said) == (TEN - 1, (1,))
+    model.draft([stream], [Ask(final=True, max_tokens=5)])
+    assert prompts[-1][0].most == 3
+    assert prompts[-1][0].context == ()
+    stream.window.before = [4, 5]
+    model.draft([stream], [Ask(final=True)])
+    assert prompts[-1][0].context == (vocabulary().previous, 4, 5)
+
+
+@pytest.mark.parametrize(
+    ("beams", "ask", "guess"),
+    [
+        (1, Ask(), (3, 4, 5)),
+        (1, Ask(max_tokens=5), (3, 4)),  # two have settled; the last token is the search's own
+        (1, Ask(max_tokens=3), ()),
+        (1, Ask(max_tokens=1), ()),
+        (5, Ask(), ()),  # several texts follow no guess
+        (5, Ask(hasty=True), (3, 4, 5)),
+    ],
+)
+def test_one_text_follows_what_was_drafted_before(beams, ask, guess):
+    model, prompts, stream = heard(beams=beams)
+    stream.window.settled = Draft((1, 2), log_probs=(-0.1, -0.1))
+    stream.window.rest = Draft((1, 2, 3, 4, 5))
+    model.draft([stream], [ask])
+    assert prompts[-1][0].guess == guess
+
+
+def test_drafts_of_many_and_of_few_beams_are_each_their_own():
+    model = WhisperModel("toy", ToyEngine(), vocabulary(), beams=2, final_beams=4)
+    streams = [model.open("de", "en") for _ in range(4)]
+    model.hear(streams, [Sound(tones([word]), SPEAKING) for word in range(4)])
+    asks = [Ask(), Ask(final=True), Ask(hasty=True), Ask(final=True, hasty=True)]
+    drafts = model.draft(streams, asks)
+    assert [draft.text.strip(" .") for draft in drafts] == ["w0", "w1", "w2", "w3"]
+    assert sorted(beams for _, beams in model._engine.prompts) == [1, 1, 2, 4]
+
+
+@pytest.mark.parametrize(
+    ("ask", "least"),
+    [(Ask(), STALLED), (Ask(max_tokens=2), 2), (Ask(max_tokens=0), 0), (Ask(final=True), 0)],
+)
+def test_in_a_stall_a_text_may_not_end_at_once(ask, least):
+    model, prompts, stream = heard()
+    model.draft([stream], [ask])
+    assert prompts[-1][0].least == 0
+    stream.mute_from, stream.fresh = 0.0, True  # for two seconds nothing was said
+    model.draft([stream], [ask])
+    assert prompts[-1][0].least == least
+
+
+def test_a_model_of_english_is_told_no_language():
+    english = replace(vocabulary(), end=ENGLISH_ONLY_END)
+    model, prompts, stream = heard(source="en", words_of=english)
+    model.draft([stream], [Ask()])
+    assert prompts[-1][0].start == (english.start, english.no_times)
+
+
+@pytest.mark.parametrize(("source", "most"), [("de", TWENTY), ("en", TEN)])
+def test_the_source_is_written_down_in_its_own_language(source, most):
+    model = WhisperModel("toy", ToyEngine(), vocabulary())
+    stream = model.open(source, "en", transcript=True)
+    model.hear([stream], [Sound(tones([1, 2]), SPEAKING)])
+    v, ((prompt, beams),) = vocabulary(), model._engine.prompts
+    assert (prompt.start, beams) == ((v.start, v.languages[source], v.transcribe, v.no_times), 1)
+    assert (prompt.most, prompt.guess) == (most, ())
+    assert stream.words_heard == 2
+    written = stream.writes.tokens
+    model.hear([stream], [Sound(tones([3]), SPEAKING)])
+    assert model._engine.prompts[-1][0].guess == written
+    assert stream.words_heard == 3
+
+
+def test_where_nothing_is_new_nothing_is_encoded():
+    model, _, stream = heard()
+    assert model._engine.batches == [1]
+    model.encode([stream], [False])
+    assert model._engine.batches == [1]
+
+
+def test_a_model_that_only_writes_down_knows_its_one_language():
+    english = replace(vocabulary(), languages={"en": 23})
+    model = WhisperModel("toy", ToyEngine(), english, translates=False)
+    assert model.open(None, "en").target == "en"
+    several = WhisperModel("toy", ToyEngine(), vocabulary(), translates=False)
+    assert several.open("de", "de").target == "de"
+    with pytest.raises(DragomanError, match="was not trained to translate"):
+        several.open(None, "en")
+    with pytest.raises(DragomanError, match="from 'de' into 'ja'"):
+        heard(target="ja")
+    with pytest.raises(DragomanError, match="from a language to be detected into 'ja'"):
+        heard(source=None, target="ja")
+
+
+def test_what_is_written_down_does_not_loop():
+    class Looping(ToyEngine):
+        def speak(self, states, prompts, beams):
+            (found,) = super().speak(states, prompts, beams)
+            return [replace(found, tokens=(3,) * 6, looks=found.looks[:1] * 6)]
+
+    model = WhisperModel("toy", Looping(), vocabulary())
+    stream = model.open("de", "en", transcript=True)
+    model.hear([stream], [Sound(tones([3, 4]), SPEAKING)])
+    assert (stream.words_heard, stream.writes.tokens) == (1, (3,))
