@@ -12,7 +12,7 @@
 set -eu
 ROWS=${ROWS:-120000}              # of the text to learn from; the first DEV_ROWS are tried
 DEV_ROWS=${DEV_ROWS:-600}
-COLUMNS=${COLUMNS:-en,de,_,_}     # of the text
+TEXT_COLUMNS=${TEXT_COLUMNS:-en,de,_,_}
 LANGUAGES=${LANGUAGES:-de es}     # that the teacher writes and the model learns
 TEACHER=${TEACHER:-weights/mt-en}
 BEAM=${BEAM:-4}                   # of the teacher
@@ -42,7 +42,7 @@ part() {  # name, then a command that may take what is left of the time
 }
 speak() {
     out=$1; shift
-    part "speaking $out" dragoman voice "$TEXT" "$out" --columns "$COLUMNS" --max-words 40 "$@"
+    part "speaking $out" dragoman voice "$TEXT" "$out" --columns "$TEXT_COLUMNS" --max-words 40 "$@"
 }
 packs() {  # a list of the packs with an ending, one for each language
     list=

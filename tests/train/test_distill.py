@@ -8,6 +8,7 @@ import torch
 
 from dragoman.errors import DragomanError
 from dragoman.train import distill as distillation
+from dragoman.train import search
 from dragoman.train.data.corpus import open_set
 from dragoman.train.data.faults import FAULTS, Faults, read_faults
 from dragoman.train.data.pack import Header, Item, Pack, ShardWriter, write_header
@@ -143,6 +144,30 @@ def test_beams_take_their_past_with_them(seed):
         assert len(units) >= 4
         expected.append(units)
     assert translate(net, net.encode(source, lengths), beam=3, longest=8) == expected
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_who_has_finished_leaves_the_batch(beam, monkeypatch):
+    """In whatever order items finish, each has what it has alone."""
+    torch.manual_seed(7)
+    net = build("text-transformer", TEXT_NET, Vocabularies(target=9, source=9)).eval()
+    with torch.no_grad():
+        net.decoder.layers[0].attention.out.weight *= 30
+        net.decoder.layers[0].cross.out.weight *= 30
+        net.decoder.output.weight[EOS] *= 2
+    source, lengths = torch.randint(4, 9, (12, 5)), torch.tensor([5, 3, 4] * 4)
+    alone = []
+    for item in range(12):
+        encoded = net.encode(source[item : item + 1, : lengths[item]], lengths[item : item + 1])
+        alone += translate(net, encoded, beam, longest=30)
+    sizes, step = [], net.step
+    monkeypatch.setattr(search, "EVERY", 1)
+    monkeypatch.setattr(search, "ENOUGH", 0.05)
+    monkeypatch.setattr(net, "step", lambda *given: sizes.append(len(given[0])) or step(*given))
+    assert translate(net, net.encode(source, lengths), beam, longest=30) == alone
+    assert len(set(map(len, alone))) > 2
+    assert sizes[0] == 12 * beam > sizes[-1]
+    assert sizes == sorted(sizes, reverse=True)
 
 
 def test_greedy_is_a_beam_of_one():

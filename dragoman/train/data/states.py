@@ -1,7 +1,7 @@
 """What a part of a net that is not trained makes of the sound, made once and kept.
 
-A frozen encoder hears the same of the same sound in every epoch. Its states take three times the
-memory of the sound, and a decoder that learns from them learns many times faster.
+A frozen encoder hears the same of the same sound in every epoch. Its states take about as much
+memory as the sound, and with them an update is the work of the decoder alone.
 """
 
 from __future__ import annotations
