@@ -4,6 +4,7 @@
     python -m benchmarks serve --connects 1000             what a connection leaves behind
     python -m benchmarks serve --idle 200                  what idle connections cost
     python -m benchmarks serve --soak 5                    minutes of random faults; no word is lost
+    python -m benchmarks serve --peer 1,2,4 --minutes 1    WhisperLiveKit beside it, same weights
 
 Lag is how far behind the speaker a word was said, in the server's own account (`lag_ms`).
 """
@@ -48,13 +49,19 @@ def run(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--batch", default="8", help="talks in a step")
     parser.add_argument("--sound", type=Path, help="a recording, instead of the German talk")
     parser.add_argument("--source", default="de")
+    parser.add_argument("--target", default="en")
+    parser.add_argument("--peer", help="beside WhisperLiveKit: numbers of clients, as 1,2,4")
     parser.add_argument("--url", help="a server that runs already")
     parser.add_argument("--connects", type=int, help="only count what connections leave behind")
     parser.add_argument("--idle", type=int, help="only measure so many idle connections")
     parser.add_argument("--soak", type=float, help="only run so many minutes of faults")
     parser.add_argument("--seed", type=int, default=1, help="of the faults")
     options = parser.parse_args(arguments)
-    if options.connects:
+    if options.peer:
+        from benchmarks.serve_peer import compare
+
+        compare([int(count) for count in options.peer.split(",")], options.minutes)
+    elif options.connects:
         leaks(options.connects)
     elif options.idle:
         idle(options.idle)
@@ -74,7 +81,8 @@ def load(options: argparse.Namespace) -> None:
         process, url = None, options.url
         if url is None:
             started = command(
-                *("--model", options.model, "--from", options.source, "--to", "en"),
+                *("--model", options.model, "--from", options.source),
+                *("--to", options.target),
                 *("--step", options.step, "--threads", options.threads),
                 *("--streams", str(options.streams), "--batch", options.batch),
                 *("--lanes", options.lanes),
@@ -166,7 +174,7 @@ def leaks(connects: int) -> tuple[dict, dict]:
         asyncio.run(visits(url, max(1, connects // 10)))
         before = held(process.pid, url)
         asyncio.run(visits(url, connects))
-        after = held(process.pid, url)
+        after = held(process.pid, url, before)
     print(f"after {connects // 10} connections: {before}\nafter {connects} more:  {after}")
     return before, after
 
@@ -183,17 +191,22 @@ async def visits(url: str, count: int) -> None:
                 socket.transport.abort()
 
 
-def held(pid: int, url: str) -> dict:
-    """Descriptors, tasks and memory of a server that is at rest again."""
-    page = url.replace("ws", "http", 1)
+def held(pid: int, url: str, rest: dict | None = None) -> dict:
+    """Descriptors, tasks and memory of a server that is at rest, or again as it was at `rest`: it
+    may take a moment to see that somebody has vanished."""
     deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        metrics = urllib.request.urlopen(page + "/metrics").read().decode()
-        if "dragoman_streams 0.0" in metrics:
-            break
+    while True:
+        now = _held(pid, url)
+        known = rest or now
+        more = any(now[name] > known[name] for name in ("descriptors", "tasks", "streams"))
+        if not (more or now["streams"]) or time.monotonic() > deadline:
+            return now
         time.sleep(0.1)
-    time.sleep(0.3)
-    metrics = urllib.request.urlopen(page + "/metrics").read().decode()
+
+
+def _held(pid: int, url: str) -> dict:
+    with urllib.request.urlopen(url.replace("ws", "http", 1) + "/metrics") as page:
+        metrics = page.read().decode()
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return {
         "descriptors": len(os.listdir(f"/proc/{pid}/fd")),
