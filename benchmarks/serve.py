@@ -4,6 +4,7 @@
     python -m benchmarks serve --connects 1000             what a connection leaves behind
     python -m benchmarks serve --idle 200                  what idle connections cost
     python -m benchmarks serve --soak 5                    minutes of random faults; no word is lost
+    python -m benchmarks serve --peer 1,2,4 --minutes 1    WhisperLiveKit beside it, same weights
 
 Lag is how far behind the speaker a word was said, in the server's own account (`lag_ms`).
 """
@@ -27,7 +28,7 @@ from dragoman.audio.source import read_audio
 from dragoman.errors import DragomanError
 from dragoman.serve.client import Talk
 from dragoman.serve.protocol import Audio, Said, Start, State, Summary, write
-from tests.serve.numbers import sound_of, words_of
+from tests.serve.numbers import LENGTH, sound_of, words_of
 from tests.serve.processes import command, proxied
 
 PATH = "/v1/interpret"
@@ -44,16 +45,23 @@ def run(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--model", default="whisper-base")
     parser.add_argument("--step", default="1000", help="milliseconds")
     parser.add_argument("--threads", default="2")
+    parser.add_argument("--lanes", default="1", help="steps at the same time, each with --threads")
     parser.add_argument("--batch", default="8", help="talks in a step")
     parser.add_argument("--sound", type=Path, help="a recording, instead of the German talk")
     parser.add_argument("--source", default="de")
+    parser.add_argument("--target", default="en")
+    parser.add_argument("--peer", help="beside WhisperLiveKit: numbers of clients, as 1,2,4")
     parser.add_argument("--url", help="a server that runs already")
     parser.add_argument("--connects", type=int, help="only count what connections leave behind")
     parser.add_argument("--idle", type=int, help="only measure so many idle connections")
     parser.add_argument("--soak", type=float, help="only run so many minutes of faults")
     parser.add_argument("--seed", type=int, default=1, help="of the faults")
     options = parser.parse_args(arguments)
-    if options.connects:
+    if options.peer:
+        from benchmarks.serve_peer import compare
+
+        compare([int(count) for count in options.peer.split(",")], options.minutes)
+    elif options.connects:
         leaks(options.connects)
     elif options.idle:
         idle(options.idle)
@@ -73,9 +81,11 @@ def load(options: argparse.Namespace) -> None:
         process, url = None, options.url
         if url is None:
             started = command(
-                *("--model", options.model, "--from", options.source, "--to", "en"),
+                *("--model", options.model, "--from", options.source),
+                *("--to", options.target),
                 *("--step", options.step, "--threads", options.threads),
                 *("--streams", str(options.streams), "--batch", options.batch),
+                *("--lanes", options.lanes),
             )
             process, url = stack.enter_context(started)
         spent = cpu_seconds(process.pid) if process else 0.0
@@ -164,7 +174,7 @@ def leaks(connects: int) -> tuple[dict, dict]:
         asyncio.run(visits(url, max(1, connects // 10)))
         before = held(process.pid, url)
         asyncio.run(visits(url, connects))
-        after = held(process.pid, url)
+        after = held(process.pid, url, before)
     print(f"after {connects // 10} connections: {before}\nafter {connects} more:  {after}")
     return before, after
 
@@ -181,17 +191,22 @@ async def visits(url: str, count: int) -> None:
                 socket.transport.abort()
 
 
-def held(pid: int, url: str) -> dict:
-    """Descriptors, tasks and memory of a server that is at rest again."""
-    page = url.replace("ws", "http", 1)
+def held(pid: int, url: str, rest: dict | None = None) -> dict:
+    """Descriptors, tasks and memory of a server that is at rest, or again as it was at `rest`: it
+    may take a moment to see that somebody has vanished."""
     deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        metrics = urllib.request.urlopen(page + "/metrics").read().decode()
-        if "dragoman_streams 0.0" in metrics:
-            break
+    while True:
+        now = _held(pid, url)
+        known = rest or now
+        more = any(now[name] > known[name] for name in ("descriptors", "tasks", "streams"))
+        if not (more or now["streams"]) or time.monotonic() > deadline:
+            return now
         time.sleep(0.1)
-    time.sleep(0.3)
-    metrics = urllib.request.urlopen(page + "/metrics").read().decode()
+
+
+def _held(pid: int, url: str) -> dict:
+    with urllib.request.urlopen(url.replace("ws", "http", 1) + "/metrics") as page:
+        metrics = page.read().decode()
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return {
         "descriptors": len(os.listdir(f"/proc/{pid}/fd")),
@@ -234,50 +249,62 @@ async def _open(connecting):
 # Random faults.
 
 
-def soak(minutes: float, seed: int = 1, talks: int = 4, length: int = 100) -> dict:
-    """Talks through a proxy before two processes, while sockets are cut, processes are killed and
-    strangers send garbage. Every number of a talk's `length` must be said, once and in order."""
+def soak(
+    minutes: float, seed: int = 1, talks: int = 4, length: int = 300, speed: float = 8.0
+) -> dict:
+    """Talks through a proxy before two processes, while sockets are cut, also in the middle of a
+    message, processes are killed, their clocks are set back and forth, and strangers send garbage.
+    Every number of a talk's `length` must be said, once and in order."""
     chance = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
         secret = Path(folder) / "secret"
         secret.write_text("a secret that the processes share")
-        options = (*NUMBERS, "--secret-file", str(secret), "--streams", "50")
+        options = ("--model", "tests.serve.numbers:restless_numbers", *NUMBERS[2:])
+        options += ("--secret-file", str(secret), "--streams", "50", "--fastest", "1000")
         options += ("--connects", "1000000")
-        counts = asyncio.run(_soak(minutes * 60, chance, options, talks, length))
+        counts = asyncio.run(_soak(minutes * 60, chance, options, talks, (length, speed)))
+    counts["minutes of talk"] = round(counts["words"] * LENGTH / RATE / 60, 1)
     print(", ".join(f"{name}: {count}" for name, count in counts.items()))
     if counts["wrong talks"]:
-        raise AssertionError("words were lost, or said twice")
+        raise AssertionError("words were lost, or said twice, or out of order of time")
     return counts
 
 
+FAULTS = {"cuts": 4, "halves": 4, "swaps": 3, "garbage": 4, "kills": 1}
+"""What goes wrong, and how often beside the others."""
+
+
 async def _soak(
-    seconds: float, chance: random.Random, options: Sequence[str], talks: int, length: int
+    seconds: float,
+    chance: random.Random,
+    options: Sequence[str],
+    talks: int,
+    kind: tuple[int, float],
 ) -> dict:
-    counts = dict.fromkeys(("talks", "words", "wrong talks", "resumes", "cuts", "kills"), 0)
-    counts["garbage"] = 0
+    counts = dict.fromkeys(("talks", "words", "wrong talks", "resumes", *FAULTS), 0)
     with ExitStack() as stack:
         servers = [stack.enter_context(command(*options)) for _ in range(2)]
         async with proxied(*(url for _, url in servers)) as (proxy, url):
             until = time.monotonic() + seconds
             speaking = [
-                asyncio.create_task(_speak(url, until, counts, length)) for _ in range(talks)
+                asyncio.create_task(_speak(url, until, counts, *kind)) for _ in range(talks)
             ]
             while not all(task.done() for task in speaking):
                 await asyncio.sleep(chance.uniform(0.1, 0.6))
-                fault = chance.choices(("cut", "swap", "garbage", "kill"), (4, 3, 4, 1))[0]
-                if fault == "cut":
+                fault = chance.choices(list(FAULTS), list(FAULTS.values()))[0]
+                counts[fault] += 1
+                if fault == "cuts":
                     proxy.cut()
-                    counts["cuts"] += 1
-                elif fault == "swap":
+                elif fault == "halves":
+                    proxy.halves += 1
+                elif fault == "swaps":
                     proxy.ports.reverse()
                 elif fault == "garbage":
                     with suppress(Exception):
                         await _garbage(url, chance)
-                    counts["garbage"] += 1
                 else:
                     place = chance.randrange(2)
                     servers[place][0].kill()
-                    counts["kills"] += 1
                     fresh = await asyncio.to_thread(stack.enter_context, command(*options))
                     servers[place] = fresh
                     proxy.ports = [int(url.rpartition(":")[2]) for _, url in servers]
@@ -285,23 +312,24 @@ async def _soak(
     return counts
 
 
-async def _speak(url: str, until: float, counts: dict, length: int) -> None:
-    """One talk after another, twice as fast as life."""
-    while time.monotonic() < until:
+async def _speak(url: str, until: float, counts: dict, length: int, speed: float) -> None:
+    """One talk after another, faster than life, until somebody has lost a connection."""
+    while time.monotonic() < until or not counts["resumes"]:
         talk = Talk(url + PATH, patience=60)
 
         async def numbers():
             for first in range(0, length, 2):
                 yield sound_of(first, 2)
-                await asyncio.sleep(0.2)
+                await asyncio.sleep(2 * LENGTH / RATE / speed)
 
         async for _ in talk.run(numbers()):
             pass
         said = [(word.word, word.text) for word in talk.words]
+        times = [word.at_ms for word in talk.words]
         counts["talks"] += 1
         counts["words"] += len(said)
         counts["resumes"] += talk.connections - 1
-        counts["wrong talks"] += said != words_of(length)
+        counts["wrong talks"] += said != words_of(length) or times != sorted(times)
 
 
 async def _garbage(url: str, chance: random.Random) -> None:

@@ -59,6 +59,13 @@ TOKEN, SECRET = "DRAGOMAN_TOKEN", "DRAGOMAN_SECRET"
     "--listeners", type=click.IntRange(1), default=500, show_default=True, help="In all rooms."
 )
 @_limits("--batch", type=click.IntRange(1), default=8, show_default=True, help="Talks in a step.")
+@_limits(
+    "--lanes",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Steps at the same time, each on --threads threads; 2 use two cores best.",
+)
 @_limits("--longest", type=_SECONDS, default=14400, show_default=True, help="Seconds of a talk.")
 @_limits("--idle", type=_SECONDS, default=60, show_default=True, help="Seconds without a message.")
 @_limits("--keep", type=_SECONDS, default=60, show_default=True, help="Seconds to come back.")
@@ -88,6 +95,7 @@ def command(
     streams: int,
     listeners: int,
     batch: int,
+    lanes: int,
     longest: float,
     idle: float,
     keep: float,
@@ -117,10 +125,13 @@ def command(
         raise DragomanError("--tls-cert and --tls-key go together.")
     if replicas is not None and cluster is None:
         raise DragomanError("--replicas are those of a cluster; give --cluster, too.")
+    if lanes > 1 and options.get("threads") is None:
+        options["threads"] = max(1, (os.cpu_count() or 1) // lanes)
     system = read_system(lambda text: click.echo(text, err=True), pause_ms=PAUSE_MS, **options)
     settings = Settings(
         streams=streams,
         batch=batch,
+        lanes=lanes,
         longest=longest,
         idle=idle,
         keep=keep,
@@ -152,6 +163,8 @@ def command(
     with bound(host, port) as address:
         click.echo(loading, err=True)
         system.model, system.vad  # noqa: B018  before anybody connects
+        if lanes > 1 and getattr(system.model, "device", "cpu") != "cpu":
+            raise DragomanError("A GPU has one lane; give it larger steps by --batch instead.")
         address.listen()
         ready(address.getsockname()[1])
         log_to_stderr()

@@ -188,9 +188,10 @@ class Talk:
             ) as socket:
                 await socket.send(write(self._first()))
                 async for event in self._events(socket):
-                    self._refusal = event if isinstance(event, Error) else None
+                    self._refusal = None
                     if isinstance(event, Error):
                         self._judge(event)
+                        self._refusal = event if event.code in PASSING else None
                     if isinstance(event, Ready):
                         await self._go_on(socket, event)
                         sending = asyncio.create_task(self._send(socket, event.sample))

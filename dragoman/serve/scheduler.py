@@ -1,4 +1,8 @@
-"""Steps the talks that have new sound, together, on one thread: whoever waits longest first.
+"""Steps the talks that have new sound, together: whoever waits longest first.
+
+There are one or more lanes, threads on each of which a batch of talks is stepped. A GPU has one,
+and large batches; on a CPU a batch costs as much as its talks do one by one, and small nets gain
+less from a second thread than from a second lane.
 
 With more work than machine, all wait longer, hear more at once, and so cost less; what else is
 given up then, `pressure` says.
@@ -8,12 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 
 from dragoman.audio.chunk import Chunk
 from dragoman.interpreter import Update, step
+from dragoman.serve.bell import Pulse
 from dragoman.serve.logs import note, place
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.pressure import Level, Pressure
@@ -25,14 +31,17 @@ _T = TypeVar("_T")
 
 
 class Scheduler:
-    """The one thread that works with the model, and the talks that want it."""
+    """The threads that work with the model, and the talks that want them."""
 
-    def __init__(self, metrics: Metrics, batch: int) -> None:
-        self._metrics, self._batch = metrics, batch
+    def __init__(self, metrics: Metrics, batch: int, lanes: int = 1) -> None:
+        self._metrics, self._batch, self._lanes = metrics, batch, lanes
         self._pressure = Pressure()
         self._sessions: dict[Session, None] = {}  # in the order in which they came
-        self._worker = ThreadPoolExecutor(1, "model")
+        self._busy: set[Session] = set()  # their interpreters are at work
+        self._steps: set[asyncio.Task[None]] = set()
+        self._worker = ThreadPoolExecutor(lanes, "model")
         self._wake = asyncio.Event()
+        self._rest = Pulse()  # somebody is busy no longer
 
     def add(self, session: Session) -> None:
         self._sessions[session] = None
@@ -52,9 +61,29 @@ class Scheduler:
         return self._look() >= Level.REFUSING
 
     async def on_worker(self, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        """Do what touches the model or an interpreter, between two steps."""
+        """Do what touches the model, and no interpreter that is at work."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._worker, lambda: work(*args, **kwargs))
+
+    async def between_steps(
+        self, session: Session, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
+    ) -> _T:
+        """Do what touches the interpreter of a talk."""
+        while session in self._busy:
+            await self._rest.next.wait()
+        with self._occupied([session]):
+            return await self.on_worker(work, *args, **kwargs)
+
+    @contextmanager
+    def _occupied(self, sessions: Iterable[Session]) -> Iterator[None]:
+        """For so long nobody else touches their interpreters."""
+        self._busy.update(sessions)
+        try:
+            yield
+        finally:
+            self._busy.difference_update(sessions)
+            self._rest.beat()
+            self.wake()
 
     async def run(self) -> None:
         """Step whoever has sound, for ever."""
@@ -62,16 +91,34 @@ class Scheduler:
             while True:
                 await self._wake.wait()
                 self._wake.clear()
-                while batch := self._due():
-                    await self._step(batch)
+                while len(self._steps) < self._lanes and (batch := self._due()):
+                    self._busy.update(batch)  # from now on: the task begins later
+                    task = asyncio.create_task(self._lane(batch))
+                    self._steps.add(task)
+                    task.add_done_callback(self._stepped)
         finally:
+            for task in self._steps:
+                task.cancel()
             self._worker.shutdown(wait=False, cancel_futures=True)
 
     def _due(self) -> list[Session]:
-        """Who has waited longest comes first; who is left out has then waited longer."""
-        waiting = [(one.due, one) for one in self._sessions if one.due is not None]
+        """Who has waited longest comes first; who is left out has then waited longer. Lanes that
+        are free share those who wait."""
+        idle = [one for one in self._sessions if one not in self._busy]
+        waiting = [(one.due, one) for one in idle if one.due is not None]
         waiting.sort(key=lambda pair: pair[0] or 0.0)
-        return [one for _, one in waiting[: self._batch]]
+        share = -(-len(waiting) // max(1, self._lanes - len(self._steps)))
+        return [one for _, one in waiting[: min(share, self._batch)]]
+
+    async def _lane(self, batch: list[Session]) -> None:
+        with self._occupied(batch):
+            await self._step(batch)
+
+    def _stepped(self, task: asyncio.Task[None]) -> None:
+        self._steps.discard(task)
+        self.wake()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            note("step failed", error=type(error).__name__, where=place(error))
 
     def _look(self) -> Level:
         """See how far behind the machine is, and let all talks know."""
@@ -114,6 +161,8 @@ class Scheduler:
     async def _step_together(self, batch: list[Session], chunks: list[Chunk]) -> None:
         updates = await self.on_worker(step, [one.interpreter for one in batch], chunks)
         for session, chunk, update in zip(batch, chunks, updates, strict=True):
+            if session.finished:  # meanwhile, as it was given up
+                continue
             if update.error is not None:
                 self._end(session, update.error)
                 continue

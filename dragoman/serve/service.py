@@ -34,7 +34,7 @@ class Service:
     def __init__(self, system: System, settings: Settings) -> None:
         self.system, self.settings = system, settings
         self.metrics = Metrics()
-        self.scheduler = Scheduler(self.metrics, settings.batch)
+        self.scheduler = Scheduler(self.metrics, settings.batch, settings.lanes)
         self.voices = Voices(settings.voice)
         self.rooms = Rooms(settings)
         self.draining = False
@@ -139,8 +139,8 @@ class Service:
         """Another policy; what is wrong with it leaves the talk as it was."""
         setup = _tuned(session.setup, request.policy, request.latency_ms)
         try:
-            await self.scheduler.on_worker(
-                setattr, session.interpreter, "policy", make_policy(setup.policy)
+            await self.scheduler.between_steps(
+                session, setattr, session.interpreter, "policy", make_policy(setup.policy)
             )
         except DragomanError as error:
             raise Fault(Code.UNFIT, str(error)) from error

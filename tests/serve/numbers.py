@@ -6,6 +6,7 @@ numbers wherever it is made to begin.
 
 from __future__ import annotations
 
+import random
 import time
 from dataclasses import replace
 from itertools import pairwise
@@ -107,6 +108,17 @@ class NumberModel:
 
 def numbers() -> NumberModel:
     """A model for `--model tests.serve.numbers:numbers`."""
+    return NumberModel()
+
+
+def restless_numbers() -> NumberModel:
+    """The same, in a process whose clock on the wall is set, back and forth, all the time."""
+    tell, chance = time.time, random.Random(1)
+
+    def set_again() -> float:
+        return max(0.0, tell() + chance.choice((0.0, 0.0, -7200.0, 7200.0, 1e9, -1e9)))
+
+    time.time = set_again
     return NumberModel()
 
 

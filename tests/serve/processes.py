@@ -60,6 +60,7 @@ class Proxy:
 
     def __init__(self) -> None:
         self.ports: list[int] = []
+        self.halves = 0  # connections that are to end in the middle of what comes next
         self._open: set[asyncio.StreamWriter] = set()
         self._serving: set[asyncio.Task] = set()
 
@@ -83,8 +84,8 @@ class Proxy:
             except OSError:
                 continue
             self._open |= {writer, behind[1]}
-            ways = [asyncio.create_task(_pump(reader, behind[1]))]
-            ways += [asyncio.create_task(_pump(behind[0], writer))]
+            ways = [asyncio.create_task(self._pump(reader, behind[1]))]
+            ways += [asyncio.create_task(self._pump(behind[0], writer))]
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
             for one in (writer, behind[1]):
                 one.transport.abort()
@@ -93,17 +94,21 @@ class Proxy:
             return
         writer.transport.abort()
 
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError, asyncio.IncompleteReadError):
+            while data := await reader.read(65536):
+                if self.halves:
+                    self.halves -= 1
+                    writer.write(data[: len(data) // 2])
+                    await asyncio.sleep(0.01)  # so that it arrives, and no more
+                    return
+                writer.write(data)
+                await writer.drain()
+
     def cut(self) -> None:
         """All connections are lost."""
         for writer in list(self._open):
             writer.transport.abort()
-
-
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(OSError, asyncio.IncompleteReadError):
-        while data := await reader.read(65536):
-            writer.write(data)
-            await writer.drain()
 
 
 @asynccontextmanager

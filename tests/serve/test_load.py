@@ -9,8 +9,8 @@ from benchmarks import serve
 def test_connections_leave_nothing_behind():
     before, after = serve.leaks(60)
     assert after["streams"] == 0
-    assert after["descriptors"] == before["descriptors"]
-    assert after["tasks"] == before["tasks"]
+    assert after["descriptors"] <= before["descriptors"]
+    assert after["tasks"] <= before["tasks"]
     assert after["MiB"] - before["MiB"] < 8
 
 

@@ -1,0 +1,137 @@
+"""Lanes: talks that are stepped at the same time, each by one thread at a time."""
+
+import asyncio
+import threading
+
+import pytest
+from click.testing import CliRunner
+
+from dragoman.cli import serve as command
+from dragoman.errors import DragomanError
+from dragoman.serve.protocol import Change, Start
+from dragoman.serve.service import Service
+from dragoman.serve.settings import Settings
+from dragoman.setup import Setup, System
+from tests.serve.numbers import NumberModel, sound_of, words_of
+from tests.serve.processes import in_time
+
+
+class Meeting(NumberModel):
+    """Its drafts wait for each other, so many at once; none may be of a stream that is at work."""
+
+    def __init__(self, lanes):
+        super().__init__()
+        self.barrier = threading.Barrier(lanes)
+        self.at_work, self.twice, self.met = set(), False, 0
+
+    def draft(self, streams, asks):
+        self.twice |= not self.at_work.isdisjoint(streams)
+        self.at_work |= set(streams)
+        try:
+            self.barrier.wait(10)
+            self.met += 1
+        except threading.BrokenBarrierError:
+            pass
+        finally:
+            self.at_work -= set(streams)
+        return super().draft(streams, asks)
+
+
+async def spoken(model, talks, **settings):
+    """So many talks of ten numbers each, all sound at once."""
+    setup = Setup(model="x", policy="greedy", step_ms=400.0)
+    service = Service(System(setup, model), Settings(**settings))
+    scheduler = asyncio.create_task(service.scheduler.run())
+    sessions = [await service.start(Start()) for _ in range(talks)]
+    for session in sessions:
+        session.hear(0, sound_of(0, 10))
+        session.stop()
+    service.scheduler.wake()
+    while not all(session.finished for session in sessions):
+        await asyncio.sleep(0.001)
+    scheduler.cancel()
+    return sessions
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 3])
+def test_lanes_work_at_the_same_time_and_share_the_talks(lanes, caplog):
+    caplog.set_level("INFO")
+    model = Meeting(lanes)
+    sessions = in_time(spoken(model, lanes, streams=lanes, lanes=lanes))
+    assert model.met >= lanes  # none has waited in vain
+    assert not model.twice
+    assert "step failed" not in [record.getMessage() for record in caplog.records]
+    for session in sessions:
+        assert [(word.word, word.text) for word in session.words] == words_of(10)
+
+
+def test_whoever_waits_is_shared_among_the_lanes_that_are_free():
+    async def shares():
+        service = Service(
+            System(Setup(model="x", policy="greedy"), NumberModel()), Settings(streams=9, lanes=3)
+        )
+        sessions = [await service.start(Start()) for _ in range(7)]
+        for session in sessions:
+            session.hear(0, sound_of(0, 5))
+        scheduler, sizes = service.scheduler, []
+        for lane in range(3):
+            batch = scheduler._due()
+            sizes.append(len(batch))
+            scheduler._busy.update(batch)
+            scheduler._steps.add(lane)
+        return sizes
+
+    assert in_time(shares()) == [3, 2, 2]
+
+
+def test_a_policy_changes_between_two_steps():
+    """Also with a lane free, the interpreter that is at work is left alone."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    class Slow(NumberModel):
+        def draft(self, streams, asks):
+            begun.set()
+            assert go_on.wait(10)
+            return super().draft(streams, asks)
+
+    async def changed():
+        setup = Setup(model="x", policy="greedy", step_ms=400.0)
+        service = Service(System(setup, Slow()), Settings(lanes=2))
+        scheduler = asyncio.create_task(service.scheduler.run())
+        session = await service.start(Start())
+        before = session.interpreter.policy
+        session.hear(0, sound_of(0, 10))
+        service.scheduler.wake()
+        await asyncio.to_thread(begun.wait, 10)
+        changing = asyncio.create_task(service.change(session, Change(policy="local-agreement")))
+        await asyncio.sleep(0)  # it has asked
+        other = await service.start(Start())  # by the other lane, whose turn comes after that
+        assert other.interpreter.policy == before
+        assert session.interpreter.policy is before
+        assert not changing.done()
+        go_on.set()
+        await changing
+        scheduler.cancel()
+        return before, session.interpreter.policy
+
+    before, after = in_time(changed())
+    assert before != after
+
+
+def test_a_gpu_has_one_lane(monkeypatch):
+    class OnGpu(NumberModel):
+        device = "cuda"
+
+    system = System(Setup(model="x", policy="greedy"), OnGpu())
+    seen = {}
+
+    def read(tell, **options):
+        seen.update(options)
+        return system
+
+    monkeypatch.setattr(command, "read_system", read)
+    monkeypatch.setattr(command.os, "cpu_count", lambda: 4)
+    result = CliRunner().invoke(command.command, ["--lanes", "2", "--port", "0"])
+    assert isinstance(result.exception, DragomanError)
+    assert "one lane" in str(result.exception)
+    assert seen["threads"] == 2  # the lanes share the cores
