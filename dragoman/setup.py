@@ -99,12 +99,17 @@ class Setup:
             cascade = "+" in self.model
         return TUNED_CASCADE if cascade else TUNED
 
+    @property
+    def latencies(self) -> list[float]:
+        """The latencies that policies were tuned for, in ms."""
+        return [budget for budget, _, _ in self._tuned_rows]
+
     def tuned(self, budget_ms: float) -> Setup:
         """The same setup with the policy that was tuned for a latency of at most this."""
         fitting = [row for row in self._tuned_rows if row[0] <= budget_ms]
         if not fitting:
             raise DragomanError(
-                f"No policy is tuned for less than {TUNED[0][0] / 1000:g} s; "
+                f"No policy is tuned for less than {self.latencies[0] / 1000:g} s; "
                 f"find one for your corpus with 'dragoman tune', or choose it with --policy."
             )
         _, policy, step_ms = fitting[-1]

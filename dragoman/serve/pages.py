@@ -13,7 +13,6 @@ from starlette.types import Message, Receive, Scope, Send
 
 from dragoman.models import Feature
 from dragoman.serve.service import Service
-from dragoman.setup import TUNED
 from dragoman.text.languages import find_language
 
 PAGE = Path(__file__).parent / "page"
@@ -38,7 +37,7 @@ def page_routes(service: Service) -> list[BaseRoute]:
                 "speaks": [_named(code) for code in model.speaks],
                 "from": setup.source,
                 "to": setup.target,
-                "latencies_ms": [lag for lag, _, _ in TUNED],
+                "latencies_ms": setup.latencies,
                 "transcript": Feature.TRANSCRIPT in model.features,
                 "token": service.settings.token is not None,
             }
