@@ -167,35 +167,6 @@ def test_a_word_may_change_after_its_translation_was_said():
     assert stream.transcript == ()
 
 
-class Mute(WordForWord):
-    """Reads, and has nothing to say."""
-
-    def translate(self, words, said, *, closed, pair, guess=()) -> Translation:
-        self.read.append((tuple(words), closed))
-        return Translation((), (), np.zeros((0, len(words)), np.float32), True)
-
-
-@pytest.mark.parametrize(
-    ("read", "sentences"),
-    [
-        (0, [" Red.", " Green Blue.", " See"]),
-        (1, [" Red.", " Green Blue.", " See"]),
-        (2, [" Red. Green Blue.", " See"]),
-        (3, [" Red. Green Blue.", " See"]),
-        (4, [" Red. Green Blue. See"]),
-        (9, [" Red. Green Blue. See"]),  # fewer words are heard now than were translated
-    ],
-)
-def test_a_sentence_does_not_end_before_what_was_said_of_it(read, sentences):
-    model = CascadeModel("ears+mouth", ScriptedModel([(w, 100.0) for w in (
-        "Red.", "Green", "Blue.", "See")]), Mute())  # fmt: skip
-    stream = model.open("en", "de")
-    stream.read = read
-    model.hear([stream], [Sound(chunks_of(800, 800)[0].samples)])
-    model.draft([stream], [Ask()])
-    assert ["".join(words) for words, _ in model._translator.read] == sentences
-
-
 @pytest.mark.parametrize("policy", ["offline", "agreeatt:old=600,alone=1350,sure=0.8"])
 def test_a_sentence_that_does_not_end_is_translated_in_parts(policy):
     words = ["Red", "Green", "Blue"] * 40

@@ -229,10 +229,7 @@ class CascadeModel:
     def _parts(self, stream: CascadeStream, words: Sequence[Word], final: bool) -> Iterator[Part]:
         """The sentences of a transcript, translated; of the first, some may have been said."""
         before, stream.known = stream.known, {}
-        said = tuple(stream.said)
-        # What was said of a sentence stays with it, should the recogniser now end it earlier.
-        ends = split_sentences([word.text for word in words])
-        ends = [end for end in ends if end >= stream.read] or ends[-1:]
+        said, ends = tuple(stream.said), split_sentences([word.text for word in words])
         for begin, end in pairwise((0, *_bounded(words, ends, stream.read))):
             sentence = tuple(words[begin:end])
             texts = tuple(word.text for word in sentence)
