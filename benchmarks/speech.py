@@ -2,7 +2,8 @@
 
 DRAGOMAN_BENCH_MODEL names the model (default: the one for the languages), DRAGOMAN_BENCH_POLICY
 the policy and DRAGOMAN_BENCH_STEP the ms of a step (default: what is tuned for a lag of 2 s),
-DRAGOMAN_BENCH_CLIPS takes so many clips (default: all), evenly over the corpus.
+DRAGOMAN_BENCH_CLIPS takes so many clips (default: all), evenly over the corpus; DRAGOMAN_BENCH_TAKE
+names them by number, from 0.
 DRAGOMAN_BENCH_RUNS is a folder in which traces are kept, so that a run goes on where it stopped.
 
 Work is processor time, so that it does not matter who else uses the machine.
@@ -44,7 +45,9 @@ def offline(system: System) -> System:
 
 
 def some(items: Sequence[T]) -> list[T]:
-    """As many as the environment says, evenly spread."""
+    """Those that the environment names, or as many as it says, evenly spread."""
+    if named := os.environ.get("DRAGOMAN_BENCH_TAKE"):
+        return [items[int(number)] for number in named.split()]
     count = min(int(os.environ.get("DRAGOMAN_BENCH_CLIPS", len(items))), len(items))
     return [items[index * len(items) // count] for index in range(count)]
 

@@ -78,3 +78,13 @@ def test_words_are_noted_when_they_become_final():
         interpreter.hear(chunk)
     assert [word.text.strip() for word in noting.words] == ["one", "two", "three"]
     assert [word.ms for word in noting.words] == pytest.approx([400, 800, 1200], abs=40)
+
+
+def test_clips_are_taken_evenly_or_by_number(monkeypatch):
+    from benchmarks.speech import some
+
+    assert some("abcdefg") == list("abcdefg")
+    monkeypatch.setenv("DRAGOMAN_BENCH_CLIPS", "3")
+    assert some("abcdefg") == ["a", "c", "e"]  # 0, 7 // 3, 14 // 3
+    monkeypatch.setenv("DRAGOMAN_BENCH_TAKE", "5 1")
+    assert some("abcdefg") == ["f", "b"]

@@ -37,3 +37,18 @@ def test_models_from_functions_and_folders(tmp_path):
         load_model("tests.scripted:nothing")
     with pytest.raises(DragomanError, match="holds no model that Dragoman knows"):
         load_model(str(tmp_path))
+
+
+def test_a_cascade_has_stops_of_its_own():
+    cascade, other = Setup(source="en", target="de"), Setup(source="de")
+    assert cascade.latencies == [1300.0, 1700.0, 2000.0]
+    assert other.latencies == [1300.0, 2000.0]
+    assert (
+        cascade.tuned(1999.0).policy == cascade.tuned(1700.0).policy != other.tuned(1999.0).policy
+    )
+    for setup in (cascade, other):
+        assert len({setup.tuned(budget).policy for budget in setup.latencies}) == len(
+            setup.latencies
+        )
+        with pytest.raises(DragomanError, match=r"less than 1\.3 s"):
+            setup.tuned(1299.0)
