@@ -41,14 +41,12 @@ def test_models_from_functions_and_folders(tmp_path):
 
 def test_a_cascade_has_stops_of_its_own():
     cascade, other = Setup(source="en", target="de"), Setup(source="de")
-    assert cascade.latencies == [1300.0, 1700.0, 2000.0]
-    assert other.latencies == [1300.0, 2000.0]
-    assert (
-        cascade.tuned(1999.0).policy == cascade.tuned(1700.0).policy != other.tuned(1999.0).policy
-    )
+    assert [row[0] for row in cascade.tuned_rows] == [1300.0, 1700.0, 2000.0]
+    assert [row[0] for row in other.tuned_rows] == [1300.0, 2000.0]
+    below = cascade.tuned(1999.0).policy
+    assert below == cascade.tuned(1700.0).policy != other.tuned(1999.0).policy
     for setup in (cascade, other):
-        assert len({setup.tuned(budget).policy for budget in setup.latencies}) == len(
-            setup.latencies
-        )
+        policies = {setup.tuned(row[0]).policy for row in setup.tuned_rows}
+        assert len(policies) == len(setup.tuned_rows)
         with pytest.raises(DragomanError, match=r"less than 1\.3 s"):
             setup.tuned(1299.0)
