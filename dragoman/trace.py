@@ -234,7 +234,7 @@ def is_trace(path: Path) -> bool:
 
 
 def read_traces(path: Path, *, unfinished: bool = True) -> Iterator[Trace]:
-    """The traces of a file in order; `unfinished` also gives one that was cut short."""
+    """The traces of a file in order; `unfinished` also returns one that was cut short."""
     trace: Trace | None = None
     decode = msgspec.json.Decoder(dict[str, Any]).decode
     try:

@@ -1,4 +1,4 @@
-"""What every audio source gives: a piece of sound, and whether it is the last."""
+"""What every audio source yields: a piece of sound, and whether it is the last."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Samples = NDArray[np.float32]
 class Chunk:
     """The next piece of a recording or of a live speaker.
 
-    A source gives any number of chunks, exactly one of them, the final one, with `last`.
+    A source yields any number of chunks, exactly one of them, the final one, with `last`.
     The final chunk may be empty: a microphone learns of its end only after the fact.
     """
 
@@ -53,7 +53,7 @@ class Chunker:
         """The chunks that are complete now; with `hold`, only when something follows them.
 
         To hold costs a wait for the next block, so it is for files. It makes sure that the last
-        chunk, which `finish` gives, is not empty.
+        chunk, which `finish` returns, is not empty.
         """
         self._held.append(block)
         self._count += len(block)

@@ -1,4 +1,4 @@
-"""What every decoder gives, and what is done to all of it: counted, checked, mixed to mono."""
+"""What every decoder returns, and what is done to all of it: counted, checked, mixed to mono."""
 
 from __future__ import annotations
 

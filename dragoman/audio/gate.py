@@ -50,7 +50,7 @@ class SpeechGate:
     """Follows the probability of speech window by window.
 
     It opens `min_speech` after the speaker began and closes `min_silence` after they ended; the
-    times it gives are those of the beginning and the end themselves.
+    times it returns are those of the beginning and the end themselves.
     """
 
     def __init__(self, window_seconds: float, settings: GateSettings | None = None) -> None:

@@ -26,7 +26,7 @@ class Resampler:
     """A stream of mono sound changed from one rate to another.
 
     What comes out, joined, equals resampling the whole at once. It lags by some tens of
-    milliseconds (the filter looks ahead) until `finish` gives the rest.
+    milliseconds (the filter looks ahead) until `finish` returns the rest.
     """
 
     def __init__(self, rate: int, to: int = RATE) -> None:

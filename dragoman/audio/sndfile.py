@@ -179,7 +179,7 @@ def _frames(path: Path, first: int, rate: int, name: str) -> Iterator[Frames]:
 
 
 def _seek(sound: SoundFile, frame: int) -> int | None:
-    """Go to a frame, or to one before it; gives the frame reached, None where the file is cut."""
+    """Go to a frame, or to one before it; returns the frame reached, None where the file is cut."""
     import soundfile
 
     if sound.frames > UNKNOWN:

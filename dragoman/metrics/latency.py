@@ -116,7 +116,7 @@ def normalised_erasure(timings: Timings) -> Floats:
 
 
 def _ratio(numerators: Floats | Ints, denominators: Floats | Ints) -> Floats:
-    """Division that gives NaN where the denominator is zero."""
+    """Division that returns NaN where the denominator is zero."""
     known = denominators != 0
     ratios: Floats = np.full(len(known), np.nan)
     return np.divide(numerators, denominators, out=ratios, where=known)

@@ -32,7 +32,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class Ending:
     """How the end of a draft is taken."""
 
     final: bool  # the utterance is over
@@ -40,14 +40,14 @@ class Manner:
     rested: bool = False  # or until the pause is so long that the sentence was over
 
 
-def finished(window: Window, found: Found, span: Span, manner: Manner, *, looks: bool) -> Draft:
+def finished(window: Window, found: Found, span: Span, ending: Ending, *, looks: bool) -> Draft:
     """A draft of all that is not committed; `looks`: its tokens look at moments."""
     keep = 0 if invented(found.silence, found.log_probs) else cut_loop(window.said, found.tokens)
     ended = found.ended and keep == len(found.tokens)
     stop = 0
-    if ended and not manner.final and manner.late_stop:
+    if ended and not ending.final and ending.late_stop:
         stop = keep - without_stop(window.units, found.tokens)
-        if not manner.rested:
+        if not ending.rested:
             keep, stop = keep - stop, 0
     new = Draft(
         tokens=found.tokens[:keep],
@@ -58,7 +58,7 @@ def finished(window: Window, found: Found, span: Span, manner: Manner, *, looks:
         frame_ms=span.frame_ms,
         start_ms=span.start_ms if looks else span.start_ms + span.frames * span.frame_ms,
     )
-    return _stop_apart(_with_settled(window, new, whole=ended or manner.final), stop)
+    return _stop_apart(_with_settled(window, new, whole=ended or ending.final), stop)
 
 
 def nothing(window: Window, span: Span) -> Draft:

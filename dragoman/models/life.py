@@ -15,7 +15,7 @@ from typing import ClassVar, Generic, TypeVar
 from dragoman.audio.ear import Voice
 from dragoman.errors import DragomanError
 from dragoman.models.base import Ask, BatchError, Draft, Feature, Sound, Stream, fail_alone
-from dragoman.models.drafting import Manner, Span, finished, nothing, prolonged
+from dragoman.models.drafting import Ending, Span, finished, nothing, prolonged
 from dragoman.models.guard import cut_loop
 from dragoman.models.search import Found
 from dragoman.models.window import Window
@@ -264,6 +264,6 @@ class WindowModel(ABC, Generic[S]):
         return None
 
     def _finished(self, stream: S, found: Found, ask: Ask) -> Draft:
-        manner = Manner(ask.final, self.late_stop, stream.rested)
+        ending = Ending(ask.final, self.late_stop, stream.rested)
         looks = Feature.ATTENTION in self.features
-        return finished(stream.window, found, stream.span, manner, looks=looks)
+        return finished(stream.window, found, stream.span, ending, looks=looks)

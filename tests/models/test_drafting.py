@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dragoman.models import Draft
-from dragoman.models.drafting import Manner, Span, finished, nothing, prolonged
+from dragoman.models.drafting import Ending, Span, finished, nothing, prolonged
 from dragoman.models.moonshine.units import MoonshineUnits
 from dragoman.models.search import Found
 from dragoman.models.window import Bounds, Window
@@ -27,7 +27,7 @@ def found(*tokens: int, ended=True, frames=4) -> Found:
 
 
 def drafted(one: Found, final=False, looks=True, of=None, **manner) -> Draft:
-    return finished(of or window(), one, SPAN, Manner(final, **manner), looks=looks)
+    return finished(of or window(), one, SPAN, Ending(final, **manner), looks=looks)
 
 
 @pytest.mark.parametrize(

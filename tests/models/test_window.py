@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dragoman.models import Draft
-from dragoman.models.drafting import Manner, Span, finished, nothing, prolonged
+from dragoman.models.drafting import Ending, Span, finished, nothing, prolonged
 from dragoman.models.moonshine.units import MoonshineUnits
 from dragoman.models.search import Found
 from dragoman.models.window import Bounds, Window, boundary, quietest
@@ -29,7 +29,7 @@ def found(*words: int, at=(), ended=True, silence=None, log_prob=-0.1) -> Found:
 
 
 def drafted(one: Window, made: Found, **manner) -> Draft:
-    return finished(one, made, SPAN, Manner(**{"final": False, **manner}), looks=True)
+    return finished(one, made, SPAN, Ending(**{"final": False, **manner}), looks=True)
 
 
 def test_what_is_taken_is_said_with_the_moment_that_it_looks_at():

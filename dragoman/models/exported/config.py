@@ -16,7 +16,7 @@ FILE = "config.json"
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A tensor that one call gives and the next one takes; its shape before the first call."""
+    """A tensor that one call returns and the next one takes; its shape before the first call."""
 
     dtype: Literal["float32", "int64"]
     shape: tuple[int, ...]  # without the batch, which comes first

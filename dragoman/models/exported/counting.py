@@ -1,7 +1,7 @@
 """How many source words an exported net has heard, as its heads tell.
 
 A CTC head names the units: repeats are one, blanks none, and units make words. A boundary head
-gives, for every state, the probability that a word ends there.
+returns, for every state, the probability that a word ends there.
 """
 
 from __future__ import annotations

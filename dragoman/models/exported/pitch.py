@@ -32,7 +32,7 @@ _EARLIER = _START[:, None] + np.arange(SIZE)
 
 
 class PitchStream:
-    """Hears sound in the int16 range, gives the frames that are complete."""
+    """Hears sound in the int16 range, returns the frames that are complete."""
 
     def __init__(self) -> None:
         self._sound = np.zeros(REACH)  # not yet low-passed, with silence before the beginning

@@ -25,7 +25,7 @@ MOST_MISSING = 0.5  # seconds that a recording may end early
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class ClipShard:
     """One shard to cut."""
 
     folder: Path
@@ -51,7 +51,7 @@ def pack_clips(
     groups = enumerate(groups_of(clips, CLIPS_PER_SHARD))
     return make_pack(
         folder,
-        (Job(folder, number, group, languages, codec) for number, group in groups),
+        (ClipShard(folder, number, group, languages, codec) for number, group in groups),
         cut_shard,
         made_from={"clips": fingerprint(clips), "codec": codec, "languages": ",".join(languages)},
         codec=codec,
@@ -72,12 +72,12 @@ def fingerprint(clips: list[Clip]) -> str:
     return digest.hexdigest()
 
 
-def cut_shard(job: Job, tick: Tick) -> ShardReport:
+def cut_shard(job: ClipShard, tick: Tick) -> ShardReport:
     """Make one shard; runs in a process of its own."""
     return ShardWriter(job.folder, job.number, job.codec).write(_cut(job), tick)
 
 
-def _cut(job: Job) -> Iterator[tuple[Item, np.ndarray] | Fault]:
+def _cut(job: ClipShard) -> Iterator[tuple[Item, np.ndarray] | Fault]:
     for clip in job.clips:
         fault = text_fault(clip, job.languages)
         sound = fault or read_clip(clip)

@@ -21,7 +21,7 @@ MOST_WORDS = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class TextShard:
     """Rows for one shard."""
 
     folder: Path
@@ -53,7 +53,7 @@ def pack_text(
     groups = enumerate(groups_of(rows, ROWS_PER_SHARD))
     return make_pack(
         folder,
-        (Job(folder, number, group, hearing) for number, group in groups),
+        (TextShard(folder, number, group, hearing) for number, group in groups),
         write_shard,
         made_from={
             "text": text.name,
@@ -74,11 +74,11 @@ def pack_text(
     )
 
 
-def write_shard(job: Job, tick: Tick) -> ShardReport:
+def write_shard(job: TextShard, tick: Tick) -> ShardReport:
     return ShardWriter(job.folder, job.number, "pcm").write(_items(job), tick)
 
 
-def _items(job: Job) -> Iterator[tuple[Item, np.ndarray] | Fault]:
+def _items(job: TextShard) -> Iterator[tuple[Item, np.ndarray] | Fault]:
     silence = np.zeros(0, np.int16)
     for row in job.rows:
         words = max(len(text.split()) for text in row.text.values())

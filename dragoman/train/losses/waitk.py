@@ -20,7 +20,7 @@ def seen_fixed(k: int, ratio: int, words: Tensor, lengths: Tensor) -> Tensor:
 
 
 def seen_adaptive(k: int, word_ends: Tensor, words: Tensor, lengths: Tensor) -> Tensor:
-    """word_ends [B, W] as `ends_of` gives them, words [B, U], lengths [B] -> seen [B, U]"""
+    """word_ends [B, W] as `ends_of` returns them, words [B, U], lengths [B] -> seen [B, U]"""
     everything = lengths.unsqueeze(1)
     ends = torch.cat([word_ends, everything], dim=1)
     index = (k + words - 1).clamp(0, ends.shape[1] - 1)

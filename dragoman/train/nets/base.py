@@ -57,7 +57,7 @@ class Encoded:
 
 @dataclass
 class Step:
-    """What one call of `step` gives for U new tokens."""
+    """What one call of `step` returns for U new tokens."""
 
     logits: Tensor  # [B, U, V]
     cache: tuple[Tensor, ...]

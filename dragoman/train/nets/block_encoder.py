@@ -4,7 +4,7 @@ States come in chunks. A chunk sees the last `left` states before it, itself, an
 the next one. Those states ahead are computed afresh for each chunk that glimpses them: they see no
 further than the chunk's own glimpse, so nothing leaks through the layers. Training lays the
 glimpses out beside the states, [S + chunks * right], under one mask; `hear` takes one chunk at a
-time from caches of fixed size, and gives the same numbers.
+time from caches of fixed size, and returns the same numbers.
 
 Positions are learnt distances, clipped, so a talk may go on for ever.
 """
@@ -30,7 +30,7 @@ from dragoman.train.nets.layers import (
 
 
 class CachedLayer(EncoderLayer):
-    """An encoder layer that also takes and gives the keys and values of its self-attention."""
+    """An encoder layer that also takes and returns the keys and values of its self-attention."""
 
     def forward(  # type: ignore[override]
         self,
@@ -167,7 +167,7 @@ class BlockEncoder(nn.Module):
         """One chunk. features [B, 4 (chunk + right) + 3, F], of which `frames` [B] are real (all
         of them but at the end of the talk); the window moves on by 4 chunk frames.
 
-        Gives the chunk's states [B, chunk, D], final, and the stream after it.
+        Returns the chunk's states [B, chunk, D], final, and the stream after it.
         """
         keys, values, real = stream
         chunk, left = self.context.chunk, self.context.left

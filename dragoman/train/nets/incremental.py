@@ -160,7 +160,7 @@ class IncrementalLayer(ConformerLayer):
     ) -> tuple[Tensor, Kept]:
         """One block x [B, size, D]; `kept` keys and values [B, H, left, K] and tail [B, tail, D].
 
-        Gives the block's states and what to keep for the next one.
+        Returns the block's states and what to keep for the next one.
         """
         keys, values, tail = kept
         x = x + 0.5 * self.first(self.first_norm(x))
@@ -261,7 +261,7 @@ class Incremental(TransformerDecoded):
         """One chunk. features [B, 4 (chunk + right) + 3, F], of which `frames` [B] are real
         (all of them but at the end of the talk); the window moves on by 4 chunk frames.
 
-        Gives the chunk's states [B, chunk, D], final, and the stream after it.
+        Returns the chunk's states [B, chunk, D], final, and the stream after it.
         """
         chunk, right, left = self.config.chunk, self.config.right, self.config.left
         keys, values, tails, real = stream

@@ -184,7 +184,7 @@ class SelfAttention(nn.Module):
     def forward(
         self, x: Tensor, bias: Tensor | None = None, past: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """x [B, T, D], past keys and values [B, H, P, K]; gives [B, T, D] and all P + T of them."""
+        """x [B, T, D], past keys and values [B, H, P, K] -> [B, T, D] and all P + T of them."""
         query, key, value = (split_heads(p, self.heads) for p in self.qkv(x).chunk(3, dim=-1))
         if past is not None:
             key, value = torch.cat([past[0], key], dim=2), torch.cat([past[1], value], dim=2)

@@ -57,7 +57,7 @@ class MaskedConv(nn.Module):
         self.norm = MaskedBatchNorm(outputs, axis=1)
 
     def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """Frames past the lengths [B] count as zeros; gives zeros past the new lengths."""
+        """Frames past the lengths [B] count as zeros; returns zeros past the new lengths."""
         x = self.convolution(x * frames_of(x, lengths))
         lengths = (lengths + self.stride - 1) // self.stride
         mask = frames_of(x, lengths)

@@ -59,7 +59,7 @@ class Words:
 
 
 class Task(LightningModule, ABC):
-    """A net, its front end and its losses. `forward(batch)` gives Terms."""
+    """A net, its front end and its losses. `forward(batch)` returns Terms."""
 
     # Which units end words; None where the vocabularies do not tell.
     source_word_ends: Tensor | None

@@ -11,7 +11,7 @@ from dragoman.errors import DragomanError
 from dragoman.train.data.heard import Hearing
 from dragoman.train.data.pack import Header
 from dragoman.train.data.packing import MadeFrom, Progress, groups_of, make_pack
-from dragoman.train.voicing.shard import Job, Staging, make_shard
+from dragoman.train.voicing.shard import Staging, VoicedShard, make_shard
 from dragoman.train.voicing.text import Row, columns_of, fingerprint, joined, read_rows
 from dragoman.voices.registry import open_voice
 from dragoman.workers import FreshProcesses, Workers
@@ -75,8 +75,8 @@ def _told(rows: Iterable[Row], staging: Staging) -> Iterator[Row]:
         yield replace(row, text=cutting.change(row.number, row.text))
 
 
-def _jobs(folder: Path, rows: Iterator[Row], staging: Staging) -> Iterator[Job]:
+def _jobs(folder: Path, rows: Iterator[Row], staging: Staging) -> Iterator[VoicedShard]:
     fast = all(share.engine in FAST for share in staging.shares)
     size = ROWS_PER_SHARD if fast else ROWS_OF_SLOW_VOICES
     for number, group in enumerate(groups_of(rows, size)):
-        yield Job(folder, number, group, staging)
+        yield VoicedShard(folder, number, group, staging)

@@ -39,7 +39,7 @@ class Staging:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class VoicedShard:
     """One shard to make."""
 
     folder: Path
@@ -48,12 +48,12 @@ class Job:
     staging: Staging
 
 
-def make_shard(job: Job, tick: Tick) -> ShardReport:
+def make_shard(job: VoicedShard, tick: Tick) -> ShardReport:
     """Voice the rows of a job into its shard; runs in a process of its own."""
     return ShardWriter(job.folder, job.number, job.staging.codec).write(_perform(job), tick)
 
 
-def _perform(job: Job) -> Iterator[tuple[Item, np.ndarray] | Fault]:
+def _perform(job: VoicedShard) -> Iterator[tuple[Item, np.ndarray] | Fault]:
     engines: dict[str, Engine] = {}
     for row in job.rows:
         fault = text_fault(row, job.staging)

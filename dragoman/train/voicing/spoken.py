@@ -1,4 +1,4 @@
-"""What a synthesiser gives back, and the engines that there are."""
+"""What a synthesiser returns, and the engines that there are."""
 
 from __future__ import annotations
 

@@ -240,7 +240,7 @@ def test_a_worker_tells_how_far_it_is_and_ends_when_nobody_listens(tmp_path, mon
 
     monkeypatch.setattr(packing, "TICK_SECONDS", -1.0)
     rows = [Row(number, {"en": "One."}) for number in range(3)]
-    job, answer = shard.Job(tmp_path, 0, rows, staging()), Answer()
+    job, answer = shard.VoicedShard(tmp_path, 0, rows, staging()), Answer()
     do_and_tell(packing.Making(shard.make_shard), job, answer)
     assert [told and told.items for _, told in answer] == [1, 2, 3, None]
     assert answer[-2][1].samples == packing.finished_shard(tmp_path, 0).samples

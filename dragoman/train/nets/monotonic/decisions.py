@@ -83,9 +83,9 @@ def decide_at(triggers: Tensor, lengths: Tensor) -> Decisions:
 def first_stop(energy: Tensor, pointers: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     """Where heads stop when they decide by p >= 1/2, unit after unit, never going back.
 
-    Energies [B, H, U, G], the decision each head stands at [B, H], decisions so far [B]. Gives the
-    decision each head stops at [B, H, U] and whether it wanted to [B, H, U]; a head that would read
-    on past the last decision is left there and did not want to.
+    Energies [B, H, U, G], the decision each head stands at [B, H], decisions so far [B]. Returns
+    the decision each head stops at [B, H, U] and whether it wanted to [B, H, U]; a head that would
+    read on past the last decision is left there and did not want to.
     """
     group = torch.arange(energy.shape[-1], device=energy.device)
     willing = (energy >= 0) & (group < counts[:, None, None, None])
