@@ -99,10 +99,10 @@ def test_a_transcript_keeps_where_its_words_are():
 
 @pytest.mark.parametrize(
     ("start_ms", "level", "like"),
-    [(100.0, 1.0, True), (120.0, 1.0, False), (100.0, 1.29, True), (100.0, 0.7, False)],
+    [(100.0, 1.0, True), (120.0, 1.0, False), (100.0, 1.09, True), (100.0, 0.89, False)],
 )
 def test_what_was_encoded_is_used_again_for_sound_that_looks_the_same(start_ms, level, like):
-    assert Encoding(None, 100.0, 1.0).like(start_ms, level) is like
+    assert Encoding(None, 100.0, 900.0, 1.0).like(start_ms, level) is like
 
 
 def test_heads_that_tell_where_a_decoder_looks():
@@ -148,18 +148,20 @@ def test_whisper_sees_an_even_number_of_frames(frames, odd):
 
 def test_whisper_sees_a_window_again_in_part_if_it_looks_the_same():
     one = whisper(300, 20)
-    one.encoded("states", anew=False)  # there is no level of before
-    assert one.encoding == Encoding("states", 200.0, 1.0)
+    first = one.view()
+    assert first == View((PADDING, None), 140)  # all of it
+    one.encoded("all", first)
+    assert one.whole == Encoding("all", 200.0, 3000.0, 1.0)
     assert one.seen == (200.0, 3000.0)
-    assert one.view() == View((PADDING, None), 140, "states", plain=False)
-    assert one.view(anew=True) == View((PADDING, None), 140, None, plain=True)
-    one.mel.loudest = 1.2
-    one.encoded("more", anew=False)  # made of sound at the level of before
-    assert one.encoding == Encoding("more", 200.0, 1.0)
-    one.encoded("all", anew=True)
-    assert one.encoding == Encoding("all", 200.0, 1.2)
-    one.mel.loudest = 2.0
-    assert one.view().before is None
+    one.mel.frames, one.mel.heard = 448, 448 * RATE // 100  # 1.48 s later
+    assert one.view() == View((PADDING, None), 214, "all", renew=False)
+    assert one.view(plain=True) == View((PADDING, None), 214, "all", plain=True)
+    one.encoded("part", one.view())  # what was made of all is what the next look goes on from
+    assert (one.states, one.whole) == ("part", Encoding("all", 200.0, 3000.0, 1.0))
+    one.mel.frames, one.mel.heard = 450, 450 * RATE // 100
+    assert one.view() == View((PADDING, None), 215, "all", renew=True)
+    one.mel.loudest = 2.0  # nothing of before looks as it did
+    assert one.view() == View((PADDING, None), 215)
 
 
 def test_whisper_settles_at_a_quiet_even_frame():

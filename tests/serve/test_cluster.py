@@ -12,6 +12,7 @@ import sys
 import threading
 import urllib.request
 from contextlib import suppress
+from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 
@@ -37,7 +38,9 @@ from tests.serve.numbers import words_of
 from tests.serve.processes import ROOT, in_time
 from tests.serve.test_elsewhere import NUMBERS, spoken
 
-pytest.importorskip("ray", reason="Ray is not installed: pip install 'dragoman[cluster]'")
+# Not imported: Ray reads its settings when it is, and others of this process have theirs.
+if find_spec("ray") is None:
+    pytest.skip("Ray is not installed: pip install 'dragoman[cluster]'", allow_module_level=True)
 START = 300.0
 PATIENCE = 110.0  # seconds, on a machine that has much else to do
 MARK = "DRAGOMAN_TEST_CLUSTER"
