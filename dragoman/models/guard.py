@@ -9,10 +9,9 @@ LONGEST_LOOP = 24  # tokens
 SILENT = 0.6  # probability of silence
 UNSURE = -1.0  # mean log-probability of a token
 EVIDENCE, ENOUGH = 24, 12  # newest tokens by which speech is judged; with fewer, there is a doubt
-STRANGE, DOUBTFUL = (
-    -0.8,
-    -0.7,
-)  # mean log-probabilities below which it is, or may be, not understood
+# Mean log-probabilities below which it is, or may be, not understood. Noisy English of people whose
+# language it is not comes near them: higher ones silence more of other languages, and some of that.
+STRANGE, DOUBTFUL = -1.0, -0.9
 
 
 def cut_loop(said: Sequence[int], draft: Sequence[int]) -> int:

@@ -77,19 +77,19 @@ def test_unsure_words_in_silence_are_invented():
 
 
 def test_a_language_that_is_not_understood_is_told_by_its_tokens():
-    assert understood([-0.79] * 12, final=False)
-    assert not understood([-0.81] * 12, final=False)
-    assert not understood([-0.81] * 12, final=True)
-    assert not understood([-1.7, 0.0] * 6, final=True)  # the mean counts: -0.85
-    assert understood([-1.5, 0.0] * 6, final=True)
+    assert understood([-0.99] * 12, final=False)
+    assert not understood([-1.01] * 12, final=False)
+    assert not understood([-1.01] * 12, final=True)
+    assert not understood([-2.1, 0.0] * 6, final=True)  # the mean counts: -1.05
+    assert understood([-1.9, 0.0] * 6, final=True)
     # With few tokens it is better to wait, as long as that is possible.
-    assert understood([-0.69] * 11, final=False)
-    assert not understood([-0.71] * 11, final=False)
+    assert understood([-0.89] * 11, final=False)
+    assert not understood([-0.91] * 11, final=False)
     assert understood([-3.0] * 11, final=True)
     assert understood([], final=False)
     # Of many, the newest 24 count: (23 x -0.1 + -20) / 24 = -0.93, and without the first -0.1.
-    assert not understood([-20.0, *[-0.1] * 23], final=False)
-    assert understood([-20.0, *[-0.1] * 24], final=False)
+    assert not understood([-22.0, *[-0.1] * 23], final=False)
+    assert understood([-22.0, *[-0.1] * 24], final=False)
 
 
 def test_more_sound_holds_more_tokens():
