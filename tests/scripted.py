@@ -15,7 +15,9 @@ import numpy as np
 
 from dragoman.audio.chunk import RATE, Chunk
 from dragoman.audio.ear import Voice
+from dragoman.interpreter import Interpreter
 from dragoman.models import Ask, Draft, Feature
+from dragoman.trace import Trace
 
 ALL_FEATURES = frozenset(Feature)
 FRAME_MS = 40.0
@@ -179,3 +181,15 @@ COLOURS = {"red": "rot", "green": "grün", "small": "klein"}
 def colours() -> ScriptedModel:
     """Three words, one every 400 ms, that a text net of the tests can translate."""
     return ScriptedModel([(word, 400.0 * (i + 1)) for i, word in enumerate(COLOURS)])
+
+
+SCRIPT = [("the", 300.0), ("old", 700.0), ("man", 1100.0), ("sings", 1900.0), ("well", 2400.0)]
+TEXT = "the old man sings well"
+
+
+def interpret(model, policy, total_ms=3000, step_ms=200, **options):
+    """A talk, interpreted: its trace, its updates, and the interpreter."""
+    trace = Trace()
+    interpreter = Interpreter(model, policy, record=trace, **options)
+    updates = list(interpreter.run(chunks_of(total_ms, step_ms)))
+    return trace, updates, interpreter

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.audio.chunk import Chunk
-from dragoman.clock import RealClock, SimulatedClock
-from dragoman.detectors import Boundaries, CtcWords, FixedStep, make_detector
+from dragoman.detectors import Boundaries, CtcWords, FixedStep
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter, step
 from dragoman.models import Feature
@@ -27,18 +26,18 @@ from dragoman.policies import (
     WaitK,
     make_policy,
 )
-from dragoman.trace import Trace, TraceWriter, is_trace, read_traces
-from tests.scripted import FRAME_MS, DiaryModel, ScriptedEar, ScriptedModel, chunks_of, spell
-
-SCRIPT = [("the", 300.0), ("old", 700.0), ("man", 1100.0), ("sings", 1900.0), ("well", 2400.0)]
-TEXT = "the old man sings well"
-
-
-def interpret(model, policy, total_ms=3000, step_ms=200, **options):
-    trace = Trace()
-    interpreter = Interpreter(model, policy, record=trace, **options)
-    updates = list(interpreter.run(chunks_of(total_ms, step_ms)))
-    return trace, updates, interpreter
+from dragoman.trace import Trace, TraceWriter
+from tests.scripted import (
+    FRAME_MS,
+    SCRIPT,
+    TEXT,
+    DiaryModel,
+    ScriptedEar,
+    ScriptedModel,
+    chunks_of,
+    interpret,
+    spell,
+)
 
 
 def test_greedy_says_each_word_with_the_chunk_that_brought_it():
@@ -197,27 +196,6 @@ def test_a_finished_stream_refuses_more():
         interpreter.hear(Chunk(np.zeros(10, np.float32), last=True))
 
 
-def test_the_simulated_clock_queues_work_behind_work():
-    clock = SimulatedClock()
-    assert clock.begin(0.1, None) == 0.1
-    assert clock.end(0.0) == (0.1, 0.1)  # nothing was before it
-    assert clock.begin(200.0, None) == 200.0
-    assert clock.end(500.0) == (200.0, 700.0)
-    assert clock.begin(400.0, 99.0) == 400.0
-    assert clock.end(100.0) == (700.0, 800.0)  # waits for the work before it
-    assert clock.begin(1000.0, None) == 1000.0
-    assert clock.end(100.0) == (1000.0, 1100.0)
-
-
-def test_the_real_clock_takes_the_arrival_that_the_source_stamped():
-    ticks = iter([100.0, 101.0, 101.25, 101.5, 102.0])
-    clock = RealClock(lambda: next(ticks))
-    assert clock.begin(500.0, 0.5) == 500.0
-    assert clock.end(200.0) == (1050.0, 1250.0)
-    assert clock.begin(700.0, None) == 1500.0  # nobody stamped it: it comes now
-    assert clock.begin(700.0, 9.0) == 2000.0  # nothing arrives later than now
-
-
 def test_memory_stays_flat_over_a_long_talk():
     # A second a chunk, a word every two chunks; the diary is emptied as a real model would.
     samples = np.zeros(16000, np.float32)
@@ -250,67 +228,6 @@ def _one_word():
 class _Nowhere(io.TextIOBase):
     def write(self, text):
         return len(text)
-
-
-def test_detectors_by_name():
-    assert make_detector("fixed", 320) == FixedStep(320)
-    assert make_detector("fixed:120", 320) == make_detector("fixed:120ms") == FixedStep(120)
-    for wrong in ("fixed:0", "fixed:slow", "fixed:1.5"):
-        with pytest.raises(DragomanError, match="as fixed:120 does"):
-            make_detector(wrong)
-    assert make_detector("ctc") == CtcWords()
-    with pytest.raises(DragomanError, match="There is no detector 'oracle'"):
-        make_detector("oracle")
-    with pytest.raises(DragomanError, match="above 0 ms"):
-        FixedStep(0)
-    with pytest.raises(DragomanError, match="not in order"):
-        Boundaries((3.0, 2.0))
-
-
-def test_a_trace_survives_its_file(tmp_path):
-    trace, _, _ = interpret(ScriptedModel(SCRIPT), LocalAgreement())
-    trace.reference, trace.source, trace.index = "der Mann", "a.wav", 7
-    path = tmp_path / "trace.jsonl"
-    with TraceWriter.open(path) as writer:
-        writer.write(trace)
-    assert is_trace(path)
-    assert list(read_traces(path)) == [trace]
-
-
-def test_a_trace_that_was_cut_short_keeps_what_was_said(tmp_path):
-    trace, _, _ = interpret(ScriptedModel(SCRIPT), Greedy())
-    path = tmp_path / "trace.jsonl"
-    with TraceWriter.open(path) as writer:
-        writer.write(trace)
-        writer.write(trace)
-    lines = path.read_text().splitlines(keepends=True)
-    path.write_text("".join(lines[:-3]))
-    whole, cut = read_traces(path)
-    assert whole == trace
-    assert trace.prediction.startswith(cut.prediction)
-    assert list(read_traces(path, unfinished=False)) == [trace]
-
-
-@pytest.mark.parametrize("line", ["{", '{"said": "x", "chunk": 99}', '{"heard": [1]}', "[]", "7"])
-def test_a_bad_line_of_a_trace_is_named(tmp_path, line):
-    path = tmp_path / "trace.jsonl"
-    path.write_text('{"dragoman_trace":1,"index":0,"source":"","reference":null}\n' + line + "\n")
-    with pytest.raises(DragomanError, match=r"Line 2 of .* is not a line of a Dragoman trace"):
-        list(read_traces(path))
-
-
-def test_the_three_clocks_of_a_trace():
-    # Each of the seven pieces of work on a chunk takes 50 ms; audio comes every 200.
-    ticks = itertools.count(0.0, 0.05)
-    trace, _, _ = interpret(
-        ScriptedModel(SCRIPT), Greedy(), clock=SimulatedClock(lambda: next(ticks))
-    )
-    instance = trace.instance()
-    assert instance.delays[0] == 400
-    assert instance.elapsed[0] == pytest.approx(400 + 2 * 350)  # audio plus all work so far
-    assert instance.works[0] == pytest.approx(350)
-    assert instance.ends[0] == pytest.approx(200 + 2 * 350)  # the second chunk had to queue
-    assert instance.compute == pytest.approx(15 * 350)
 
 
 def test_what_was_said_of_a_draft_decides_which_past_drafts_still_count():
@@ -435,79 +352,6 @@ def test_updates_tell_the_language_and_the_words_of_the_source():
     assert (update.language, update.transcript) == ("de", (" heard1",))
 
 
-def test_word_ends_from_a_file(tmp_path):
-    path = tmp_path / "ends.tsv"
-    path.write_text("# of two recordings\n001.ogg\t100 250.5\n002.ogg\t70\n")
-    assert make_detector(f"boundaries:{path}", recording="001.ogg") == Boundaries((100.0, 250.5))
-    later = make_detector(f"boundaries:{path}", recording="001.ogg", start_ms=100.0)
-    assert later == Boundaries((150.5,))
-    with pytest.raises(DragomanError, match=r"no word ends of '003.ogg'"):
-        make_detector(f"boundaries:{path}", recording="003.ogg")
-    path.write_text("100 250\n")
-    assert make_detector(f"boundaries:{path}", recording="any.wav") == Boundaries((100.0, 250.0))
-    path.write_text("100 soon\n")
-    with pytest.raises(DragomanError, match=r"Line 1 of .* should hold word ends in ms"):
-        make_detector(f"boundaries:{path}")
-    with pytest.raises(DragomanError, match="Cannot read the word ends"):
-        make_detector(f"boundaries:{tmp_path}")
-
-
-def test_what_was_said_elsewhere_is_not_said_again():
-    """Another process said three of the words; this one hears their sound again."""
-    model = ScriptedModel(SCRIPT)
-    interpreter = Interpreter(model, Greedy())
-    interpreter.recall((" the", " old", " man"))
-    update = interpreter.hear(Chunk(np.zeros(19200, np.float32), last=False))  # 1200 ms
-    assert (update.said, update.probabilities, update.lag_ms) == ((), (), None)
-    assert interpreter.stream.committed == [" the", " old", " man"]
-    said = [interpreter.hear(chunk).said for chunk in chunks_of(1800, 600)]
-    assert said == [(), (" sings", " well"), ()]
-
-
-def test_words_that_come_later_than_elsewhere_are_still_known():
-    """The other was faster: of its words one is drafted in each of the first three chunks. Then
-    nothing more is taken for said, though a word of it never came."""
-    drafts = iter([[" a"], [" b"], [" c"], [" d"], [" e"]])
-    model = DiaryModel(lambda stream, ask: spell(next(drafts), 1, False))
-    interpreter = Interpreter(model, Offline())  # asked in spite of the policy, to find where it is
-    interpreter.recall((" a", " b", " c", " d"))
-    said = [interpreter.hear(chunk).said for chunk in chunks_of(1000, 200)[:3]]
-    assert said == [(), (), ()]
-    assert interpreter.stream.committed == [" a", " b", " c"]
-    interpreter.policy = Greedy()
-    assert interpreter.hear(chunks_of(1000, 200)[3]).said == (" d",)
-
-
-def test_the_end_of_the_source_says_what_was_not_said_elsewhere():
-    model = DiaryModel(lambda stream, ask: replace(spell([" one", " two"], 1, True), tail=" three"))
-    interpreter = Interpreter(model, Greedy())
-    interpreter.recall((" one", " two"))
-    update = interpreter.hear(Chunk(np.zeros(3200, np.float32), last=True))
-    assert update.said == (" three",)
-    interpreter = Interpreter(model, Greedy())
-    interpreter.recall((" one", " two", " three"))
-    assert interpreter.hear(Chunk(np.zeros(3200, np.float32), last=True)).said == ()
-
-
-def test_where_another_would_have_to_begin():
-    ends = (300.0, 600.0, 2900.0)
-    model = ScriptedModel([("one", 300.0), ("two", 600.0), ("three", 2900.0)])
-    interpreter = Interpreter(model, Greedy(), utterance_pause_ms=700, ear=ScriptedEar(ends))
-    seen = []
-    for chunk in chunks_of(3000, 200)[:8]:
-        interpreter.hear(chunk)
-        seen.append(interpreter.open)
-    assert seen[0] == (0.0, 0)
-    assert seen[1] == (0.0, 3)  # one
-    assert seen[2] == (0.0, 6)  # one two
-    assert seen[6] == (1400.0, 0)  # the pause: all is said
-    for window in ((1500.0, 4), (1400.0, 2)):  # the model's begins no earlier: it knows better
-        interpreter.stream.open = window
-        assert interpreter.open == window
-    interpreter.stream.open = (1300.0, 9)
-    assert interpreter.open == (1400.0, 0)
-
-
 def test_haste_is_asked_of_the_model_while_it_lasts():
     interpreter = Interpreter(ScriptedModel(SCRIPT), WaitK(k=2), detector=FixedStep(400))
     assert not interpreter.hasty
@@ -560,84 +404,6 @@ def test_the_model_is_asked_for_the_source_only_where_it_can_tell():
     assert asked == [("de", "fr", True), (None, "en", False), (None, "en", False)]
 
 
-def test_nothing_is_known_again_in_a_draft_of_nothing():
-    drafts = iter([[], [" one", " two"]])
-    model = DiaryModel(lambda stream, ask: spell(next(drafts), 1, False))
-    interpreter = Interpreter(model, Greedy())
-    interpreter.recall((" one",))
-    assert interpreter.hear(chunks_of(1000, 200)[0]).said == ()
-    assert interpreter.hear(chunks_of(1000, 200)[1]).said == ()
-    assert [tokens for _, tokens, _ in interpreter.stream.commits] == [0, 1]
-
-
-def test_of_words_that_are_partly_known_the_rest_is_told_with_its_probabilities():
-    def draft(stream, ask):
-        return replace(spell([" one", " two"], 1, True), log_probs=tuple(np.log([0.5, 0.25])))
-
-    interpreter = Interpreter(DiaryModel(draft), Greedy())
-    interpreter.recall((" one",))
-    update = interpreter.hear(Chunk(np.zeros(3200, np.float32), last=True))
-    assert update.said == (" two",)
-    assert update.probabilities == pytest.approx([0.25])
-
-
-class Counting:
-    """A detector of the test's own; it notes what the stream knew when it was asked."""
-
-    def __init__(self, needs, counts):
-        self.needs, self.counts, self.asked = frozenset(needs), iter(counts), []
-
-    def count(self, heard_ms, stream):
-        self.asked.append((heard_ms, stream.heard_ms))
-        return next(self.counts)
-
-
-class Watching(DiaryModel):
-    """Notes the sounds that it is given."""
-
-    def __init__(self, drafter, **more):
-        super().__init__(drafter, **more)
-        self.looks = []
-
-    def hear(self, streams, sounds):
-        self.looks += [sound.look for sound in sounds]
-        super().hear(streams, sounds)
-
-
-@pytest.mark.parametrize("needs", [(), (Feature.CTC,)])
-def test_a_detector_that_needs_the_model_is_asked_after_it_has_heard(needs):
-    allowed = []
-
-    class Patient(WaitK):
-        def allow(self, heard, said):
-            allowed.append(heard.words)
-            return super().allow(heard, said)
-
-    model = Watching(lambda stream, ask: spell([" w"] * (ask.max_words or 1), 1, False))
-    detector = Counting(needs, [0, 1, 1, 2, 3])
-    interpreter = Interpreter(model, Patient(k=1), detector=detector)
-    said = [interpreter.hear(chunk).said for chunk in chunks_of(1000, 200)]
-    assert said == [(), (" w",), (), (" w",), (" w",)]
-    before = 0 if needs else 200  # a chunk further than the stream
-    heard = [200.0, 400.0, 600.0, 800.0, 1000.0]
-    assert detector.asked == [(ms, ms - before) for ms in heard]
-    assert allowed == [0, 1, 1, 2]  # once a chunk; at the end nobody is asked
-    # Who needs the model has it look at every chunk, the other only where something may be said.
-    assert model.looks == ([True] * 5 if needs else [False, True, False, True, True])
-
-
-def test_a_detector_that_reads_the_source_gets_it_written_down():
-    asked = []
-
-    class Telling(ScriptedModel):
-        def open(self, source, target, *, transcript=False):
-            asked.append(transcript)
-            return super().open(source, target)
-
-    Interpreter(Telling(SCRIPT), Greedy(), detector=Counting({Feature.TRANSCRIPT}, []))
-    assert asked == [True]
-
-
 def test_only_what_is_missing_is_named():
     class Demanding(Greedy):
         needs = frozenset({Feature.ATTENTION, Feature.CTC, Feature.SILENCE})
@@ -674,15 +440,6 @@ def test_a_word_that_is_not_whole_waits_and_is_shown():
     interpreter.recall((" one", " tw"))  # another had said it: it is no word of this draft
     assert interpreter.hear(chunks_of(1000, 200)[0]).said == ()
     assert interpreter.stream.commits == [(200.0, 1, False)]
-
-
-def test_what_was_said_elsewhere_is_of_one_utterance():
-    drafts = iter([[" a"], [" b"]])
-    model = DiaryModel(lambda stream, ask: spell(next(drafts), 1, False))
-    interpreter = Interpreter(model, Greedy())
-    interpreter.recall((" a", " b"))
-    assert interpreter.hear(replace(chunks_of(1000, 200)[0], closes=True)).said == ()
-    assert interpreter.hear(chunks_of(1000, 200)[1]).said == (" b",)
 
 
 def test_the_end_may_come_without_sound():

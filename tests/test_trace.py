@@ -1,11 +1,15 @@
 """When a word counts as said, and how a record is written and read."""
 
 import io
+import itertools
 
 import pytest
 
+from dragoman.clock import SimulatedClock
 from dragoman.errors import DragomanError
+from dragoman.policies import Greedy, LocalAgreement
 from dragoman.trace import Hearing, Saying, Showing, Trace, TraceWriter, is_trace, read_traces
+from tests.scripted import SCRIPT, ScriptedModel, interpret
 
 
 @pytest.mark.parametrize(
@@ -138,3 +142,49 @@ def test_whoever_leaves_closes_the_file():
     with TraceWriter(file):
         assert not file.closed
     assert file.closed
+
+
+def test_a_trace_survives_its_file(tmp_path):
+    trace, _, _ = interpret(ScriptedModel(SCRIPT), LocalAgreement())
+    trace.reference, trace.source, trace.index = "der Mann", "a.wav", 7
+    path = tmp_path / "trace.jsonl"
+    with TraceWriter.open(path) as writer:
+        writer.write(trace)
+    assert is_trace(path)
+    assert list(read_traces(path)) == [trace]
+
+
+def test_a_trace_that_was_cut_short_keeps_what_was_said(tmp_path):
+    trace, _, _ = interpret(ScriptedModel(SCRIPT), Greedy())
+    path = tmp_path / "trace.jsonl"
+    with TraceWriter.open(path) as writer:
+        writer.write(trace)
+        writer.write(trace)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:-3]))
+    whole, cut = read_traces(path)
+    assert whole == trace
+    assert trace.prediction.startswith(cut.prediction)
+    assert list(read_traces(path, unfinished=False)) == [trace]
+
+
+@pytest.mark.parametrize("line", ["{", '{"said": "x", "chunk": 99}', '{"heard": [1]}', "[]", "7"])
+def test_a_bad_line_of_a_trace_is_named(tmp_path, line):
+    path = tmp_path / "trace.jsonl"
+    path.write_text('{"dragoman_trace":1,"index":0,"source":"","reference":null}\n' + line + "\n")
+    with pytest.raises(DragomanError, match=r"Line 2 of .* is not a line of a Dragoman trace"):
+        list(read_traces(path))
+
+
+def test_the_three_clocks_of_a_trace():
+    # Each of the seven pieces of work on a chunk takes 50 ms; audio comes every 200.
+    ticks = itertools.count(0.0, 0.05)
+    trace, _, _ = interpret(
+        ScriptedModel(SCRIPT), Greedy(), clock=SimulatedClock(lambda: next(ticks))
+    )
+    instance = trace.instance()
+    assert instance.delays[0] == 400
+    assert instance.elapsed[0] == pytest.approx(400 + 2 * 350)  # audio plus all work so far
+    assert instance.works[0] == pytest.approx(350)
+    assert instance.ends[0] == pytest.approx(200 + 2 * 350)  # the second chunk had to queue
+    assert instance.compute == pytest.approx(15 * 350)

@@ -1,0 +1,102 @@
+"""Detectors: by name, and when the loop asks them."""
+
+import pytest
+
+from dragoman.detectors import Boundaries, CtcWords, FixedStep, make_detector
+from dragoman.errors import DragomanError
+from dragoman.interpreter import Interpreter
+from dragoman.models import Feature
+from dragoman.policies import (
+    Greedy,
+    WaitK,
+)
+from tests.scripted import SCRIPT, DiaryModel, ScriptedModel, chunks_of, spell
+
+
+def test_detectors_by_name():
+    assert make_detector("fixed", 320) == FixedStep(320)
+    assert make_detector("fixed:120", 320) == make_detector("fixed:120ms") == FixedStep(120)
+    for wrong in ("fixed:0", "fixed:slow", "fixed:1.5"):
+        with pytest.raises(DragomanError, match="as fixed:120 does"):
+            make_detector(wrong)
+    assert make_detector("ctc") == CtcWords()
+    with pytest.raises(DragomanError, match="There is no detector 'oracle'"):
+        make_detector("oracle")
+    with pytest.raises(DragomanError, match="above 0 ms"):
+        FixedStep(0)
+    with pytest.raises(DragomanError, match="not in order"):
+        Boundaries((3.0, 2.0))
+
+
+def test_word_ends_from_a_file(tmp_path):
+    path = tmp_path / "ends.tsv"
+    path.write_text("# of two recordings\n001.ogg\t100 250.5\n002.ogg\t70\n")
+    assert make_detector(f"boundaries:{path}", recording="001.ogg") == Boundaries((100.0, 250.5))
+    later = make_detector(f"boundaries:{path}", recording="001.ogg", start_ms=100.0)
+    assert later == Boundaries((150.5,))
+    with pytest.raises(DragomanError, match=r"no word ends of '003.ogg'"):
+        make_detector(f"boundaries:{path}", recording="003.ogg")
+    path.write_text("100 250\n")
+    assert make_detector(f"boundaries:{path}", recording="any.wav") == Boundaries((100.0, 250.0))
+    path.write_text("100 soon\n")
+    with pytest.raises(DragomanError, match=r"Line 1 of .* should hold word ends in ms"):
+        make_detector(f"boundaries:{path}")
+    with pytest.raises(DragomanError, match="Cannot read the word ends"):
+        make_detector(f"boundaries:{tmp_path}")
+
+
+class Counting:
+    """A detector of the test's own; it notes what the stream knew when it was asked."""
+
+    def __init__(self, needs, counts):
+        self.needs, self.counts, self.asked = frozenset(needs), iter(counts), []
+
+    def count(self, heard_ms, stream):
+        self.asked.append((heard_ms, stream.heard_ms))
+        return next(self.counts)
+
+
+class Watching(DiaryModel):
+    """Notes the sounds that it is given."""
+
+    def __init__(self, drafter, **more):
+        super().__init__(drafter, **more)
+        self.looks = []
+
+    def hear(self, streams, sounds):
+        self.looks += [sound.look for sound in sounds]
+        super().hear(streams, sounds)
+
+
+@pytest.mark.parametrize("needs", [(), (Feature.CTC,)])
+def test_a_detector_that_needs_the_model_is_asked_after_it_has_heard(needs):
+    allowed = []
+
+    class Patient(WaitK):
+        def allow(self, heard, said):
+            allowed.append(heard.words)
+            return super().allow(heard, said)
+
+    model = Watching(lambda stream, ask: spell([" w"] * (ask.max_words or 1), 1, False))
+    detector = Counting(needs, [0, 1, 1, 2, 3])
+    interpreter = Interpreter(model, Patient(k=1), detector=detector)
+    said = [interpreter.hear(chunk).said for chunk in chunks_of(1000, 200)]
+    assert said == [(), (" w",), (), (" w",), (" w",)]
+    before = 0 if needs else 200  # a chunk further than the stream
+    heard = [200.0, 400.0, 600.0, 800.0, 1000.0]
+    assert detector.asked == [(ms, ms - before) for ms in heard]
+    assert allowed == [0, 1, 1, 2]  # once a chunk; at the end nobody is asked
+    # Who needs the model has it look at every chunk, the other only where something may be said.
+    assert model.looks == ([True] * 5 if needs else [False, True, False, True, True])
+
+
+def test_a_detector_that_reads_the_source_gets_it_written_down():
+    asked = []
+
+    class Telling(ScriptedModel):
+        def open(self, source, target, *, transcript=False):
+            asked.append(transcript)
+            return super().open(source, target)
+
+    Interpreter(Telling(SCRIPT), Greedy(), detector=Counting({Feature.TRANSCRIPT}, []))
+    assert asked == [True]
