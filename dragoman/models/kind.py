@@ -10,11 +10,14 @@ from __future__ import annotations
 import json
 import struct
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from dragoman.errors import DragomanError
 
 FILE = "dragoman.json"
+T = TypeVar("T")
 # By the architecture that a model.bin names.
 CTRANSLATE2 = {"WhisperSpec": "whisper", "TransformerSpec": "text"}
 EXPORTED = {"speech": "exported", "text": "exported-text"}  # by the input of a net
@@ -47,6 +50,24 @@ def kind_of(folder: Path) -> str | None:
     if (folder / "config.json").is_file():
         return EXPORTED.get(_settings(folder / "config.json").get("input", ""))
     return None
+
+
+def write_settings(path: Path, settings: object) -> None:
+    """What a net says about itself, for `read_settings`."""
+    data = msgspec.json.format(msgspec.json.encode(settings), indent=1)
+    path.write_bytes(data + b"\n")
+
+
+def read_settings(path: Path, settings: type[T], what: str) -> T:
+    """What a net says about itself; `what` it is said to be is for the errors."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=settings)
+    except OSError as error:
+        raise DragomanError(f"{path.parent} does not hold {what}: {error}.") from error
+    except msgspec.ValidationError as error:
+        raise DragomanError(f"{path} does not describe {what}: {error}.") from error
+    except msgspec.DecodeError as error:
+        raise DragomanError(f"{path} is damaged: {error}.") from error
 
 
 def _settings(path: Path) -> dict[str, Any]:

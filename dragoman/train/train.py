@@ -21,7 +21,7 @@ from dragoman.train.carbon import Meter
 from dragoman.train.compiled import compile_layers, compiler
 from dragoman.train.data.corpus import TrainingSet
 from dragoman.train.loop import Training, Watch, unwatched
-from dragoman.train.nets.base import Net, Vocabularies
+from dragoman.train.nets.base import Listening, Net, Vocabularies
 from dragoman.train.nets.registry import NETS, build
 from dragoman.train.prepare import Prepared, describe, feature_statistics, prepare
 from dragoman.train.recipe import Machine, Recipe
@@ -121,8 +121,9 @@ def check(recipe: Recipe) -> None:
 
 def check_kept(recipe: Recipe, net: Net) -> None:
     """States can be kept where nothing that makes them changes."""
-    if not net.listens or net.listens not in recipe.freeze:
-        part = net.listens or "an encoder that does nothing else"
+    listens = net.listens if isinstance(net, Listening) else ""
+    if not listens or listens not in recipe.freeze:
+        part = listens or "an encoder that does nothing else"
         raise DragomanError(
             f"data.keep_states keeps what a frozen part of the net hears: freeze {part}, which is "
             f"possible with the net moonshine, or set data.keep_states to false."

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import msgspec
-
 from dragoman.errors import DragomanError
+from dragoman.models.kind import read_settings, write_settings
 
 FORMAT = 1
 FILE = "config.json"
@@ -90,20 +89,11 @@ class ExportedNet:
     format: int = FORMAT
 
     def write(self, folder: Path) -> None:
-        data = msgspec.json.format(msgspec.json.encode(asdict(self)), indent=1)
-        (folder / FILE).write_bytes(data + b"\n")
+        write_settings(folder / FILE, self)
 
     @classmethod
     def read(cls, folder: Path) -> ExportedNet:
-        path = folder / FILE
-        try:
-            config = msgspec.json.decode(path.read_bytes(), type=cls)
-        except OSError as error:
-            raise DragomanError(f"{folder} holds no exported net: {error}.") from error
-        except msgspec.ValidationError as error:
-            raise DragomanError(f"{path} does not describe an exported net: {error}.") from error
-        except msgspec.DecodeError as error:
-            raise DragomanError(f"{path} is damaged: {error}.") from error
+        config = read_settings(folder / FILE, cls, "an exported net")
         if config.format > FORMAT:
             raise DragomanError(
                 f"{folder} was exported by a newer Dragoman (format {config.format}, this one "

@@ -10,12 +10,10 @@ An encoder that training left as it was is not in the folder: it is the store's.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
-
-import msgspec
 
 from dragoman.errors import DragomanError
 from dragoman.models.base import Feature
@@ -24,7 +22,7 @@ from dragoman.models.exported.counting import Evidence, WordCounter
 from dragoman.models.exported.net import BOS, EOS, PAD
 from dragoman.models.exported.pieces import Pieces
 from dragoman.models.graphs import Graphs
-from dragoman.models.kind import FILE
+from dragoman.models.kind import FILE, read_settings, write_settings
 from dragoman.models.moonshine.encoder import Labels
 from dragoman.models.moonshine.engine import (
     CTC,
@@ -67,18 +65,11 @@ class Settings:
         return "no"
 
     def write(self, folder: Path) -> None:
-        data = msgspec.json.format(msgspec.json.encode(asdict(self)), indent=1)
-        (folder / FILE).write_bytes(data + b"\n")
+        write_settings(folder / FILE, self)
 
     @classmethod
     def read(cls, folder: Path) -> Settings:
-        path = folder / FILE
-        try:
-            return msgspec.json.decode(path.read_bytes(), type=cls)
-        except OSError as error:
-            raise DragomanError(f"{folder} holds no net in Moonshine's shape: {error}.") from error
-        except msgspec.MsgspecError as error:
-            raise DragomanError(f"{path} does not describe a net: {error}.") from error
+        return read_settings(folder / FILE, cls, "a net in Moonshine's shape")
 
 
 class TrainedMoonshine(MoonshineModel):

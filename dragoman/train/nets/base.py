@@ -69,7 +69,6 @@ class Net(nn.Module, ABC):
 
     memory_time: int = 1  # the axis of `memory` tensors that runs over states
     hears_sound: bool = False  # its features are the sound itself: [B, samples]
-    listens: str = ""  # the part whose states `listened` goes on from, if there is one
     keeps_past: bool = False  # the cache stays good when more source is heard
     # Parts with a row for each unit: they mean nothing under another vocabulary.
     source_rows: tuple[str, ...] = ("ctc",)
@@ -89,15 +88,6 @@ class Net(nn.Module, ABC):
     @abstractmethod
     def encode(self, features: Tensor, lengths: Tensor) -> Encoded:
         """Speech [B, T, F] or text [B, T], with the lengths [B] of its items."""
-
-    @staticmethod
-    def states_in(samples: Tensor) -> Tensor:
-        """How many states the part that listens makes of so many samples."""
-        raise NotImplementedError
-
-    def listened(self, states: Tensor, lengths: Tensor) -> Encoded:
-        """What `encode` makes of the states of the part that listens, `[B, S, D]`."""
-        raise NotImplementedError
 
     @abstractmethod
     def decode(self, tokens: Tensor, encoded: Encoded, cross_bias: Tensor | None = None) -> Tensor:
@@ -120,6 +110,21 @@ class Net(nn.Module, ABC):
         self, tokens: Tensor, memory: tuple[Tensor, ...], lengths: Tensor, cache: tuple[Tensor, ...]
     ) -> Step:
         """tokens [B, U] that follow what the cache holds; lengths [B] of the memory."""
+
+
+class Listening(Net):
+    """A net with a part that does nothing but listen: what it hears can be kept."""
+
+    listens: str  # the name of that part
+
+    @staticmethod
+    @abstractmethod
+    def states_in(samples: Tensor) -> Tensor:
+        """How many states the part that listens makes of so many samples."""
+
+    @abstractmethod
+    def listened(self, states: Tensor, lengths: Tensor) -> Encoded:
+        """What `encode` makes of the states of the part that listens, `[B, S, D]`."""
 
 
 class FeatureNorm(nn.Module):

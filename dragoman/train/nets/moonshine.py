@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dragoman.train.nets.base import Encoded, Net, Step, Vocabularies
+from dragoman.train.nets.base import Encoded, Listening, Step, Vocabularies
 from dragoman.train.nets.ctc import CtcHead
 from dragoman.train.nets.layers import causal_bias, padding_bias, valid
 
@@ -215,7 +215,7 @@ class Decoder(nn.Module):
         return Step(self.scores(x), (keys, values), torch.stack(attention, 1))
 
 
-class Moonshine(Net):
+class Moonshine(Listening):
     """Sound [B, samples] -> states of 24 ms -> target units."""
 
     config: MoonshineConfig

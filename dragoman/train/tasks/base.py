@@ -18,7 +18,7 @@ from torch import Tensor
 from dragoman.train.data.front import FrontEnd
 from dragoman.train.data.loader import Batch
 from dragoman.train.losses.tokens import boundaries, ctc, scored
-from dragoman.train.nets.base import PAD, Encoded, FeatureNorm, Net
+from dragoman.train.nets.base import PAD, Encoded, FeatureNorm, Listening, Net
 from dragoman.train.nets.boundaries import BoundaryHead, boundary_targets
 from dragoman.train.recipe import Augment
 
@@ -145,12 +145,19 @@ class Task(LightningModule, ABC):
     def encode(self, batch: Batch) -> Encoded:
         """The source of a batch, encoded."""
         if batch.states is not None and batch.state_lengths is not None:
-            return self.net.listened(batch.states, batch.state_lengths)
+            return self.listening.listened(batch.states, batch.state_lengths)
         return self.net.encode(*self.features(batch))
 
     def listen(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """The states that a part of the net that is not trained makes of a batch, and how many."""
-        return self.net.get_submodule(self.net.listens)(*self.features(batch))
+        net = self.listening
+        return net.get_submodule(net.listens)(*self.features(batch))
+
+    @property
+    def listening(self) -> Listening:
+        """The net, where what it hears is kept."""
+        assert isinstance(self.net, Listening)  # `check_kept` refuses others
+        return self.net
 
     def at_step(self, step: int) -> None:
         """Called before every update: what depends on the step reads `self.step`."""
