@@ -209,7 +209,7 @@ def test_a_graph_that_is_not_the_net_is_refused(exporter, tmp_path, monkeypatch)
 
 
 def test_damaged_folders_are_named(exporter, tmp_path):
-    with pytest.raises(DragomanError, match="holds no exported net"):
+    with pytest.raises(DragomanError, match="does not hold an exported net"):
         OnnxNet(tmp_path)
     folder = shutil.copytree(exporter.folder_of("transformer"), tmp_path / "net")
     config = json.loads((folder / "config.json").read_text())
