@@ -5,12 +5,16 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from dragoman.train.nets.base import Encoded, Net
 from dragoman.train.nets.recurrent import lstm_in_onnx
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
 
 DYNAMIC = torch.export.Dim.DYNAMIC
 
@@ -123,7 +127,20 @@ def write(graph: nn.Module, inputs: tuple, axes: tuple, folder: Path) -> None:
             custom_translation_table={torch.ops.dragoman.lstm.default: lstm_in_onnx},
             verbose=False,
         )
-    onnx.save(program.model_proto, path)
+    model = program.model_proto
+    forget_origins(model)
+    onnx.save(model, path)
+
+
+def forget_origins(message: "Message") -> None:
+    """Drop where in the source each part of a graph was made: it names folders of this machine."""
+    for name in ("metadata_props", "doc_string"):
+        if name in message.DESCRIPTOR.fields_by_name:
+            message.ClearField(name)
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            for part in (value,) if hasattr(value, "DESCRIPTOR") else value:
+                forget_origins(part)
 
 
 @contextmanager
