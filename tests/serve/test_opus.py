@@ -63,16 +63,22 @@ def check_heard(heard, least=0.98):
     assert np.corrcoef(sound[104 : len(sent)], sent[:-104])[0, 1] > least
 
 
-def test_a_talk_in_opus(opened):
-    service, web = opened()
-    heard = overheard(service)
+def talk(web, chosen, meanwhile=lambda client, number: None):
+    """From start to summary, with these packets."""
     with web.websocket_connect(PATH) as socket:
         client = Client(socket)
         assert client.start(audio=OPUS).sample == 0
-        for first, packet in numbered():
+        for number, (first, packet) in enumerate(chosen):
             socket.send_bytes(write_packet(first, packet))
+            meanwhile(client, number)
         client.stop()
-        summary = client.until(Summary)
+        return client, client.until(Summary)
+
+
+def test_a_talk_in_opus(opened):
+    service, web = opened()
+    heard = overheard(service)
+    client, summary = talk(web, numbered())
     assert client.words == steady_words()
     last = [event for event in client.events if isinstance(event, Heard)][-1]
     assert last.sample == sum(map(count_samples, packets()))
@@ -105,29 +111,20 @@ def test_a_lost_connection_in_mid_sentence(opened):
 def test_a_change_of_policy_leaves_no_packet_behind(opened):
     service, web = opened()
     heard = overheard(service)
-    with web.websocket_connect(PATH) as socket:
-        client = Client(socket)
-        client.start(audio=OPUS)
-        for number, (first, packet) in enumerate(numbered()):
-            socket.send_bytes(write_packet(first, packet))
-            if number % 17 == 0:
-                client.send(Change(policy="greedy"))
-        client.stop()
-        client.until(Summary)
+
+    def change(client, number):
+        if number % 17 == 0:
+            client.send(Change(policy="greedy"))
+
+    talk(web, numbered(), change)
     check_heard(heard)
 
 
 def test_packets_that_are_lost_on_the_way(opened):
     service, web = opened()
     heard = overheard(service)
-    with web.websocket_connect(PATH) as socket:
-        client = Client(socket)
-        client.start(audio=OPUS)
-        for number, (first, packet) in enumerate(numbered()):
-            if number % 13 != 5 and not 100 <= number < 110:
-                socket.send_bytes(write_packet(first, packet))
-        client.stop()
-        client.until(Summary)
+    packets = enumerate(numbered())
+    client, _ = talk(web, [one for n, one in packets if n % 13 != 5 and not 100 <= n < 110])
     assert client.words == steady_words()
     check_heard(heard, least=0.8)
 
