@@ -44,8 +44,8 @@ def run(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--minutes", type=float, default=0.5, help="how long they are")
     parser.add_argument("--model", default="whisper-base")
     parser.add_argument("--step", default="1000", help="milliseconds")
-    parser.add_argument("--threads", default="2")
-    parser.add_argument("--lanes", default="1", help="steps at the same time, each with --threads")
+    parser.add_argument("--threads", help="of each lane")
+    parser.add_argument("--lanes", help="steps at the same time; without, what the server chooses")
     parser.add_argument("--batch", default="8", help="talks in a step")
     parser.add_argument("--sound", type=Path, help="a recording, instead of the German talk")
     parser.add_argument("--source", default="de")
@@ -83,9 +83,10 @@ def load(options: argparse.Namespace) -> None:
             started = command(
                 *("--model", options.model, "--from", options.source),
                 *("--to", options.target),
-                *("--step", options.step, "--threads", options.threads),
-                *("--streams", str(options.streams), "--batch", options.batch),
-                *("--lanes", options.lanes),
+                *("--step", options.step, "--streams", str(options.streams)),
+                *("--batch", options.batch),
+                *(("--threads", options.threads) if options.threads else ()),
+                *(("--lanes", options.lanes) if options.lanes else ()),
             )
             process, url = stack.enter_context(started)
         spent = cpu_seconds(process.pid) if process else 0.0

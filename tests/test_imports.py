@@ -50,7 +50,7 @@ MAY_IMPORT = {
     },
     "serve": {
         *("audio", "text", "models", "policies", "interpreter", "setup", "clock", "lag", "voices"),
-        "cluster",
+        *("cluster", "store"),
     },
 }
 HEAVY = {"torch", "lightning", "lhotse", "codecarbon"}

@@ -11,7 +11,7 @@ import click
 from dragoman.cli.app import GroupedCommand
 from dragoman.cli.corpus_options import cluster_option
 from dragoman.cli.ranges import REPLICAS
-from dragoman.cli.setup_options import grouped, read_system, setup_options
+from dragoman.cli.setup_options import AUTO, grouped, read_system, setup_options
 from dragoman.errors import DragomanError
 
 _voice = grouped("Voice")
@@ -62,9 +62,8 @@ TOKEN, SECRET = "DRAGOMAN_TOKEN", "DRAGOMAN_SECRET"
 @_limits(
     "--lanes",
     type=click.IntRange(1, 64),
-    default=1,
-    show_default=True,
-    help="Steps at the same time, each on --threads threads; 2 use two cores best.",
+    help="Steps at the same time, each on --threads threads.  "
+    "[default: one per core, where a core keeps up with a talk]",
 )
 @_limits("--longest", type=_SECONDS, default=14400, show_default=True, help="Seconds of a talk.")
 @_limits("--idle", type=_SECONDS, default=60, show_default=True, help="Seconds without a message.")
@@ -95,7 +94,7 @@ def command(
     streams: int,
     listeners: int,
     batch: int,
-    lanes: int,
+    lanes: int | None,
     longest: float,
     idle: float,
     keep: float,
@@ -111,10 +110,12 @@ def command(
     SIGTERM or Ctrl-C: no more talks are let in, those that are going on finish, then it ends. A
     second one ends it at once.
     """
+    from dragoman.serve.lanes import with_lanes
     from dragoman.serve.logs import log_to_stderr
     from dragoman.serve.run import bound, make_server
     from dragoman.serve.service import Service
     from dragoman.serve.settings import Settings, is_loopback
+    from dragoman.store.overview import cores
 
     token = _read_secret("token", token_file, TOKEN)
     if token is None and not is_loopback(host):
@@ -125,9 +126,12 @@ def command(
         raise DragomanError("--tls-cert and --tls-key go together.")
     if replicas is not None and cluster is None:
         raise DragomanError("--replicas are those of a cluster; give --cluster, too.")
-    if lanes > 1 and options.get("threads") is None:
-        options["threads"] = max(1, (os.cpu_count() or 1) // lanes)
+    if lanes is not None and lanes > 1 and options.get("threads") is None:
+        options["threads"] = max(1, cores() // lanes)
     system = read_system(lambda text: click.echo(text, err=True), pause_ms=PAUSE_MS, **options)
+    if lanes is None and cluster is None and options.get("max_latency") != AUTO:
+        system, lanes = with_lanes(system, streams)
+    lanes = lanes or 1
     settings = Settings(
         streams=streams,
         batch=batch,

@@ -17,6 +17,7 @@ Speed = Literal["fast", "live", "late"]
 # What is recommended to translate live, best last: the best that keeps up with half of the cores.
 PREFERRED = ("whisper-base", "whisper-small")
 SPEECH = ("translation", "recognition")
+KEEPS_UP = 0.8  # of a core's time that the work on a talk may take
 WHISPER_FILES = ("model.bin", "onnx/encoder_model.onnx", "onnx/encoder_model_quantized.onnx")
 
 
@@ -42,7 +43,8 @@ class Row:
         """Whether it keeps up with a speaker: with ease, just so, or not at all."""
         if self.cost is None:
             return None
-        return "fast" if self.cost <= cores / 4 else "live" if self.cost <= cores * 0.8 else "late"
+        live = self.cost <= cores * KEEPS_UP
+        return "fast" if self.cost <= cores / 4 else "live" if live else "late"
 
 
 def cores() -> int:
@@ -59,6 +61,13 @@ def memory() -> int | None:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return None
+
+
+def cost_of(name: str) -> float | None:
+    """CPU-seconds per second of speech; of a cascade, what its recogniser takes; None: unknown."""
+    heard_by = name.partition("+")[0]
+    known = heard_by in catalogue.names()
+    return _row(catalogue.model(heard_by), None).cost if known else None
 
 
 def overview() -> list[Row]:

@@ -8,10 +8,12 @@ from click.testing import CliRunner
 
 from dragoman.cli import serve as command
 from dragoman.errors import DragomanError
+from dragoman.serve import lanes as module
 from dragoman.serve.protocol import Change, Start
 from dragoman.serve.service import Service
 from dragoman.serve.settings import Settings
 from dragoman.setup import Setup, System
+from dragoman.store import catalogue, overview
 from tests.serve.numbers import NumberModel, sound_of, words_of
 from tests.serve.processes import in_time
 
@@ -130,8 +132,50 @@ def test_a_gpu_has_one_lane(monkeypatch):
         return system
 
     monkeypatch.setattr(command, "read_system", read)
-    monkeypatch.setattr(command.os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(overview, "cores", lambda: 4)
     result = CliRunner().invoke(command.command, ["--lanes", "2", "--port", "0"])
     assert isinstance(result.exception, DragomanError)
     assert "one lane" in str(result.exception)
     assert seen["threads"] == 2  # the lanes share the cores
+
+
+@pytest.mark.parametrize(
+    ("model", "cores", "streams", "setup", "lanes", "threads"),
+    [
+        ("quick", 2, 4, {}, 2, 1),
+        ("quick", 8, 4, {}, 4, 2),  # no more lanes than talks
+        ("quick", 7, 3, {}, 3, 2),
+        ("quick", 1, 4, {}, 1, 0),
+        ("slow", 2, 4, {}, 1, 0),  # one core would not keep up with a talk
+        ("slow", 4, 4, {}, 2, 2),
+        ("own", 2, 4, {}, 1, 0),  # nobody knows what it costs
+        ("quick", 2, 4, {"threads": 2}, 1, 2),  # as it was said
+        ("quick", 2, 4, {"device": "cuda"}, 1, 0),
+    ],
+)
+def test_a_lane_for_every_core_that_keeps_up(
+    monkeypatch, model, cores, streams, setup, lanes, threads
+):
+    monkeypatch.setattr(module, "cores", lambda: cores)
+    monkeypatch.setattr(module, "gpu_found", lambda: False)
+    monkeypatch.setattr(module, "cost_of", {"quick": 0.8, "slow": 0.81, "own": None}.get)
+    system = System(Setup(model=model, policy="greedy", **setup), NumberModel())
+    shared, found = module.with_lanes(system, streams)
+    assert (found, shared.setup.threads) == (lanes, threads)
+
+
+def test_a_gpu_that_is_found_has_one_lane(monkeypatch):
+    monkeypatch.setattr(module, "gpu_found", lambda: True)
+    monkeypatch.setattr(module, "cost_of", lambda name: 0.1)
+    monkeypatch.setattr(module, "cores", lambda: 8)
+    system = System(Setup(model="x", policy="greedy"), NumberModel())
+    assert module.with_lanes(system, 4) == (system, 1)
+
+
+def test_what_a_model_costs():
+    base = overview.cost_of("whisper-base")
+    assert base == catalogue.model("whisper-base").cost
+    assert overview.cost_of("moonshine-base+mt-en") == catalogue.model("moonshine-base").cost
+    assert overview.cost_of("whisper-small") > base  # estimated
+    assert overview.cost_of("/somewhere/a model") is None
+    assert overview.cost_of("mt-en") is None

@@ -1,0 +1,22 @@
+"""How many talks a server steps at the same time, where nobody has said."""
+
+from __future__ import annotations
+
+import math
+
+from dragoman.models.device import gpu_found
+from dragoman.setup import System
+from dragoman.store.overview import KEEPS_UP, cores, cost_of
+
+
+def with_lanes(system: System, streams: int) -> tuple[System, int]:
+    """The system, and its lanes: one for every core, as far as there are talks for them and a core
+    keeps up with a talk. Cores that are left are shared out as threads."""
+    setup, cost = system.setup, cost_of(system.setup.model)
+    gpu = setup.device == "cuda" or (setup.device == "auto" and gpu_found())
+    if gpu or setup.threads or cost is None:
+        return system, 1
+    lanes = min(streams, cores() // math.ceil(cost / KEEPS_UP))
+    if lanes < 2:
+        return system, 1
+    return System(setup.with_changes(threads=cores() // lanes)), lanes
