@@ -61,7 +61,7 @@ def tell(name: str, count: int, late: Sequence[float | None], spent: float) -> N
 @contextmanager
 def ours(count: int):
     options = ("--model", MODEL, "--from", SOURCE, "--to", TARGET, "--step", f"{STEP_MS:g}")
-    with command(*options, "--lanes", "2", "--streams", str(count)) as (process, url):
+    with command(*options, "--streams", str(count)) as (process, url):
         yield process.pid, url
 
 
