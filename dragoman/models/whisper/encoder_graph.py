@@ -37,7 +37,7 @@ def encoder_graph(weights: Weights, *, exact: bool) -> bytes:
     b = Builder(weights, exact=exact)
     kinds: dict[str, type] = {"x": np.float32, "weight": np.float32}
     x, made = "x", []
-    weights_of_all = b.node("Expand", "weight", _rows_of(b, "x"))
+    bias = b.node("Expand", "weight", _a_row_each(b, "x"))
     for layer in range(layers_of(weights)):
         name = f"encoder/layer_{layer}/self_attention"
         both = b.linear(b.norm(x, f"{name}/layer_norm"), f"{name}/linear_0")
@@ -49,7 +49,7 @@ def encoder_graph(weights: Weights, *, exact: bool) -> bytes:
         )
         seen = b.node(
             "MultiHeadAttention",
-            *(query, keys, values, "", "", weights_of_all),
+            *(query, keys, values, "", "", bias),
             domain=CONTRIB,
             num_heads=b.shape.heads,
         )
@@ -61,8 +61,8 @@ def encoder_graph(weights: Weights, *, exact: bool) -> bytes:
     return b.model(kinds, [states, *made])
 
 
-def _rows_of(b: Builder, x: str) -> str:
-    """The shape `[1, 1, n, 1]` of what is said to each of the states `[1, n, width]`."""
+def _a_row_each(b: Builder, x: str) -> str:
+    """The shape `[1, 1, n, 1]`: a row for each of the states `[1, n, width]`."""
     one = b.number([1])
     return b.node("Concat", one, one, b.node("Shape", x, start=1, end=2), one, axis=0)
 
