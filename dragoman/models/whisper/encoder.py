@@ -100,14 +100,12 @@ class Encoder:
         """States of a window that holds so many of sound, the others being of silence; without
         `sound`, all are of sound.
 
-        With `before`, the newest; `renew`: those of its last seconds. `plain`: all, of which the
-        convolutions know the older ones, and of silence, too, every one is made.
+        With `before`, the newest; `renew`: those of its last seconds. `plain`: every one of silence.
         """
         total = mel.shape[1] // 2
         sound = total if sound is None else sound
-        kept = before is not None and not plain
         again = FAR if renew else BEHIND
-        begin = max(0, min(before.sound, sound) - again) if before and kept else 0
+        begin = max(0, min(before.sound, sound) - again) if before else 0
         places, counts = silent(sound, total, 1 if plain else EVERY)
         embedded, silence = self._embedded(mel, sound, places, before)
         new = np.concatenate([embedded[begin:], silence])
@@ -115,7 +113,7 @@ class Encoder:
         weight = np.concatenate([np.zeros(sound, np.float32), np.log(counts)])
         feed = {"x": new[None], "weight": weight[None, None, None]}
         for name in self._names:
-            feed[name] = before.layers[name][:, :, :begin] if before and kept else self._nothing
+            feed[name] = before.layers[name][:, :, :begin] if before else self._nothing
         states, *layers = self._layers.run(None, feed)
         made = dict(zip(self._names, layers, strict=True))
         return Made(begin, sound, embedded, states[0], made, weight)

@@ -45,7 +45,7 @@ class View(Generic[S]):
     sound: int | None = None  # states of sound; all, if not told
     before: S | None = None  # what was made of the window when it was last renewed
     renew: bool = True  # its last seconds again, or all of it; else what is new
-    plain: bool = False  # of all of it, as the net was made for
+    plain: bool = False  # and all of the silence, as the net was made for
 
 
 class Engine(Protocol[S]):
