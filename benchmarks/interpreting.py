@@ -10,7 +10,9 @@ and memory over ten minutes.
     python -m benchmarks interpreting
 
 DRAGOMAN_BENCH_CORPUS names the corpus: a TSV with the columns audio, de and en. Of it the first
-DRAGOMAN_BENCH_CLIPS (12) clips are used. DRAGOMAN_BENCH_WLK names a Python that has WhisperLiveKit;
+DRAGOMAN_BENCH_CLIPS (12) clips are used, or those that DRAGOMAN_BENCH_TAKE numbers, from 0.
+DRAGOMAN_BENCH_MODEL (whisper-base) is another Whisper of ours; WhisperLiveKit is then left out.
+DRAGOMAN_BENCH_WLK names a Python that has WhisperLiveKit;
 without it, `build/whisperlivekit` is looked at, which is made by
 
     python -m venv build/whisperlivekit
@@ -34,6 +36,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from benchmarks.speech import some
 from benchmarks.translating import measure_first_words, measure_memory
 from dragoman.audio.source import open_audio, read_audio
 from dragoman.clock import SimulatedClock
@@ -66,8 +69,11 @@ def run() -> dict[str, float]:
     if not corpus.is_file():
         print("No corpus: name a TSV with the columns audio, de and en in DRAGOMAN_BENCH_CORPUS.")
         return {}
-    count = int(os.environ.get("DRAGOMAN_BENCH_CLIPS", "12"))
-    clips = read_corpus(corpus, SOURCE, TARGET)[:count]
+    clips = read_corpus(corpus, SOURCE, TARGET)
+    if "DRAGOMAN_BENCH_TAKE" in os.environ:
+        clips = some(clips)
+    else:
+        clips = clips[: int(os.environ.get("DRAGOMAN_BENCH_CLIPS", "12"))]
     return {
         **compare(clips),
         "first words": measure_first_words(clips),
@@ -77,7 +83,11 @@ def run() -> dict[str, float]:
 
 def compare(clips: list[Clip]) -> dict[str, float]:
     """Both on every clip; without WhisperLiveKit, ours alone."""
-    ours = dragomans()
+    name = os.environ.get("DRAGOMAN_BENCH_MODEL", MODEL)
+    ours = dragomans(name)
+    if name != MODEL:
+        report(interpret_all(clips, ours))
+        return {}
     python = os.environ.get("DRAGOMAN_BENCH_WLK", str(PEER_PYTHON))
     if not Path(python).is_file():
         print(
@@ -92,10 +102,10 @@ def compare(clips: list[Clip]) -> dict[str, float]:
     return ratios(results[theirs.name], {one.name: results[one.name] for one in ours})
 
 
-def dragomans() -> list[Contestant]:
+def dragomans(name: str) -> list[Contestant]:
     """The tuned default and local agreement in the same steps, and the default in its own steps."""
-    model = load_model(MODEL, threads=1)
-    tuned = Setup(model=MODEL, source=SOURCE, target=TARGET, threads=1).tuned(2000.0)
+    model = load_model(name, threads=1)
+    tuned = Setup(model=name, source=SOURCE, target=TARGET, threads=1).tuned(2000.0)
     agreement = tuned.with_changes(policy="local-agreement:n=2", step_ms=STEP_MS)
     setups = [agreement, tuned.with_changes(step_ms=STEP_MS), tuned]
     return [Dragoman(System(setup, model)) for setup in dict.fromkeys(setups)]
@@ -190,13 +200,12 @@ def report(results: Mapping[str, list[Trace]]) -> None:
     seconds = sum(trace.source_length for trace in first) / 1000
     print(f"{len(first)} clips, {seconds:.0f} s of speech, one thread each.")
     print("Work is processor time: on a machine that others use too, the clock says nothing.")
-    print(f"  {'':66} CPU s per s   BLEU  LAAL s  with work")
+    print(f"  {'':66} CPU s per s   BLEU   chrF  LAAL s  with work")
     for name, traces in results.items():
         scores = Scorer().values(traces)
         lag, lag_with_work = ((scores[m] or 0.0) / 1000 for m in ("LAAL", "LAAL_CA"))
-        print(
-            f"  {name:66} {cost(traces):11.3f} {bleu(traces):6.2f} {lag:7.2f} {lag_with_work:10.2f}"
-        )
+        quality = f"{bleu(traces):6.2f} {scores['chrF'] or 0.0:6.2f}"
+        print(f"  {name:66} {cost(traces):11.3f} {quality} {lag:7.2f} {lag_with_work:10.2f}")
 
 
 def ratios(theirs: list[Trace], ours: Mapping[str, list[Trace]]) -> dict[str, float]:

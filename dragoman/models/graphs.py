@@ -88,6 +88,9 @@ class Graphs:
         # Windows differ in length all the time: neither room nor plans are kept for each of them.
         options.enable_cpu_mem_arena = False
         options.enable_mem_pattern = False
+        # Threads that wait for the next piece of work by turning round and round take more of the
+        # processor than the work.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.log_severity_level = 3  # that a kept graph is for this machine alone is known
         # Without it, processors of Intel's kind that cannot sum up 8-bit products (VNNI) round sums
         # of two to 16 bits; where there is no need, it does nothing.

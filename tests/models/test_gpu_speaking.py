@@ -53,8 +53,9 @@ class PlainTexts:
         for text in texts:
             logits, attention = self._plain([*prompt.known, *text], states)
             first = not prompt.said and not text
-            rows = self._rules.log_probs(logits[-1:], first=first, avoid_end=prompt.avoid_end)
-            log_probs.append(rows[0])
+            kind = self._rules.kind(first=first, avoid_end=prompt.avoid_end)
+            allowed = logits[-1] + self._rules.allowed[kind]
+            log_probs.append(allowed - np.log(np.exp(allowed).sum()))
             looks.append(attention[-1])
         return Scores(np.array(log_probs), np.array(looks))
 

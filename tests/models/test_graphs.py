@@ -57,6 +57,16 @@ def test_a_graph_is_made_once(model):
     assert size_of(model) == kept(model)[0].stat().st_size
 
 
+@pytest.mark.parametrize("stored", [True, False])
+def test_threads_that_wait_sleep(model, stored):
+    """Of a graph that is kept, made or loaded, and of one that is not."""
+    for _ in range(2):
+        session = Graphs(model if stored else None, 2).session("add", Maker())
+        options = session.get_session_options()
+        assert options.get_session_config_entry("session.intra_op.allow_spinning") == "0"
+        assert options.intra_op_num_threads == 2
+
+
 def test_other_weights_make_another(model):
     Graphs(model, 1).session("add", Maker(1.0))
     Graphs(model, 1).session("other", Maker(5.0))

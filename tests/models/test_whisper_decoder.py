@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError
 from dragoman.models.graphs import Graphs
-from dragoman.models.search import Prompt, Scores, Search
-from dragoman.models.whisper.decoder import Decoder, Rules
+from dragoman.models.search import FORBIDDEN, Prompt, Scores, Search
+from dragoman.models.whisper.decoder import ANYTHING, Decoder, Rules
 from dragoman.models.whisper.weights import Weights
 
 from . import tiny_whisper as tiny
@@ -210,6 +210,22 @@ def test_a_damaged_file_is_refused(tmp_path: Path):
     tiny.write(path, {"other": np.zeros(3, np.float32)}, {})
     with pytest.raises(DragomanError, match="no variable"):
         Weights(path).array("decoder/embeddings/weight")
+
+
+def test_what_may_be_made_where():
+    """Token 1 never, 2 not first, and 3 ends the text."""
+    rules = Rules(5, end=3, no_speech=4, never=[1], not_first=[2])
+
+    def barred(first: bool, avoid_end: bool) -> list[int]:
+        row = rules.allowed[rules.kind(first=first, avoid_end=avoid_end)]
+        assert set(row.tolist()) <= {0.0, float(FORBIDDEN)}
+        return np.flatnonzero(row).tolist()
+
+    assert barred(first=False, avoid_end=False) == [1]
+    assert barred(first=True, avoid_end=False) == [1, 2]
+    assert barred(first=False, avoid_end=True) == [1, 3]
+    assert barred(first=True, avoid_end=True) == [1, 2, 3]
+    assert not rules.allowed[ANYTHING].any()
 
 
 @pytest.mark.parametrize(("said", "found"), [((), (0, 1)), ((3,) * 9, ())])

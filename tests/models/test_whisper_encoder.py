@@ -140,13 +140,15 @@ def test_made_again_in_full_the_window_is_as_if_it_were_new(engine, renew, plain
             np.testing.assert_allclose(one[name], array, rtol=1e-3, atol=1e-3)
 
 
-def test_states_of_old_sound_are_kept_and_new_ones_see_them(engine, monkeypatch):
+@pytest.mark.parametrize(("renew", "reach"), [(False, "BEHIND"), (True, "FAR")])
+def test_states_of_old_sound_are_kept_and_new_ones_see_them(engine, monkeypatch, renew, reach):
     """The first states stay as they were; the new ones are those of a net in which the old keys
-    and values are the old ones: computed here layer by layer, straight from the weights."""
-    monkeypatch.setattr(encoder_module, "BEHIND", 10)
+    and values are the old ones: computed here layer by layer, straight from the weights. A window
+    that is renewed keeps what is older still."""
+    monkeypatch.setattr(encoder_module, reach, 10)
     window = window_of(50, 40)
     before = engine.encode([View(window[:, :100], 40)])[0]
-    made = engine.encoder.encode(window, 50, before)
+    made = engine.encoder.encode(window, 50, before, renew=renew)
     after = made.finished(engine.decoder.remember(made.states), before)
     assert made.begin == 30
     for name, array in before.memory.items():

@@ -28,6 +28,9 @@ Memory = dict[str, Floats]
 """The decoder's keys and values of a window, by name: `[1, heads, states, head width]`."""
 
 
+ANYTHING = 0  # the kind of place at which every token is allowed
+
+
 class Rules:
     """Which tokens may be made."""
 
@@ -36,24 +39,20 @@ class Rules:
     ) -> None:
         self.end = end
         self.no_speech = no_speech
-        self._later = np.zeros(words, np.float32)
-        self._later[never] = FORBIDDEN
-        self._first = self._later.copy()
-        self._first[not_first] = FORBIDDEN
+        self.allowed = np.zeros((5, words), np.float32)  # by kind of place: added to the logits
+        self.allowed[1:, never] = FORBIDDEN
+        self.allowed[self.kind(first=True, avoid_end=False), not_first] = FORBIDDEN
+        self.allowed[self.kind(first=True, avoid_end=True), not_first] = FORBIDDEN
+        self.allowed[self.kind(first=False, avoid_end=True) :, end] = FORBIDDEN
 
-    def log_probs(self, logits: Floats, *, first: bool, avoid_end: bool) -> Floats:
-        """Log-probabilities `[rows, words]` among the tokens that are allowed."""
-        allowed = logits + (self._first if first else self._later)
-        if avoid_end:
-            allowed[:, self.end] = FORBIDDEN
-        allowed -= allowed.max(axis=1, keepdims=True)
-        allowed -= np.log(np.exp(allowed).sum(axis=1, keepdims=True))
-        return allowed
+    @staticmethod
+    def kind(*, first: bool, avoid_end: bool) -> int:
+        """The kind of a place in a text, as a row of `allowed`."""
+        return 1 + first + 2 * avoid_end
 
-    def silence(self, logits: Floats) -> float:
-        """The probability of silence, from the logits after the start of a text."""
-        spread = np.exp(logits - logits.max())
-        return float(spread[self.no_speech] / spread.sum())
+    def silence(self, log_probs: Floats) -> float:
+        """The probability of silence, from what may follow the start of a text."""
+        return float(np.exp(log_probs[self.no_speech]))
 
 
 class Decoder:
@@ -111,27 +110,33 @@ class Decoder:
         return dict(zip(self._memory_names, outputs, strict=True))
 
     def first(self, memory: Memory, token: int, weight: Floats | None = None) -> Floats:
-        """The logits of what follows the first token of a text."""
+        """The log-probabilities of what follows the first token of a text."""
         tape = Tape([memory], self.shape, None if weight is None else [weight])
-        logits, _ = self.read(tape, [[token]], [[0]])
-        first: Floats = logits[0, 0]
+        log_probs, _ = self.read(tape, [[token]], [[0]], [[ANYTHING]])
+        first: Floats = log_probs[0, 0]
         return first
 
     def read(
-        self, tape: Tape, texts: Sequence[Sequence[int]], rows: Sequence[Sequence[int]]
+        self,
+        tape: Tape,
+        texts: Sequence[Sequence[int]],
+        rows: Sequence[Sequence[int]],
+        kinds: Sequence[Sequence[int]],
     ) -> tuple[Floats, Floats]:
-        """Read further tokens: the logits after the wanted rows, where each token looked."""
+        """Read further tokens: the log-probabilities of what may follow the wanted rows, which are
+        places of these kinds, and where each token looked."""
         width = max(map(len, texts))
         tokens = np.array([[0] * (width - len(text)) + list(text) for text in texts])
         positions, mask = tape.extend([width - len(text) for text in texts], width)
         x = self._weights.array("decoder/embeddings/weight", tokens) + self._positions[positions]
         feed: dict[str, NDArray[Any]] = {**tape.cache, **tape.memory}
         feed |= {"x": x, "mask": mask, "memory_mask": tape.memory_mask}
-        feed["rows"] = np.array(rows, np.int64)[..., None]
-        logits, looks, *cache = self._network.run(None, feed)
+        feed |= {"rows": np.array(rows, np.int64)[..., None], "kinds": np.array(kinds, np.int64)}
+        feed["allowed"] = self.rules.allowed
+        log_probs, looks, *cache = self._network.run(None, feed)
         names = (name.removeprefix("new_") for name in self._output_names[2:])
         tape.cache = dict(zip(names, cache, strict=True))
-        return logits, looks.reshape(len(texts), width, -1)
+        return log_probs, looks.reshape(len(texts), width, -1)
 
 
 class Texts:
@@ -163,26 +168,26 @@ class Texts:
         last = range(width - 1 - guess, width)
         starts = [width - len(t) + len(p.context) for t, p in zip(texts, prompts, strict=True)]
         rows = [[start, *last] for start in starts]
-        logits, looks = self._decoder.read(self._tape, texts, rows)
-        self.silences = [self._rules.silence(row[0]) for row in logits]
-        scores = []
-        for index, prompt in enumerate(prompts):
-            wanted = guess - len(prompt.guess)
-            after = logits[index, 1 + wanted :]
-            first = self._scored(after[:1], prompt, first=not prompt.said)
-            log_probs = np.concatenate([first, self._scored(after[1:], prompt)])
-            scores.append(Scores(log_probs, looks[index, last.start + wanted :]))
-        return scores
+        unused = [guess - len(prompt.guess) for prompt in prompts]  # rows before the wanted ones
+        kinds = []
+        for prompt, count in zip(prompts, unused, strict=True):
+            first = self._kind(prompt, first=not prompt.said)
+            later = [self._kind(prompt)] * len(prompt.guess)
+            kinds.append([ANYTHING] * (1 + count) + [first, *later])
+        log_probs, looks = self._decoder.read(self._tape, texts, rows, kinds)
+        self.silences = [self._rules.silence(row[0]) for row in log_probs]
+        return [
+            Scores(log_probs[index, 1 + count :], looks[index, last.start + count :])
+            for index, count in enumerate(unused)
+        ]
 
     def read(self, tokens: Sequence[int]) -> list[Scores]:
         texts = [[token] for token in tokens]
-        logits, looks = self._decoder.read(self._tape, texts, [[0]] * len(texts))
         each = len(texts) // len(self._going)
-        scores = []
-        for index, prompt in enumerate(self._going):
-            rows = slice(index * each, (index + 1) * each)
-            scores.append(Scores(self._scored(logits[rows, 0], prompt), looks[rows, 0]))
-        return scores
+        kinds = [[self._kind(prompt)] for prompt in self._going for _ in range(each)]
+        log_probs, looks = self._decoder.read(self._tape, texts, [[0]] * len(texts), kinds)
+        ends = range(each, len(texts) + 1, each)
+        return [Scores(log_probs[end - each : end, 0], looks[end - each : end, 0]) for end in ends]
 
     def drop(self, counts: Sequence[int]) -> None:
         self._tape.drop(counts)
@@ -191,8 +196,8 @@ class Texts:
         self._tape.follow(prompts, texts)
         self._going = [self._going[index] for index in prompts]
 
-    def _scored(self, logits: Floats, prompt: Prompt, *, first: bool = False) -> Floats:
-        return self._rules.log_probs(logits, first=first, avoid_end=prompt.avoid_end)
+    def _kind(self, prompt: Prompt, *, first: bool = False) -> int:
+        return self._rules.kind(first=first, avoid_end=prompt.avoid_end)
 
 
 class Tape:

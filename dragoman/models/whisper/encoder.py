@@ -1,9 +1,9 @@
 """What the encoder makes of a window, and of the same window when a little more has been heard.
 
 Every state sees the whole window, so strictly all of them change with each new sound. Those that
-are not at its end hardly do: between two looks in which all states are made, those of older sound
-are kept, with their keys and values in every layer, and only the newest are made again. What is
-kept is always of a look in which all were made, so that nothing grows old.
+are not at its end hardly do: they are kept, with their keys and values in every layer, and only the
+newest are made again. Now and then the window is renewed: all states of its last seconds are made
+again. What is kept in between is always of such a look, so that nothing grows old that is near.
 
 Behind the sound the net wants silence. Its states are nearly alike, so only some are made, and each
 counts as often as the states that it stands for: the logarithm of their number is added to what a
@@ -24,7 +24,8 @@ from dragoman.models.whisper.graph import Shape
 from dragoman.models.whisper.mel import Mel
 from dragoman.models.whisper.weights import Weights
 
-BEHIND = 50  # states at the end of the sound that change when it goes on: 1 s
+BEHIND = 50  # states at the end of the sound that are made again when it goes on: 1 s;
+FAR = 150  # when the window is renewed: 3 s
 NEAR, LAST = 16, 4  # states of silence next to the sound, and at the end, that are all made;
 EVERY = 16  # of those between, one in so many
 REACH = 2  # states to each side that the convolutions look at, and a little more
@@ -99,13 +100,12 @@ class Encoder:
         """States of a window that holds so many of sound, the others being of silence; without
         `sound`, all are of sound.
 
-        With `before`, the newest; `renew`: all of them, of which the convolutions know the older
-        ones. `plain`: all, and of silence, too, every one is made.
+        With `before`, the newest; `renew`: those of its last seconds. `plain`: every one of silence.
         """
         total = mel.shape[1] // 2
         sound = total if sound is None else sound
-        kept = before is not None and not (renew or plain)
-        begin = max(0, min(before.sound, sound) - BEHIND) if before and kept else 0
+        again = FAR if renew else BEHIND
+        begin = max(0, min(before.sound, sound) - again) if before else 0
         places, counts = silent(sound, total, 1 if plain else EVERY)
         embedded, silence = self._embedded(mel, sound, places, before)
         new = np.concatenate([embedded[begin:], silence])
@@ -113,7 +113,7 @@ class Encoder:
         weight = np.concatenate([np.zeros(sound, np.float32), np.log(counts)])
         feed = {"x": new[None], "weight": weight[None, None, None]}
         for name in self._names:
-            feed[name] = before.layers[name][:, :, :begin] if before and kept else self._nothing
+            feed[name] = before.layers[name][:, :, :begin] if before else self._nothing
         states, *layers = self._layers.run(None, feed)
         made = dict(zip(self._names, layers, strict=True))
         return Made(begin, sound, embedded, states[0], made, weight)

@@ -37,6 +37,7 @@ def encoder_graph(weights: Weights, *, exact: bool) -> bytes:
     b = Builder(weights, exact=exact)
     kinds: dict[str, type] = {"x": np.float32, "weight": np.float32}
     x, made = "x", []
+    bias = b.node("Expand", "weight", _a_row_each(b, "x"))
     for layer in range(layers_of(weights)):
         name = f"encoder/layer_{layer}/self_attention"
         both = b.linear(b.norm(x, f"{name}/layer_norm"), f"{name}/linear_0")
@@ -46,13 +47,24 @@ def encoder_graph(weights: Weights, *, exact: bool) -> bytes:
         keys, values = (
             b.node("Concat", old, one, axis=2) for old, one in zip(known, new, strict=True)
         )
-        seen, _ = b.attend(b.heads(query), keys, values, "weight")
+        seen = b.node(
+            "MultiHeadAttention",
+            *(query, keys, values, "", "", bias),
+            domain=CONTRIB,
+            num_heads=b.shape.heads,
+        )
         x = b.node("Add", x, b.linear(seen, f"{name}/linear_1"))
         x = b.node("Add", x, b.feed_forward(x, f"encoder/layer_{layer}/ffn"))
         kinds |= dict.fromkeys(known, np.float32)
         made += new
     states = b.node("Identity", b.norm(x, "encoder/layer_norm"), name="states")
     return b.model(kinds, [states, *made])
+
+
+def _a_row_each(b: Builder, x: str) -> str:
+    """The shape `[1, 1, n, 1]`: a row for each of the states `[1, n, width]`."""
+    one = b.number([1])
+    return b.node("Concat", one, one, b.node("Shape", x, start=1, end=2), one, axis=0)
 
 
 def layers_of(weights: Weights) -> int:

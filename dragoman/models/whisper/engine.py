@@ -43,9 +43,9 @@ class View(Generic[S]):
     # behind the sound included.
     mel: Any
     sound: int | None = None  # states of sound; all, if not told
-    before: S | None = None  # what was made of all of the window when less of it had been heard
-    renew: bool = True  # of all of it again; else of what is new
-    plain: bool = False  # of all of it, as the net was made for
+    before: S | None = None  # what was made of the window when it was last renewed
+    renew: bool = True  # its last seconds again, or all of it; else what is new
+    plain: bool = False  # and all of the silence, as the net was made for
 
 
 class Engine(Protocol[S]):

@@ -219,10 +219,13 @@ def decoder_graph(
     there are as many texts about every sound. `rows` are the
     positions `[texts, rows, 1]` whose next token is wanted. `attention` is the mean over the
     alignment heads `(layer, head)`, `[sounds, texts per sound * n, states]`.
+
+    The log-probabilities of a row are among the tokens that are allowed there: `kinds`, of the
+    same `[texts, rows]`, are rows of `allowed`, `[kinds, words]`, which is added to the logits.
     """
     b = Builder(weights, exact=exact)
     kinds: dict[str, type] = {"x": np.float32, "mask": np.float32, "memory_mask": np.float32}
-    kinds["rows"] = np.int64
+    kinds |= {"rows": np.int64, "allowed": np.float32, "kinds": np.int64}
     x, position = _positioned(b)
     looks, caches = [], []
     for layer in range(b.shape.layers):
@@ -238,10 +241,12 @@ def decoder_graph(
         caches += [keys, values]
         kinds |= {f"{kind}_{layer}": np.float32 for kind in INPUTS_PER_LAYER}
     x = b.norm(b.node("GatherND", x, "rows", batch_dims=1), "decoder/layer_norm")
-    logits = b.node("Identity", b.linear(x, "decoder/projection"), name="logits")
+    allowed = b.node("Gather", "allowed", "kinds", axis=0)
+    logits = b.node("Add", b.linear(x, "decoder/projection"), allowed)
+    log_probs = b.node("LogSoftmax", logits, axis=-1, name="log_probs")
     total = b.node("Sum", *looks)
     attention = b.node("Mul", total, b.number(1.0 / len(alignment)), name="attention")
-    return b.model(kinds, [logits, attention, *caches])
+    return b.model(kinds, [log_probs, attention, *caches])
 
 
 def _positioned(b: Builder) -> tuple[str, tuple[str, str] | None]:

@@ -23,7 +23,7 @@ STATE_MS = 2 * FRAME_MS  # the encoder makes one state of two frames
 SECOND = int(1000 / FRAME_MS)  # in mel frames
 PADDING = 4 * SECOND  # silence after the sound; with less of it the network loops
 SAME_LEVEL = 0.1  # scaled to levels that differ by less (1 dB), sound looks the same
-RENEW_MS = 1500.0  # of new sound, after which all of a window is encoded again
+RENEW_MS = 1500.0  # of new sound, after which a window is renewed: its last seconds encoded again
 NEXT_MS = 200.0  # the look at a sentence's first word may move by less than this
 LEFT_MS, LEFT_WORDS = 400.0, 4  # of words before a window some sound may be left at its head
 
@@ -105,7 +105,7 @@ class Transcript:
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """What the encoder made of a window when it last made all of it."""
+    """What the encoder made of a window when it was last renewed."""
 
     states: Any
     start_ms: float  # of the window,
@@ -125,7 +125,7 @@ class WhisperStream(WindowStream):
     detects: bool  # the language was not told: find it out
     writes: Transcript | None = None  # of the source, if somebody wants it
     states: Any = None  # what the encoder last made of the window
-    whole: Encoding | None = None  # and when it last made all of it
+    whole: Encoding | None = None  # and when the window was last renewed
 
     @property
     def heard_ms(self) -> float:
