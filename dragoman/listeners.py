@@ -74,8 +74,10 @@ class _Captions:
         self._source_ms = 0.0  # of the sound that was written down so far
 
     def take(self, chunk: Chunk, update: Update) -> None:
-        now = update.hearing.audio_ms
-        for word in self._source_times.place(update.transcript, now, (now - self._source_ms) / 2):
+        now, lag_ms = update.hearing.audio_ms, update.transcript_lag_ms
+        if lag_ms is None:  # it was spoken since the words before it, as far as anybody knows
+            lag_ms = (now - self._source_ms) / 2
+        for word in self._source_times.place(update.transcript, now, lag_ms):
             self._say_source(word)
         if update.transcript:
             self._source_ms = now

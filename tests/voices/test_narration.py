@@ -123,6 +123,8 @@ def test_a_silence_ends_a_phrase_and_is_measured_from_the_end_of_a_word():
         (3.1, 3.4, " four"),
     ]
     assert told(drawn_out) == ["one two threeeee four"]
+    long_next = [*in_turn("one two three"), (1.0, 4.0, " foooour")]
+    assert told(long_next) == ["one two three foooour"]
 
 
 def test_a_long_clause_ends_a_phrase():
