@@ -16,7 +16,7 @@ from dragoman.trace import Hearing, Recorder, Saying, Showing, TraceWriter
 
 if TYPE_CHECKING:
     from dragoman.text.captions import TimedWord
-    from dragoman.voices import Narration, Speaker
+    from dragoman.voices import Narration, Speaker, Voice
 
 
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
@@ -89,15 +89,13 @@ class _Captions:
 def narration(
     speak: Path | None,
     mix: Path | None,
-    voice: str | None,
-    language: str,
+    voice: Voice,
     duck_db: float = 12.0,
 ) -> Iterator[Listener]:
     """The translation spoken into files, each phrase where in the recording it was spoken."""
-    from dragoman.voices import Narration, open_voice
+    from dragoman.voices import Narration
 
-    chosen = open_voice(voice, language)
-    with Narration(chosen, speak=speak, mix=mix, duck_db=duck_db) as narrator:
+    with Narration(voice, speak=speak, mix=mix, duck_db=duck_db) as narrator:
         yield _Narrated(narrator)
 
 

@@ -59,6 +59,12 @@ def _run(args: Sequence[str] | None) -> int:
     except BrokenPipeError:
         # The reader of our output went away (`dragoman score x | head`): not an error of ours.
         return 0
+    except OSError as error:
+        if error.filename is None:
+            raise
+        # A file that nobody thought would be refused, such as one whose name is too long.
+        print(f"dragoman: {error.filename!r} cannot be used: {error.strerror}.", file=sys.stderr)
+        return 2
 
 
 def _missing(module: str) -> str | None:

@@ -89,7 +89,7 @@ def command(model: str | None, no_trial: bool, as_json: bool) -> None:
         voices=_voices(),
         sound=[*_sound("input"), *_sound("output")],
     )
-    tried = model or _best_here()
+    tried = _best_here() if model is None else model
     if not no_trial and tried is not None:
         report.speed = _speed(tried)
     report.next = _next(report, tried)
