@@ -139,6 +139,8 @@ def test_a_sentence_without_end_is_cut_at_a_late_comma_or_the_best_place(monkeyp
     monkeypatch.setattr(narration_module, "LONGEST", 50)
     talk = in_turn("one two three, four five six, seven eight nine ten eleven twelve")
     assert told(talk) == ["one two three, four five six,", "seven eight nine ten eleven twelve"]
+    talk = in_turn("one two three, four five six seven eight, nine ten eleven")
+    assert told(talk) == ["one two three,", "four five six seven eight, nine ten eleven"]  # a phrase
     talk = in_turn("one two three four of the five six seven eight nine ten")
     assert told(talk) == ["one two three four", "of the five six seven eight nine ten"]
 
@@ -171,6 +173,7 @@ def test_a_phrase_has_to_end_before_the_next_begins_not_before_its_first_word_en
 def test_speech_that_has_room_is_not_hurried():
     talk = [w for n in range(5) for w in in_turn("These are just so many.", 4.0 * n)]
     assert {phrase.speed for phrase in narrate(talk, 20.0)} == {1.0}
+    assert narrate(in_turn("These are just so many."))[0].speed == 1.0  # nobody heard the speaker
 
 
 def test_the_speed_changes_smoothly_and_comes_back():
