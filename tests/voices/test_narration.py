@@ -145,6 +145,15 @@ def test_a_sentence_without_end_is_cut_at_a_late_comma_or_the_best_place(monkeyp
     assert told(talk) == ["one two three four", "of the five six seven eight nine ten"]
 
 
+def test_a_part_of_a_sentence_has_room_until_the_next_part_begins(monkeypatch):
+    monkeypatch.setattr(narration_module, "LONGEST", 50)
+    rest = "four five six seven eight, nine ten eleven"
+    talk = [*in_turn("one two three,"), *in_turn(rest, 1.6)]
+    phrases = narrate(talk, 9.0, ToneVoice(seconds_per_character=0.12))
+    assert [phrase.text for phrase in phrases] == ["one two three,", rest]
+    assert phrases[0].speed == 1.0  # 1.7 s of speech before 1.6 s, half a second later and late
+
+
 def test_the_longest_phrase_is_not_cut(monkeypatch):
     text = "one two three four of the five six seven eight"
     monkeypatch.setattr(narration_module, "LONGEST", len(text))
