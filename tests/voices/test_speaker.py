@@ -250,6 +250,17 @@ def test_stop_silences_at_once_and_forgets_what_waits():
     speaker.close()
 
 
+def test_what_is_said_to_a_speaker_that_is_closed_is_not_kept():
+    voice = ToneVoice(rate=1000)
+    time = voice.time = SimulatedTime([])
+    speaker = Speaker(voice, SimulatedPlayer(time, voice.rate), [].append, time=time)
+    speaker.close()
+    speaker.say("Nobody hears this.")
+    assert speaker._schedule.is_empty
+    speaker.finish()  # and nobody waits for it
+    assert voice.spoken == []
+
+
 def test_what_was_stopped_makes_nothing_late():
     """Twenty seconds of speech end after two; what is said then is on time."""
     voice = ToneVoice(rate=1000, seconds_per_character=1.0)
