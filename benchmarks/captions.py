@@ -2,9 +2,9 @@
 
 A talk's words stand where in the recording they were spoken, as `--captions` writes them, and then
 at the moments at which they were said, as a live viewer gets them. Among the names may be caption
-files (`talk.srt`), whoever wrote them; of one in two languages (`both:talk.srt`), a line each, every
-line has to keep the rules by itself, since one reads one of them. `late` is how long after its first
-word a cue comes, on average.
+files (`talk.srt`), whoever wrote them; of one in two languages (`both:talk.srt`), a line each,
+every line has to keep the rules by itself, since one reads one of them. `late` is how long after
+its first word a cue comes, on average.
 """
 
 import re

@@ -46,7 +46,7 @@ def check_captions(
     """Refuse files of another kind, and `--resume` without any."""
     from dragoman.text.caption_files import SUFFIXES
 
-    named = [("--captions", path) for path in captions]
+    named: list[tuple[str, Path | None]] = [("--captions", path) for path in captions]
     named += [("--captions-source", captions_source), ("--captions-both", captions_both)]
     for option, path in named:
         check_suffix(option, path, SUFFIXES)

@@ -281,7 +281,7 @@ SENTENCES = "The quick brown fox jumps over the lazy dog. It was a bright cold d
 )
 def test_the_silence_behind_what_is_over_is_not_looked_at(silence_ms, closing, seen_ms):
     """Unless nearly all is silence: then something was spoken that the ear did not notice."""
-    model, engine = toy()
+    model, _ = toy()
     stream = model.open(None, "en")
     model.hear([stream], [Sound(spoken([4, 7]))])
     voice = Voice(speaking=not silence_ms, silence_ms=silence_ms)

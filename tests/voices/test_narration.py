@@ -140,7 +140,8 @@ def test_a_sentence_without_end_is_cut_at_a_late_comma_or_the_best_place(monkeyp
     talk = in_turn("one two three, four five six, seven eight nine ten eleven twelve")
     assert told(talk) == ["one two three, four five six,", "seven eight nine ten eleven twelve"]
     talk = in_turn("one two three, four five six seven eight, nine ten eleven")
-    assert told(talk) == ["one two three,", "four five six seven eight, nine ten eleven"]  # a phrase
+    # What follows is a phrase, too.
+    assert told(talk) == ["one two three,", "four five six seven eight, nine ten eleven"]
     talk = in_turn("one two three four of the five six seven eight nine ten")
     assert told(talk) == ["one two three four", "of the five six seven eight nine ten"]
 
