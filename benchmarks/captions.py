@@ -2,12 +2,14 @@
 
 A talk's words stand where in the recording they were spoken, as `--captions` writes them, and then
 at the moments at which they were said, as a live viewer gets them. Among the names may be caption
-files (`talk.srt`), whoever wrote them. `late` is how long after its first word a cue comes, on
-average.
+files (`talk.srt`), whoever wrote them; of one in two languages (`both:talk.srt`), a line each,
+every line has to keep the rules by itself, since one reads one of them. `late` is how long after
+its first word a cue comes, on average.
 """
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -35,26 +37,38 @@ def run() -> dict[str, float]:
     names = wanted()
     files = [name for name in names if name.endswith((".srt", ".vtt"))]
     print(f"{'talk':22}{'cues':>4}{'late':>6}" + "".join(f"{rule:>7}" for rule in (*RULES, "all")))
-    shares = {name: report(name, read(Path(name)), None) for name in files}
+    shares = {name: report(name, *named(name), None) for name in files}
     for talk in talks(name for name in names if name not in files):
         modes = {"offline": talk.spoken, "live": talk.said}
         if talk.spoken is talk.said:
             del modes["offline"]
         for mode, words in modes.items():
             cues = list(make_cues(words, talk.language))
-            shares[f"{talk.name} {mode}"] = report(f"{talk.name} {mode}", cues, words)
+            shares[f"{talk.name} {mode}"] = report(f"{talk.name} {mode}", cues, False, words)
     return shares
 
 
-def report(name: str, cues: list[Cue], words: list[TimedWord] | None) -> float:
+def named(name: str) -> tuple[list[Cue], bool]:
+    """The cues of a caption file, and whether they are in two languages."""
+    path = name.removeprefix("both:")
+    return read(Path(path)), path != name
+
+
+def report(name: str, cues: list[Cue], both: bool, words: list[TimedWord] | None) -> float:
     """One row; the share of cues that keep every rule and do not overlap the next."""
-    kept = {rule: [keeps(cue) for cue in cues] for rule, keeps in RULES.items()}
+    texts = [by_language(cue) if both else [cue] for cue in cues]
+    kept = {rule: [all(map(keeps, text)) for text in texts] for rule, keeps in RULES.items()}
     apart = [one.end <= two.start + 1e-3 for one, two in pairwise(cues)]
     every = [all(row) for row in zip(*kept.values(), [*apart, True], strict=True)]
     late = f"{lateness(cues, words):5.1f}s" if words else " " * 6
     shares = "".join(f"{percent(marks):>7}" for marks in (*kept.values(), every))
     print(f"{name[-21:]:22}{len(cues):4}{late}{shares}", flush=True)
     return sum(every) / max(1, len(every))
+
+
+def by_language(cue: Cue) -> list[Cue]:
+    """What one reads of a cue in two languages: its first line, or what follows."""
+    return [replace(cue, lines=lines) for lines in (cue.lines[:1], cue.lines[1:]) if lines]
 
 
 def percent(marks: Iterable[bool]) -> str:

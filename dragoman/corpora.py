@@ -17,6 +17,8 @@ from typing import Any
 
 from dragoman.errors import DragomanError
 
+MOST_CHARACTERS = 1 << 30
+"""Of a cell: the text of a whole talk may stand in one."""
 _ESCAPED = re.compile(r"\\(.)")
 
 
@@ -81,6 +83,7 @@ def _folder(path: Path, source: str, target: str) -> Iterator[Clip]:
 
 def _tsv(path: Path, source: str, target: str) -> Iterator[Clip]:
     """A header with `audio`, optional `start` and `end`, and a column per language; or CoVoST."""
+    csv.field_size_limit(MOST_CHARACTERS)
     with _open(path, newline="") as file:
         rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
         names = rows.fieldnames or []

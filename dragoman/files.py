@@ -91,9 +91,16 @@ def _alive(pid: int) -> bool:
 
 @contextmanager
 def whole_file(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
-    """Open a file for writing that appears under its name only once it is complete."""
-    temporary = temporary_for(path)
+    """Open a file for writing that appears under its name only once it is complete.
+
+    A device or a pipe is written as it is: another file in its place would be the end of it.
+    """
     encoding = None if "b" in mode else "utf-8"
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with sentences_for(path), open(path, mode, encoding=encoding) as stream:
+            yield stream
+        return
+    temporary = temporary_for(path)
     try:
         with sentences_for(path):
             path.parent.mkdir(parents=True, exist_ok=True)

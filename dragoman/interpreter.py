@@ -14,7 +14,7 @@ from dragoman.clock import Clock, SimulatedClock
 from dragoman.detectors import Detector, FixedStep
 from dragoman.errors import DragomanError
 from dragoman.models import Ask, BatchError, Draft, Feature, Model, Sound
-from dragoman.models.base import fail_alone
+from dragoman.models.base import Stream, fail_alone
 from dragoman.policies import Policy, ages
 from dragoman.text.again import overlap
 from dragoman.trace import Hearing, Recorder, Saying, Showing
@@ -33,6 +33,7 @@ class Update:
     hearing: Hearing
     lag_ms: float | None = None  # mean age of the sound that the words look at, if the model tells
     transcript: tuple[str, ...] = ()  # source words that became final, where the model tells
+    transcript_lag_ms: float | None = None  # mean age of their sound, if the model tells
     language: str | None = None  # that is spoken, as far as it is known
     silence_ms: float = 0.0  # for which the speaker has said nothing
     error: Exception | None = None  # the stream could not go on; only `step` returns such updates
@@ -292,6 +293,7 @@ class _Turn:
             hearing,
             self._taken.lag_ms,
             one.stream.transcript,
+            _transcript_lag(one.stream),
             one.stream.language,
             self.sounds[-1].voice.silence_ms if self.sounds else 0.0,
             self.error,
@@ -351,6 +353,12 @@ def _draft(model: Model, turns: Sequence[_Turn]) -> None:
 
 def _ms(chunk: Chunk) -> float:
     return len(chunk.samples) * 1000.0 / RATE
+
+
+def _transcript_lag(stream: Stream) -> float | None:
+    """How long ago the words of the transcript were heard, on average; None: nobody knows."""
+    moments: tuple[float, ...] = getattr(stream, "transcript_ms", ())
+    return stream.heard_ms - sum(moments) / len(moments) if moments else None
 
 
 def _lag(draft: Draft, tokens: int) -> float | None:

@@ -16,7 +16,7 @@ from dragoman.trace import Hearing, Recorder, Saying, Showing, TraceWriter
 
 if TYPE_CHECKING:
     from dragoman.text.captions import TimedWord
-    from dragoman.voices import Narration, Speaker
+    from dragoman.voices import Narration, Speaker, Voice
 
 
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
@@ -74,8 +74,10 @@ class _Captions:
         self._source_ms = 0.0  # of the sound that was written down so far
 
     def take(self, chunk: Chunk, update: Update) -> None:
-        now = update.hearing.audio_ms
-        for word in self._source_times.place(update.transcript, now, (now - self._source_ms) / 2):
+        now, lag_ms = update.hearing.audio_ms, update.transcript_lag_ms
+        if lag_ms is None:  # it was spoken since the words before it, as far as anybody knows
+            lag_ms = (now - self._source_ms) / 2
+        for word in self._source_times.place(update.transcript, now, lag_ms):
             self._say_source(word)
         if update.transcript:
             self._source_ms = now
@@ -87,15 +89,13 @@ class _Captions:
 def narration(
     speak: Path | None,
     mix: Path | None,
-    voice: str | None,
-    language: str,
+    voice: Voice,
     duck_db: float = 12.0,
 ) -> Iterator[Listener]:
     """The translation spoken into files, each phrase where in the recording it was spoken."""
-    from dragoman.voices import Narration, open_voice
+    from dragoman.voices import Narration
 
-    chosen = open_voice(voice, language)
-    with Narration(chosen, speak=speak, mix=mix, duck_db=duck_db) as narrator:
+    with Narration(voice, speak=speak, mix=mix, duck_db=duck_db) as narrator:
         yield _Narrated(narrator)
 
 

@@ -54,6 +54,17 @@ def test_both_in_one_file_each_above_its_own(tmp_path):
     ]
 
 
+def test_the_speakers_words_stand_where_they_were_spoken_if_that_is_known(tmp_path):
+    """They were told after five seconds, and heard two seconds before."""
+    path = tmp_path / "a.srt"
+    update = Update((), "", Hearing(5000, 5000, 5000, 5000), None, (" Guten", " Morgen"), 2000.0)
+    with listeners.source_captions(path, "de") as file:
+        file.take(Chunk(np.zeros(0, np.float32), last=False), update)
+    ((times, text),) = cues(path)
+    assert text == "Guten Morgen"
+    assert times.startswith("00:00:02,4")  # around 3 s: 13 letters at 12 a second
+
+
 @pytest.mark.parametrize("kind", [listeners.captions, listeners.source_captions])
 def test_what_a_crash_left_is_gone_on_with(tmp_path, kind):
     path = tmp_path / "a.srt"

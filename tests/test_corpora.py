@@ -132,6 +132,14 @@ def test_faults_are_named(tmp_path, wav, name, content, sentence):
         read_corpus(tmp_path / name, "de", "en")
 
 
+def test_the_text_of_a_whole_talk_may_stand_in_a_cell(tmp_path, wav):
+    wav("a.wav")
+    text = " ".join(["word"] * 50_000)
+    (tmp_path / "c.tsv").write_text(f"audio\ten\na.wav\t{text}\n")
+    (clip,) = read_corpus(tmp_path / "c.tsv", "de", "en")
+    assert clip.texts["en"] == text
+
+
 def test_a_binary_file_is_not_a_corpus(tmp_path, wav):
     with pytest.raises(DragomanError, match="not UTF-8"):
         read_corpus(wav("a.tsv.wav").rename(tmp_path / "a.tsv"), "de", "en")

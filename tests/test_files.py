@@ -97,3 +97,18 @@ def test_what_somebody_else_writes_is_not_swept(tmp_path, monkeypatch):
     (tmp_path / ".a.1.tmp").write_text("half")
     sweep(tmp_path)
     assert os.listdir(tmp_path) == [".a.1.tmp"]
+
+
+def test_a_device_or_a_pipe_is_written_as_it_is(tmp_path):
+    """A file in its place would be the end of it: /dev/null has been lost that way."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with whole_file(pipe) as file:
+            file.write("through")
+        assert os.read(reader, 100) == b"through"
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+    assert os.listdir(tmp_path) == ["pipe"]

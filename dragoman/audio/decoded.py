@@ -30,7 +30,7 @@ class Span:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.start) and self.start >= 0):
             raise DragomanError(f"Audio cannot start at {self.start} s; it starts at 0 or later.")
-        if self.end is not None and not self.end > self.start:
+        if self.end is not None and not self.start < self.end < math.inf:
             raise DragomanError(
                 f"Audio cannot end at {self.end:g} s when it starts at {self.start:g} s."
             )

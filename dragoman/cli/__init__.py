@@ -59,6 +59,12 @@ def _run(args: Sequence[str] | None) -> int:
     except BrokenPipeError:
         # The reader of our output went away (`dragoman score x | head`): not an error of ours.
         return 0
+    except OSError as error:
+        if error.filename is None:
+            raise
+        # A file that nobody thought would be refused, such as one whose name is too long.
+        print(f"dragoman: {error.filename!r} cannot be used: {error.strerror}.", file=sys.stderr)
+        return 2
 
 
 def _missing(module: str) -> str | None:
@@ -67,17 +73,18 @@ def _missing(module: str) -> str | None:
     extra = next((extra for extra, names in EXTRAS.items() if package in names), None)
     if extra is None:
         return None
-    torch = [f"pip install {_wanted('torch')}"] if extra == "train" else []
-    lines = "".join(f"\n    {line}" for line in [*torch, f'pip install ".[{extra}]"'])
-    return f"This needs {package}, which is not installed. In Dragoman's folder:{lines}"
+    torch = [f"pip install '{_wanted('torch', extra)}'"] if extra == "train" else []
+    lines = "".join(f"\n    {line}" for line in [*torch, f"pip install 'dragoman[{extra}]'"])
+    return f"This needs {package}, which is not installed; run:{lines}"
 
 
-def _wanted(package: str) -> str:
-    """A package in the version that Dragoman asks for."""
+def _wanted(package: str, extra: str) -> str:
+    """A package in the version that an extra asks for."""
     from importlib.metadata import PackageNotFoundError, requires
 
     try:
-        wanted = [line.partition(";")[0].strip() for line in requires("dragoman") or ()]
+        wanted = [line.partition(";") for line in requires("dragoman") or ()]
     except PackageNotFoundError:  # run from its source
         wanted = []
-    return next((line for line in wanted if line.startswith(package)), package)
+    found = (line.strip() for line, _, where in wanted if f'"{extra}"' in where.replace("'", '"'))
+    return next((line for line in found if line.startswith(package)), package)

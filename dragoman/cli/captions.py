@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dragoman.cli.outputs import check_suffix
 from dragoman.cli.setup_options import grouped
+from dragoman.errors import DragomanError
 
 if TYPE_CHECKING:
     from dragoman.listeners import Listener
@@ -33,6 +35,23 @@ def caption_options(command: Callable[..., Any]) -> Callable[..., Any]:
     ):  # fmt: skip
         command = option(command)
     return command
+
+
+def check_captions(
+    captions: tuple[Path, ...],
+    captions_source: Path | None,
+    captions_both: Path | None,
+    resume: bool,
+) -> None:
+    """Refuse files of another kind, and `--resume` without any."""
+    from dragoman.text.caption_files import SUFFIXES
+
+    named: list[tuple[str, Path | None]] = [("--captions", path) for path in captions]
+    named += [("--captions-source", captions_source), ("--captions-both", captions_both)]
+    for option, path in named:
+        check_suffix(option, path, SUFFIXES)
+    if resume and not any(path for _, path in named):
+        raise DragomanError("--resume goes on with captions: name their file by --captions FILE.")
 
 
 def caption_files(

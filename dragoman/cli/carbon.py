@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from dragoman.cli.app import GroupedCommand, GroupedOption
+from dragoman.cli.ranges import Number
 
 
 @click.command(cls=GroupedCommand)
@@ -18,7 +19,7 @@ from dragoman.cli.app import GroupedCommand, GroupedOption
               type=click.IntRange(1),
               help="Ways to detect words that it would need.")  # fmt: skip
 @click.option("--intensity", cls=GroupedOption, group="Comparison", default=0.380539,
-              type=click.FloatRange(0), show_default=True, help="kg CO2eq per kWh.")  # fmt: skip
+              type=Number(0), show_default=True, help="kg CO2eq per kWh.")  # fmt: skip
 def command(runs: tuple[Path, ...], latencies: int, detectors: int, intensity: float) -> None:
     """The energy of RUNS, and what one model for every latency saves (paper 001, section 4)."""
     from dragoman.train.carbon import footprint, saved_by_one_model

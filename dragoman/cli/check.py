@@ -89,7 +89,7 @@ def command(model: str | None, no_trial: bool, as_json: bool) -> None:
         voices=_voices(),
         sound=[*_sound("input"), *_sound("output")],
     )
-    tried = model or _best_here()
+    tried = _best_here() if model is None else model
     if not no_trial and tried is not None:
         report.speed = _speed(tried)
     report.next = _next(report, tried)
@@ -103,8 +103,7 @@ def _extras() -> list[Found]:
     found = []
     for extra, packages in EXTRAS.items():
         missing = [name for name in packages if find_spec(name) is None]
-        torch = "pip install torch, then " if "torch" in missing else ""
-        to_do = f'{torch}pip install ".[{extra}]"' if missing else ""
+        to_do = f"pip install 'dragoman[{extra}]'" if missing else ""
         found.append(Found(extra, not missing, WHAT_FOR[extra], to_do))
     return found
 

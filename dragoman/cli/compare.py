@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from dragoman.cli.app import GroupedCommand, GroupedOption
+from dragoman.cli.ranges import Number
 from dragoman.cli.report import print_signatures
 from dragoman.cli.scoring import Scoring, at_work, scoring_options
 from dragoman.cli.tables import Column, open_console, print_rows
@@ -28,7 +29,7 @@ from dragoman.metrics.significance import Comparison, Measure, Sampling, compare
 @scoring_options
 @click.option(
     "--resamples",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, 1_000_000),
     default=1000,
     show_default=True,
     cls=GroupedOption,
@@ -46,7 +47,7 @@ from dragoman.metrics.significance import Comparison, Measure, Sampling, compare
 )
 @click.option(
     "--level",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=Number(0, 1, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
     cls=GroupedOption,

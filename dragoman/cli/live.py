@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dragoman.cli.app import GroupedCommand
-from dragoman.cli.captions import caption_files, caption_options
+from dragoman.cli.captions import caption_files, caption_options, check_captions
 from dragoman.cli.outputs import check_outputs, check_suffix
 from dragoman.cli.setup_options import grouped, read_system, setup_options, show_option
 from dragoman.errors import DragomanError
@@ -72,7 +72,7 @@ def command(
     from dragoman.audio.record import SUFFIXES, check_record
     from dragoman.cli import printed
     from dragoman.cli.notes import open_notes
-    from dragoman.cli.sound import open_interpreter
+    from dragoman.cli.sound import check_fit, open_interpreter
 
     if list_only:
         _list_microphones()
@@ -86,6 +86,7 @@ def command(
         check_record(record)
     texts = [*captions, captions_source, captions_both]
     check_outputs([file, options["setup"]], [*texts, trace, record])
+    check_captions(captions, captions_source, captions_both, resume)
     if file is None:
         _check_microphone(microphone)
     with ExitStack() as stack:
@@ -95,13 +96,13 @@ def command(
         setup, both = system.setup, show == "both"
         in_source = bool(captions_source or captions_both)
         sound = _open_file(file, setup) if file is not None else None
-        click.echo(f"Loading {setup.model} …", err=True)
-        system.model  # noqa: B018  before the microphone opens, or its first words would wait
         audience = [enter(printed.summary(setup, notes))]
-        for listener in caption_files(setup, captions, captions_source, captions_both, resume):
-            audience.append(enter(listener))
         if speak:
             audience.append(enter(listeners.spoken(voice, setup.target, notes.tell)))
+        click.echo(f"Loading {setup.model} …", err=True)
+        check_fit(system, both or in_source)  # before the microphone opens: its words cannot wait
+        for listener in caption_files(setup, captions, captions_source, captions_both, resume):
+            audience.append(enter(listener))
         trace_record = enter(listeners.traced(trace, str(file or "microphone"), notes.tell))
         sound = sound or enter(_open_microphone(microphone, setup, record, notes))
         audience.append(enter(printed.detected(setup, notes)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +26,9 @@ LATE_CHUNKS = 4
 """So many chunks in a row that came late mean that the machine is too slow…"""
 BUSY = 0.7
 """…if it worked for most of the time: a driver that wakes up brings much at once, too."""
+WAIT_MS = 4000.0
+"""Of sound, for which a line of the translation waits for the speaker's: what a recogniser may
+still change is settled by then."""
 
 
 @contextmanager
@@ -91,29 +94,73 @@ class PlainText:
 
 
 class PairedText:
-    """Both languages, a sentence a line, each line with its language before it."""
+    """Both languages, a sentence a line, each line with its language before it.
+
+    The speaker's words may be written down later than they are translated. A line of the
+    translation waits until the speaker's sentence, if one is open, has ended, but not for long.
+    """
 
     def __init__(self, write: Callable[[str], None], setup: Setup) -> None:
         self._write, self._target = write, setup.target
         self._language = setup.source or "?"
-        self._open = {True: "", False: ""}  # the speaker's line, and ours
+        self._spoken, self._said = _Sentences(), _Sentences()
+        self._answered = True  # a line of the translation came after the speaker's last
+        self._waiting: list[tuple[float, str]] = []  # lines of the translation, and since when
 
     def take(self, chunk: Chunk, update: Update) -> None:
         self._language = update.language or self._language
-        for speaker, words in ((True, update.transcript), (False, update.said)):
-            for word in words:
-                self._open[speaker] += word
-                if ends_sentence(self._open[speaker].split()[-1] if word.strip() else ""):
-                    self._end_line(speaker)
+        now = update.hearing.audio_ms
+        self._waiting += [(now, line) for line in self._said.add(update.said)]
+        for line in self._spoken.add(update.transcript):
+            self._print(self._language, line)
+            self._answered = False
+            if self._waiting:
+                self._answer()
+        while self._waiting and self._is_due(now):
+            self._answer()
 
     def end(self) -> None:
-        for speaker in (True, False):
-            self._end_line(speaker)
+        self._print(self._language, self._spoken.rest())
+        while self._waiting:
+            self._answer()
+        self._print(self._target, self._said.rest())
 
-    def _end_line(self, speaker: bool) -> None:
-        if text := self._open[speaker].strip():
-            self._write(f"{self._language if speaker else self._target}: {text}\n")
-        self._open[speaker] = ""
+    def _is_due(self, now: float) -> bool:
+        """Whether the first line that waits is to be printed, as nothing of the speaker's is to
+        come before it."""
+        return not self._answered or not self._spoken.open or now - self._waiting[0][0] >= WAIT_MS
+
+    def _answer(self) -> None:
+        self._print(self._target, self._waiting.pop(0)[1])
+        self._answered = True
+
+    def _print(self, language: str, line: str) -> None:
+        if line:
+            self._write(f"{language}: {line}\n")
+
+
+class _Sentences:
+    """Words as they come, a sentence at a time."""
+
+    def __init__(self) -> None:
+        self._text = ""
+
+    @property
+    def open(self) -> bool:
+        """Whether a sentence has begun that has not ended."""
+        return bool(self._text.strip())
+
+    def add(self, words: Sequence[str]) -> Iterator[str]:
+        """The sentences that end with these words."""
+        for word in words:
+            self._text += word
+            if word.strip() and ends_sentence(self._text.split()[-1]):
+                yield self.rest()
+
+    def rest(self) -> str:
+        """What has begun, which is then taken for ended."""
+        text, self._text = self._text.strip(), ""
+        return text
 
 
 @contextmanager

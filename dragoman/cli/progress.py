@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,11 +31,12 @@ def audio_progress(
 ) -> Iterator[Listener]:
     """A bar over the seconds of a recording, moved on by every chunk.
 
-    On a terminal that shows the text itself there is none: the text is progress enough.
+    On a terminal that shows the text itself there is none: the text is progress enough. Nor where
+    the text goes through a pipe, since who reads it may show it on this terminal (`| tee`).
     """
     from dragoman.audio.source import duration
 
-    if hidden or sys.stdout.isatty():
+    if hidden or sys.stdout.isatty() or _into_pipe():
         yield _Heard(lambda seconds: None)
         return
     try:
@@ -43,6 +46,14 @@ def audio_progress(
     with _bar() as bar:
         task = bar.add_task("listening", total=total)
         yield _Heard(lambda seconds: bar.update(task, advance=seconds))
+
+
+def _into_pipe() -> bool:
+    try:
+        mode = os.fstat(sys.stdout.fileno()).st_mode
+    except (OSError, ValueError):  # it is closed, or no file
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
 class _Heard:

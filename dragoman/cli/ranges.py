@@ -9,11 +9,23 @@ import click
 from dragoman.errors import DragomanError
 from dragoman.setup import MOST_BEAMS, MOST_THREADS, STEP_MS
 
-SECONDS = click.FloatRange(min=0)
 COUNT = click.IntRange(min=1)  # clips, resamples: one or more
 JOBS = click.IntRange(1, 256)
 BEAMS = click.IntRange(1, MOST_BEAMS)
 THREADS = click.IntRange(0, MOST_THREADS)
+
+
+class Number(click.FloatRange):
+    """A number within a range; nan, which click lets pass, is in none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if number != number:
+            self.fail(f"{value} is not a number.", param, ctx)
+        return number
+
+
+SECONDS = Number(min=0)
 
 
 class Time(click.ParamType):  # type: ignore[type-arg]

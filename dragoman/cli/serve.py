@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import click
 
 from dragoman.cli.app import GroupedCommand
 from dragoman.cli.corpus_options import cluster_option
-from dragoman.cli.ranges import REPLICAS
+from dragoman.cli.ranges import REPLICAS, Number
 from dragoman.cli.setup_options import AUTO, grouped, read_system, setup_options
 from dragoman.errors import DragomanError
 
@@ -19,7 +20,7 @@ _network = grouped("Network")
 _limits = grouped("Limits")
 _cluster = grouped("Cluster")
 _FILE = click.Path(path_type=Path)
-_SECONDS = click.FloatRange(min=0, min_open=True)
+_SECONDS = Number(min=0, min_open=True)
 PAUSE_MS = 800.0
 TOKEN, SECRET = "DRAGOMAN_TOKEN", "DRAGOMAN_SECRET"
 
@@ -116,6 +117,7 @@ def command(
     from dragoman.serve.service import Service
     from dragoman.serve.settings import Settings, is_loopback
     from dragoman.store.overview import cores
+    from dragoman.voices.registry import check_name
 
     token = _read_secret("token", token_file, TOKEN)
     if token is None and not is_loopback(host):
@@ -126,6 +128,10 @@ def command(
         raise DragomanError("--tls-cert and --tls-key go together.")
     if replicas is not None and cluster is None:
         raise DragomanError("--replicas are those of a cluster; give --cluster, too.")
+    for option, addresses in (("--origin", origin), ("--captions-to", captions_to)):
+        _check_addresses(option, addresses)
+    if voice is not None:
+        check_name(voice)
     if lanes is not None and lanes > 1 and options.get("threads") is None:
         options["threads"] = max(1, cores() // lanes)
     system = read_system(lambda text: click.echo(text, err=True), pause_ms=PAUSE_MS, **options)
@@ -173,6 +179,15 @@ def command(
         ready(address.getsockname()[1])
         log_to_stderr()
         server.run(sockets=[address])
+
+
+def _check_addresses(option: str, addresses: Sequence[str]) -> None:
+    """Refuse what no address begins with: nobody would be let in, and nobody would know why."""
+    for address in addresses:
+        if not address.startswith(("http://", "https://")):
+            raise DragomanError(
+                f"{option} takes an address that begins with https:// or http://, not '{address}'."
+            )
 
 
 def _read_secret(what: str, file: Path | None, variable: str) -> str | None:

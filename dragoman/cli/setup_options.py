@@ -145,8 +145,8 @@ def read_setup(
             "--max-latency auto tries what this machine can do, for a talk; this command tries "
             "settings itself. Give it a time, such as 2s."
         )
-    base = Setup.read(Path(setup)) if setup else Setup()
-    source, target = source and _code(source), target and _code(target)
+    base = Setup() if setup is None else Setup.read(Path(setup))
+    source, target = _code(source), _code(target)
     known = exported_net(model) if model is not None and setup is None else None
     if known is not None:
         source = source or known.languages.source or None
@@ -172,7 +172,7 @@ def _only(targets: tuple[str, ...]) -> str | None:
     return targets[0] if len(targets) == 1 else None
 
 
-def _code(language: str) -> str:
+def _code(language: str | None) -> str | None:
     from dragoman.text.languages import find_language
 
-    return find_language(language).code
+    return None if language is None else find_language(language).code

@@ -73,6 +73,11 @@ def open_microphone(wanted: str | None, step_ms: float) -> Sound:
     return Sound(microphone.chunks(), RealClock, True, microphone.stop)
 
 
+def check_fit(system: System, both: bool) -> None:
+    """Load the model; what does not fit it is told before any file is written."""
+    open_interpreter(system, None, SimulatedClock(), both)
+
+
 def open_interpreter(
     system: System, record: Recorder | None, clock: Clock, both: bool
 ) -> Interpreter:

@@ -16,7 +16,7 @@ from dragoman.cli.corpus_options import (
     tell_failures,
 )
 from dragoman.cli.outputs import check_folder
-from dragoman.cli.ranges import STEPS
+from dragoman.cli.ranges import STEPS, Number
 from dragoman.cli.setup_options import grouped, read_setup, setup_options
 
 _sweep = grouped("Sweep")
@@ -30,7 +30,7 @@ _sweep = grouped("Sweep")
 @_sweep("--steps", type=STEPS, default="1s", show_default=True, help="Such as 500ms,1s,2s.")
 @_sweep(
     "--sound",
-    type=click.FloatRange(min=0),
+    type=Number(min=0),
     default=20.0,
     show_default=True,
     metavar="MB",

@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from dragoman.cli.app import GroupedCommand
-from dragoman.cli.captions import caption_files, caption_options, going_on
+from dragoman.cli.captions import caption_files, caption_options, check_captions, going_on
 from dragoman.cli.outputs import check_outputs, check_suffix
-from dragoman.cli.ranges import SECONDS
+from dragoman.cli.ranges import SECONDS, Number
 from dragoman.cli.setup_options import grouped, read_system, setup_options, show_option
 from dragoman.errors import DragomanError
 
@@ -35,7 +35,7 @@ _FILE = click.Path(path_type=Path)
 @_output("--trace", type=_FILE, metavar="FILE", help="Write what was heard and said, when.")
 @_output("--speak", type=_FILE, metavar="FILE", help="Speak the translation into a sound file.")
 @_output("--mix", type=_FILE, metavar="FILE", help="The speaker left, the interpreter right.")
-@_output("--duck", type=click.FloatRange(0, 60), default=12.0, show_default=True, metavar="DB",
+@_output("--duck", type=Number(0, 60), default=12.0, show_default=True, metavar="DB",
          help="How much softer the speaker is under the interpreter in --mix.")  # fmt: skip
 @_output("--voice", metavar="NAME", help="Voice to speak with ('dragoman voices' lists them).")
 @_output("--quiet", is_flag=True, help="No progress, no summary.")
@@ -77,7 +77,8 @@ def command(
     from dragoman.cli import printed
     from dragoman.cli.notes import open_notes
     from dragoman.cli.progress import audio_progress
-    from dragoman.cli.sound import Part, open_file, open_interpreter
+    from dragoman.cli.sound import Part, check_fit, open_file, open_interpreter
+    from dragoman.voices import open_voice
 
     if voice is not None and speak is None and mix is None:
         raise DragomanError("--voice needs something to speak into: --speak FILE or --mix FILE.")
@@ -85,7 +86,8 @@ def command(
         check_suffix(option, path, tuple(FORMATS))
     texts = [*captions, captions_source, captions_both]
     check_outputs([file, options["setup"]], [*texts, trace, speak, mix])
-    format = RawFormat.parse(raw) if raw else None
+    check_captions(captions, captions_source, captions_both, resume)
+    format = None if raw is None else RawFormat.parse(raw)
     with ExitStack() as stack:
         enter = stack.enter_context
         notes = enter(open_notes())
@@ -96,10 +98,12 @@ def command(
             before = going_on(captions, (captions_both, captions_source), setup.target)
         start = before.start if before else start
         sound = open_file(file, setup.step_ms, realtime, Part(start or 0.0, end, format))
-        # The summary comes first in, last out: after the last line of text has been ended.
-        audience = [] if quiet else [enter(printed.summary(setup, notes))]
         both = show == "both"
         in_source = bool(captions_source or captions_both)
+        narrator = open_voice(voice, setup.target) if speak or mix else None
+        check_fit(system, both or in_source)
+        # The summary comes first in, last out: after the last line of text has been ended.
+        audience = [] if quiet else [enter(printed.summary(setup, notes))]
         text = printed.json_lines(both) if as_json else printed.plain_text(setup, notes, both)
         audience.append(enter(text))
         if not quiet:
@@ -110,10 +114,9 @@ def command(
             setup, captions, captions_source, captions_both, resume, start
         ):
             audience.append(enter(listener))
-        if speak is not None or mix is not None:
-            audience.append(enter(listeners.narration(speak, mix, voice, setup.target, duck)))
+        if narrator is not None:
+            audience.append(enter(listeners.narration(speak, mix, narrator, duck)))
         record = enter(listeners.traced(trace, file, notes.tell))
-        system.model  # noqa: B018  loaded before the clock of a file starts
         interpreter = open_interpreter(system, record, sound.clock(), both or in_source)
         if before is not None:
             notes.tell(before.sentence())

@@ -13,6 +13,7 @@ import click
 
 from dragoman.cli.app import GroupedCommand, GroupedOption
 from dragoman.cli.corpus_options import check_one_way, cluster_option
+from dragoman.cli.ranges import Number
 from dragoman.workers import FreshProcesses, Workers
 
 
@@ -34,15 +35,15 @@ from dragoman.workers import FreshProcesses, Workers
               help="Speak at most this many rows.")  # fmt: skip
 @click.option("--max-words", cls=GroupedOption, group="Text", type=click.IntRange(1), default=80,
               show_default=True, help="Longer texts are skipped and counted.")  # fmt: skip
-@click.option("--join", cls=GroupedOption, group="Text", type=click.FloatRange(0, 1), default=0.0,
+@click.option("--join", cls=GroupedOption, group="Text", type=Number(0, 1), default=0.0,
               show_default=True, help="Share of rows spoken together with the next.")  # fmt: skip
-@click.option("--cut", cls=GroupedOption, group="Text", type=click.FloatRange(0, 1), default=0.0,
+@click.option("--cut", cls=GroupedOption, group="Text", type=Number(0, 1), default=0.0,
               show_default=True, help="Share that breaks off in mid-sentence.")  # fmt: skip
 @click.option("--voices", cls=GroupedOption, group="Voices", default="espeak", show_default=True,
               help="Voices and their shares, e.g. espeak*0.8,hibari*0.2.")  # fmt: skip
-@click.option("--rooms", cls=GroupedOption, group="Voices", type=click.FloatRange(0, 1),
+@click.option("--rooms", cls=GroupedOption, group="Voices", type=Number(0, 1),
               default=0.5, show_default=True, help="Share heard in a room.")  # fmt: skip
-@click.option("--noise", cls=GroupedOption, group="Voices", type=click.FloatRange(0, 1),
+@click.option("--noise", cls=GroupedOption, group="Voices", type=Number(0, 1),
               default=0.5, show_default=True, help="Share with noise.")  # fmt: skip
 @click.option("--seed", cls=GroupedOption, group="Voices", type=click.IntRange(0), default=1,
               show_default=True,
@@ -55,7 +56,7 @@ from dragoman.workers import FreshProcesses, Workers
 @click.option("--jobs", cls=GroupedOption, group="Output", type=click.IntRange(1),
               help="Processes  [default: one per core]")  # fmt: skip
 @cluster_option("Output")
-@click.option("--fault-limit", cls=GroupedOption, group="Output", type=click.FloatRange(0, 1),
+@click.option("--fault-limit", cls=GroupedOption, group="Output", type=Number(0, 1),
               default=0.02, show_default=True,
               help="Stop when more than this share of the rows is faulty.")  # fmt: skip
 def command(

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from dragoman.cli.app import GroupedCommand, GroupedOption
+from dragoman.cli.ranges import Number
 from dragoman.text.languages import find_language
 from dragoman.voices import VOICES, open_voice
 from dragoman.voices.registry import Offer
@@ -73,7 +74,7 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
 @click.option("--voice", cls=GroupedOption, metavar="NAME",
               help="A voice of the list or a Piper file  [default: the best that is ready]",
               )  # fmt: skip
-@click.option("--speed", cls=GroupedOption, type=click.FloatRange(0.5, 2.0), default=1.0,
+@click.option("--speed", cls=GroupedOption, type=Number(0.5, 2.0), default=1.0,
               show_default=True, help="How fast to speak.")  # fmt: skip
 def say(text: str, out: Path, language: str, voice: str | None, speed: float) -> None:
     """Speak TEXT (- reads standard input) into the file OUT (.wav, .flac, .mp3, .ogg or .opus)."""

@@ -182,7 +182,10 @@ class Stream(Protocol):
 
     @property
     def transcript(self) -> tuple[str, ...]:
-        """Source words, with their spacing, that became final since the last `hear` began."""
+        """Source words, with their spacing, that became final since the last `hear` began.
+
+        A stream that knows when each of them was heard tells it as `transcript_ms`.
+        """
 
 
 class Model(Protocol):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -150,5 +151,13 @@ def _own(name: str) -> Model:
         make = getattr(import_module(module), function)
     except (ImportError, AttributeError) as error:
         raise DragomanError(f"There is no model function '{name}' ({error}).") from error
+    try:
+        signature(make).bind()
+    except (TypeError, ValueError) as error:
+        raise DragomanError(
+            f"'{name}' is not a function that makes a model without being told anything ({error})."
+        ) from error
     model: Model = make()
+    if not hasattr(model, "features"):
+        raise DragomanError(f"'{name}' makes no model but {type(model).__name__!r}.")
     return model

@@ -72,7 +72,8 @@ def _parse(name: str, key: str, value: str, kind: type) -> Any:
             return False
     else:
         try:
-            return kind(value)
+            if (read := kind(value)) == read:  # nan is not
+                return read
         except ValueError:
             pass
     wanted = _KINDS.get(kind, "a word")

@@ -169,6 +169,10 @@ _FORMATS: dict[str, tuple[str, Callable[[int, Cue], str]]] = {
 }
 
 
+SUFFIXES = tuple(_FORMATS)
+"""How the names of caption files end."""
+
+
 def captions_text(suffix: str, words: Iterable[TimedWord], language: str = "en") -> str:
     """A whole caption file of these words."""
     header, block = _FORMATS[suffix]

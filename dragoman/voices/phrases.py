@@ -84,8 +84,7 @@ class Words:
         They are not yet among those that wait. A mark that comes on its own joins the word before
         it; if that was spoken already, nobody misses it.
         """
-        at = max(at, self.waiting[-1].at) if self.waiting else at
-        end = max(at, at if end is None else end)
+        end = at if end is None else end
         words: list[Word] = []
         for space, word in _WORD.findall(text):
             if not (_MARKS.match(word) and _TIGHT_BEFORE.match(word)):

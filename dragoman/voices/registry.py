@@ -94,17 +94,26 @@ def open_voice(name: str | None, language: str) -> Voice:
     """
     if name is None:
         return _best_for(language)
-    if ".onnx" in name:
+    check_name(name)
+    if _is_file(name):
         return _from_file(name, language)
     kind, _, speaker = name.partition(":")
-    offer = VOICES.get(kind)
-    if offer is None:
+    offer = VOICES[kind]
+    _check(kind, offer, language)
+    return offer.open(language, speaker or None)
+
+
+def check_name(name: str) -> None:
+    """Refuse the name of a voice that there is not, whatever it shall speak."""
+    if not _is_file(name) and name.partition(":")[0] not in VOICES:
         raise DragomanError(
             f"There is no voice '{name}'; there are {', '.join(VOICES)}, and the paths of Piper "
             "voices (.onnx)."
         )
-    _check(kind, offer, language)
-    return offer.open(language, speaker or None)
+
+
+def _is_file(name: str) -> bool:
+    return ".onnx" in name
 
 
 def _best_for(language: str) -> Voice:

@@ -48,16 +48,16 @@ class Schedule:
             return None
         ready = [words[-1].at + (0.0 if self._ended else pace.pause)]
         if len(words) >= pace.few:
-            ready.append(max(words[0].at + pace.wait, words[pace.few - 1].at))
+            ready.append(words[0].at + pace.wait)
         ready += [words[count - 1].at for count in self._ends(words)[:1]]
         return max(free, min(ready))
 
     def take(self, now: float, start: float) -> Phrase:
-        """The next phrase, of what was said by now: to its last comma if it has one.
+        """The next phrase, of what waits now: to its last comma if it has one.
 
         It will begin at `start`, which is now or, when something still plays, soon.
         """
-        words = self._fitting(now)
+        words = self._fitting()
         taken = self._words.take(self._count(words, now))
         at = taken[0].at
         return Phrase(text_of(taken), at, start, self._pace.speed(start - at))
@@ -77,11 +77,11 @@ class Schedule:
         few = self._pace.few
         return [n for n, word in enumerate(words, 1) if n >= few and word.ends_phrase]
 
-    def _fitting(self, now: float) -> list[Word]:
-        """The words said by now, as many as a phrase may have; at least one."""
+    def _fitting(self) -> list[Word]:
+        """The words that wait, as many as a phrase may have; at least one."""
         waiting = self._words.waiting
         count = 1
-        while count < len(waiting) and waiting[count].at <= now:
+        while count < len(waiting):
             if len(text_of(waiting[: count + 1])) > self._pace.longest:
                 break
             count += 1

@@ -107,7 +107,7 @@ class Speaker:
         with self._change:
             self._schedule.end()
             self._change.notify_all()
-            while self._busy or not self._schedule.is_empty:
+            while not self._closed and (self._busy or not self._schedule.is_empty):
                 self._change.wait()
         self._player.drain()
 

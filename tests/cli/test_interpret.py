@@ -183,11 +183,16 @@ def test_tune_writes_a_setup_that_translate_takes(corpus, wav, tmp_path):
         (("translate", "README.md", "--setup", "no.yaml"), "Cannot read the setup no.yaml"),
         (("evaluate", "no.tsv", "--from", "de"), "There is no corpus at no.tsv."),
         (("live", "--file", "x.wav", "--microphone", "2"), "exclude each other"),
+        (("score", "x" * 300), "cannot be used: File name too long"),
+        (("compare", "a", "b", "--resamples", "99999999999"), "is not in the range"),
+        (("serve", "--voice", "nobody"), "There is no voice 'nobody'"),
+        (("serve", "--origin", "talks.example"), "--origin takes an address that begins with"),
+        (("serve", "--captions-to", ""), "--captions-to takes an address that begins with"),
         (("languages", "Elvish"), "No language that whisper-base hears is called 'Elvish'."),
     ],
 )
 def test_mistakes_get_a_sentence_and_status_2(args, sentence):
-    model = () if args[0] == "languages" else SYSTEM[:2]
+    model = () if args[0] in ("languages", "score", "compare") else SYSTEM[:2]
     done = dragoman(*args, *model)
     assert done.returncode == 2, done.stderr
     assert sentence in done.stderr

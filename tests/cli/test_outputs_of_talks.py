@@ -105,7 +105,16 @@ def test_nor_the_file_that_the_text_goes_to(wav, tmp_path):
         (("--captions", "{tmp}/d.srt"), "there is a folder of that name"),
         (("--trace", "{tmp}"), "there is a folder of that name"),
         (("--trace", "{tmp}/talk.wav/t.jsonl"), "there is a file where a folder should be"),
-        (("--captions", "{tmp}/a.txt"), ".srt or a .vtt"),
+        (("--captions", "{tmp}/a.txt"), "--captions writes a .srt or .vtt file"),
+        (("--captions-both", "{tmp}/a.txt"), "--captions-both writes a .srt or .vtt file"),
+        (("--resume",), "--resume goes on with captions"),
+        (("--end", "inf"), "Audio cannot end at inf s"),
+        (("--duck", "nan"), "nan is not a number"),
+        (("--start", "nan"), "nan is not a number"),
+        (("--to", ""), "'' is not a language"),
+        (("--setup", ""), "Cannot read the setup"),
+        (("--raw", ""), "Raw audio cannot be ''"),
+        (("--policy", "agreeatt:sure=nan"), "takes a number, not 'nan'"),
         (("--speak", "{tmp}/a.xyz"), "--speak writes a .wav or"),
         (("--voice", "espeak"), "--voice needs something to speak into"),
         (("--end", "-1"), "Invalid value for '--end'"),
@@ -124,6 +133,32 @@ def test_what_cannot_be_is_told_before_any_work(wav, tmp_path, args, sentence):
     assert done.returncode == 2, done.stderr
     assert sentence in done.stderr, done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (("--model", "tests.no_such:model"), "There is no model function"),
+        (("--model", "tests.talkers:mute", "--show", "both"), "Showing both languages needs"),
+        (("--model", "tests.talkers:mute", "--detector", "transcript"), "This detector needs"),
+        (("--voice", "nobody", "--speak", "{}/x.wav"), "There is no voice 'nobody'"),
+        (("--from", "en", "--model", "tests.talkers:TEXT"), "is not a function that makes a model"),
+    ],
+)
+@pytest.mark.parametrize("command", [("translate",), ("live", "--file")], ids=["translate", "live"])
+def test_what_does_not_fit_costs_no_file_that_was_there(wav, tmp_path, command, args, sentence):
+    if command[0] == "live":  # which speaks aloud
+        args = [arg for arg in args if arg != "{}/x.wav"]
+    files = [tmp_path / "talk.srt", tmp_path / "talk.jsonl"]
+    for file in files:
+        file.write_text("precious")
+    outputs = ("--captions", files[0], "--trace", files[1])
+    given = [arg.format(tmp_path) for arg in args]
+    done = dragoman(*command, wav, *SYSTEM, *outputs, *given)
+    assert done.returncode == 2, done.stderr
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+    assert [file.read_text() for file in files] == ["precious"] * 2
 
 
 @pytest.mark.parametrize("suffix", [".flac", ".mp3", ".ogg"])

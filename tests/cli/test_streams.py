@@ -37,6 +37,14 @@ def test_a_file_gets_the_text_and_the_terminal_the_rest(wav, tmp_path):
     assert "words from 16.0 s of speech" in " ".join(screen.lines)
 
 
+def test_no_bar_stands_before_text_that_comes_through_a_pipe(wav):
+    """`dragoman translate talk.wav | tee` shows it on the same terminal."""
+    with terminal("translate", wav, *SYSTEM, stdout=subprocess.PIPE) as screen:
+        assert screen.process.stdout.read().decode() == TEXT
+        assert screen.rest() == 0
+    assert screen.raw.startswith(b"32 words from 16.0 s")
+
+
 def test_a_terminal_shows_running_text_and_the_summary_below_it(wav):
     with terminal("translate", wav, *SYSTEM, columns=100) as screen:
         assert screen.rest() == 0

@@ -128,6 +128,25 @@ def test_a_word_is_final_when_it_is_old_or_its_sentence_is_done_with(words, step
         assert len(interpreter.stream.speech.committed) <= max(done, young)
 
 
+@pytest.mark.parametrize("policy", ["greedy", "offline"])
+def test_the_transcript_tells_when_its_words_were_heard(policy):
+    """A word every 400 ms, which settles later, or when its sentence is done with."""
+    words = ["Red", "Green.", "Blue", "Green", "Red."]
+    interpreter = Interpreter(cascade(words), make_policy(policy), source="en", target="de")
+    told = []
+    for chunk in chunks_of(400 * len(words) + 900, 500):
+        update = interpreter.hear(chunk)
+        stream = interpreter.stream
+        told += zip(stream.transcript, stream.transcript_ms, strict=True)
+        if not update.transcript:
+            assert update.transcript_lag_ms is None
+            continue
+        ages = [stream.heard_ms - ms for ms in stream.transcript_ms]
+        assert update.transcript_lag_ms == pytest.approx(np.mean(ages))
+    assert [word.strip() for word, _ in told] == words
+    assert [ms for _, ms in told] == pytest.approx([400 * n for n in range(1, 6)], abs=100)
+
+
 def test_which_words_settle():
     """Ages 3100, 2500, 2100 and 1900 ms; 2 s are enough for what was heard before as well."""
     moments = [900, 1500, 1900, 2100]

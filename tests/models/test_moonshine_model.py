@@ -275,6 +275,39 @@ def test_a_folder_that_lacks_its_files_is_no_moonshine(tmp_path: Path):
 SENTENCES = "The quick brown fox jumps over the lazy dog. It was a bright cold day in April."
 
 
+@pytest.mark.parametrize(
+    ("silence_ms", "closing", "seen_ms"),
+    [(500, True, 2000), (500, False, 2500), (0, True, 2500), (2400, True, 2500)],
+)
+def test_the_silence_behind_what_is_over_is_not_looked_at(silence_ms, closing, seen_ms):
+    """Unless nearly all is silence: then something was spoken that the ear did not notice."""
+    model, _ = toy()
+    stream = model.open(None, "en")
+    model.hear([stream], [Sound(spoken([4, 7]))])
+    voice = Voice(speaking=not silence_ms, silence_ms=silence_ms)
+    model.hear([stream], [Sound(spoken([-1])[: RATE // 2], voice, closing, closing)])
+    assert len(stream.states) == int(seen_ms * RATE / 1000) // STATE
+    assert "".join(model.draft([stream], [Ask(final=closing)])[0].words).split()[0] == "w4"
+
+
+@pytest.mark.weights
+def test_a_recording_that_ends_in_silence_ends_with_its_sentence():
+    """Half a second of it made an "and" of a full stop, and there was none in the translation."""
+    from dragoman.audio.source import open_audio
+    from dragoman.setup import Setup, System
+
+    setup = Setup("moonshine-base+mt-en", "en", "de", threads=1).tuned(2000.0)
+    try:
+        system = System(setup)
+        system.model  # noqa: B018
+    except DragomanError as error:
+        pytest.skip(f"no weights: {error}")
+    talk = Path(__file__).parents[2] / "dragoman" / "talks" / "report.en.ogg"
+    updates = system.interpreter().run(open_audio(talk, step_ms=setup.step_ms))
+    said = "".join(word for update in updates for word in update.said)
+    assert said.endswith(" Vielen Dank für Ihre Aufmerksamkeit.")
+
+
 @pytest.mark.weights
 def test_it_writes_down_english():
     """Spoken by the English voice that is installed with the package; noise says nothing."""

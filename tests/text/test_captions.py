@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError
-from dragoman.text.captions import CaptionMaker, CaptionSettings, TimedWord, make_cues, width
+from dragoman.text.captions import (
+    CaptionMaker,
+    CaptionSettings,
+    TimedWord,
+    _meetings,
+    make_cues,
+    width,
+)
 
 PLAIN = CaptionSettings()
 MARK = re.compile(r"[.,;:!?…。、，；：！？)\]}”’»]")
@@ -150,6 +157,11 @@ def test_a_pause_is_measured_from_the_end_of_a_word():
     assert lines(paused) == [("Well",), ("yes",)]
 
 
+def test_times_that_go_back_make_no_pause():
+    words = [TimedWord("Well", 5.0, 6.0), TimedWord("yes", 1.0, 2.0), TimedWord("then", 6.5, 7.0)]
+    assert lines(words) == [("Well yes then",)]
+
+
 def test_a_small_gap_between_cues_is_closed():
     one, two = make_cues([*spoken("This is the first of them.", pace=0.3), *spoken("Two", 2.1)])
     assert one.end == two.start == 2.1
@@ -173,8 +185,11 @@ def test_a_burst_is_read_at_reading_speed_and_caught_up_with():
 def test_a_talk_without_a_full_stop_does_not_wait_for_one():
     maker, cues = CaptionMaker(), []
     for word in spoken("and so on " * 100):
-        cues += maker.say(word)
-        assert sum(len(w.text) + 1 for w in maker._tracks[0].words) <= 5 * 84
+        new = maker.say(word)
+        waiting = sum(len(w.text) + 1 for w in maker._tracks[0].words)
+        assert waiting <= 5 * 84
+        assert not new or waiting > 42  # the last of them may still change
+        cues += new
     assert len(cues) > 10
 
 
@@ -233,7 +248,7 @@ def test_a_sentence_and_its_translation_share_a_cue_though_one_is_late():
 
 def test_words_of_the_speaker_that_come_much_later_are_shown_where_they_belong():
     maker, cues = CaptionMaker("en", PLAIN, "de"), []
-    for word in spoken("One sentence is here. Another one is there."):
+    for word in spoken("One whole sentence is here. Another one is there."):
         cues += maker.say(word)
     for word in spoken("Ein Satz ist hier. Ein anderer ist dort."):
         cues += maker.say_source(word)
@@ -246,6 +261,27 @@ def test_a_long_talk_in_both_languages_does_not_wait_for_its_end():
     for one, two in zip(spoken("It is so. " * 60), spoken("So ist es. " * 60), strict=True):
         cues += maker.say_source(two) + maker.say(one)
     assert len(cues) > 10
+
+
+def test_a_speaker_of_whom_nothing_is_translated_is_shown_while_he_speaks():
+    maker = CaptionMaker("en", PLAIN, "de")
+    cues = [cue for word in spoken("So ist es. " * 60) for cue in maker.say_source(word)]
+    assert len(cues) > 5
+
+
+def test_a_cue_stays_until_either_language_goes_on():
+    said = [*spoken("One sentence is said right here."), *spoken("Another one is over there.", 4.0)]
+    source = [
+        *spoken("Ein Satz wird genau hier gesagt."),
+        *spoken("Ein anderer ist dort drüben.", 2.2),
+    ]
+    one, two = both(said, source)
+    assert one.end == two.start == pytest.approx(2.2)
+
+
+def test_a_sentence_of_the_speaker_meets_one_of_the_translation():
+    said = [TimedWord("Ja.", 0.0, 1.0), TimedWord("Gut.", 1.0, 1.5)]
+    assert _meetings(said, [TimedWord("Yes.", 0.0, 1.2)]) == [(1, 1)]
 
 
 def test_without_a_second_language_the_speaker_is_not_shown():

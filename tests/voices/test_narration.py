@@ -123,6 +123,8 @@ def test_a_silence_ends_a_phrase_and_is_measured_from_the_end_of_a_word():
         (3.1, 3.4, " four"),
     ]
     assert told(drawn_out) == ["one two threeeee four"]
+    long_next = [*in_turn("one two three"), (1.0, 4.0, " foooour")]
+    assert told(long_next) == ["one two three foooour"]
 
 
 def test_a_long_clause_ends_a_phrase():
@@ -137,8 +139,20 @@ def test_a_sentence_without_end_is_cut_at_a_late_comma_or_the_best_place(monkeyp
     monkeypatch.setattr(narration_module, "LONGEST", 50)
     talk = in_turn("one two three, four five six, seven eight nine ten eleven twelve")
     assert told(talk) == ["one two three, four five six,", "seven eight nine ten eleven twelve"]
+    talk = in_turn("one two three, four five six seven eight, nine ten eleven")
+    # What follows is a phrase, too.
+    assert told(talk) == ["one two three,", "four five six seven eight, nine ten eleven"]
     talk = in_turn("one two three four of the five six seven eight nine ten")
     assert told(talk) == ["one two three four", "of the five six seven eight nine ten"]
+
+
+def test_a_part_of_a_sentence_has_room_until_the_next_part_begins(monkeypatch):
+    monkeypatch.setattr(narration_module, "LONGEST", 50)
+    rest = "four five six seven eight, nine ten eleven"
+    talk = [*in_turn("one two three,"), *in_turn(rest, 1.6)]
+    phrases = narrate(talk, 9.0, ToneVoice(seconds_per_character=0.12))
+    assert [phrase.text for phrase in phrases] == ["one two three,", rest]
+    assert phrases[0].speed == 1.0  # 1.7 s of speech before 1.6 s, half a second later and late
 
 
 def test_the_longest_phrase_is_not_cut(monkeypatch):
@@ -169,6 +183,7 @@ def test_a_phrase_has_to_end_before_the_next_begins_not_before_its_first_word_en
 def test_speech_that_has_room_is_not_hurried():
     talk = [w for n in range(5) for w in in_turn("These are just so many.", 4.0 * n)]
     assert {phrase.speed for phrase in narrate(talk, 20.0)} == {1.0}
+    assert narrate(in_turn("These are just so many."))[0].speed == 1.0  # nobody heard the speaker
 
 
 def test_the_speed_changes_smoothly_and_comes_back():

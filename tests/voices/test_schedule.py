@@ -259,3 +259,18 @@ def test_text_after_an_end_waits_again():
     assert schedule.due(0.0) == pytest.approx(1.0 + PACE.pause)
     schedule.end()
     assert schedule.due(0.0) == 1.0
+
+
+def test_a_phrase_is_due_when_its_first_part_ends_whatever_follows():
+    schedule = Schedule()
+    schedule.add("one two three,", 0.0)
+    schedule.add("four five six,", 5.0)
+    assert schedule.due(0.0) == 0.0
+
+
+def test_words_too_many_for_a_phrase_are_cut_at_the_best_place_though_no_more_come():
+    text = "one two three four of the five six seven eight"
+    assert told([(0.0, text)], Pace(longest=27)) == [
+        "one two three four",
+        "of the five six seven eight",
+    ]

@@ -66,13 +66,32 @@ class SimulatedPlayer:
         pass
 
 
-def perform(talk, voice=None):
-    """Say texts at their moments; the voice, the player and what was reported."""
+class StoppingPlayer(SimulatedPlayer):
+    """Falls silent when it is told to."""
+
+    def play(self, samples, ahead):
+        begun = self.time.now()
+        self.free = begun + len(samples) / self.rate
+        while self.time.now() < self.free - ahead:
+            happens = self.time.script[0][0] if self.time.script else self.free
+            self.time.pass_until(min(happens, self.free - ahead))
+        self.played.append((begun, self.free))
+        return True
+
+    def stop(self):
+        self.free = min(self.free, self.time.now())
+
+
+def perform(talk, voice=None, player=SimulatedPlayer):
+    """Say texts at their moments, None stops; the voice, the player and what was reported."""
     voice = voice or ToneVoice(rate=1000)
-    texts = iter(talk)
     time = voice.time = SimulatedTime([])
-    time.script = [(at, lambda text=text: speaker.say(text)) for at, text in texts]
-    player, reports, started = SimulatedPlayer(time, voice.rate), [], threading.Event()
+
+    def happens(text):
+        return lambda: speaker.stop() if text is None else speaker.say(text)
+
+    time.script = [(at, happens(text)) for at, text in talk]
+    player, reports, started = player(time, voice.rate), [], threading.Event()
     time.script.insert(0, (0.0, started.wait))  # the thread runs before `speaker` has its name
     speaker = Speaker(voice, player, reports.append, time=time)
     started.set()
@@ -229,6 +248,33 @@ def test_stop_silences_at_once_and_forgets_what_waits():
     speaker.finish()
     assert voice.spoken[-1][0] == "It can go on."
     speaker.close()
+
+
+def test_what_is_said_to_a_speaker_that_is_closed_is_not_kept():
+    voice = ToneVoice(rate=1000)
+    time = voice.time = SimulatedTime([])
+    speaker = Speaker(voice, SimulatedPlayer(time, voice.rate), [].append, time=time)
+    speaker.close()
+    speaker.say("Nobody hears this.")
+    assert speaker._schedule.is_empty
+    speaker.finish()  # and nobody waits for it
+    assert voice.spoken == []
+
+
+def test_what_was_stopped_makes_nothing_late():
+    """Twenty seconds of speech end after two; what is said then is on time."""
+    voice = ToneVoice(rate=1000, seconds_per_character=1.0)
+    talk = [(0.0, "one two three four,"), (2.0, None), (3.0, "five six seven,")]
+    voice, player, _ = perform(talk, voice, StoppingPlayer)
+    assert voice.spoken == [("one two three four,", 1.0), ("five six seven,", 1.0)]
+    assert player.played[0] == (0.0, 2.0)
+
+
+def test_the_effort_that_is_expected_is_forgotten_slowly():
+    effort = Effort()
+    for seconds, ahead in ((2.0, 2.5), (0.1, 2.0), (0.1, 1.6), (4.0, 3.0), (0.0, 2.4)):
+        effort.note(seconds)
+        assert effort.ahead == pytest.approx(ahead)
 
 
 def test_the_voice_is_loaded_before_anything_is_said():

@@ -75,6 +75,7 @@ class CascadeStream:
     drafted: tuple[Part, ...] | None = None  # what the last draft was made of
     known: dict[Sentence, Known] = field(default_factory=dict)  # translations of the last draft
     transcript: tuple[str, ...] = ()
+    transcript_ms: tuple[float, ...] = ()  # when each of its words was heard
     words_before: int = 0  # words of the transcript that are final
 
     @property
@@ -94,7 +95,7 @@ class CascadeStream:
         return self.pair[0]
 
     def listen(self) -> None:
-        self.transcript = ()
+        self.transcript, self.transcript_ms = (), ()
 
     def write_down(self, heard: Draft, *, closing: bool) -> int:
         """The recogniser has a new draft: how many tokens of it settle."""
@@ -109,10 +110,14 @@ class CascadeStream:
         words = [*_words(self.heard, self.heard_ms, whole=False)][:count]
         tokens = self.heard.ends[count - 1]
         self.final += tuple(replace(word, log_prob=0.0) for word in words)
-        self.transcript += tuple(word.text for word in words)
-        self.words_before += count
+        self._tell(words)
         self.heard = self.heard.after(tokens)
         return tokens
+
+    def _tell(self, words: Sequence[Word]) -> None:
+        self.transcript += tuple(word.text for word in words)
+        self.transcript_ms += tuple(word.ms for word in words)
+        self.words_before += len(words)
 
     def take(self, draft: Draft, tokens: int, *, closed: bool) -> int:
         """The first tokens of a draft were said: how many tokens of the transcript that settles."""
@@ -129,8 +134,7 @@ class CascadeStream:
     def _close(self, parts: Sequence[Part]) -> int:
         words = [word for part in parts for word in part.words][len(self.final) :]
         tokens = len(self.heard.tokens)
-        self.transcript += tuple(word.text for word in words)
-        self.words_before += len(words)
+        self._tell(words)
         self.final, self.said, self.unfinished, self.read = (), [], [], 0
         self.heard = Draft()
         return tokens

@@ -84,9 +84,10 @@ class MoonshineModel(WindowModel[MoonshineStream]):
         return START
 
     def encode(self, streams: Sequence[MoonshineStream], closing: Sequence[bool]) -> None:
-        new = [stream for stream in streams if not stream.nothing_new()]
-        states = self._engine.encode([one.states for one in new], [one.unseen for one in new])
-        for stream, made in zip(new, states, strict=True):
+        found = [s.to_encode(closing=over) for s, over in zip(streams, closing, strict=True)]
+        new = [(stream, *one) for stream, one in zip(streams, found, strict=True) if one]
+        states = self._engine.encode([window for _, window, _ in new], [sound for *_, sound in new])
+        for (stream, *_), made in zip(new, states, strict=True):
             stream.encoded(made)
 
     def speak(self, streams: Sequence[MoonshineStream], asks: Sequence[Ask]) -> list[Found]:

@@ -11,7 +11,7 @@ from dragoman.audio.chunk import RATE, Samples
 from dragoman.models.base import Sound
 from dragoman.models.drafting import Span
 from dragoman.models.guard import EVIDENCE
-from dragoman.models.life import WindowStream
+from dragoman.models.life import SHORTEST_MS, WindowStream
 from dragoman.models.moonshine.encoder import STATE, Encoded, Labels
 from dragoman.models.window import quietest
 
@@ -68,6 +68,19 @@ class MoonshineStream(WindowStream):
     def until(self, moment_ms: float) -> Samples:
         """The sound of the window before a moment."""
         return self.samples[: int(moment_ms * PER_MS) - self.start]
+
+    def to_encode(self, *, closing: bool) -> tuple[Encoded, Samples] | None:
+        """The states to go on from, and the sound to encode; None if there is nothing new.
+
+        Of what is over, the silence behind it is left out: for the sake of that a net says more
+        than was spoken, "Thank you." or an "and", and forgets the full stop.
+        """
+        spoken_ms = self.heard_ms - self.voice.silence_ms
+        if closing and self.voice.silence_ms and spoken_ms - self.start_ms >= SHORTEST_MS:
+            return self.states.anew(), self.until(spoken_ms)
+        if self.nothing_new():
+            return None
+        return self.states, self.unseen
 
     @property
     def unseen(self) -> Samples:

@@ -1,0 +1,80 @@
+"""Both languages as lines: a sentence of the speaker comes before its translation."""
+
+import numpy as np
+import pytest
+
+from dragoman.audio.chunk import Chunk
+from dragoman.cli.printed import WAIT_MS, PairedText
+from dragoman.interpreter import Update
+from dragoman.setup import Setup
+from dragoman.trace import Hearing
+
+
+def printed(*steps, each_ms=1000.0):
+    """The lines after each step of (transcript, said), and those at the end."""
+    lines, seen = [], []
+    printer = PairedText(lines.append, Setup(source="en", target="de"))
+    chunk = Chunk(np.zeros(0, np.float32), last=False)
+    for number, (transcript, said) in enumerate(steps, 1):
+        now = number * each_ms
+        words = tuple(f" {word}" for word in said.split())
+        spoken = tuple(f" {word}" for word in transcript.split())
+        printer.take(chunk, Update(words, "", Hearing(now, now, now, now), None, spoken))
+        seen.append("".join(lines).splitlines())
+        lines.clear()
+    printer.end()
+    return [*seen, "".join(lines).splitlines()]
+
+
+def test_a_translation_waits_for_the_end_of_the_speakers_sentence():
+    """The end that the translation has heard is taken back: the sentence goes on."""
+    assert printed(
+        ("We speak", "Wir reden darüber."),
+        ("about it", ""),
+        ("at home.", "Zu"),
+        ("Then", "Hause."),
+        ("we go.", "Dann gehen wir."),
+    ) == [
+        [],
+        [],
+        ["en: We speak about it at home.", "de: Wir reden darüber."],
+        [],  # it cannot be told from the translation of what is open
+        ["en: Then we go.", "de: Zu Hause.", "de: Dann gehen wir."],
+        [],
+    ]
+
+
+def test_it_is_printed_at_once_where_nothing_of_the_speakers_is_open():
+    assert printed(("Yes.", "Ja."), ("", "Ja, ja.")) == [
+        ["en: Yes.", "de: Ja."],
+        ["de: Ja, ja."],
+        [],
+    ]
+
+
+def test_sentences_that_come_at_once_are_paired():
+    assert printed(("Yes. Thank you.", "Ja. Danke."), ("So", "")) == [
+        ["en: Yes.", "de: Ja.", "en: Thank you.", "de: Danke."],
+        [],
+        ["en: So"],
+    ]
+
+
+def test_what_was_spoken_before_need_not_be_waited_for():
+    assert printed(("Yes. And", ""), ("so", "Ja."), ("on.", "")) == [
+        ["en: Yes."],
+        ["de: Ja."],
+        ["en: And so on."],
+        [],
+    ]
+
+
+@pytest.mark.parametrize(("seconds", "waits"), [(3, True), (4, False)])
+def test_a_translation_does_not_wait_for_long(seconds, waits):
+    """A recogniser may write no full stops."""
+    assert WAIT_MS == 4000.0
+    steps = [("so it goes", "So geht es."), *[("on and on", "")] * seconds]
+    shown = printed(*steps)
+    assert shown[seconds] == ([] if waits else ["de: So geht es."])
+    assert shown[-1][0].startswith("en: so it goes on and on")
+    assert shown[-1][1:] == (["de: So geht es."] if waits else [])
