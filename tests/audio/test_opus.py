@@ -11,6 +11,7 @@ import soundfile
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.audio import opus
 from dragoman.audio.ogg import OggReader
 from dragoman.audio.opus import (
     BEFORE,
@@ -114,6 +115,42 @@ def test_a_gap_without_end_is_refused(packets):
         decoder.feed([(10**12, packets[1])])
 
 
+def test_the_longest_gap_is_ten_seconds(packets):
+    (first, samples), silence = OpusDecoder().feed([(0, packets[0]), (960 + 10 * RATE, packets[1])])
+    assert (first, len(samples), silence[0], len(silence[1])) == (0, 960 * 6, 960 * 6, 475_200)
+    with pytest.raises(DragomanError, match="Sound is missing: sample 960 comes next, not 480961"):
+        OpusDecoder().feed([(0, packets[0]), (961 + 10 * RATE, packets[1])])
+
+
+@pytest.mark.parametrize(
+    ("gap", "concealed"),
+    [(960, 960), (1000, 960), (959, 0), (5 * 960, 5 * 960), (6 * 960, 5 * 960)],
+)
+def test_five_packets_of_a_gap_are_made_up_for_and_the_rest_is_silence(packets, gap, concealed):
+    decoder, given = OpusDecoder(), numbered(packets[:20])
+    heard(decoder, given)
+    sounds = decoder.feed([(20 * PACKET + gap, packets[20])])
+    parts = [(first - 20 * PACKET, len(samples)) for first, samples in sounds]
+    wanted = [(0, concealed), (concealed, gap - concealed)]
+    assert parts == [(first, count) for first, count in wanted if count]
+    if gap > concealed:
+        assert not sounds[-1][1].any()
+
+
+def test_packets_are_decoded_by_the_tenth_of_a_second_with_the_two_before(packets, monkeypatch):
+    decoder, counts = OpusDecoder(), []
+    monkeypatch.setattr(opus, "decode", lambda some: counts.append(len(some)) or decode(some))
+    sounds = [decoder.feed([one]) for one in numbered(packets[:23])]
+    # A packet is 20 ms: five at once, and of what came before up to ten again.
+    assert [len(one) for one in sounds] == [0, 0, 0, 0, 1] * 4 + [0, 0, 0]
+    assert [(first, len(samples)) for one in sounds for first, samples in one] == [
+        (4800 * number, 4800) for number in range(4)
+    ]
+    assert [(first, len(samples)) for first, samples in decoder.flush()] == [(19_200, 2880)]
+    assert counts == [5, 10, 15, 15, 13]
+    assert decoder.flush() == []
+
+
 def test_what_came_before_is_left_out(packets):
     decoder, whole = OpusDecoder(), decode(packets)
     given = numbered(packets)
@@ -145,11 +182,25 @@ def test_who_goes_on_is_at_home_after_a_moment(packets):
         (b"\xfb\x03" + bytes(9), 2880),  # three of the same length
         (b"\xfb\x83\x01\x02" + bytes(9), 2880),  # three of any length
         (b"\xfb\x41\x02" + bytes(9), 960),  # one, with two bytes of padding
+        (b"\x08" + bytes(1275), 960),  # the longest frame,
+        (b"\xf9" + bytes(2550), 1920),  # and two of them
+        (b"\xfa\xfb" + bytes(251), 1920),  # lengths are a byte,
+        (b"\xfa\xfc\x01" + bytes(256), 1920),  # or 252 and four times the next
+        (b"\xfb\x83\xfc\x00\x02" + bytes(254), 2880),
+        (b"\xfb\x41\xff\x02" + bytes(256), 960),  # padding of 254 bytes, and two more
+        (b"\xfb\x41\x00", 960),  # or of none
     ],
 )
 def test_the_length_of_a_packet(packet, samples):
     assert count_samples(packet) == samples
     assert len(decode([packet])) == samples
+
+
+def test_the_length_of_a_frame_is_told_by_its_kind():
+    """RFC 6716, table 2, in samples at 48 kHz."""
+    voices, both, music = (480, 960, 1920, 2880), (480, 960), (120, 240, 480, 960)
+    told = [count_samples(bytes([kind << 3, 0])) for kind in range(32)]
+    assert told == [*voices * 3, *both * 2, *music * 4]
 
 
 GARBAGE = {
@@ -164,6 +215,13 @@ GARBAGE = {
     "three that do not come out even": b"\xfb\x03" + bytes(10),
     "padding beyond the end": b"\xfb\x41\x30" + bytes(9),
     "padding without an end": b"\xfb\x41" + b"\xff" * 9,
+    "two frames of which one is too long": b"\xf9" + bytes(2552),
+    "a byte less than the first frame": b"\xfa\xfb" + bytes(250),
+    "a byte less than a long first frame": b"\xfa\xfc\x01" + bytes(255),
+    "a byte less than three frames": b"\xfb\x83\xfc\x00\x02" + bytes(253),
+    "no length of the second frame": b"\xfb\x83\x00",
+    "a byte less than its padding": b"\xfb\x41\xff\x02" + bytes(255),
+    "no length of its padding": b"\xfb\x41",
 }
 
 
