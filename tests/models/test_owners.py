@@ -20,6 +20,8 @@ def test_a_translation_may_have_twice_the_units_of_its_source_and_ten():
     ("pieces", "words", "wanted"),
     [
         (("▁the", "▁se", "a"), (" the", " sea"), [0, 1, 1]),
+        (("▁a", "bcd"), (" ab", " cd"), [0, 1]),
+        (("▁abc", "d"), (" ab", " cd"), [0, 1]),
         (("▁aabb", "cc"), (" ab", " c"), [0, 1]),  # letters that are written doubly
         (("▁", "ab", "▁"), (" ab",), [0, 0, 0]),  # spaces have no letters
         (("▁",), (" ",), [0]),

@@ -73,6 +73,7 @@ def test_a_model_works_as_its_options_say(tmp_path: Path):
     model = WhisperModel.load(folder, "whisper-x", Options(threads=1, beams=3))
     assert (model.name, model.device) == ("whisper-x", "cpu")
     assert (model._beams, model._final_beams) == (3, 5)
+    assert WhisperModel.load(folder).name == "whisper"  # and without any
 
 
 def test_a_distilled_model_writes_down_what_it_hears(tmp_path: Path):

@@ -8,7 +8,7 @@ from dragoman.audio.ear import Voice
 from dragoman.errors import DragomanError
 from dragoman.models import Ask, Draft, Sound
 from dragoman.models.whisper import model as module
-from dragoman.models.whisper.model import STALLED, WhisperModel
+from dragoman.models.whisper.model import WhisperModel
 from dragoman.models.whisper.tokens import ENGLISH_ONLY_END
 
 from .toy_whisper import ToyEngine, tones, vocabulary
@@ -86,7 +86,7 @@ def test_drafts_of_many_and_of_few_beams_are_each_their_own():
 
 @pytest.mark.parametrize(
     ("ask", "least"),
-    [(Ask(), STALLED), (Ask(max_tokens=2), 2), (Ask(max_tokens=0), 0), (Ask(final=True), 0)],
+    [(Ask(), 3), (Ask(max_tokens=2), 2), (Ask(max_tokens=0), 0), (Ask(final=True), 0)],
 )
 def test_in_a_stall_a_text_may_not_end_at_once(ask, least):
     model, prompts, stream = heard()
@@ -223,11 +223,28 @@ def test_languages_are_found_out_of_each_until_something_was_said():
 
 
 def test_memory_is_released_when_a_window_was_cut(monkeypatch):
+    """Behind a sentence, when it is longer than twelve seconds."""
     released = []
     monkeypatch.setattr(module, "release_memory", lambda: released.append(1))
-    model, _, stream = heard(words=(1, 2, 4, 6, 7, 8, 1, 2, 3, 1, 2, 3, 5))
+    words = (1, 2, 4, 6, 7, 8, 1, 2, 3, 1, 2, 3, 5)
+    model, _, stream = heard(words=words[:12])
+    (draft,) = model.draft([stream], [Ask()])
+    model.commit(stream, draft, 4)
+    assert (released, stream.start_ms) == ([], 0.0)
+    model, _, stream = heard(words=words)
     (draft,) = model.draft([stream], [Ask()])
     model.commit(stream, draft, 2)
     assert released == []
     model.commit(stream, draft.after(2), 2)  # w4 ends a sentence
     assert released == [1]
+
+
+@pytest.mark.parametrize(("source", "words"), [("ja", ("w1", "w2.")), ("de", ("w1w2.",))])
+def test_what_is_written_down_has_the_words_of_its_language(source, words):
+    """Of pieces without spaces Japanese makes words, German one long word."""
+    v = vocabulary()
+    v = replace(v, names=tuple(name.removeprefix("Ġ") for name in v.names))
+    model = WhisperModel("toy", ToyEngine(), v)
+    stream = model.open(source, "en", transcript=True)
+    model.hear([stream], [Sound(tones([1, 2]), SPEAKING)])
+    assert stream.writes.words == words

@@ -80,9 +80,9 @@ def still(monkeypatch):
     monkeypatch.setattr(module.time, "monotonic", lambda: NOW)
 
 
-def scheduler(*talks, batch=8, lanes=1, level=Level.NORMAL) -> Scheduler:
+def scheduler(*talks, batch=8, level=Level.NORMAL, **lanes) -> Scheduler:
     names = ("streams", "late", "level", "wait", "step", "batch", "lag")
-    one = Scheduler(SimpleNamespace(**{name: Figure() for name in names}), batch, lanes)
+    one = Scheduler(SimpleNamespace(**{name: Figure() for name in names}), batch, **lanes)
     one._pressure = Load(level)
     for talk in talks:
         one.add(talk)
@@ -92,17 +92,17 @@ def scheduler(*talks, batch=8, lanes=1, level=Level.NORMAL) -> Scheduler:
 @pytest.mark.parametrize(
     ("batch", "lanes", "at_work", "names"),
     [
-        (8, 1, 0, "bca"),
-        (2, 1, 0, "bc"),
-        (8, 2, 0, "bc"),  # two lanes share the three
-        (8, 2, 1, "bca"),  # one of them is at work
-        (8, 3, 0, "b"),
-        (8, 1, 1, "bca"),
+        (8, {}, 0, "bca"),  # one lane
+        (2, {}, 0, "bc"),
+        (8, {"lanes": 2}, 0, "bc"),  # two lanes share the three
+        (8, {"lanes": 2}, 1, "bca"),  # one of them is at work
+        (8, {"lanes": 3}, 0, "b"),
+        (8, {"lanes": 1}, 1, "bca"),
     ],
 )
 def test_who_has_waited_longest_comes_first(batch, lanes, at_work, names):
     talks = [Talk("a", 5.0), Talk("b", 3.0), Talk("silent"), Talk("c", 4.0), Talk("busy", 1.0)]
-    one = scheduler(*talks, batch=batch, lanes=lanes)
+    one = scheduler(*talks, batch=batch, **lanes)
     one._busy.add(talks[-1])
     one._steps.update(range(at_work))
     assert "".join(talk.id for talk in one._due()) == names

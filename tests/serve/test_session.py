@@ -182,9 +182,9 @@ def test_who_sends_faster_than_is_allowed_waits(monkeypatch, seconds, now, stopp
 
 
 def update(audio_ms, said=(), transcript=(), *, lag_ms=None, **more) -> Update:
-    """The work on a chunk begins 100 ms after it has arrived, and takes 200 ms."""
-    hearing = Hearing(audio_ms, audio_ms, audio_ms + 100, audio_ms + 300)
-    sure = tuple(0.9 - place / 4 for place in range(len(said)))
+    """The work on a chunk begins 100 ms after it has arrived, and takes 200 ms and a little."""
+    hearing = Hearing(audio_ms, audio_ms, audio_ms + 100, audio_ms + 300.26)
+    sure = tuple(0.9123 - place / 4 for place in range(len(said)))
     more = {"interim": "", "language": "de", "probabilities": sure} | more
     return Update(said, hearing=hearing, lag_ms=lag_ms, transcript=transcript, **more)
 
@@ -199,8 +199,8 @@ def test_words_are_numbered_and_stamped():
     session, _ = talk()
     session.take(STEP, update(2000.0, (" a", " b"), (" x", " y"), lag_ms=500.0, interim=" c"))
     assert session.words == [
-        Said(1, " a", 1333.3, 2300.0, 800.0, 0.9),
-        Said(2, " b", 1500.0, 2300.0, 800.0, 0.65),
+        Said(1, " a", 1333.3, 2300.3, 800.3, 0.912),
+        Said(2, " b", 1500.0, 2300.3, 800.3, 0.662),
     ]
     assert session.transcripts == [
         Transcript(1, " x", 833.3, "de"),
@@ -209,7 +209,7 @@ def test_words_are_numbered_and_stamped():
     assert session.interim == " c"
     session.take(STEP, update(3000.0))
     session.take(STEP, update(4000.0, (" c",), (" z",)))
-    assert session.words[2:] == [Said(3, " c", 4000.0, 4300.0, None, 0.9)]  # nobody knows its lag
+    assert session.words[2:] == [Said(3, " c", 4000.0, 4300.3, None, 0.912)]  # nobody knows its lag
     assert session.transcripts[2:] == [Transcript(3, " z", 2916.7, "de")]
     assert (session.interim, session.summary) == ("", None)
 
@@ -220,12 +220,12 @@ def test_the_last_chunk_leads_to_a_summary():
     session.take(Chunk(sound(0.4), False, closes=True), update(3000.0))
     assert (session.closings, session.flushes, session.finished) == (1, 1, False)
     session.take(LAST, update(4000.0, (" c",), lag_ms=200.0, closed=True))
-    # The lags are 800, 800 and 500 ms; 600 ms of work for 4 s of sound.
-    assert session.summary == Summary(3, 4000.0, 700.0, 0.15, "de")
+    # The lags are 800, 800 and 500 ms; 600 ms of work for 4 s of sound; and a little.
+    assert session.summary == Summary(3, 4000.0, 700.3, 0.1502, "de")
     assert (session.closings, session.flushes, session.finished) == (2, 1, True)
     silent, _ = talk()
     silent.take(LAST, update(1000.0))
-    assert silent.summary == Summary(0, 1000.0, None, 0.2, "de")
+    assert silent.summary == Summary(0, 1000.0, None, 0.2003, "de")
 
 
 PAST = Past(
@@ -247,10 +247,10 @@ def test_a_talk_goes_on_with_the_numbers_and_times_that_it_had():
     timer.now += 0.5
     assert session.now_ms == 5500.0
     session.take(LAST, update(2000.0, (" five",), (" drei", " vier"), lag_ms=0.0))
-    assert session.words[2:] == [Said(5, " five", 3000.0, 7300.0, 300.0, 0.9)]
+    assert session.words[2:] == [Said(5, " five", 3000.0, 7300.3, 300.3, 0.912)]
     # Of what was written down again, the client has the first; ten letters around 1500 ms.
     assert session.transcripts[1:] == [Transcript(4, " vier", 1500.0, "de")]
-    assert session.summary == Summary(5, 3000.0, 300.0, 0.1, "de")
+    assert session.summary == Summary(5, 3000.0, 300.3, 0.1001, "de")
 
 
 def test_a_talk_that_begins_has_no_past():
@@ -286,10 +286,11 @@ def test_less_of_it_is_heard_when_no_more_comes(let_go, chunks):
 
 @pytest.mark.parametrize(
     ("number", "words", "transcripts"),
-    [(0, [3, 4], [3]), (2, [3, 4], [3]), (3, [4], []), (4, [], []), (9, [], [])],
+    [(0, [3, 4], [3, 4]), (2, [3, 4], [3, 4]), (3, [4], [4]), (4, [], []), (9, [], [])],
 )
 def test_who_reads_on_gets_what_is_known_here(number, words, transcripts):
     session, _ = talk(PAST)
+    session.transcripts.append(Transcript(4, " vier", 1500.0, "de"))
     assert [said.word for said in session.words_after(number)] == words
     assert [one.number for one in session.transcripts_after(number)] == transcripts
 
