@@ -3,6 +3,7 @@ still."""
 
 import asyncio
 import logging
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -46,6 +47,7 @@ class Talk:
         self.degraded = degraded
 
     def next_chunk(self):
+        assert self.due is not None, "no sound waits"
         return f"sound of {self.id}"
 
     def take(self, chunk, update):
@@ -56,7 +58,7 @@ class Talk:
         self.finished = update.last
 
     def fail(self, fault=None):
-        self.fault, self.finished = fault or "failed", True
+        self.fault, self.finished, self.due = fault or "failed", True, None
 
 
 class Load:
@@ -77,7 +79,7 @@ class Load:
 
 @pytest.fixture(autouse=True)
 def still(monkeypatch):
-    monkeypatch.setattr(module.time, "monotonic", lambda: NOW)
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: NOW))
 
 
 def scheduler(*talks, batch=8, level=Level.NORMAL, **lanes) -> Scheduler:
@@ -178,10 +180,10 @@ def test_who_fails_in_a_step_fails_alone(monkeypatch, caplog):
     lost.__cause__ = KeyError("more of them")
     gone.finished = True  # given up meanwhile
     work = scheduler(*talks)
-    updates = {"a": update(), "b": update(error=lost), "c": update(), "d": update()}
+    updates = {"a": update(), "b": update(error=lost), "c": update(error=lost), "d": update()}
     stepped(work, talks, monkeypatch, updates)
     assert [talk.fault for talk in talks] == [None, "failed", None, "failed"]
-    assert (len(one.taken), len(gone.taken)) == (1, 0)
+    assert [len(talk.taken) for talk in talks] == [1, 0, 0, 0]
     assert [*work._sessions] == [one, gone]
     told = [record.values for record in caplog.records if record.getMessage() == "failed"]
     kinds = [(one["session"], one["error"], one["cause"]) for one in told]
@@ -211,12 +213,56 @@ def test_the_talk_that_came_last_is_sent_elsewhere_when_nothing_helps(monkeypatc
     assert (first.fault, len(first.taken), one._pressure.relieved) == (None, 2, 1)
 
 
+def test_who_is_gone_when_the_step_begins_is_left_out(monkeypatch):
+    """Between the choice and the step nobody wanted the talk any more."""
+    first, gone, last = Talk("a", NOW), Talk("b", NOW), Talk("c", NOW)
+    one = scheduler(first, gone, last)
+    gone.fail()
+    stepped(one, [first, gone, last], monkeypatch, {"a": update(), "c": update()})
+    assert [len(talk.taken) for talk in (first, gone, last)] == [1, 0, 1]
+    assert one._metrics.wait.told == [0.0, 0.0]
+
+
 def test_a_step_without_talks_is_none(monkeypatch):
     first, last = Talk("a"), Talk("b", NOW)
     one = scheduler(first, last, level=Level.SHEDDING)
     stepped(one, [last], monkeypatch, {})
     assert last.fault.code == Code.OVERLOADED
     assert one._metrics.batch.told == one._metrics.step.told == []
+
+
+def test_no_more_batches_are_made_than_there_are_lanes(monkeypatch):
+    """What waits for a lane goes on waiting for sound, too."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def step(interpreters, chunks):
+        begun.set()
+        assert go_on.wait(10)
+        return [update(last=True) for _ in chunks]
+
+    monkeypatch.setattr(module, "step", step)
+
+    async def work():
+        first, second = Talk("a", NOW), Talk("b", NOW)
+        one = scheduler(first)
+        running = asyncio.create_task(one.run())
+        one.wake()
+        await asyncio.to_thread(begun.wait, 10)
+        one.add(second)
+        one.wake()
+        for _ in range(9):  # the loop has its turn
+            await asyncio.sleep(0)
+        assert (len(one._steps), one._busy) == (1, {first})
+        go_on.set()
+        while not second.taken:
+            await asyncio.sleep(0.001)
+        running.cancel()
+        await asyncio.wait([running])
+        assert first.finished
+        with pytest.raises(RuntimeError, match="after shutdown"):
+            one._worker.submit(len, "")
+
+    in_time(work())
 
 
 def test_work_on_a_talk_waits_until_its_step_is_over():

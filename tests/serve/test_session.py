@@ -5,6 +5,7 @@ hand.
 """
 
 import asyncio
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -173,7 +174,7 @@ def test_who_sends_faster_than_is_allowed_waits(monkeypatch, seconds, now, stopp
     async def sleep(seconds):
         slept.append(seconds)
 
-    monkeypatch.setattr(module.asyncio, "sleep", sleep)
+    monkeypatch.setattr(module, "asyncio", SimpleNamespace(sleep=sleep))
     asyncio.run(session.have_room())
     assert slept == ([] if waits is None else [pytest.approx(waits)])
 
