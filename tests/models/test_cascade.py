@@ -197,7 +197,7 @@ def test_a_part_ends_behind_a_comma_or_where_the_speaker_took_time():
     assert ends() == [5, 30, 68, 100]
     texts[40] = "so,"
     assert ends() == [5, 41, 68, 100]
-    texts[10] = "so,"  # too early for it to matter
+    texts[10] = texts[24] = "so,"  # too early for it to matter
     assert ends() == [5, 41, 68, 100]
     texts[63] = "so;"
     assert ends() == [5, 41, 64, 100]
@@ -362,6 +362,34 @@ def test_a_draft_is_over_if_the_ears_and_every_sentence_say_so(ears, mouth, over
     (draft,) = model.draft([stream], [Ask()])
     assert draft.ended is over
     assert draft.silence == 0.25  # as the ears have it
+
+
+def test_a_word_that_may_go_on_is_the_tail_of_a_draft():
+    heard = written("Red.", "See", at=(100, 200))
+    model, stream = told(heard, mouth=Undecided(True, False))
+    hear(model, stream, 800)
+    (draft,) = model.draft([stream], [Ask()])
+    assert (draft.words, draft.ends, draft.tail) == ((" rot.",), (2,), " sehen")
+
+
+def test_half_a_word_that_does_not_go_on_is_said_as_it_is():
+    """The source became another after the first half was said."""
+
+    class Changing(WordForWord):
+        def translate(self, words, said, **more):
+            if not said:
+                return super().translate(words, said, **more)
+            return Translation((7,), (-0.1,), np.ones((1, len(words)), np.float32), True)
+
+    heard = written("See", at=(200,))
+    model, stream = told(heard, heard, mouth=Changing())
+    hear(model, stream, 800)
+    (draft,) = model.draft([stream], [Ask()])
+    model.commit(stream, draft, 1)
+    hear(model, stream, 100)
+    stream.known.clear()
+    (draft,) = model.draft([stream], [Ask()])
+    assert (draft.words, draft.ends) == ((" seh", " blau"), (0, 1))
 
 
 def test_a_translation_looks_where_its_word_was_heard_and_is_no_surer():

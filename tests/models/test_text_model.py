@@ -221,6 +221,7 @@ def test_codes_of_both_kinds_are_understood():
     tags = Tags.of(["a", "zho_Hans", "zho_Hant", "deu_Latn"], "")
     assert tags.told("n", "de", "zh") == (["deu_Latn"], ["zho_Hans"])
     assert tags.told("n", "deu_Latn", "zho_Hant") == (["deu_Latn"], ["zho_Hant"])
+    assert tags.told("n", "zho", "deu") == (["zho_Hans"], ["deu_Latn"])
     assert Tags.of(["a", ">>por_BR<<", ">>spa<<"], "").told("n", "en", "pt") == ([">>por_BR<<"], [])
     assert Tags.of(["a", "b"], "some folder").told("n", "xx", "yy") == ([], [])
 

@@ -12,6 +12,7 @@ from dragoman.models.cascade.text_net import TextNet
 from dragoman.models.exported.config import Languages
 from dragoman.models.exported.net import BOS
 from dragoman.models.exported.pieces import Pieces
+from dragoman.models.options import Options
 from dragoman.models.search import Found
 
 A, B, STOP = 4, 5, 6
@@ -34,12 +35,12 @@ class Letters:
 class Asked:
     """A text net, and a diary of what it was asked."""
 
-    def __init__(self, monkeypatch, languages="de", *, beams=5, plain=False, ended=True):
+    def __init__(self, monkeypatch, languages="de", *, plain=False, ended=True, **beams):
         config = SimpleNamespace(languages=Languages("en", languages), source_plain=plain)
         net = SimpleNamespace(config=config, encode=self.encode)
         codes = languages.split(",")
         targets = {code: Pieces(WRITTEN, "prefix", language=code) for code in codes}
-        self.net = TextNet("net", net, Letters(), targets, beams)
+        self.net = TextNet("net", net, Letters(), targets, **beams)
         self.ended = ended
         monkeypatch.setattr(module, "Texts", lambda *given: given)
         monkeypatch.setattr(module, "search", self.search)
@@ -80,15 +81,15 @@ def test_of_several_languages_a_tag_tells_which_and_is_nobodys(monkeypatch, targ
 @pytest.mark.parametrize(
     ("closed", "own", "beams", "guess"),
     [
-        (True, 5, 5, ()),  # several texts follow no guess
-        (False, 5, 1, (A,) * 11),  # one less than there is room for
-        (True, 1, 1, (A,) * 11),
+        (True, {}, 5, ()),  # several texts follow no guess
+        (False, {}, 1, (A,) * 11),  # one less than there is room for
+        (True, {"beams": 1}, 1, (A,) * 11),
     ],
 )
 def test_what_is_open_is_searched_greedily_and_follows_a_guess(
     monkeypatch, closed, own, beams, guess
 ):
-    asked = Asked(monkeypatch, beams=own)
+    asked = Asked(monkeypatch, **own)
     said = (B, B)
     asked.net.translate((" ab",), said, closed=closed, pair=("en", "de"), guess=(A,) * 40)
     assert (asked.prompt.start, asked.prompt.said, asked.prompt.most) == ((BOS,), said, 12)
@@ -133,3 +134,22 @@ def test_languages(monkeypatch):
     assert net.words((A, B), ended=False, pair=("it", "fr")).words == (" a",)
     with pytest.raises(DragomanError, match="Say with --from which language 'net' shall hear"):
         net.between(None, "fr")
+
+
+@pytest.mark.parametrize(("codes", "keys"), [("de,es", ("de", "es")), ("", ("",))])
+def test_a_folder_holds_a_net_and_its_units(tmp_path, monkeypatch, codes, keys):
+    config = SimpleNamespace(input="text", languages=Languages("en", codes))
+    monkeypatch.setattr(
+        module, "OnnxNet", lambda *where, **more: SimpleNamespace(config=config, of=(where, more))
+    )
+    monkeypatch.setattr(module, "open_units", lambda path: path)
+    monkeypatch.setattr(Pieces, "of_target", lambda *what: what)
+    made = TextNet.load(tmp_path / "net", options=Options(threads=3, beams=2))
+    assert made._net.of == ((tmp_path / "net",), {"threads": 3})
+    assert made._source == tmp_path / "net" / "source.model"
+    assert made._targets == {code: (tmp_path / "net", config, code) for code in keys}
+    assert (made._name, made._beams) == ("net", 2)
+    assert TextNet.load(tmp_path, "named")._name == "named"
+    config.input = "speech"
+    with pytest.raises(DragomanError, match="holds a net that hears speech; it cannot read text"):
+        TextNet.load(tmp_path)
