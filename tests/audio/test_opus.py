@@ -151,6 +151,19 @@ def test_packets_are_decoded_by_the_tenth_of_a_second_with_the_two_before(packet
     assert decoder.flush() == []
 
 
+def test_the_two_tenths_before_are_whole_packets(packets, monkeypatch):
+    """Without the first, of 60 ms, the eight of 20 ms after it would be less."""
+    decoder, counts = OpusDecoder(), []
+    monkeypatch.setattr(opus, "decode", lambda some: counts.append(len(some)) or decode(some))
+    given = numbered([b"\x18", *packets[:13]])
+    for one in given[:9]:
+        decoder.feed([one])
+    decoder.flush()
+    for one in given[9:]:
+        decoder.feed([one])
+    assert counts == [3, 8, 9, 14]
+
+
 def test_what_came_before_is_left_out(packets):
     decoder, whole = OpusDecoder(), decode(packets)
     given = numbered(packets)
@@ -220,6 +233,7 @@ GARBAGE = {
     "a byte less than a long first frame": b"\xfa\xfc\x01" + bytes(255),
     "a byte less than three frames": b"\xfb\x83\xfc\x00\x02" + bytes(253),
     "no length of the second frame": b"\xfb\x83\x00",
+    "half a length of the second frame": b"\xfb\x83\x00\xfc",
     "a byte less than its padding": b"\xfb\x41\xff\x02" + bytes(255),
     "no length of its padding": b"\xfb\x41",
 }
@@ -309,6 +323,23 @@ def test_a_few_bytes_are_no_hours_of_sound():
     assert count_samples(longest) == 5760
     with pytest.raises(DragomanError, match="At most 20 s"):
         OpusStream("webm").feed(webm_of([longest] * 200))
+
+
+def test_twenty_seconds_may_come_in_each_message():
+    silence = b"\x08"  # 20 ms
+    sounds = OpusStream("webm").feed(webm_of([silence] * 1000))
+    assert (sounds[0][0], sum(len(samples) for _, samples in sounds)) == (0, 20 * RATE)
+    with pytest.raises(DragomanError, match="At most 20 s"):
+        OpusStream("webm").feed(webm_of([silence] * 1001))
+    data, stream = webm_of([silence] * 1500), OpusStream("webm")
+    halves = stream.feed(data[: len(data) // 2]) + stream.feed(data[len(data) // 2 :])
+    assert sum(len(samples) for _, samples in halves) == 30 * RATE
+
+
+def test_bare_packets_are_numbered_from_nothing_on(packets):
+    stream = OpusStream("packets")
+    sounds = [sound for packet in packets[:7] for sound in stream.feed(packet)] + stream.flush()
+    assert [(first, len(samples)) for first, samples in sounds] == [(0, 4800), (4800, 1920)]
 
 
 def test_what_a_container_begins_with(packets):

@@ -318,6 +318,7 @@ def test_what_a_stream_keeps_is_what_its_window_holds(tmp_path, monkeypatch):
     """From the files on, whatever the net says; sound that left the window left everything."""
     monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path / "home"))
     model = load_model(str(made_folder(tmp_path)), threads=1, beams=1)
+    assert model._beams == 1
     stream = model.open("en", "en")
     random, begun = np.random.default_rng(0), set()
     for _ in range(70):
@@ -394,11 +395,11 @@ def test_a_prompt_is_for_the_window_and_for_what_has_not_settled():
     model.hear([stream], [Sound(spoken([1]))])
     stream.window.settled = Draft((5, 6), log_probs=(-0.1, -0.1))
     stream.window.rest = Draft((5, 6, 3 + 9, 3 + 2))
-    for ask, most in ((Ask(), 31), (Ask(max_tokens=500), 31), (Ask(max_tokens=5), 3)):
+    for limit, most in ((None, 31), (500, 31), (5, 3), (1, 0)):
         stream.fresh = True
-        model.draft([stream], [ask])
+        model.draft([stream], [Ask(max_tokens=limit)])
         assert engine.prompts[-1].most == most  # ten, and seven for each of three seconds
-        assert engine.prompts[-1].guess == (3 + 9, 3 + 2)[: most - 1]
+        assert engine.prompts[-1].guess == (3 + 9, 3 + 2)[: max(0, most - 1)]
     model.draft([stream], [Ask(final=True)])
     assert engine.prompts[-1].guess == ()  # several beams follow no guess
 
@@ -450,6 +451,7 @@ def test_a_part_is_encoded_for_itself():
     stream = model.open(None, "en")
     model.hear([stream], [Sound(spoken([*range(12)]))])
     whole, level = stream.states, stream.states.level
+    stream.window.rest = Draft((3, 4))  # several beams follow no guess
     seen = []
     encode = engine.encode
     engine.encode = lambda windows, sounds: seen.extend(windows) or encode(windows, sounds)
@@ -462,6 +464,7 @@ def test_a_part_is_encoded_for_itself():
     assert (engine.beams[-1], engine.prompts[-1].guess) == (4, ())
     assert stream.states is whole
     engine.knows_languages = True  # and -1.5 is what it makes of these words
+    assert model.speak_part(stream)[0].tokens == found.tokens  # there are few of them
     stream.sureness = (-1.5,) * 12
     assert model.speak_part(stream)[0] == Found()
 

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -160,6 +161,66 @@ def test_as_many_beams_as_the_options_say(folders):
         found = model.translate(WORDS, (), closed=closed, pair=PAIR)
         pieces, _, _ = directly(folders["m2m"], "m2m", beams)
         assert [names[token] for token in found.tokens] == pieces[: len(found.tokens)]
+
+
+def test_a_net_computes_as_the_options_say(folders, monkeypatch):
+    import ctranslate2
+
+    told = {}
+    monkeypatch.setattr(
+        ctranslate2, "Translator", lambda *where, **more: told.update(more, of=where)
+    )
+    TextModel.load(folders["nllb"], "nllb", Options(threads=3, compute="float32"))
+    assert told == {"of": (str(folders["nllb"]),), "compute_type": "float32", "intra_threads": 3}
+
+
+class Canned:
+    """In place of CTranslate2's translator: says what it is told to."""
+
+    def __init__(self, text):
+        self.text = text
+
+    def translate_batch(self, sources, **more):
+        self.asked = sources, more
+        rows = [[float(place)] * len(sources[0]) for place in range(len(self.text))]
+        return [SimpleNamespace(hypotheses=[self.text], attention=[rows])]
+
+    def score_batch(self, sources, targets):
+        assert sources == self.asked[0]
+        self.scored = targets
+        return [SimpleNamespace(log_probs=[-place / 10 for place in range(len(self.text) + 1)])]
+
+
+@pytest.mark.parametrize(
+    ("prefix", "text", "new", "ended"),
+    [
+        (["▁the"], ["▁the", "▁s", "e", "</s>"], ["▁s", "e"], True),
+        (["▁the"], ["▁the", "▁s", "e"], ["▁s", "e"], False),
+        (["deu_Latn", "▁the"], ["deu_Latn", "▁the", "</s>"], [], True),
+        ([], ["▁s", "</s>"], ["▁s"], True),
+        ([], [], [], False),
+    ],
+)
+def test_what_was_found_follows_what_was_said(models, monkeypatch, prefix, text, new, ended):
+    model, net = models["nllb"], Canned(text)
+    monkeypatch.setattr(model, "_net", net)
+    found = model._search(("▁a", "▁b"), prefix, 7, beams=3)
+    begin, end = len(prefix), len(prefix) + len(new)
+    assert found.tokens == tuple(model._names.index(piece) for piece in new)
+    assert found.ended is ended
+    assert [look.tolist() for look in found.looks] == [[at, at] for at in range(begin, end)]
+    assert found.log_probs == tuple(-at / 10 for at in range(begin, end))
+    assert net.scored == [[*prefix, *new]]
+    assert net.asked == (
+        [["▁a", "▁b"]],
+        {
+            "target_prefix": [prefix],
+            "beam_size": 3,
+            "max_decoding_length": len(prefix) + 7,
+            "return_attention": True,
+            "return_end_token": True,
+        },
+    )
 
 
 def test_pieces_as_text():
