@@ -3,6 +3,7 @@
 import ctypes
 import ctypes.util
 import io
+import struct
 from itertools import pairwise
 
 import numpy as np
@@ -162,6 +163,30 @@ def test_the_two_tenths_before_are_whole_packets(packets, monkeypatch):
     for one in given[9:]:
         decoder.feed([one])
     assert counts == [3, 8, 9, 14]
+
+
+def test_packets_are_decoded_as_a_file_of_ogg(packets, monkeypatch):
+    """Its pages as RFC 3533 and RFC 7845 have them, a packet on each."""
+    read, files = soundfile.read, []
+    monkeypatch.setattr(
+        soundfile, "read", lambda file, **more: files.append(file.getvalue()) or read(file, **more)
+    )
+    decode(packets[:3])
+    pages, data = [], files[0]
+    while data:
+        flags, samples, _, number, _, sizes = struct.unpack("<5xBqIIIB", data[:27])
+        head, size = 27 + sizes, sum(data[27 : 27 + sizes])
+        pages.append((flags, samples, number, data[head : head + size]))
+        data = data[head + size :]
+    opening = b"OpusHead" + bytes([1, 1]) + struct.pack("<HIhB", 0, RATE, 0, 0)
+    tags = b"OpusTags" + struct.pack("<I", 8) + b"dragoman" + struct.pack("<I", 0)
+    assert pages == [
+        (2, 0, 0, opening),
+        (0, 0, 1, tags),
+        (0, 960, 2, packets[0]),
+        (0, 1920, 3, packets[1]),
+        (4, 2880, 4, packets[2]),
+    ]
 
 
 def test_what_came_before_is_left_out(packets):

@@ -13,7 +13,13 @@ from dragoman.audio.chunk import RATE, Chunk
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter
 from dragoman.models.cascade.tags import Tags
-from dragoman.models.cascade.text_model import TextModel, TextUnits, _read_config, _read_vocabulary
+from dragoman.models.cascade.text_model import (
+    TextModel,
+    TextUnits,
+    _open_tokenizer,
+    _read_config,
+    _read_vocabulary,
+)
 from dragoman.models.load import load_model
 from dragoman.models.options import Options
 from dragoman.policies import make_policy
@@ -239,6 +245,16 @@ def test_a_vocabulary_is_a_list_or_lines(tmp_path: Path):
     (tmp_path / "shared_vocabulary.json").write_text("[", encoding="utf-8")
     with pytest.raises(DragomanError, match="Cannot read the vocabulary"):
         _read_vocabulary(tmp_path)
+
+
+def test_what_is_read_has_a_tokenizer_of_its_own(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr("dragoman.models.exported.pieces.open_units", lambda path: path.name)
+    (tmp_path / "spm.model").write_bytes(b"")
+    assert _open_tokenizer(tmp_path) == "spm.model"
+    (tmp_path / "target.spm").write_bytes(b"")
+    assert _open_tokenizer(tmp_path) == "spm.model"  # half a pair is none
+    (tmp_path / "source.spm").write_bytes(b"")
+    assert _open_tokenizer(tmp_path) == "source.spm"
 
 
 def test_settings_that_are_none(tmp_path: Path):
