@@ -147,6 +147,7 @@ def test_which_words_settle():
     assert settled_words(heard, (" a", " x", " c"), 4000.0) == 1
     assert settled_words(heard, (" x", " b", " c"), 4000.0) == 1  # after a change
     assert settled_words(heard, (), 4000.0) == 1  # 3 s are enough by themselves
+    assert [settled_words(heard, (), now) for now in (3899.0, 3900.0)] == [0, 1]
     assert settled_words(heard, texts, 4099.0) == 3
     assert settled_words(heard, texts, 4100.0) == 4
     assert settled_words(heard, (" x",), 4500.0) == 2

@@ -73,6 +73,13 @@ def test_moonshine_settles_at_the_quietest_moment_of_the_second_half():
     assert one.quiet_ms() == pytest.approx((262 + 5) * STATE_MS, abs=1)
 
 
+def test_moonshine_takes_the_silence_of_a_machine_for_quiet():
+    sound = np.ones(20 * RATE, np.float32)
+    sound[12 * RATE : 13 * RATE] = 0.0
+    with np.errstate(all="raise"):
+        assert 12_000 <= moonshine(sound).quiet_ms() <= 13_000
+
+
 def test_moonshine_counts_the_words_of_sound_that_is_gone():
     one = moonshine(np.zeros(10 * STATE))
     one.words_in = lambda labels: int((labels > 0).sum())
