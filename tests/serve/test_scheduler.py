@@ -52,7 +52,10 @@ class Talk:
 
     def take(self, chunk, update):
         if self.breaks:
-            raise KeyError("broken")
+            try:
+                raise OSError("hidden")
+            except OSError:
+                raise KeyError("broken")  # noqa: B904  whose context is not its cause
         self.taken.append((chunk, update))
         self.words += update.words
         self.finished = update.last
@@ -187,7 +190,7 @@ def test_who_fails_in_a_step_fails_alone(monkeypatch, caplog):
     assert [*work._sessions] == [one, gone]
     told = [record.values for record in caplog.records if record.getMessage() == "failed"]
     kinds = [(one["session"], one["error"], one["cause"]) for one in told]
-    assert kinds == [("b", "ValueError", "KeyError"), ("d", "KeyError", None)]
+    assert kinds == [("b", "ValueError", "KeyError"), ("d", "KeyError", "OSError")]
     assert (told[0]["heard_s"], told[0]["pressure"], told[0]["talks"]) == (2.5, "normal", 3)
     assert "secret" not in caplog.text
 
