@@ -416,6 +416,15 @@ def test_a_translation_looks_where_its_word_was_heard_and_is_no_surer():
     assert draft.looks(0, 3) == [1100.0, 1100.0, 1300.0]
 
 
+def test_a_word_whose_tokens_are_gone_is_where_the_window_begins():
+    heard = written("Red", "Blue", at=(320,), start_ms=100.0)
+    model, stream = told(replace(heard, ends=(0, 1)))
+    hear(model, stream, 900)
+    (draft,) = model.draft([stream], [Ask()])
+    assert draft.looks(0, 2) == [100.0, 420.0]
+    assert draft.log_probs == pytest.approx((-0.05, -0.15))
+
+
 def test_a_word_may_look_at_a_moment_that_has_just_begun():
     model, stream = told(written("Red", "Blue", at=(400, 720)))
     hear(model, stream, 700)

@@ -248,6 +248,9 @@ def test_bytes_are_counted_with_the_letters_that_they_make():
     assert grouped.ends == (7, 8, 9)
     grouped = units.words([3, *euro[:2], 4, 5], ended=True)  # half a letter counts as well
     assert (grouped.words, grouped.ends) == ((" w0\ufffd", " w1", " w2"), (3, 4, 5))
+    grouped = units.words([3, *euro[:2], 4, *euro, 5], ended=True)
+    assert (grouped.words, grouped.ends) == ((" w0\ufffd", " w1€", " w2"), (3, 7, 8))
+    assert (START, END) == (1, 2)  # <s> and </s>
     assert units.name(len(NAMES)) == units.name(len(NAMES) + 5) == ""
 
 
