@@ -204,6 +204,7 @@ def test_an_allowance_of_nothing():
     assert Allowance(tokens=0).nothing
     assert not Allowance(words=1, tokens=1).nothing
     assert not Allowance().nothing
+    assert Said() == Said(words=0, tokens=0)  # nothing was said
 
 
 def test_what_the_policies_ask_of_a_model():
