@@ -225,6 +225,7 @@ def test_who_goes_on_is_at_home_after_a_moment(packets):
         (b"\xfa\xfb" + bytes(251), 1920),  # lengths are a byte,
         (b"\xfa\xfc\x01" + bytes(256), 1920),  # or 252 and four times the next
         (b"\xfb\x83\xfc\x00\x02" + bytes(254), 2880),
+        (b"\xfb\x83\x02\xfc\x01" + bytes(258), 2880),
         (b"\xfb\x41\xff\x02" + bytes(256), 960),  # padding of 254 bytes, and two more
         (b"\xfb\x41\x00", 960),  # or of none
     ],
@@ -268,6 +269,8 @@ GARBAGE = {
 def test_garbage_is_no_packet(what):
     with pytest.raises(NotOpus, match=r"This is no packet of Opus\."):
         OpusDecoder().feed([(0, GARBAGE[what])])
+    with pytest.raises(NotOpus):
+        count_samples(GARBAGE[what])
 
 
 def libopus():
