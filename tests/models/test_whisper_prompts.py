@@ -248,3 +248,17 @@ def test_what_is_written_down_has_the_words_of_its_language(source, words):
     stream = model.open(source, "en", transcript=True)
     model.hear([stream], [Sound(tones([1, 2]), SPEAKING)])
     assert stream.writes.words == words
+
+
+def test_how_long_a_window_may_be():
+    """More than 20 s without a full stop are cut behind a word so that six stay: the fifteenth word
+    is the last that was heard, in its middle, before 15 s."""
+    words = (0, 1, 2, 3, 5, 6, 7, 8, 10, 11, 12, 13, 15, 16, 17, 18, 0, 1, 2, 3, 5)
+    for seconds, start_ms in ((20, 0.0), (21, 14_750.0)):
+        model, _, stream = heard(words=words[:seconds])
+        (draft,) = model.draft([stream], [Ask()])
+        model.commit(stream, draft, seconds)
+        assert stream.start_ms == pytest.approx(start_ms, abs=20)
+    stream.window.said, stream.window.looks = [*range(60)], [20_000.0] * 60
+    stream.window.drop(60)
+    assert stream.window.before == [*range(12, 60)]  # 48 tokens before it are remembered
