@@ -94,8 +94,9 @@ def test_moonshine_counts_the_words_of_sound_that_is_gone():
 
 
 def test_moonshine_keeps_the_newest_of_much_sound_that_is_not_understood():
-    def trimmed(seconds, doubted):
+    def trimmed(seconds, doubted, gone=0.0):
         one = moonshine(np.zeros(seconds * RATE))
+        one.forget(gone)
         one.window.said, one.window.looks = [FIRST + 1, FIRST + 2], [1000.0, 2000.0]
         one.doubted, one.sureness = doubted, (-0.5,)
         return one.trim(), one.start_ms, len(one.window.said), one.sureness
@@ -105,6 +106,8 @@ def test_moonshine_keeps_the_newest_of_much_sound_that_is_not_understood():
     assert trimmed(9, (-1.5, -1.6)) == (True, pytest.approx(kept), 0, (-0.5, -1.5, -1.6))
     assert trimmed(8, (-1.5,)) == (False, 0.0, 2, (-0.5,))  # that is not yet much
     assert trimmed(9, ()) == (False, 0.0, 2, (-0.5,))
+    begin = 50 * STATE_MS
+    assert trimmed(9, (-1.5,), begin) == (False, begin, 2, (-0.5,))  # of what there is
 
 
 def written(*words: int, at, ended=True) -> Found:

@@ -140,6 +140,14 @@ def test_a_model_that_only_writes_down_knows_its_one_language():
         heard(source=None, target="ja")
 
 
+def test_where_no_transcript_is_wanted_nobody_writes_one_down(monkeypatch):
+    model = WhisperModel("toy", ToyEngine(), vocabulary())
+    monkeypatch.setattr(model._engine, "speak", None)
+    stream = model.open("de", "en")
+    model.hear([stream], [Sound(tones([1, 2]), SPEAKING)])
+    assert (stream.words_heard, stream.writes) == (0, None)
+
+
 def test_what_is_written_down_does_not_loop():
     class Looping(ToyEngine):
         def speak(self, states, prompts, beams):
