@@ -142,6 +142,15 @@ def test_who_is_behind_hears_up_to_five_seconds_at_once():
     assert (last.seconds, last.last) == (pytest.approx(2.2), True)
 
 
+def test_five_seconds_are_counted_in_chunks_of_any_length():
+    session, _ = talk(step_ms=1000.0)
+    session.hear(0, sound(1.5))
+    session.flush()
+    session.hear(session.sample, sound(4.0))
+    assert session.next_chunk().seconds == 4.5  # with one more it would be too long
+    assert session.next_chunk().seconds == 1.0
+
+
 def test_there_is_room_for_half_a_minute_that_waits():
     session, _ = talk(step_ms=1000.0)
     session.hear(0, sound(29.0))
@@ -220,9 +229,9 @@ def test_the_last_chunk_leads_to_a_summary():
     session.take(STEP, update(2000.0, (" a", " b"), lag_ms=500.0, closed=True))
     session.take(Chunk(sound(0.4), False, closes=True), update(3000.0))
     assert (session.closings, session.flushes, session.finished) == (1, 1, False)
-    session.take(LAST, update(4000.0, (" c",), lag_ms=200.0, closed=True))
+    session.take(LAST, update(4000.06, (" c",), lag_ms=200.0, closed=True))
     # The lags are 800, 800 and 500 ms; 600 ms of work for 4 s of sound; and a little.
-    assert session.summary == Summary(3, 4000.0, 700.3, 0.1502, "de")
+    assert session.summary == Summary(3, 4000.1, 700.3, 0.1502, "de")
     assert (session.closings, session.flushes, session.finished) == (2, 1, True)
     silent, _ = talk()
     silent.take(LAST, update(1000.0))
@@ -259,6 +268,9 @@ def test_a_talk_that_begins_has_no_past():
     assert (session.last_word, session.last_transcript) == (0, 0)
     assert session.interpreter.recalled is None
     assert session.heard == Heard(0, 0, 0, 0)
+    assert (session.interim, session.state, session.stopped) == ("", "listening", False)
+    assert (session.audience, session.partings) == (0, 0)
+    assert (session.closings, session.flushes) == (0, 0)
 
 
 def test_sound_of_which_words_were_said_elsewhere_is_heard_as_one():
