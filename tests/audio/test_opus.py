@@ -92,6 +92,11 @@ def test_packets_come_out_as_sound_goes_in():
         assert at + 4800 - sent <= 4 * PACKET  # and not a second later
 
 
+def test_speech_goes_over_a_thin_line(packets):
+    """The melody takes 32 kbit/s; as the library would have it, it would be 61."""
+    assert 20_000 < 8 * sum(map(len, packets)) / 2.0 < 45_000
+
+
 def test_a_lost_packet_is_made_up_for(packets):
     given, whole = numbered(packets), decode(packets)
     kept = given[:40] + given[41:]
@@ -163,6 +168,37 @@ def test_the_two_tenths_before_are_whole_packets(packets, monkeypatch):
     for one in given[9:]:
         decoder.feed([one])
     assert counts == [3, 8, 9, 14]
+
+
+def test_after_a_silence_nothing_of_before_is_decoded_again(packets, monkeypatch):
+    decoder, counts = OpusDecoder(), []
+    heard(decoder, numbered(packets[:20]))
+    decoder.feed([(30 * PACKET, packets[30])])  # ten are missing, and five of them made up for
+    monkeypatch.setattr(opus, "decode", lambda some: counts.append(len(some)) or decode(some))
+    decoder.feed(numbered(packets[31:35], first=31 * PACKET))
+    assert counts == [5]
+
+
+def test_a_decoder_that_gives_up_leaves_silence_or_a_sentence(packets, monkeypatch):
+    few = np.full(1000, 0.5, np.float32)
+    monkeypatch.setattr(soundfile, "read", lambda file, **more: (few, RATE))
+    samples = decode(packets[:2])
+    assert (len(samples), samples.dtype) == (1920, np.float32)
+    np.testing.assert_array_equal(samples, np.r_[few, np.zeros(920)])
+
+    def fails(file, **more):
+        raise soundfile.LibsndfileError(1)
+
+    monkeypatch.setattr(soundfile, "read", fails)
+    with pytest.raises(NotOpus):
+        decode(packets[:2])
+
+
+def test_what_an_encoder_writes_is_taken_once():
+    out = opus._Outflow()
+    assert (out.write(b"ab"), out.tell(), out.seek(0)) == (2, 2, 2)
+    assert (out.taken(), out.taken()) == (b"ab", b"")
+    assert (out.write(b"c"), out.tell(), out.taken()) == (1, 3, b"c")
 
 
 def test_packets_are_decoded_as_a_file_of_ogg(packets, monkeypatch):
