@@ -4,6 +4,7 @@ from dragoman.clock import RealClock, SimulatedClock
 
 
 def test_the_simulated_clock_queues_work_behind_work():
+    assert SimulatedClock().end(5.0) == (0.0, 5.0)  # it begins at nothing
     clock = SimulatedClock()
     assert clock.begin(0.1, None) == 0.1
     assert clock.end(0.0) == (0.1, 0.1)  # nothing was before it

@@ -143,7 +143,7 @@ class Scheduler:
     async def _step(self, batch: list[Session]) -> None:
         if self._look() >= Level.SHEDDING:
             self._shed()
-            batch = [session for session in batch if session in self._sessions]
+        batch = [session for session in batch if session.due is not None]  # who is not gone by now
         start = time.monotonic()
         for session in batch:
             self._metrics.wait.observe(max(0.0, start - (session.due or start)))

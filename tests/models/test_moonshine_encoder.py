@@ -223,6 +223,11 @@ def test_too_little_sound_changes_nothing(both):
     _, encoder, _ = both
     window = encoder.encode([Encoded()], [sound(1.0)])[0]
     assert encoder.encode([window], [sound(1.0)[: STATE + BEHIND - 1]])[0] is window
+    assert len(encoder.encode([window], [sound(1.0)[: STATE + BEHIND]])[0]) == len(window) + 1
+
+
+def test_a_second_of_sound_stays_open():
+    assert (OPEN - 1) * STATE < 16_000 <= OPEN * STATE
 
 
 def test_the_level_is_that_of_all_sound(both):

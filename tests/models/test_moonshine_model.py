@@ -13,12 +13,14 @@ from dragoman.audio.chunk import RATE, Chunk
 from dragoman.audio.ear import Voice
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter
-from dragoman.models import Ask, Draft, Sound
+from dragoman.models import Ask, Draft, Feature, Sound
+from dragoman.models.exported.config import Languages
 from dragoman.models.kind import kind_of
 from dragoman.models.load import load_model
 from dragoman.models.moonshine.encoder import BEHIND, OPEN, STATE, Encoded
 from dragoman.models.moonshine.model import BOUNDS, MoonshineModel
 from dragoman.models.moonshine.stream import STATE_MS
+from dragoman.models.moonshine.trained import Settings, TrainedMoonshine
 from dragoman.models.moonshine.units import END, START, MoonshineUnits
 from dragoman.models.search import Found, Prompt
 from dragoman.policies import make_policy
@@ -246,6 +248,9 @@ def test_bytes_are_counted_with_the_letters_that_they_make():
     assert grouped.ends == (7, 8, 9)
     grouped = units.words([3, *euro[:2], 4, 5], ended=True)  # half a letter counts as well
     assert (grouped.words, grouped.ends) == ((" w0\ufffd", " w1", " w2"), (3, 4, 5))
+    grouped = units.words([3, *euro[:2], 4, *euro, 5], ended=True)
+    assert (grouped.words, grouped.ends) == ((" w0\ufffd", " w1€", " w2"), (3, 7, 8))
+    assert (START, END) == (1, 2)  # <s> and </s>
     assert units.name(len(NAMES)) == units.name(len(NAMES) + 5) == ""
 
 
@@ -349,6 +354,7 @@ def test_what_a_stream_keeps_is_what_its_window_holds(tmp_path, monkeypatch):
     """From the files on, whatever the net says; sound that left the window left everything."""
     monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path / "home"))
     model = load_model(str(made_folder(tmp_path)), threads=1, beams=1)
+    assert model._beams == 1
     stream = model.open("en", "en")
     random, begun = np.random.default_rng(0), set()
     for _ in range(70):
@@ -425,11 +431,11 @@ def test_a_prompt_is_for_the_window_and_for_what_has_not_settled():
     model.hear([stream], [Sound(spoken([1]))])
     stream.window.settled = Draft((5, 6), log_probs=(-0.1, -0.1))
     stream.window.rest = Draft((5, 6, 3 + 9, 3 + 2))
-    for ask, most in ((Ask(), 31), (Ask(max_tokens=500), 31), (Ask(max_tokens=5), 3)):
+    for limit, most in ((None, 31), (500, 31), (5, 3), (1, 0)):
         stream.fresh = True
-        model.draft([stream], [ask])
+        model.draft([stream], [Ask(max_tokens=limit)])
         assert engine.prompts[-1].most == most  # ten, and seven for each of three seconds
-        assert engine.prompts[-1].guess == (3 + 9, 3 + 2)[: most - 1]
+        assert engine.prompts[-1].guess == (3 + 9, 3 + 2)[: max(0, most - 1)]
     model.draft([stream], [Ask(final=True)])
     assert engine.prompts[-1].guess == ()  # several beams follow no guess
 
@@ -441,3 +447,118 @@ def test_one_beam_follows_its_guess_to_the_end():
     stream.window.rest = Draft((3 + 4, 3 + 7))
     model.draft([stream], [Ask(final=True)])
     assert engine.prompts[-1].guess == (3 + 4, 3 + 7)
+
+
+def unsure(*log_probs: float) -> Found:
+    return Found((5,) * len(log_probs), log_probs, (), True)
+
+
+def test_the_newest_tokens_of_a_draft_say_nothing_about_the_language():
+    """Twelve tokens are enough to judge by, the mean shall be -1 or more."""
+    model, _ = toy()
+    stream = model.open(None, "en")
+    edge = unsure(*[-0.9] * 12, -9.0, -9.0)  # the last two are at the edge of the sound
+    assert model._if_understood(stream, edge, final=False) is edge
+    assert stream.doubted == ()
+    assert model._if_understood(stream, edge, final=True) == Found()  # nothing follows them
+    assert stream.doubted == edge.log_probs
+    foreign = unsure(*[-1.1] * 12, 0.0, 0.0)
+    assert model._if_understood(stream, foreign, final=False) == Found()
+    assert stream.doubted == (-1.1,) * 12
+    stream.sureness = (-0.1,) * 3  # what was said before counts: the mean is -0.9
+    assert model._if_understood(stream, foreign, final=False) is foreign
+
+
+def test_what_was_said_tells_how_sure_one_is():
+    model, _ = toy()
+    stream = model.open(None, "en")
+    model.hear([stream], [Sound(spoken([4, 7]))])
+    draft = Draft((7, 10, 12), (" w4", " w7", " w9"), (1, 2, 3), log_probs=(-0.1, -0.2, -0.3))
+    model.commit(stream, draft, 2)
+    assert stream.sureness == (-0.1, -0.2)
+    model.commit(stream, draft.after(2), 1)
+    assert stream.sureness == (-0.1, -0.2, -0.3)
+    stream.trust([-0.5] * 23)
+    assert stream.sureness == (-0.3, *[-0.5] * 23)  # the newest 24
+
+
+def test_a_part_is_encoded_for_itself():
+    model, engine = toy(beams=4)
+    stream = model.open(None, "en")
+    model.hear([stream], [Sound(spoken([*range(12)]))])
+    whole, level = stream.states, stream.states.level
+    stream.window.rest = Draft((3, 4))  # several beams follow no guess
+    seen = []
+    encode = engine.encode
+    engine.encode = lambda windows, sounds: seen.extend(windows) or encode(windows, sounds)
+    found, end_ms = model.speak_part(stream)
+    assert end_ms == stream.quiet_ms()
+    assert 6000 <= end_ms < 12_000
+    assert [(window.count, window.level) for window in seen] == [(0, level)]
+    assert engine.windows[-1] == int(end_ms * RATE / 1000) // STATE * STATE
+    assert found.tokens[:6] == tuple(3 + word for word in range(6))
+    assert (engine.beams[-1], engine.prompts[-1].guess) == (4, ())
+    assert stream.states is whole
+    engine.knows_languages = True  # and -1.5 is what it makes of these words
+    assert model.speak_part(stream)[0].tokens == found.tokens  # there are few of them
+    stream.sureness = (-1.5,) * 12
+    assert model.speak_part(stream)[0] == Found()
+
+
+# Nets of the workshop in Moonshine's shape.
+
+
+def net(languages: Languages, units: dict, **more) -> tuple[TrainedMoonshine, ToyEngine]:
+    engine = ToyEngine()
+    settings = Settings(len(NAMES), 9, languages, tags={"de": 30, "es": 31})
+    return TrainedMoonshine("net", engine, settings, units, **more), engine
+
+
+def test_a_net_is_told_the_language_and_speaks_more_densely():
+    german, spanish = MoonshineUnits(NAMES), MoonshineUnits(NAMES)
+    model, engine = net(Languages("en", "de,es"), {"de": german, "es": spanish})
+    assert (model.hears, model.speaks) == (("en",), ("de", "es"))
+    assert model.features == {Feature.ATTENTION}
+    assert model._beams == 5
+    for target, tag, units in (("de", 30, german), ("es", 31, spanish)):
+        stream = model.open(None, target)
+        assert (stream.target, stream.language, stream.window.units) == (target, "en", units)
+        assert stream.window.bounds == replace(BOUNDS, full=20_000)
+        model.hear([stream], [Sound(spoken([4, 7, 9]))])
+        model.draft([stream], [Ask()])
+        assert (engine.prompts[-1].start, engine.prompts[-1].most) == ((tag,), 10 + 10 * 3)
+    with pytest.raises(DragomanError, match="speaks 'de' and 'es', not 'fr'"):
+        model.open("en", "fr")
+
+
+def test_a_net_that_knows_no_languages_takes_any():
+    units = MoonshineUnits(NAMES)
+    model, engine = net(Languages(), {"": units}, beams=3)
+    assert (model.hears, model.speaks, model._beams) == ((), (), 3)
+    stream = model.open(None, "fr")
+    assert (stream.language, stream.window.units) == (None, units)
+    assert model.open("it", "fr").language == "it"
+    model.hear([stream], [Sound(spoken([4]))])
+    model.draft([stream], [Ask()])
+    assert engine.prompts[-1].start == (1,)  # the beginning of a sentence
+
+
+def test_a_translation_is_said_however_sure_it_is():
+    model, engine = net(Languages("en", "de"), {"de": MoonshineUnits(NAMES)}, beams=1)
+    engine.knows_languages = True
+    stream = model.open("en", "de")
+    model.hear([stream], [Sound(spoken([index % FOREIGN for index in range(15)]))])
+    assert len(model.draft([stream], [Ask()])[0].words) == 15
+
+
+def test_words_are_counted_by_a_net_that_hears_them():
+    model, _ = net(Languages("en", "de"), {"de": MoonshineUnits(NAMES)}, words_in=lambda one: 7)
+    assert model.features == {Feature.ATTENTION, Feature.CTC}
+    stream = model.open("en", "de")
+    model.hear([stream], [Sound(spoken([4]))])
+    assert stream.words_heard == 7
+    silent, _ = net(Languages("en", "de"), {"de": MoonshineUnits(NAMES)})
+    stream = silent.open("en", "de")
+    silent.hear([stream], [Sound(spoken([4]))])
+    assert stream.words_heard == 0
+    assert Settings(1, 1, Languages(), {}).decides == "no"

@@ -279,3 +279,10 @@ def test_the_likeliest_tokens_best_first():
     for seed in range(5):  # few are near the best
         far = -10 * np.random.default_rng(seed).permutation(50).astype(np.float32)
         assert _likeliest(far, 6).tolist() == np.argsort(-far)[:6].tolist()
+
+
+@pytest.mark.parametrize(("wanted", "over"), [(4, True), (5, False)])
+def test_it_is_the_likeliest_text_that_must_be_enough(wanted, over):
+    one = Search(Prompt((BOS,), 9, enough=lambda tokens: tokens == [wanted]), EOS, beams=2)
+    one.advance(scores({5: -2.0, 4: -1.0}))
+    assert one.over is over

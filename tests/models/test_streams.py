@@ -73,6 +73,43 @@ def test_moonshine_settles_at_the_quietest_moment_of_the_second_half():
     assert one.quiet_ms() == pytest.approx((262 + 5) * STATE_MS, abs=1)
 
 
+def test_moonshine_takes_the_silence_of_a_machine_for_quiet():
+    sound = np.ones(20 * RATE, np.float32)
+    sound[12 * RATE : 13 * RATE] = 0.0
+    with np.errstate(all="raise"):
+        assert 12_000 <= moonshine(sound).quiet_ms() <= 13_000
+
+
+def test_moonshine_counts_the_words_of_sound_that_is_gone():
+    one = moonshine(np.zeros(10 * STATE))
+    one.words_in = lambda labels: int((labels > 0).sum())
+    one.encoded(Encoded(count=9, labels=np.array([1, 0, 1, 1, 0, 0, 1, 0, 1])))
+    assert one.words_heard == 5
+    one.forget(3 * STATE_MS)  # with two of them
+    assert one.words_before == 2
+    one.encoded(Encoded(count=6, labels=np.array([1, 0, 0, 1, 0, 1])))
+    assert one.words_heard == 5
+    one.forget(3 * STATE_MS)  # nothing goes, nothing is counted
+    assert (one.words_before, one.states.count) == (2, 6)
+
+
+def test_moonshine_keeps_the_newest_of_much_sound_that_is_not_understood():
+    def trimmed(seconds, doubted, gone=0.0):
+        one = moonshine(np.zeros(seconds * RATE))
+        one.forget(gone)
+        one.window.said, one.window.looks = [FIRST + 1, FIRST + 2], [1000.0, 2000.0]
+        one.doubted, one.sureness = doubted, (-0.5,)
+        return one.trim(), one.start_ms, len(one.window.said), one.sureness
+
+    # Of nine seconds, two; what a state begins with is rounded down.
+    kept = 7000 - 7000 % STATE_MS
+    assert trimmed(9, (-1.5, -1.6)) == (True, pytest.approx(kept), 0, (-0.5, -1.5, -1.6))
+    assert trimmed(8, (-1.5,)) == (False, 0.0, 2, (-0.5,))  # that is not yet much
+    assert trimmed(9, ()) == (False, 0.0, 2, (-0.5,))
+    begin = 50 * STATE_MS
+    assert trimmed(9, (-1.5,), begin) == (False, begin, 2, (-0.5,))  # of what there is
+
+
 def written(*words: int, at, ended=True) -> Found:
     looks = tuple(np.eye(50, dtype=np.float32)[place] for place in at)
     return Found(tuple(word + FIRST for word in words), (0.0,) * len(words), looks, ended)

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,13 @@ from dragoman.audio.chunk import RATE, Chunk
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter
 from dragoman.models.cascade.tags import Tags
-from dragoman.models.cascade.text_model import TextModel
+from dragoman.models.cascade.text_model import (
+    TextModel,
+    TextUnits,
+    _open_tokenizer,
+    _read_config,
+    _read_vocabulary,
+)
 from dragoman.models.load import load_model
 from dragoman.models.options import Options
 from dragoman.policies import make_policy
@@ -143,6 +150,123 @@ def test_words_are_those_of_the_target_language(models):
     assert unspaced.words == ("the", "s", "e", "a", ".")
 
 
+def test_more_than_a_source_can_hold_is_not_gone_on_with(folders, models):
+    """Ten tokens and two for each piece, and no more."""
+    pieces = len(pieces_of(folders["opus"], "opus"))
+    said = tuple(5 + place % 7 for place in range(10 + 2 * pieces))
+    found = models["opus"].translate(WORDS, said, closed=False, pair=PAIR)
+    assert (found.tokens, found.ended, found.attention.shape) == ((), True, (0, len(WORDS)))
+    assert len(models["opus"].translate(WORDS, said[1:], closed=False, pair=PAIR).tokens) <= 1
+
+
+def test_as_many_beams_as_the_options_say(folders):
+    """Only what is closed is searched with them."""
+    model = TextModel.load(folders["m2m"], "m2m", Options(threads=1, beams=2))
+    names = json.loads((folders["m2m"] / "shared_vocabulary.json").read_text())
+    for closed, beams in ((True, 2), (False, 1)):
+        found = model.translate(WORDS, (), closed=closed, pair=PAIR)
+        pieces, _, _ = directly(folders["m2m"], "m2m", beams)
+        assert [names[token] for token in found.tokens] == pieces[: len(found.tokens)]
+
+
+def test_a_net_computes_as_the_options_say(folders, monkeypatch):
+    import ctranslate2
+
+    told = {}
+    monkeypatch.setattr(
+        ctranslate2, "Translator", lambda *where, **more: told.update(more, of=where)
+    )
+    TextModel.load(folders["nllb"], "nllb", Options(threads=3, compute="float32"))
+    assert told == {"of": (str(folders["nllb"]),), "compute_type": "float32", "intra_threads": 3}
+
+
+class Canned:
+    """In place of CTranslate2's translator: says what it is told to."""
+
+    def __init__(self, text):
+        self.text = text
+
+    def translate_batch(self, sources, **more):
+        self.asked = sources, more
+        rows = [[float(place)] * len(sources[0]) for place in range(len(self.text))]
+        return [SimpleNamespace(hypotheses=[self.text], attention=[rows])]
+
+    def score_batch(self, sources, targets):
+        assert sources == self.asked[0]
+        self.scored = targets
+        return [SimpleNamespace(log_probs=[-place / 10 for place in range(len(self.text) + 1)])]
+
+
+@pytest.mark.parametrize(
+    ("prefix", "text", "new", "ended"),
+    [
+        (["▁the"], ["▁the", "▁s", "e", "</s>"], ["▁s", "e"], True),
+        (["▁the"], ["▁the", "▁s", "e"], ["▁s", "e"], False),
+        (["deu_Latn", "▁the"], ["deu_Latn", "▁the", "</s>"], [], True),
+        ([], ["▁s", "</s>"], ["▁s"], True),
+        ([], [], [], False),
+    ],
+)
+def test_what_was_found_follows_what_was_said(models, monkeypatch, prefix, text, new, ended):
+    model, net = models["nllb"], Canned(text)
+    monkeypatch.setattr(model, "_net", net)
+    found = model._search(("▁a", "▁b"), prefix, 7, beams=3)
+    begin, end = len(prefix), len(prefix) + len(new)
+    assert found.tokens == tuple(model._names.index(piece) for piece in new)
+    assert found.ended is ended
+    assert [look.tolist() for look in found.looks] == [[at, at] for at in range(begin, end)]
+    assert found.log_probs == tuple(-at / 10 for at in range(begin, end))
+    assert net.scored == [[*prefix, *new]]
+    assert net.asked == (
+        [["▁a", "▁b"]],
+        {
+            "target_prefix": [prefix],
+            "beam_size": 3,
+            "max_decoding_length": len(prefix) + 7,
+            "return_attention": True,
+            "return_end_token": True,
+        },
+    )
+
+
+def test_pieces_as_text():
+    names = ("", "▁a", "b", "▁", ".")
+    assert TextUnits(names, spaced=True).text([1, 2, 0, 3, 1, 4]) == " ab  a."
+    assert TextUnits(names, spaced=False).text([1, 2, 0, 3, 1, 4]) == "aba."
+
+
+def test_a_vocabulary_is_a_list_or_lines(tmp_path: Path):
+    (tmp_path / "target_vocabulary.txt").write_text("a\n\n▁b\n", encoding="utf-8")
+    assert _read_vocabulary(tmp_path) == ("a", "", "▁b")
+    (tmp_path / "shared_vocabulary.txt").write_text("x\ny", encoding="utf-8")
+    assert _read_vocabulary(tmp_path) == ("x", "y")
+    (tmp_path / "shared_vocabulary.json").write_text('["é", "ü"]', encoding="utf-8")
+    assert _read_vocabulary(tmp_path) == ("é", "ü")
+    (tmp_path / "shared_vocabulary.json").write_text("[", encoding="utf-8")
+    with pytest.raises(DragomanError, match="Cannot read the vocabulary"):
+        _read_vocabulary(tmp_path)
+
+
+def test_what_is_read_has_a_tokenizer_of_its_own(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr("dragoman.models.exported.pieces.open_units", lambda path: path.name)
+    (tmp_path / "spm.model").write_bytes(b"")
+    assert _open_tokenizer(tmp_path) == "spm.model"
+    (tmp_path / "target.spm").write_bytes(b"")
+    assert _open_tokenizer(tmp_path) == "spm.model"  # half a pair is none
+    (tmp_path / "source.spm").write_bytes(b"")
+    assert _open_tokenizer(tmp_path) == "source.spm"
+
+
+def test_settings_that_are_none(tmp_path: Path):
+    with pytest.raises(DragomanError, match=r"Cannot read .*config\.json"):
+        _read_config(tmp_path)
+    (tmp_path / "config.json").write_text("[1]")
+    with pytest.raises(DragomanError, match="not the settings of a text model"):
+        _read_config(tmp_path)
+    (tmp_path / "config.json").write_text('{"eos_token": "</s>"}')
+    assert _read_config(tmp_path) == {"eos_token": "</s>"}
+
+
 def test_nothing_is_made_of_nothing(models):
     found = models["opus"].translate((" ",), (), closed=True, pair=PAIR)
     assert found.tokens == ()
@@ -174,8 +298,40 @@ def test_codes_of_both_kinds_are_understood():
     tags = Tags.of(["a", "zho_Hans", "zho_Hant", "deu_Latn"], "")
     assert tags.told("n", "de", "zh") == (["deu_Latn"], ["zho_Hans"])
     assert tags.told("n", "deu_Latn", "zho_Hant") == (["deu_Latn"], ["zho_Hant"])
+    assert tags.told("n", "zho", "deu") == (["zho_Hans"], ["deu_Latn"])
     assert Tags.of(["a", ">>por_BR<<", ">>spa<<"], "").told("n", "en", "pt") == ([">>por_BR<<"], [])
     assert Tags.of(["a", "b"], "some folder").told("n", "xx", "yy") == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("name", "pair"),
+    [
+        ("opus-mt-en-de", ("en", "de")),
+        ("opus-en-de", ("en", "de")),
+        ("opus-mt-tc-big-deu-eng", ("de", "en")),  # our own codes
+        ("opus-mt-tc-base-xx-en", ("xx", "en")),  # or theirs, where there is none
+        ("some folder", None),
+        ("en-de", None),
+    ],
+)
+def test_a_name_may_tell_the_pair(name, pair):
+    tags = Tags.of(["a", "b"], name)
+    assert tags.pair == pair
+    assert tags.languages == (pair[1:] if pair else ())
+    if pair:
+        assert tags.told(name, *pair) == ([], [])
+        for other in ((pair[0], "fr"), ("fr", pair[1])):
+            with pytest.raises(DragomanError, match=f"into '{pair[1]}', not from '{other[0]}'"):
+                tags.told(name, *other)
+
+
+def test_an_error_names_twelve_languages_and_counts_the_others():
+    codes = ["en", "de", "fr", "es", "it", "pt", "nl", "pl", "ru", "zh", "ja", "ko", "ar", "tr"]
+    for count, sentence in ((12, r"it knows en, .*, ko\.$"), (14, r", ko and 2 more\.$")):
+        tags = Tags.of([f"__{code}__" for code in codes[:count]], "")
+        assert tags.languages == tuple(codes[:count])
+        with pytest.raises(DragomanError, match=sentence):
+            tags.told("n", "en", "sw")
 
 
 def test_a_folder_that_lacks_something_is_a_sentence(tmp_path: Path):

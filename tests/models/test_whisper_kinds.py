@@ -68,6 +68,14 @@ def test_a_whole_model_translates(tmp_path: Path):
         model.open("en", "de")
 
 
+def test_a_model_works_as_its_options_say(tmp_path: Path):
+    folder = made.make(tmp_path)
+    model = WhisperModel.load(folder, "whisper-x", Options(threads=1, beams=3))
+    assert (model.name, model.device) == ("whisper-x", "cpu")
+    assert (model._beams, model._final_beams) == (3, 5)
+    assert WhisperModel.load(folder).name == "whisper"  # and without any
+
+
 def test_a_distilled_model_writes_down_what_it_hears(tmp_path: Path):
     """Its decoder has fewer layers than its encoder; it names heads that it has not."""
     folder = made.make(tmp_path, decoder_layers=1)

@@ -7,7 +7,8 @@ import pytest
 from dragoman.audio.ear import Voice
 from dragoman.errors import DragomanError
 from dragoman.models import Ask, Draft, Sound
-from dragoman.models.whisper.model import STALLED, WhisperModel
+from dragoman.models.whisper import model as module
+from dragoman.models.whisper.model import WhisperModel
 from dragoman.models.whisper.tokens import ENGLISH_ONLY_END
 
 from .toy_whisper import ToyEngine, tones, vocabulary
@@ -85,7 +86,7 @@ def test_drafts_of_many_and_of_few_beams_are_each_their_own():
 
 @pytest.mark.parametrize(
     ("ask", "least"),
-    [(Ask(), STALLED), (Ask(max_tokens=2), 2), (Ask(max_tokens=0), 0), (Ask(final=True), 0)],
+    [(Ask(), 3), (Ask(max_tokens=2), 2), (Ask(max_tokens=0), 0), (Ask(final=True), 0)],
 )
 def test_in_a_stall_a_text_may_not_end_at_once(ask, least):
     model, prompts, stream = heard()
@@ -139,6 +140,14 @@ def test_a_model_that_only_writes_down_knows_its_one_language():
         heard(source=None, target="ja")
 
 
+def test_where_no_transcript_is_wanted_nobody_writes_one_down(monkeypatch):
+    model = WhisperModel("toy", ToyEngine(), vocabulary())
+    monkeypatch.setattr(model._engine, "speak", None)
+    stream = model.open("de", "en")
+    model.hear([stream], [Sound(tones([1, 2]), SPEAKING)])
+    assert (stream.words_heard, stream.writes) == (0, None)
+
+
 def test_what_is_written_down_does_not_loop():
     class Looping(ToyEngine):
         def speak(self, states, prompts, beams):
@@ -149,3 +158,115 @@ def test_what_is_written_down_does_not_loop():
     stream = model.open("de", "en", transcript=True)
     model.hear([stream], [Sound(tones([3, 4]), SPEAKING)])
     assert (stream.words_heard, stream.writes.tokens) == (1, (3,))
+
+
+def test_a_guess_leaves_a_token_to_the_search():
+    model, prompts, stream = heard(beams=1)
+    stream.window.rest = Draft(tuple(range(99)))
+    model.draft([stream], [Ask()])
+    assert prompts[-1][0].guess == tuple(range(TEN - 1))
+    stream = model.open("en", "en", transcript=True)
+    stream.writes.tokens = tuple(range(99))
+    model.hear([stream], [Sound(tones([1, 2]), SPEAKING)])
+    assert prompts[-1][0].guess == tuple(range(TEN - 1))
+
+
+def test_nobody_is_asked_for_less_than_nothing():
+    model, prompts, stream = heard()
+    stream.window.settled = Draft((7, 8), log_probs=(-0.1, -0.1))
+    model.draft([stream], [Ask(max_tokens=1)])
+    assert prompts[-1][0].most == 0
+
+
+@pytest.mark.parametrize("avoid_end", [True, False])
+def test_the_end_is_avoided_where_that_is_wanted(avoid_end):
+    model, prompts, stream = heard()
+    model.draft([stream], [Ask(avoid_end=avoid_end)])
+    assert prompts[-1][0].avoid_end is avoid_end
+
+
+def test_five_texts_are_followed_unless_that_is_told():
+    model, prompts, stream = heard()
+    model.draft([stream], [Ask()])
+    model.draft([stream], [Ask(final=True)])
+    assert [beams for _, beams in prompts] == [5, 5]
+
+
+def test_the_first_part_of_a_full_window_is_searched_with_care():
+    model = WhisperModel("toy", ToyEngine(), vocabulary(), beams=1, final_beams=4)
+    stream = model.open(None, "en", transcript=True)
+    model.hear([stream], [Sound(tones([*range(20), *range(7)]), SPEAKING, look=False)])
+    v, (transcript, part) = vocabulary(), model._engine.prompts
+    assert (transcript[1], part[1]) == (1, 4)
+    assert part[0].start == (v.start, v.languages["de"], v.translate, v.no_times)  # detected
+    assert 13_500 <= stream.start_ms < 27_000
+    assert stream.words_heard == len(stream.transcript) > 12
+    assert stream.transcript[:3] == (" w0", " w1", " w2")
+
+
+class Polyglot(ToyEngine):
+    """Takes a window for Japanese if it begins with w1, else for German."""
+
+    def languages(self, states):
+        first = [state[10].argmax() for state in states]
+        low = self.encode_word(1)
+        return [{"de": 0.4, "ja": 0.6 if band == low else 0.1} for band in first]
+
+    def encode_word(self, word):
+        mel = self.new_mel()
+        mel.hear(tones([word]))
+        return mel.window(0)[:, 20].argmax()
+
+
+def test_languages_are_found_out_of_each_until_something_was_said():
+    model = WhisperModel("toy", Polyglot(), vocabulary())
+    streams = [model.open(source, "en") for source in ("en", None, None)]
+    model.hear(streams, [Sound(tones([word]), SPEAKING) for word in (1, 1, 5)])
+    assert [stream.language for stream in streams] == ["en", "ja", "de"]
+    for stream in streams[1:]:
+        stream.forget(stream.heard_ms)
+    streams[1].window.said, streams[1].window.looks = [1], [500.0]
+    model.hear(streams[1:], [Sound(tones([word]), SPEAKING) for word in (5, 1)])
+    assert [stream.language for stream in streams] == ["en", "ja", "ja"]  # the first was believed
+
+
+def test_memory_is_released_when_a_window_was_cut(monkeypatch):
+    """Behind a sentence, when it is longer than twelve seconds."""
+    released = []
+    monkeypatch.setattr(module, "release_memory", lambda: released.append(1))
+    words = (1, 2, 4, 6, 7, 8, 1, 2, 3, 1, 2, 3, 5)
+    model, _, stream = heard(words=words[:12])
+    (draft,) = model.draft([stream], [Ask()])
+    model.commit(stream, draft, 4)
+    assert (released, stream.start_ms) == ([], 0.0)
+    model, _, stream = heard(words=words)
+    (draft,) = model.draft([stream], [Ask()])
+    model.commit(stream, draft, 2)
+    assert released == []
+    model.commit(stream, draft.after(2), 2)  # w4 ends a sentence
+    assert released == [1]
+
+
+@pytest.mark.parametrize(("source", "words"), [("ja", ("日1", "日2.")), ("de", ("日1日2.",))])
+def test_what_is_written_down_has_the_words_of_its_language(source, words):
+    """Of letters without spaces Japanese makes words, German one long word."""
+    v = vocabulary()  # which has bytes, each as a letter
+    v = replace(v, names=tuple(name.replace("Ġw", "æĹ¥") for name in v.names))
+    model = WhisperModel("toy", ToyEngine(), v)
+    stream = model.open(source, "en", transcript=True)
+    model.hear([stream], [Sound(tones([1, 2]), SPEAKING)])
+    assert stream.writes.words == words
+
+
+def test_how_long_a_window_may_be():
+    """More than 20 s without a full stop are cut behind a word so that six stay: the fifteenth word
+    is the last that was heard, in its middle, before 15 s."""
+    words = (0, 1, 2, 3, 5, 6, 7, 8, 10, 11, 12, 13, 15, 16, 17, 18, 0, 1, 2, 3, 5)
+    for seconds, start_ms in ((20, 0.0), (21, 14_750.0)):
+        model, _, stream = heard(words=words[:seconds])
+        (draft,) = model.draft([stream], [Ask()])
+        model.commit(stream, draft, seconds)
+        assert stream.start_ms == pytest.approx(start_ms, abs=20)
+    stream.window.said, stream.window.looks = [*range(60)], [20_000.0] * 60
+    stream.window.drop(60)
+    assert stream.window.before == [*range(12, 60)]  # 48 tokens before it are remembered

@@ -110,7 +110,8 @@ def test_alignatt_stops_at_the_first_word_that_looks_at_the_newest_sound():
         (0, 1), (" a", " b"), (1, 2), attention=np.eye(10, dtype=np.float32)[[7, 8]], frame_ms=40.0
     )
     assert AlignAtt(last=80).commit(coarse, ()) == 1  # the same sound in frames twice as long
-    timeless = replace(coarse, frame_ms=0.0)  # nobody knows how long a frame lasts
+    # Nobody knows how long a frame lasts.
+    timeless = replace(coarse, attention=np.eye(10, dtype=np.float32)[[7, 9]], frame_ms=0.0)
     assert AlignAtt(last=80).commit(timeless, ()) == 2
 
 
@@ -203,6 +204,7 @@ def test_an_allowance_of_nothing():
     assert Allowance(tokens=0).nothing
     assert not Allowance(words=1, tokens=1).nothing
     assert not Allowance().nothing
+    assert Said() == Said(words=0, tokens=0)  # nothing was said
 
 
 def test_what_the_policies_ask_of_a_model():

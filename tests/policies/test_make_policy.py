@@ -19,6 +19,22 @@ def test_a_spec_names_the_policy_and_all_its_knobs():
     assert policy_spec(EDAtt(alpha=0.25)) == "edatt:alpha=0.25,last=80.0"
 
 
+def test_what_a_name_alone_means():
+    assert {name: policy_spec(make_policy(name)) for name in POLICIES} == {
+        "greedy": "greedy",
+        "offline": "offline",
+        "wait-k": "wait-k:k=3,strict=False,force_finish=True,avoid_eos_while_reading=False",
+        "ksn": "ksn:k=200,s=20,n=2",
+        "confidence": "confidence:gamma=0.5,measure=speech",
+        "consensus": "consensus:alpha=0.75",
+        "local-agreement": "local-agreement:n=2",
+        "edatt": "edatt:alpha=0.1,last=80.0",
+        "alignatt": "alignatt:last=160.0",
+        "agreeatt": "agreeatt:old=1500.0,alone=2500.0,sure=0.8,n=2",
+        "follow": "follow",
+    }
+
+
 @pytest.mark.parametrize(
     "spec",
     [

@@ -328,7 +328,7 @@ def _gone_on(known: Known | None, said: tuple[int, ...]) -> Translation | None:
         return None
     before, translation = known
     more = len(said) - len(before)
-    if more < 0 or said != (*before, *translation.tokens[:more]):
+    if said != (*before, *translation.tokens[:more]):
         return None
     return replace(
         translation,

@@ -165,8 +165,8 @@ class Encoder:
         return replace(
             window,
             frames=window.frames[ripe:],
-            past=_joined(window.past, _cut(layers, 0, ripe)),
-            memory=_joined(_cut(window.memory, 0, window.final), self._remember(states)),
+            past=_joined(window.past, _first(layers, ripe)),
+            memory=_joined(_first(window.memory, window.final), self._remember(states)),
             labels=np.concatenate([window.labels[: window.final], self._label(states)]),
         )
 
@@ -177,8 +177,8 @@ class Encoder:
         return {n: f(turns).astype(np.float32) for n, f in (("cosine", np.cos), ("sine", np.sin))}
 
 
-def _cut(layers: Layers, begin: int, end: int) -> Layers:
-    return {name: array[:, :, begin:end] for name, array in layers.items()}
+def _first(layers: Layers, states: int) -> Layers:
+    return {name: array[:, :, :states] for name, array in layers.items()}
 
 
 def _joined(before: Layers, after: Layers) -> Layers:

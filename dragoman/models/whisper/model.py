@@ -160,10 +160,9 @@ class WhisperModel(WindowModel[WhisperStream]):
         spoken: dict[int, Found] = {}
         for beams in {self._beams_for(ask) for ask in asks}:
             chosen = [i for i, ask in enumerate(asks) if self._beams_for(ask) == beams]
-            if chosen:
-                states = [streams[i].states for i in chosen]
-                made = self._engine.speak(states, [prompts[i] for i in chosen], beams)
-                spoken |= dict(zip(chosen, made, strict=True))
+            states = [streams[i].states for i in chosen]
+            made = self._engine.speak(states, [prompts[i] for i in chosen], beams)
+            spoken |= dict(zip(chosen, made, strict=True))
         return [spoken[i] for i in range(len(streams))]
 
     def speak_part(self, stream: WhisperStream) -> tuple[Found, float]:

@@ -1,0 +1,147 @@
+"""A net of the workshop in Moonshine's shape, as its folder is read: by hand, without a network."""
+
+import json
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dragoman.errors import DragomanError
+from dragoman.models.exported.config import Languages
+from dragoman.models.exported.net import BOS, EOS, PAD
+from dragoman.models.exported.pieces import Pieces
+from dragoman.models.moonshine import trained as module
+from dragoman.models.moonshine.trained import (
+    Settings,
+    TrainedMoonshine,
+    _counting,
+    count_words,
+    engine_of,
+    whole,
+)
+from dragoman.models.options import Options
+from dragoman.models.whisper.weights import Weights
+
+SETTINGS = Settings(40, 12, Languages("en", "de,es"), {"de": 30, "es": 31})
+
+
+def test_settings_are_kept_beside_the_weights(tmp_path: Path):
+    SETTINGS.write(tmp_path)
+    assert Settings.read(tmp_path) == SETTINGS
+    said = json.loads((tmp_path / "dragoman.json").read_text())
+    assert (said["kind"], said["encoder"], said["precision"]) == ("moonshine-net", "", "int8")
+    assert (said["suffix"], said["source_suffix"]) == (False, False)
+    with pytest.raises(DragomanError, match="does not hold a net in Moonshine's shape"):
+        Settings.read(tmp_path / "elsewhere")
+
+
+@pytest.mark.parametrize("counts", [True, False])
+@pytest.mark.parametrize(("codes", "keys"), [("de,es", ("de", "es")), ("", ("",))])
+def test_a_folder_holds_settings_weights_and_units(tmp_path, monkeypatch, counts, codes, keys):
+    settings = replace(SETTINGS, languages=Languages("en", codes))
+    settings.write(tmp_path)
+    weights = {"ctc/weight": 0} if counts else {}
+    told = {}
+
+    def engine(*given, **more):
+        told["engine"] = given, more
+        return "engine"
+
+    monkeypatch.setattr(module, "Weights", lambda path: told.update(weights=path) or weights)
+    monkeypatch.setattr(module, "engine_of", engine)
+    monkeypatch.setattr(module, "_counting", lambda *given: given)
+    monkeypatch.setattr(Pieces, "of_target", lambda *given: given)
+    made = TrainedMoonshine.load(tmp_path, "net", Options(threads=3, beams=2))
+    assert told["weights"] == tmp_path / "model.bin"
+    assert told["engine"] == ((tmp_path, settings, weights), {"threads": 3})
+    assert made._engine == "engine"
+    assert made._by_language == {code: (tmp_path, settings, code) for code in keys}
+    assert made._words_in == ((tmp_path, settings) if counts else None)
+    assert (made.name, made._beams, made._settings) == ("net", 2, settings)
+
+
+@pytest.fixture
+def parts(monkeypatch):
+    """What an engine is made of, noted."""
+    told = {}
+
+    def engine(*given, **more):
+        told.update(given=given, more=more)
+        return "engine"
+
+    monkeypatch.setattr(module, "MoonshineEngine", engine)
+    monkeypatch.setattr(module, "Graphs", lambda *given: ("graphs", *given))
+    monkeypatch.setattr(module, "MoonshineRules", lambda *given, **more: (given, more))
+    monkeypatch.setattr(module, "whole", lambda weights: {"own": 1, "encoder": 0})
+    return told
+
+
+@pytest.mark.parametrize(("precision", "exact"), [("float32", True), ("int8", False)])
+def test_an_engine_never_says_what_is_no_word(parts, precision, exact):
+    weights = Weights(Path("model.bin"), {})
+    settings = replace(SETTINGS, precision=precision)
+    assert engine_of(Path("net"), settings, weights, threads=3) == "engine"
+    whole_weights, rules, graphs = parts["given"]
+    assert (whole_weights.path, whole_weights._arrays) == (weights.path, {"own": 1, "encoder": 0})
+    assert rules == (
+        (40,),
+        {"end": EOS, "no_speech": EOS, "never": [PAD, BOS, 30, 31], "not_first": []},
+    )
+    assert graphs == ("graphs", Path("net"), 3)
+    assert parts["more"] == {"of_encoder": None, "exact": exact}
+
+
+def test_an_encoder_may_be_the_stores(parts, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr("dragoman.store.get", lambda name: asked.append(name) or tmp_path)
+    monkeypatch.setattr(module, "encoder_arrays", lambda path: {"encoder": path.name})
+    settings, weights = replace(SETTINGS, encoder="moonshine-x"), Weights(Path("model.bin"), {})
+    with pytest.raises(DragomanError, match="needs the encoder of 'moonshine-x', which"):
+        engine_of(Path("net"), settings, weights, threads=3)
+    (tmp_path / "encoder_model.ort").write_bytes(b"")
+    engine_of(Path("net"), settings, weights, threads=3)
+    assert asked == ["moonshine-x"] * 2
+    assert parts["given"][0]._arrays == {"own": 1, "encoder": "encoder_model.ort"}
+    assert parts["given"][2] == ("graphs", Path("net"), 3)
+    assert parts["more"]["of_encoder"] == ("graphs", tmp_path, 3)
+
+
+@pytest.mark.parametrize("scaled", [True, False])
+def test_what_a_decoder_reads_follows_from_its_weights(scaled):
+    """Tokens are embedded by the matrix that chooses them, with room for the turns of positions."""
+    table = np.array([[1, 2, 3], [4, 5, 6]], np.int8)
+    arrays = {"decoder/projection/weight": table, "decoder/angles": np.float32([0.5, 0.1])}
+    if scaled:
+        arrays["decoder/projection/weight_scale"] = np.float32([10.0, 20.0])
+    made = whole(Weights(Path("model.bin"), arrays))
+    assert made["decoder/embeddings/weight"].tolist() == [
+        [1, 2, 3, 0, 0, 0, 0],
+        [4, 5, 6, 0, 0, 0, 0],
+    ]
+    assert ("decoder/embeddings/weight_scale" in made) is scaled
+    if scaled:
+        assert made["decoder/embeddings/weight_scale"].tolist() == [10.0, 20.0]
+    third = made["decoder/position_encodings/encodings"][2]
+    wanted = [0, 0, 0, np.cos(1.0), np.cos(0.2), np.sin(1.0), np.sin(0.2)]
+    np.testing.assert_allclose(third, wanted, rtol=1e-6)
+    assert made["decoder/projection/weight"] is table
+
+
+def test_words_are_counted_by_the_units_of_the_source(monkeypatch):
+    told = {}
+
+    def load(*given, **more):
+        told.update(given=given, more=more)
+        return "units"
+
+    monkeypatch.setattr(Pieces, "load", load)
+    count = _counting(Path("net"), replace(SETTINGS, source_suffix=True))
+    assert told == {"given": (Path("net/source.model"), 12), "more": {"suffix": True}}
+    assert (count.func, count.args) == (count_words, ("units", 12))
+    assert isinstance(count, partial)
+    units = Pieces(("", "", "", "", "▁a", "b", "▁c"), "prefix")
+    # a a b, a pause, a c c: repeats are one unit, a blank (9) parts them.
+    assert count_words(units, 9, np.array([4, 4, 5, 9, 4, 6, 6])) == 3
+    assert count_words(units, 9, np.array([9, 9])) == 0

@@ -1,0 +1,155 @@
+"""What an exported text net is asked, by hand: letters are its units, and the search is told what
+to find."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from dragoman.errors import DragomanError
+from dragoman.models.cascade import text_net as module
+from dragoman.models.cascade.text_net import TextNet
+from dragoman.models.exported.config import Languages
+from dragoman.models.exported.net import BOS
+from dragoman.models.exported.pieces import Pieces
+from dragoman.models.options import Options
+from dragoman.models.search import Found
+
+A, B, STOP = 4, 5, 6
+WRITTEN = ("", "", "", "", "▁a", "▁b", ".")
+
+
+class Letters:
+    """In place of SentencePiece."""
+
+    def encode(self, text):
+        return [ord(letter) for letter in text if letter != " "]
+
+    def id_to_piece(self, number):
+        return chr(number)
+
+    def piece_to_id(self, piece):
+        return {"<2de>": 1000, "<2es>": 1001}[piece]
+
+
+class Asked:
+    """A text net, and a diary of what it was asked."""
+
+    def __init__(self, monkeypatch, languages="de", *, plain=False, ended=True, **beams):
+        config = SimpleNamespace(languages=Languages("en", languages), source_plain=plain)
+        net = SimpleNamespace(config=config, encode=self.encode)
+        codes = languages.split(",")
+        targets = {code: Pieces(WRITTEN, "prefix", language=code) for code in codes}
+        self.net = TextNet("net", net, Letters(), targets, **beams)
+        self.ended = ended
+        monkeypatch.setattr(module, "Texts", lambda *given: given)
+        monkeypatch.setattr(module, "search", self.search)
+
+    def encode(self, ids, lengths):
+        self.ids, self.lengths = ids, lengths
+        return SimpleNamespace(memory="what was read")
+
+    def search(self, texts, prompts, beams):
+        net, memories, lengths, given = texts
+        assert (net, given) == (self.net._net, prompts)
+        assert (memories, lengths) == (["what was read"], [len(self.ids[0])])
+        (self.prompt,), self.beams = prompts, beams
+        looks = np.arange(1, 3 * len(self.ids[0]) + 1, dtype=np.float32).reshape(3, -1)
+        return [Found((A, B, STOP), (-0.1, -0.2, -0.3), tuple(looks), self.ended)]
+
+
+def test_all_pieces_are_read_and_looks_at_them_are_looks_at_their_words(monkeypatch):
+    asked = Asked(monkeypatch)
+    made = asked.net.translate((" ab", " c."), (), closed=True, pair=("en", "de"))
+    assert asked.ids.tolist() == [[*map(ord, "abc.")]]
+    assert asked.lengths.tolist() == [4]
+    assert (made.tokens, made.log_probs, made.ended) == ((A, B, STOP), (-0.1, -0.2, -0.3), True)
+    assert made.attention.tolist() == [[1 + 2, 3 + 4], [5 + 6, 7 + 8], [9 + 10, 11 + 12]]
+
+
+@pytest.mark.parametrize(("target", "tag"), [("de", 1000), ("es", 1001)])
+def test_of_several_languages_a_tag_tells_which_and_is_nobodys(monkeypatch, target, tag):
+    asked = Asked(monkeypatch, "de,es")
+    made = asked.net.translate((" ab", " c"), (), closed=True, pair=("en", target))
+    assert asked.ids.tolist() == [[tag, *map(ord, "abc")]]
+    assert made.attention.tolist() == [[2 + 3, 4], [6 + 7, 8], [10 + 11, 12]]
+    # The tag takes no room: ten, and two for each piece.
+    assert asked.prompt.most == 10 + 2 * 3
+    assert asked.net._units(("en", target)).language == target
+
+
+@pytest.mark.parametrize(
+    ("closed", "own", "beams", "guess"),
+    [
+        (True, {}, 5, ()),  # several texts follow no guess
+        (False, {}, 1, (A,) * 11),  # one less than there is room for
+        (True, {"beams": 1}, 1, (A,) * 11),
+    ],
+)
+def test_what_is_open_is_searched_greedily_and_follows_a_guess(
+    monkeypatch, closed, own, beams, guess
+):
+    asked = Asked(monkeypatch, **own)
+    said = (B, B)
+    asked.net.translate((" ab",), said, closed=closed, pair=("en", "de"), guess=(A,) * 40)
+    assert (asked.prompt.start, asked.prompt.said, asked.prompt.most) == ((BOS,), said, 12)
+    assert (asked.beams, asked.prompt.guess) == (beams, guess)
+
+
+def test_a_sentence_that_is_open_gets_no_full_stop(monkeypatch):
+    asked = Asked(monkeypatch)
+    made = asked.net.translate((" ab",), (), closed=False, pair=("en", "de"))
+    assert (made.tokens, made.ended) == ((A, B), True)
+    asked.ended = False
+    made = asked.net.translate((" ab",), (), closed=False, pair=("en", "de"))
+    assert (made.tokens, made.ended) == ((A, B, STOP), False)
+
+
+@pytest.mark.parametrize(("words", "said"), [((" ",), ()), ((" ab",), (A,) * 14)])
+def test_where_there_is_nothing_to_say_no_net_is_asked(monkeypatch, words, said):
+    asked = Asked(monkeypatch)
+    made = asked.net.translate(words, said, closed=True, pair=("en", "de"))
+    assert (made.tokens, made.ended, made.attention.shape) == ((), bool(said), (0, 1))
+    assert not hasattr(asked, "ids")
+    asked.net.translate((" ab",), (A,) * 13, closed=True, pair=("en", "de"))
+    assert asked.prompt.most == 1  # the last that fits
+
+
+@pytest.mark.parametrize(("plain", "read"), [(True, "abc"), (False, "Ab,c!")])
+def test_a_net_reads_what_it_has_learned_to_read(monkeypatch, plain, read):
+    asked = Asked(monkeypatch, plain=plain)
+    asked.net.translate((" Ab,", " c!"), (), closed=True, pair=("en", "de"))
+    assert asked.ids.tolist() == [[*map(ord, read)]]
+
+
+def test_languages(monkeypatch):
+    net = Asked(monkeypatch).net
+    assert net.between(None, "de") == net.between("en", "de") == ("en", "de")
+    with pytest.raises(DragomanError, match="'net' speaks 'de', not 'fr'"):
+        net.between("en", "fr")
+    net._net.config.languages = Languages()
+    net._targets[""] = net._targets.pop("de")
+    assert net.between("it", "fr") == ("it", "fr")
+    assert net.words((A, B), ended=True, pair=("it", "fr")).words == (" a", " b")
+    assert net.words((A, B), ended=False, pair=("it", "fr")).words == (" a",)
+    with pytest.raises(DragomanError, match="Say with --from which language 'net' shall hear"):
+        net.between(None, "fr")
+
+
+@pytest.mark.parametrize(("codes", "keys"), [("de,es", ("de", "es")), ("", ("",))])
+def test_a_folder_holds_a_net_and_its_units(tmp_path, monkeypatch, codes, keys):
+    config = SimpleNamespace(input="text", languages=Languages("en", codes))
+    monkeypatch.setattr(
+        module, "OnnxNet", lambda *where, **more: SimpleNamespace(config=config, of=(where, more))
+    )
+    monkeypatch.setattr(module, "open_units", lambda path: path)
+    monkeypatch.setattr(Pieces, "of_target", lambda *what: what)
+    made = TextNet.load(tmp_path / "net", options=Options(threads=3, beams=2))
+    assert made._net.of == ((tmp_path / "net",), {"threads": 3})
+    assert made._source == tmp_path / "net" / "source.model"
+    assert made._targets == {code: (tmp_path / "net", config, code) for code in keys}
+    assert (made._name, made._beams) == ("net", 2)
+    assert TextNet.load(tmp_path, "named")._name == "named"
+    config.input = "speech"
+    with pytest.raises(DragomanError, match="holds a net that hears speech; it cannot read text"):
+        TextNet.load(tmp_path)
