@@ -5,16 +5,13 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from dragoman.train.nets.base import Encoded, Net
 from dragoman.train.nets.recurrent import lstm_in_onnx
-
-if TYPE_CHECKING:
-    from google.protobuf.message import Message
 
 DYNAMIC = torch.export.Dim.DYNAMIC
 
@@ -132,8 +129,9 @@ def write(graph: nn.Module, inputs: tuple, axes: tuple, folder: Path) -> None:
     onnx.save(model, path)
 
 
-def forget_origins(message: "Message") -> None:
-    """Drop where in the source each part of a graph was made: it names folders of this machine."""
+def forget_origins(message: Any) -> None:
+    """Drop where in the source each part of a graph, a protobuf message, was made: that names
+    folders of this machine."""
     for name in ("metadata_props", "doc_string"):
         if name in message.DESCRIPTOR.fields_by_name:
             message.ClearField(name)
