@@ -298,6 +298,7 @@ GARBAGE = {
     "half a length of the second frame": b"\xfb\x83\x00\xfc",
     "a byte less than its padding": b"\xfb\x41\xff\x02" + bytes(255),
     "no length of its padding": b"\xfb\x41",
+    "two halves of an odd length, and padding": b"\xfb\x42\x02" + bytes(9 + 2),
 }
 
 

@@ -162,7 +162,13 @@ def stepped(one, batch, monkeypatch, updates):
     in_time(one._step(batch))
 
 
-def test_a_step_gives_every_talk_its_own_and_is_measured(monkeypatch):
+def noted(caplog, event):
+    """The values of what was noted of an event."""
+    return [record.values for record in caplog.records if record.getMessage() == event]
+
+
+def test_a_step_gives_every_talk_its_own_and_is_measured(monkeypatch, caplog):
+    caplog.set_level(logging.INFO)
     first, second = Talk("a", NOW - 2), Talk("b", NOW + 3)
     one = scheduler(first, second)
     first.words = [SimpleNamespace(lag_ms=9000.0)]  # of an earlier step
@@ -174,6 +180,7 @@ def test_a_step_gives_every_talk_its_own_and_is_measured(monkeypatch):
     assert (one._metrics.batch.told, one._metrics.step.told) == ([2], [0.0])
     assert one._metrics.lag.told == [1.5, 0.25, 2.0]
     assert [*one._sessions] == [first]  # the other is finished
+    assert noted(caplog, "finished") == [{"session": "b", "words": 1}]
 
 
 def test_who_fails_in_a_step_fails_alone(monkeypatch, caplog):
@@ -188,10 +195,11 @@ def test_who_fails_in_a_step_fails_alone(monkeypatch, caplog):
     assert [talk.fault for talk in talks] == [None, "failed", None, "failed"]
     assert [len(talk.taken) for talk in talks] == [1, 0, 0, 0]
     assert [*work._sessions] == [one, gone]
-    told = [record.values for record in caplog.records if record.getMessage() == "failed"]
+    told = noted(caplog, "failed")
     kinds = [(one["session"], one["error"], one["cause"]) for one in told]
     assert kinds == [("b", "ValueError", "KeyError"), ("d", "KeyError", "OSError")]
     assert (told[0]["heard_s"], told[0]["pressure"], told[0]["talks"]) == (2.5, "normal", 3)
+    assert "test_scheduler.take:" in told[1]["where"]
     assert "secret" not in caplog.text
 
 
@@ -211,7 +219,7 @@ def test_the_talk_that_came_last_is_sent_elsewhere_when_nothing_helps(monkeypatc
     assert (first.fault, last.fault.code) == (None, Code.OVERLOADED)
     assert (len(first.taken), one._metrics.batch.told) == (1, [1])
     assert one._pressure.relieved == 1
-    assert "shed" in [record.getMessage() for record in caplog.records]
+    assert noted(caplog, "shed") == [{"session": "b"}]
     stepped(one, [first], monkeypatch, {"a": update()})  # the only one stays
     assert (first.fault, len(first.taken), one._pressure.relieved) == (None, 2, 1)
 
@@ -305,6 +313,7 @@ def test_a_step_that_breaks_is_noted_and_its_lane_is_free_again(caplog):
         one._stepped(cancelled)
 
     in_time(work())
-    told = [record.values for record in caplog.records if record.getMessage() == "step failed"]
-    assert [values["error"] for values in told] == ["KeyError"]
+    (told,) = noted(caplog, "step failed")
+    assert told["error"] == "KeyError"
+    assert "test_scheduler.breaks:" in told["where"]
     assert "what was said" not in caplog.text
