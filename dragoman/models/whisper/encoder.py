@@ -100,7 +100,7 @@ class Encoder:
         """States of a window that holds so many of sound, the others being of silence; without
         `sound`, all are of sound.
 
-        With `before`, the newest; `renew`: those of its last seconds. `plain`: all of the silence.
+        With `before`, the newest; `renew`: those of its last seconds. `plain`: all of silence.
         """
         total = mel.shape[1] // 2
         sound = total if sound is None else sound
