@@ -18,7 +18,7 @@ EXTRAS = {
 def main(args: Sequence[str] | None = None) -> None:
     """Run `dragoman`; what a user can get wrong becomes a sentence and exit status 2."""
     if sys.stdout is None:  # closed by whoever called us, as in `>&-`
-        sys.stdout = open(os.devnull, "w")
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     try:
         status = _run(args)
     except KeyboardInterrupt:  # before a command has begun, or after it has ended

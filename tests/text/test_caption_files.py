@@ -107,12 +107,12 @@ def test_an_error_keeps_what_was_said(tmp_path):
 
 @pytest.mark.parametrize("suffix", [".srt", ".vtt"])
 def test_what_was_written_is_read_as_it_was_said(tmp_path, suffix):
-    path = tmp_path / f"talk{suffix}"
+    path, text = tmp_path / f"talk{suffix}", "Ladies & gentlemen, <this> is &amp; a talk."
     with CaptionFile(path) as file:
-        for number, word in enumerate("Ladies & gentlemen, <this> is &amp; a talk.".split()):
+        for number, word in enumerate(text.split()):
             file.say(TimedWord(word, 0.3 * number, 0.3 * number + 0.3))
     (cue,) = read_captions(path).cues
-    assert " ".join(cue.lines) == "Ladies & gentlemen, <this> is &amp; a talk."
+    assert " ".join(cue.lines) == text
 
 
 def test_an_arrow_in_the_text_is_no_time(tmp_path):
