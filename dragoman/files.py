@@ -35,9 +35,15 @@ def sentences_for(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in _SENTENCES:
+        if (sentence := sentence_of(error, path)) is None:
             raise
-        raise DragomanError(f"Cannot write {path}: {_SENTENCES[error.errno]}.") from error
+        raise DragomanError(sentence) from error
+
+
+def sentence_of(error: OSError, path: str | Path) -> str | None:
+    """Why `path` cannot be written, and what to do; None for an error that is not about that."""
+    reason = _SENTENCES.get(error.errno or 0)
+    return f"Cannot write {path}: {reason}." if reason else None
 
 
 def write_whole(path: Path, write: Callable[[IO[bytes]], None]) -> None:

@@ -1,11 +1,13 @@
 """What the summary counts, and how a talk ends before its listeners."""
 
+import numpy as np
 import pytest
 
+from dragoman.audio.chunk import Chunk
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter, Update
 from dragoman.lag import Lag, lived_ms
-from dragoman.listeners import Talk, interpret
+from dragoman.listeners import Talk, _Narrated, interpret
 from dragoman.policies import make_policy
 from dragoman.trace import Hearing
 from tests.scripted import chunks_of, steady
@@ -43,6 +45,30 @@ def test_the_lag_is_what_a_listener_lived_through():
     assert lag.aware_ms == 3000
     assert lag.wait_ms == 2400
     assert lag.load == 400 / 5000
+
+
+class Narrator:
+    def __init__(self):
+        self.heard, self.said = 0, []
+
+    def hear(self, samples):
+        self.heard += len(samples)
+
+    def say(self, text, at_ms, end_ms):
+        self.said.append((text, at_ms, end_ms))
+
+
+def test_the_dub_stands_where_the_speaker_said_it():
+    """Around 1.5 s, 13 letters at 12 a second, after three seconds of sound and much work."""
+    narrator = Narrator()
+    chunk = Chunk(np.zeros(800, np.float32), last=False)
+    update = Update((" Good", " morning"), "", Hearing(3000, 3000, 9000, 9900), 1500.0)
+    _Narrated(narrator).take(chunk, update)
+    assert narrator.heard == 800
+    assert narrator.said == [
+        (" Good", pytest.approx(958.3, abs=0.1), pytest.approx(1375, abs=0.1)),
+        (" morning", pytest.approx(1375, abs=0.1), pytest.approx(2041.7, abs=0.1)),
+    ]
 
 
 class Listening:

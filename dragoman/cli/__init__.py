@@ -17,14 +17,18 @@ EXTRAS = {
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run `dragoman`; what a user can get wrong becomes a sentence and exit status 2."""
+    if sys.stdout is None:  # closed by whoever called us, as in `>&-`
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     try:
         status = _run(args)
     except KeyboardInterrupt:  # before a command has begun, or after it has ended
         status = 130
     try:
         sys.stdout.flush()
-    except OSError:
+    except BrokenPipeError:
         silence_stdout()
+    except OSError as error:
+        status = _tell(error)
     sys.exit(status)
 
 
@@ -40,6 +44,7 @@ def _run(args: Sequence[str] | None) -> int:
     from dragoman.cli.app import dragoman
     from dragoman.errors import DragomanError
 
+    output = sys.stdout
     try:
         status = dragoman.main(args, prog_name="dragoman", standalone_mode=False)
         return status if isinstance(status, int) else 0
@@ -56,15 +61,31 @@ def _run(args: Sequence[str] | None) -> int:
             raise
         print(f"dragoman: {sentence}", file=sys.stderr)
         return 2
+    except SystemExit as end:
+        # The reader of our output went away (`dragoman score x | head`): not an error of ours. So
+        # rich ends then; click ends with another standard output in the place of that one.
+        if isinstance(end.__context__, BrokenPipeError) or sys.stdout is not output:
+            return 0
+        raise
     except BrokenPipeError:
-        # The reader of our output went away (`dragoman score x | head`): not an error of ours.
         return 0
     except OSError as error:
-        if error.filename is None:
-            raise
-        # A file that nobody thought would be refused, such as one whose name is too long.
-        print(f"dragoman: {error.filename!r} cannot be used: {error.strerror}.", file=sys.stderr)
-        return 2
+        return _tell(error)
+
+
+def _tell(error: OSError) -> int:
+    """Say what the system refused, where no command had thought of it; returns the exit status."""
+    from dragoman.files import sentence_of
+
+    if error.filename is not None:  # such as a name that is too long
+        sentence = f"{error.filename!r} cannot be used: {error.strerror}."
+    elif (found := sentence_of(error, "standard output")) is not None:
+        silence_stdout()
+        sentence = found
+    else:
+        raise error
+    print(f"dragoman: {sentence}", file=sys.stderr)
+    return 2
 
 
 def _missing(module: str) -> str | None:

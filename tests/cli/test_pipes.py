@@ -1,13 +1,16 @@
 """A pipe is live: heard as it comes, caught up with, its lag what a listener lived through."""
 
+import fcntl
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import termios
 import threading
 import time
+from array import array
 from pathlib import Path
 
 import numpy as np
@@ -27,11 +30,24 @@ def piped(*args, model="tests.talkers:slow", **options):
 
 def speak(process, seconds, block=0.1):
     """Write sound at the speed of speech."""
-    began = time.monotonic()
-    for number in range(1, round(seconds / block) + 1):
+    sound = np.zeros(round(16000 * block), "<i2").tobytes()
+    process.stdin.write(sound)
+    process.stdin.flush()
+    _await_reader(process)  # however long a busy machine needs to begin
+    began = time.monotonic() - block
+    for number in range(2, round(seconds / block) + 1):
         time.sleep(max(0.0, began + number * block - time.monotonic()))
-        process.stdin.write(np.zeros(round(16000 * block), "<i2").tobytes())
+        process.stdin.write(sound)
         process.stdin.flush()
+
+
+def _await_reader(process):
+    """Until all that was written has been read."""
+    left = array("i", [1])
+    while left[0]:
+        assert process.poll() is None, "the process has ended"
+        time.sleep(0.01)
+        fcntl.ioctl(process.stdin.fileno(), termios.FIONREAD, left)
 
 
 def hearings(trace):

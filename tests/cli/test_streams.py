@@ -1,6 +1,8 @@
 """Standard output carries the result and nothing else, whatever is a terminal and what is not."""
 
 import json
+import os
+import shlex
 import subprocess
 import sys
 import time
@@ -126,6 +128,37 @@ def test_a_full_disk_under_standard_output_is_a_sentence(wav):
     assert "the disk is full" in done.stderr
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
+
+
+@pytest.mark.parametrize("args", [("languages",), ("models", "list", "--json"), ("--help",)])
+def test_nor_is_it_a_traceback_of_other_commands(args):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "dragoman", *args],
+            cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("dragoman: Cannot write standard output: the disk is full")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_reader_who_went_away_is_no_fault():
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as gone:
+        done = subprocess.run(
+            [sys.executable, "-m", "dragoman", "languages"],
+            cwd=ROOT, stdout=gone, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_standard_output_may_be_closed():
+    done = subprocess.run(
+        f"{shlex.quote(sys.executable)} -m dragoman languages >&-",
+        cwd=ROOT, shell=True, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_warning_waits_for_the_end_of_the_line(wav):

@@ -13,7 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError
-from dragoman.text.caption_files import MOST_CUT_OFF, CaptionFile, srt_block, vtt_block
+from dragoman.text.caption_files import (
+    MOST_CUT_OFF,
+    CaptionFile,
+    read_captions,
+    srt_block,
+    vtt_block,
+)
 from dragoman.text.captions import Cue, TimedWord, make_cues
 
 TIME = re.compile(r"(?:(\d\d+):)?([0-5]\d):([0-5]\d)[,.](\d{3})")
@@ -97,6 +103,16 @@ def test_an_error_keeps_what_was_said(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         fail()
     assert parse((tmp_path / "a.srt").read_text())[0].lines == ("hello",)
+
+
+@pytest.mark.parametrize("suffix", [".srt", ".vtt"])
+def test_what_was_written_is_read_as_it_was_said(tmp_path, suffix):
+    path, text = tmp_path / f"talk{suffix}", "Ladies & gentlemen, <this> is &amp; a talk."
+    with CaptionFile(path) as file:
+        for number, word in enumerate(text.split()):
+            file.say(TimedWord(word, 0.3 * number, 0.3 * number + 0.3))
+    (cue,) = read_captions(path).cues
+    assert " ".join(cue.lines) == text
 
 
 def test_an_arrow_in_the_text_is_no_time(tmp_path):

@@ -127,6 +127,12 @@ def test_as_many_lines_as_are_allowed():
     assert passage.lines(0, 4, 4) == ["lengthy", "word", "longer,", "lengthy"]
 
 
+def test_lines_are_about_as_long_as_the_next():
+    words = timed((text, 0.1) for text in ["word", "end.", "word", "lengthy"])
+    lines = Passage(words, "en", SETTINGS).lines(0, 4, 3)
+    assert lines == ["word", "end. word", "lengthy"]
+
+
 def test_parts_of_a_passage_have_no_space_at_their_head():
     words = timed((text, 0.1) for text in ["one", "two", "three"])
     passage = Passage(words, "en", SETTINGS)
@@ -146,6 +152,23 @@ def test_two_languages_are_cut_at_the_same_places_and_each_keeps_its_line():
     for (i, j), (k, m) in spans:
         assert passages[0].width(i, k) <= 10
         assert passages[1].width(j, m) <= 10
+
+
+@given(WORDS)
+def test_a_text_beside_itself_is_cut_as_it_is_alone(steps):
+    words = timed(steps)
+    passage = Passage(words, "en", SETTINGS)
+    alone = cut([passage], [(n,) for n in range(len(words) + 1)], 2)
+    twice = cut([passage, passage], [(n, n) for n in range(len(words) + 1)], 2)
+    assert [(start[0], end[0]) for start, end in twice] == [(i, j) for (i,), (j,) in alone]
+
+
+def test_whole_sentences_share_a_cue_more_cheaply_than_an_end_and_a_beginning():
+    words = timed((text, 0.1) for text in ["Ja", "so.", "Ah.", "Nein", "es"])
+    passage = Passage(words, "en", SETTINGS)
+    assert passage.cost(0, 3, 1) == pytest.approx(module.SHORT + 0.3 * module.MIXED)
+    end = break_cost("Nein", "es")
+    assert passage.cost(1, 4, 2) > module.SHORT + module.MIXED + end - 1e-9
 
 
 @pytest.mark.parametrize(

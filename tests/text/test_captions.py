@@ -49,6 +49,11 @@ def test_a_cue_stays_while_its_words_are_spoken():
     assert cue.end == pytest.approx(3.0)
 
 
+def test_a_word_that_is_drawn_out_is_not_shown_for_ever():
+    (cue,) = make_cues([TimedWord("Weeeell", 0.0, 9.0)])
+    assert cue.end == pytest.approx(7.0)
+
+
 def test_the_last_cue_outlasts_the_sound():
     (cue,) = make_cues([TimedWord("Thanks.", 9.0, 9.1)])
     assert cue.end - cue.start == pytest.approx(PLAIN.min_seconds)
@@ -282,6 +287,11 @@ def test_a_cue_stays_until_either_language_goes_on():
 def test_a_sentence_of_the_speaker_meets_one_of_the_translation():
     said = [TimedWord("Ja.", 0.0, 1.0), TimedWord("Gut.", 1.0, 1.5)]
     assert _meetings(said, [TimedWord("Yes.", 0.0, 1.2)]) == [(1, 1)]
+    assert _meetings(said, [TimedWord("Yes.", 0.0, 4.0)]) == []  # too far from both
+
+
+def test_marks_without_end_are_three():
+    assert lines([TimedWord("What!?!?!?!?", 0, 1)]) == [("What!?!",)]
 
 
 def test_without_a_second_language_the_speaker_is_not_shown():

@@ -36,6 +36,14 @@ def test_after_a_pause_words_do_not_reach_back_into_it():
     ]
 
 
+def test_words_may_lie_before_what_was_heard_when_others_were_said():
+    """Those lie around half a second; these around 0.9 s, though a second had been heard."""
+    times = WordTimes()
+    times.place([" a"], 1000, 500.0)
+    (word,) = times.place([" b"], 1500, 600.0)
+    assert (word.start + word.end) / 2 == pytest.approx(0.9)
+
+
 def test_words_just_heard_are_not_spread_into_the_future():
     (word,) = WordTimes().place([" now"], 5000, 100.0)
     assert (word.start, word.end) == (pytest.approx(4.8), pytest.approx(5.0))
