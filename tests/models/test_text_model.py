@@ -310,6 +310,8 @@ def test_codes_of_both_kinds_are_understood():
         ("opus-en-de", ("en", "de")),
         ("opus-mt-tc-big-deu-eng", ("de", "en")),  # our own codes
         ("opus-mt-tc-base-xx-en", ("xx", "en")),  # or theirs, where there is none
+        ("opus-mt-mul-en", None),  # a group of languages is none
+        ("opus-mt-en-roa", None),
         ("some folder", None),
         ("en-de", None),
     ],

@@ -13,6 +13,11 @@ NLLB = re.compile(r"([a-z]{3}_[A-Z][a-z]{3})")  # eng_Latn, of the source first 
 M2M = re.compile(r"__([a-z]{2,3})__")  # __en__, likewise
 OPUS = re.compile(r">>([a-z]{2,3})(?:_[A-Za-z]+)?<<")  # >>deu<<, of the target, before the source
 PAIR = re.compile(r"opus-(?:mt-)?(?:tc-(?:big|base)-)?([a-z]{2,3})-([a-z]{2,3})\b")  # in a name
+# Groups of languages (ISO 639-5) that such names have in place of one; of which, nobody says.
+GROUPS = frozenset(
+    "aav afa alv bat bnt cel dra fiu gem gmq gmw iir inc ine itc map mul nic roa sem sla trk "
+    "zle zls zlw".split()
+)
 SHOWN = 12  # languages that an error names
 
 
@@ -32,7 +37,9 @@ class Tags:
             if found:
                 return cls(_by_code(found), both)
         match = PAIR.search(name)
-        return cls(pair=(_code(match[1]), _code(match[2])) if match else None)
+        if match is None or GROUPS.intersection(match.groups()):
+            return cls()
+        return cls(pair=(_code(match[1]), _code(match[2])))
 
     @property
     def languages(self) -> tuple[str, ...]:
