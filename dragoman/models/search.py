@@ -23,8 +23,7 @@ Floats = NDArray[np.float32]
 FORBIDDEN = np.float32(-1e9)
 IMPOSSIBLE = -1e8  # what is less likely than this is not taken
 FURTHER = 4  # tokens by which a text that is behind may still get ahead of one that has ended
-# Among tokens that are at most exp of so many times less likely, the best are soon found.
-NEAR = (5.0, 10.0)
+NEAR = 5.0  # among tokens that are at most exp(5) times less likely, the best are soon found
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,11 +244,7 @@ class Search:
 
 def _likeliest(log_probs: Floats, count: int) -> NDArray[np.int64]:
     """The likeliest tokens, best first; `count` of them leave enough besides the end."""
-    best = log_probs.max()
-    for near in NEAR:
-        found = np.flatnonzero(log_probs > best - near)
-        if len(found) >= count:
-            break
-    else:
-        found = np.argpartition(-log_probs, min(count, len(log_probs) - 1))[:count]
-    return found[np.argsort(-log_probs[found], kind="stable")[:count]]
+    near = np.flatnonzero(log_probs > log_probs.max() - NEAR)
+    if len(near) < count:
+        near = np.argpartition(-log_probs, min(count, len(log_probs) - 1))[:count]
+    return near[np.argsort(-log_probs[near], kind="stable")[:count]]
