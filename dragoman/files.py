@@ -102,7 +102,9 @@ def whole_file(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
     A device or a pipe is written as it is: another file in its place would be the end of it.
     """
     encoding = None if "b" in mode else "utf-8"
-    if path.exists() and not path.is_file() and not path.is_dir():
+    with sentences_for(path):
+        special = path.exists() and not path.is_file() and not path.is_dir()
+    if special:
         with sentences_for(path), open(path, mode, encoding=encoding) as stream:
             yield stream
         return
