@@ -11,6 +11,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Message, Receive, Scope, Send
 
+from dragoman.errors import DragomanError
 from dragoman.models import Feature, Model
 from dragoman.policies import make_policy
 from dragoman.serve.service import Service
@@ -36,7 +37,7 @@ def page_routes(service: Service) -> list[BaseRoute]:
         return JSONResponse(
             {
                 "hears": [_named(code) for code in model.hears],
-                "speaks": [_named(code) for code in model.speaks],
+                "speaks": [_named(code) for code in model.speaks or (setup.target,)],
                 "from": setup.source,
                 "to": setup.target,
                 "latencies_ms": _latencies(setup, model),
@@ -85,4 +86,8 @@ def _latencies(setup: Setup, model: Model) -> list[float]:
 
 
 def _named(code: str) -> dict[str, str]:
-    return {"code": code, "name": find_language(code).name}
+    try:
+        name = find_language(code).name
+    except DragomanError:  # a translator may know more languages than we have names for
+        name = code
+    return {"code": code, "name": name}

@@ -31,6 +31,8 @@ STOP = "."
 class WordForWord:
     """Translates sentence by sentence, each word by one token or two; remembers what it read."""
 
+    speaks = ("de",)
+
     def __init__(self) -> None:
         spelled = ["", "", "", "", STOP]
         for german in GERMAN.values():
@@ -579,7 +581,7 @@ def test_what_a_cascade_offers():
     ears.hears = ("en", "es")
     model = CascadeModel("both", ears, WordForWord())
     assert model.features == {Feature.ATTENTION, Feature.SILENCE, Feature.TRANSCRIPT}
-    assert (model.name, model.hears, model.speaks) == ("both", ("en", "es"), ())
+    assert (model.name, model.hears, model.speaks) == ("both", ("en", "es"), ("de",))
     stream = model.open(None, "de")
     assert (stream.language, stream.speech.language) == ("en", "en")
     stream.speech.heard_ms, stream.speech.ends_heard = 700.0, 3

@@ -51,6 +51,11 @@ def models(folders) -> dict[str, TextModel]:
     return {name: TextModel.load(folders[name], name, Options(threads=1)) for name in folders}
 
 
+def test_what_it_speaks(models):
+    assert models["opus-many"].speaks == ("de", "fr")
+    assert models["opus"].speaks == ()  # it does not say
+
+
 def source_of(family: str, pieces: list[str]) -> list[str]:
     """As the documentation of each family has it."""
     before = {"nllb": ["eng_Latn"], "m2m": ["__en__"], "opus-many": [">>deu<<"]}

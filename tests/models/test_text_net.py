@@ -149,6 +149,7 @@ def test_a_folder_holds_a_net_and_its_units(tmp_path, monkeypatch, codes, keys):
     assert made._source == tmp_path / "net" / "source.model"
     assert made._targets == {code: (tmp_path / "net", config, code) for code in keys}
     assert (made._name, made._beams) == ("net", 2)
+    assert made.speaks == tuple(key for key in keys if key)
     assert TextNet.load(tmp_path, "named")._name == "named"
     config.input = "speech"
     with pytest.raises(DragomanError, match="holds a net that hears speech; it cannot read text"):

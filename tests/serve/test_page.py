@@ -141,6 +141,16 @@ def test_the_page_offers_what_the_model_has(opened):
     }
 
 
+def test_of_a_model_that_does_not_say_the_page_offers_what_the_server_was_told(opened):
+    service, web = opened()
+    service.system.model.hears = service.system.model.speaks = ()
+    offered = web.get("/v1/languages").json()
+    assert (offered["hears"], offered["speaks"]) == ([], [{"code": "en", "name": "English"}])
+    service.system.model.speaks = ("ace_Arab",)
+    offered = web.get("/v1/languages").json()
+    assert offered["speaks"] == [{"code": "ace_Arab", "name": "ace_Arab"}]
+
+
 def test_the_page_offers_the_latencies_that_the_model_can_have(opened):
     service, web = opened()
     model = service.system.model

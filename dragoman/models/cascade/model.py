@@ -159,8 +159,7 @@ class CascadeModel:
 
     @property
     def speaks(self) -> tuple[str, ...]:
-        """Whatever its translator has; that says no when a stream is opened."""
-        return ()
+        return self._translator.speaks
 
     def open(self, source: str | None, target: str, *, transcript: bool = False) -> CascadeStream:
         pair = self._translator.between(source, target)

@@ -78,6 +78,10 @@ class TextModel:
     def load(cls, folder: Path, name: str, options: Options) -> TextModel:
         return cls(folder, name, options)
 
+    @property
+    def speaks(self) -> tuple[str, ...]:
+        return self._tags.languages
+
     def between(self, source: str | None, target: str) -> Pair:
         source = source or (self._tags.pair[0] if self._tags.pair else None)
         if not source:

@@ -42,6 +42,10 @@ class TextNet:
         source = open_units(folder / "source.model")
         return cls(name or folder.name, net, source, targets, options.beams)
 
+    @property
+    def speaks(self) -> tuple[str, ...]:
+        return self._net.config.languages.targets
+
     def between(self, source: str | None, target: str) -> Pair:
         known = self._net.config.languages
         known.refuse_others(self._name, source, target)

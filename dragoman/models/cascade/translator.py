@@ -28,6 +28,10 @@ class Translation:
 class Translator(Protocol):
     """Loaded once, immutable."""
 
+    @property
+    def speaks(self) -> tuple[str, ...]:
+        """Codes of the languages that it writes; none: it does not say."""
+
     def between(self, source: str | None, target: str) -> Pair:
         """The languages it would translate between, asked for these; `source` None: its own.
 
