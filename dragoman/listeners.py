@@ -67,20 +67,15 @@ class _Captions:
     def __init__(
         self, say: Callable[[TimedWord], None], say_source: Callable[[TimedWord], None]
     ) -> None:
-        from dragoman.text.word_times import WordTimes
+        from dragoman.text.word_times import TranscriptTimes, WordTimes
 
         self._say, self._say_source = say, say_source
-        self._times, self._source_times = WordTimes(), WordTimes()
-        self._source_ms = 0.0  # of the sound that was written down so far
+        self._times, self._source_times = WordTimes(), TranscriptTimes()
 
     def take(self, chunk: Chunk, update: Update) -> None:
-        now, lag_ms = update.hearing.audio_ms, update.transcript_lag_ms
-        if lag_ms is None:  # it was spoken since the words before it, as far as anybody knows
-            lag_ms = (now - self._source_ms) / 2
-        for word in self._source_times.place(update.transcript, now, lag_ms):
+        now = update.hearing.audio_ms
+        for word in self._source_times.place(update.transcript, now, update.transcript_lag_ms):
             self._say_source(word)
-        if update.transcript:
-            self._source_ms = now
         for word in self._times.place(update.said, now, update.lag_ms):
             self._say(word)
 

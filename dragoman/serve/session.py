@@ -26,7 +26,7 @@ from dragoman.serve.protocol import Audio, Code, Fault, Heard, Said, Summary, Tr
 from dragoman.serve.settings import Settings
 from dragoman.setup import Setup
 from dragoman.text.again import count_letters
-from dragoman.text.word_times import WordTimes
+from dragoman.text.word_times import TranscriptTimes, WordTimes
 
 if TYPE_CHECKING:
     from dragoman.serve.speech import Narrator
@@ -85,8 +85,8 @@ class Session:
         self._began, self._queued = clock.timer(), 0.0  # seconds of sound, in all
         self._resampler, self._chunker = Resampler(self.rate), Chunker(setup.step_ms)
         self._waiting: deque[tuple[float, Chunk]] = deque()
-        self._times, self._source_times = WordTimes(), WordTimes()
-        self._written, self._written_ms = past.transcript, 0.0  # words, and of what sound
+        self._times, self._source_times = WordTimes(), TranscriptTimes()
+        self._written = past.transcript  # words
         self._lag = Lag()
         self._kept = (past.sample, past.word, past.transcript)
         self._again: list[Samples] | None = None  # sound of which words were said elsewhere
@@ -269,16 +269,13 @@ class Session:
     def _write_down(self, update: Update) -> None:
         """What was spoken; the client may have the first words of it already, from elsewhere."""
         now = self._before_ms + update.hearing.audio_ms
-        age = (now - self._written_ms) / 2  # the middle of the sound since the last of them
-        for word in self._source_times.place(update.transcript, now, age):
+        for word in self._source_times.place(update.transcript, now, update.transcript_lag_ms):
             at_ms = round(1000 * word.start, 1)
             self._written += 1
             if self._written > self.last_transcript:
                 self.transcripts.append(
                     Transcript(self._written, word.text, at_ms, update.language)
                 )
-        if update.transcript:
-            self._written_ms = now
 
     def _keep(self) -> None:
         """Note from where on another process would have to hear, and what was said before that.

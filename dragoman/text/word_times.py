@@ -38,3 +38,20 @@ class WordTimes:
             at = end
         self._latest = max([self._latest, *(word.end for word in timed)])
         return timed
+
+
+class TranscriptTimes:
+    """The moments of the words that a speaker's transcript has."""
+
+    def __init__(self) -> None:
+        self._times = WordTimes()
+        self._until_ms = 0.0  # of the sound that was written down so far
+
+    def place(self, words: Sequence[str], heard_ms: float, lag_ms: float | None) -> list[TimedWord]:
+        """Words written down together; where nobody knows how long ago they were heard, they were
+        spoken since the words before them."""
+        if lag_ms is None:
+            lag_ms = (heard_ms - self._until_ms) / 2
+        if words:
+            self._until_ms = heard_ms
+        return self._times.place(words, heard_ms, lag_ms)

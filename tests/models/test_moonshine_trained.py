@@ -62,16 +62,21 @@ def test_a_folder_holds_settings_weights_and_units(tmp_path, monkeypatch, counts
     assert (made.name, made._beams, made._settings) == ("net", 2, settings)
 
 
+def noting(told, answer):
+    """A function that notes what it is told."""
+
+    def note(*given, **more):
+        told.update(given=given, more=more)
+        return answer
+
+    return note
+
+
 @pytest.fixture
 def parts(monkeypatch):
     """What an engine is made of, noted."""
     told = {}
-
-    def engine(*given, **more):
-        told.update(given=given, more=more)
-        return "engine"
-
-    monkeypatch.setattr(module, "MoonshineEngine", engine)
+    monkeypatch.setattr(module, "MoonshineEngine", noting(told, "engine"))
     monkeypatch.setattr(module, "Graphs", lambda *given: ("graphs", *given))
     monkeypatch.setattr(module, "MoonshineRules", lambda *given, **more: (given, more))
     monkeypatch.setattr(module, "whole", lambda weights: {"own": 1, "encoder": 0})
@@ -131,12 +136,7 @@ def test_what_a_decoder_reads_follows_from_its_weights(scaled):
 
 def test_words_are_counted_by_the_units_of_the_source(monkeypatch):
     told = {}
-
-    def load(*given, **more):
-        told.update(given=given, more=more)
-        return "units"
-
-    monkeypatch.setattr(Pieces, "load", load)
+    monkeypatch.setattr(Pieces, "load", noting(told, "units"))
     count = _counting(Path("net"), replace(SETTINGS, source_suffix=True))
     assert told == {"given": (Path("net/source.model"), 12), "more": {"suffix": True}}
     assert (count.func, count.args) == (count_words, ("units", 12))

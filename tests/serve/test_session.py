@@ -221,6 +221,8 @@ def test_words_are_numbered_and_stamped():
     session.take(STEP, update(4000.0, (" c",), (" z",)))
     assert session.words[2:] == [Said(3, " c", 4000.0, 4300.3, None, 0.912)]  # nobody knows its lag
     assert session.transcripts[2:] == [Transcript(3, " z", 2916.7, "de")]
+    session.take(STEP, update(5000.0, (), (" w",), transcript_lag_ms=200.0))  # it is known
+    assert session.transcripts[3:] == [Transcript(4, " w", 4716.7, "de")]
     assert (session.interim, session.summary) == ("", None)
 
 

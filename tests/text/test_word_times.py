@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.text.word_times import WordTimes
+from dragoman.text.word_times import TranscriptTimes, WordTimes
 
 
 def starts(words):
@@ -70,3 +70,12 @@ def test_times_never_go_back_nor_beyond_what_was_heard(steps):
         for word in times.place(words, heard, lag):
             assert latest - 1e-9 <= word.start <= word.end + 1e-9 <= heard / 1000 + 2e-9
             latest = word.end
+
+
+def test_words_of_a_transcript_stand_where_they_were_heard_or_since_the_words_before():
+    times = TranscriptTimes()
+    (told,) = times.place([" eins"], 2000.0, 1500.0)
+    assert (told.start + told.end) / 2 == pytest.approx(0.5)
+    assert times.place([], 3000.0, None) == []
+    (guessed,) = times.place([" zwei"], 4000.0, None)
+    assert (guessed.start + guessed.end) / 2 == pytest.approx(3.0)  # between 2 and 4 s
