@@ -46,7 +46,7 @@ def run(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--step", default="1000", help="milliseconds")
     parser.add_argument("--threads", help="of each lane")
     parser.add_argument("--lanes", help="steps at the same time; without, what the server chooses")
-    parser.add_argument("--batch", default="8", help="talks in a step")
+    parser.add_argument("--batch", help="talks in a step; without, what the server chooses")
     parser.add_argument("--sound", type=Path, help="a recording, instead of the German talk")
     parser.add_argument("--source", default="de")
     parser.add_argument("--target", default="en")
@@ -84,7 +84,7 @@ def load(options: argparse.Namespace) -> None:
                 *("--model", options.model, "--from", options.source),
                 *("--to", options.target),
                 *("--step", options.step, "--streams", str(options.streams)),
-                *("--batch", options.batch),
+                *(("--batch", options.batch) if options.batch else ()),
                 *(("--threads", options.threads) if options.threads else ()),
                 *(("--lanes", options.lanes) if options.lanes else ()),
             )

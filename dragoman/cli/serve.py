@@ -59,7 +59,11 @@ TOKEN, SECRET = "DRAGOMAN_TOKEN", "DRAGOMAN_SECRET"
 @_limits(
     "--listeners", type=click.IntRange(1), default=500, show_default=True, help="In all rooms."
 )
-@_limits("--batch", type=click.IntRange(1), default=8, show_default=True, help="Talks in a step.")
+@_limits(
+    "--batch",
+    type=click.IntRange(1),
+    help="Talks in a step.  [default: all on a GPU, one on a CPU]",
+)
 @_limits(
     "--lanes",
     type=click.IntRange(1, 64),
@@ -94,7 +98,7 @@ def command(
     tls_key: Path | None,
     streams: int,
     listeners: int,
-    batch: int,
+    batch: int | None,
     lanes: int | None,
     longest: float,
     idle: float,
@@ -111,7 +115,7 @@ def command(
     SIGTERM or Ctrl-C: no more talks are let in, those that are going on finish, then it ends. A
     second one ends it at once.
     """
-    from dragoman.serve.lanes import with_lanes
+    from dragoman.serve.lanes import talks_in_a_step, with_lanes
     from dragoman.serve.logs import log_to_stderr
     from dragoman.serve.run import bound, make_server
     from dragoman.serve.service import Service
@@ -140,7 +144,7 @@ def command(
     lanes = lanes or 1
     settings = Settings(
         streams=streams,
-        batch=batch,
+        batch=batch or talks_in_a_step(system, streams),
         lanes=lanes,
         longest=longest,
         idle=idle,

@@ -1,4 +1,4 @@
-"""How many talks a server steps at the same time, where nobody has said."""
+"""How many talks a server steps together, and at the same time, where nobody has said."""
 
 from __future__ import annotations
 
@@ -13,10 +13,20 @@ def with_lanes(system: System, streams: int) -> tuple[System, int]:
     """The system, and its lanes: one for every core, as far as there are talks for them and a core
     keeps up with a talk. Cores that are left are shared out as threads."""
     setup, cost = system.setup, cost_of(system.setup.model)
-    gpu = setup.device == "cuda" or (setup.device == "auto" and gpu_found())
-    if gpu or setup.threads or cost is None:
+    if on_gpu(system) or setup.threads or cost is None:
         return system, 1
     lanes = min(streams, cores() // math.ceil(cost / KEEPS_UP))
     if lanes < 2:
         return system, 1
     return System(setup.with_changes(threads=cores() // lanes)), lanes
+
+
+def talks_in_a_step(system: System, streams: int) -> int:
+    """On a GPU, all of them. A CPU works no faster for several: the first of them would only wait
+    for the last."""
+    return streams if on_gpu(system) else 1
+
+
+def on_gpu(system: System) -> bool:
+    device = system.setup.device
+    return device == "cuda" or (device == "auto" and gpu_found())

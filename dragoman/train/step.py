@@ -18,8 +18,6 @@ class Step:
 
     def __init__(self, fabric: Fabric, recipe: Recipe, task: Task):
         self.fabric, self.recipe, self.plain_task = fabric, recipe, task
-        # cuDNN's attention plans for a second whenever it meets another shape.
-        torch.backends.cuda.enable_cudnn_sdp(False)
         optimiser = make_optimiser(task, recipe, fabric.device, self.captured)
         self.task, self.optimiser = fabric.setup(task, optimiser)
 

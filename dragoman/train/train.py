@@ -121,12 +121,17 @@ def check(recipe: Recipe) -> None:
 
 def check_kept(recipe: Recipe, net: Net) -> None:
     """States can be kept where nothing that makes them changes."""
-    listens = net.listens if isinstance(net, Listening) else ""
-    if not listens or listens not in recipe.freeze:
-        part = listens or "an encoder that does nothing else"
+    if not isinstance(net, Listening):
         raise DragomanError(
-            f"data.keep_states keeps what a frozen part of the net hears: freeze {part}, which is "
-            f"possible with the net moonshine, or set data.keep_states to false."
+            "data.keep_states keeps what frozen parts of a net hear, which is possible with the net "
+            "moonshine: set data.keep_states to false."
+        )
+    frozen = tuple(f"{part}." for part in recipe.freeze)
+    moving = [part for part in net.listens if not f"{part}.".startswith(frozen)]
+    if moving:
+        raise DragomanError(
+            f"data.keep_states keeps what does not change: add {', '.join(moving)} to freeze, or "
+            "set data.keep_states to false."
         )
     augment = recipe.augment
     changed = augment.effects or augment.rooms or augment.noise or set(augment.speeds) != {1.0}

@@ -172,6 +172,30 @@ def test_a_gpu_that_is_found_has_one_lane(monkeypatch):
     assert module.with_lanes(system, 4) == (system, 1)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "gpu", "batch"),
+    [
+        ([], False, 1),  # the first would only wait for the others
+        ([], True, 7),
+        (["--batch", "3"], False, 3),
+        (["--batch", "3"], True, 3),
+    ],
+)
+def test_talks_in_a_step(monkeypatch, arguments, gpu, batch):
+    seen = []
+
+    def service(system, settings):
+        seen.append(settings)
+        raise DragomanError("seen")
+
+    system = System(Setup(model="x", policy="greedy"), NumberModel())
+    monkeypatch.setattr(command, "read_system", lambda tell, **options: system)
+    monkeypatch.setattr(module, "gpu_found", lambda: gpu)
+    monkeypatch.setattr("dragoman.serve.service.Service", service)
+    CliRunner().invoke(command.command, ["--streams", "7", "--port", "0", *arguments])
+    assert [settings.batch for settings in seen] == [batch]
+
+
 def test_what_a_model_costs():
     base = overview.cost_of("whisper-base")
     assert base == catalogue.model("whisper-base").cost

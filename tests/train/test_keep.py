@@ -21,7 +21,8 @@ from dragoman.train.run import RunFolder
 from dragoman.train.settings import convert
 from dragoman.train.train import check, train
 
-SIZES = {"size": 32, "heads": 2, "encoder_layers": 1, "decoder_layers": 1, "ffn": 32, "turning": 8}
+SIZES = {"size": 32, "heads": 2, "encoder_layers": 2, "decoder_layers": 1, "ffn": 32, "turning": 8}
+BELOW = ["encoder.stem", "encoder.layers.0"]
 
 
 def recipe_of(tiny: dict, **data: object) -> dict:
@@ -36,15 +37,22 @@ def recipe_of(tiny: dict, **data: object) -> dict:
     }
 
 
-def losses(tiny: dict, folder: Path, capture: bool = False, **data: object) -> list[float]:
-    machine = {"machine": tiny["machine"] | {"capture": capture}}
-    train(convert(Recipe, recipe_of(tiny, **data) | machine), folder)
+def losses(
+    tiny: dict, folder: Path, learns: int = 0, capture: bool = False, **data: object
+) -> list[float]:
+    recipe = recipe_of(tiny, **data) | {"machine": tiny["machine"] | {"capture": capture}}
+    if learns:
+        settings = recipe["net_settings"] | {"learns": learns}
+        recipe |= {"net_settings": settings, "freeze": BELOW}
+    train(convert(Recipe, recipe), folder)
     return [line["loss"] for line in RunFolder(folder).metrics()]
 
 
-def test_losses_are_the_same_without_hearing_again(tiny, tmp_path):
-    wanted = losses(tiny, tmp_path / "heard")
-    found = losses(tiny, tmp_path / "kept", capture=True, keep_states=True, resident="device")
+@pytest.mark.parametrize("learns", [0, 1])
+def test_losses_are_the_same_without_hearing_again(tiny, tmp_path, learns):
+    kept = {"keep_states": True, "resident": "device"}
+    wanted = losses(tiny, tmp_path / "heard", learns)
+    found = losses(tiny, tmp_path / "kept", learns, capture=True, **kept)
     assert len(wanted) == 8
     assert found == pytest.approx(wanted, rel=1e-4)
     weights = [torch.load(tmp_path / one / "final.pt")["net"] for one in ("heard", "kept")]
@@ -52,16 +60,26 @@ def test_losses_are_the_same_without_hearing_again(tiny, tmp_path):
         torch.testing.assert_close(weights[1][name], value, rtol=1e-2, atol=1e-4)
 
 
+def test_only_the_last_layers_of_the_encoder_learn(tiny, tmp_path):
+    losses(tiny, tmp_path / "run", learns=1, keep_states=True, resident="host")
+    early, late = (
+        torch.load(tmp_path / "run" / f"weights-0000000{step}.pt")["task"] for step in (3, 6)
+    )
+    moved = {name for name, value in early.items() if not torch.equal(value, late[name])}
+    assert any(name.startswith("net.encoder.layers.1.") for name in moved)
+    assert not [name for name in moved if name.startswith(tuple(f"net.{part}." for part in BELOW))]
+
+
 def test_the_encoder_is_asked_once(tiny, tmp_path, monkeypatch):
     from dragoman.train.nets import moonshine
 
-    heard, plain = [], moonshine.Encoder.forward
+    heard, plain = [], moonshine.Encoder.heard
 
-    def forward(self, sound, samples):
+    def listened(self, sound, samples):
         heard.append(len(samples))
         return plain(self, sound, samples)
 
-    monkeypatch.setattr(moonshine.Encoder, "forward", forward)
+    monkeypatch.setattr(moonshine.Encoder, "heard", listened)
     losses(tiny, tmp_path / "kept", keep_states=True, resident="host")
     validations = 2 * (6 + 2)  # each hears the six items of the dev set, and two to translate
     assert sum(heard) == 54 + validations
@@ -131,7 +149,9 @@ def test_where_precision_is_half_states_are(tiny, sung):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"freeze": []}, "freeze encoder"),
+        ({"freeze": []}, "add encoder.stem, encoder.layers.0, encoder.layers.1 to freeze"),
+        ({"freeze": BELOW}, "add encoder.layers.1 to freeze"),
+        ({"net_settings": SIZES | {"learns": 3}}, "3 of 2 layers"),
         ({"augment": {"spec": "none", "noise": 0.1}}, "augment to"),
         ({"augment": {"spec": "none", "speeds": [0.9, 1.0]}}, "augment to"),
         ({"net": "conformer", "net_settings": {}, "freeze": []}, "net moonshine"),

@@ -22,6 +22,9 @@ from torch import Tensor, nn
 
 from dragoman.train.nets.layers import padding_bias, valid
 
+# cuDNN plans its attention anew for every shape that it meets, for a second each.
+torch.backends.cuda.enable_cudnn_sdp(False)
+
 # The first ids of every vocabulary. The CTC blank is no token: it comes after the last one.
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
 
@@ -113,18 +116,25 @@ class Net(nn.Module, ABC):
 
 
 class Listening(Net):
-    """A net with a part that does nothing but listen: what it hears can be kept."""
+    """A net with parts that do nothing but listen: what they hear can be kept."""
 
-    listens: str  # the name of that part
+    @property
+    @abstractmethod
+    def listens(self) -> tuple[str, ...]:
+        """The names of those parts."""
 
     @staticmethod
     @abstractmethod
     def states_in(samples: Tensor) -> Tensor:
-        """How many states the part that listens makes of so many samples."""
+        """How many states the parts that listen make of so many samples."""
+
+    @abstractmethod
+    def listen(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """Their states `[B, S, D]`, and how many there are."""
 
     @abstractmethod
     def listened(self, states: Tensor, lengths: Tensor) -> Encoded:
-        """What `encode` makes of the states of the part that listens, `[B, S, D]`."""
+        """What `encode` makes of those states."""
 
 
 class FeatureNorm(nn.Module):

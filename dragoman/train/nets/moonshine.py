@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dragoman.errors import DragomanError
 from dragoman.train.nets.base import Encoded, Listening, Step, Vocabularies
 from dragoman.train.nets.ctc import CtcHead
 from dragoman.train.nets.layers import causal_bias, padding_bias, valid
@@ -37,6 +38,14 @@ class MoonshineConfig:
     turning: int = 32  # numbers of each head that positions turn, the first ones
     dropout: float = 0.1
     ctc: bool = False  # a head that hears source units, to count words by
+    learns: int = 0  # the encoder's last layers, which learn where the ones before stay as they are
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.learns <= self.encoder_layers:
+            raise DragomanError(
+                f"{self.learns} of {self.encoder_layers} layers of the encoder cannot learn: "
+                "set net_settings.learns to another number."
+            )
 
 
 def states_in(samples: Tensor) -> Tensor:
@@ -161,14 +170,27 @@ class Encoder(nn.Module):
         self.norm = Norm(config.size)
         self.register_buffer("angles", angles(config.turning))
 
-    def forward(self, sound: Tensor, samples: Tensor) -> tuple[Tensor, Tensor]:
+    @property
+    def still(self) -> int:
+        """The layers that stay as they are, if anything does: the first ones."""
+        return self.config.encoder_layers - self.config.learns
+
+    def heard(self, sound: Tensor, samples: Tensor) -> tuple[Tensor, Tensor]:
+        """What the layers that stay as they are make of sound, and its lengths."""
         x, lengths = self.stem(sound, samples), states_in(samples)
         x = F.pad(x, (0, 0, 0, -x.shape[1] % EVEN))
+        return self.through(0, self.still, x, lengths), lengths
+
+    def understood(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """What the others make of that."""
+        return self.norm(self.through(self.still, self.config.encoder_layers, x, lengths))
+
+    def through(self, first: int, end: int, x: Tensor, lengths: Tensor) -> Tensor:
         turn = turns(self.angles, 0, x.shape[1])
         bias = padding_bias(lengths, x.shape[1]).to(x.dtype)
-        for layer in self.layers:
+        for layer in self.layers[first:end]:
             x = layer(x, turn, bias)
-        return self.norm(x), lengths
+        return x
 
 
 class Decoder(nn.Module):
@@ -220,7 +242,6 @@ class Moonshine(Listening):
 
     config: MoonshineConfig
     hears_sound = True
-    listens = "encoder"
     states_in = staticmethod(states_in)
     memory_time = 3
     target_rows = ("decoder.embedding",)
@@ -230,10 +251,19 @@ class Moonshine(Listening):
         self.encoder, self.decoder = Encoder(config), Decoder(config, vocabularies.target)
         self.ctc = CtcHead(config.size, vocabularies.source) if config.ctc else None
 
+    @property
+    def listens(self) -> tuple[str, ...]:
+        layers = (f"encoder.layers.{number}" for number in range(self.encoder.still))
+        return ("encoder.stem", *layers)
+
+    def listen(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        return self.encoder.heard(features, lengths)
+
     def encode(self, features: Tensor, lengths: Tensor) -> Encoded:
-        return self.listened(*self.encoder(features, lengths))
+        return self.listened(*self.listen(features, lengths))
 
     def listened(self, states: Tensor, lengths: Tensor) -> Encoded:
+        states = self.encoder.understood(states, lengths)
         if self.ctc is None:
             return Encoded(states, lengths)
         return Encoded(states, lengths, self.ctc(states), lengths)

@@ -149,9 +149,8 @@ class Task(LightningModule, ABC):
         return self.net.encode(*self.features(batch))
 
     def listen(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """The states that a part of the net that is not trained makes of a batch, and how many."""
-        net = self.listening
-        return net.get_submodule(net.listens)(*self.features(batch))
+        """The states that parts of the net that are not trained make of a batch, and how many."""
+        return self.listening.listen(*self.features(batch))
 
     @property
     def listening(self) -> Listening:
