@@ -123,8 +123,8 @@ def check_kept(recipe: Recipe, net: Net) -> None:
     """States can be kept where nothing that makes them changes."""
     if not isinstance(net, Listening):
         raise DragomanError(
-            "data.keep_states keeps what frozen parts of a net hear, which is possible with the net "
-            "moonshine: set data.keep_states to false."
+            "data.keep_states keeps what frozen parts of a net hear, which is possible with the "
+            "net moonshine: set data.keep_states to false."
         )
     frozen = tuple(f"{part}." for part in recipe.freeze)
     moving = [part for part in net.listens if not f"{part}.".startswith(frozen)]
