@@ -141,3 +141,8 @@ def test_trains_in_bfloat16(net):
     gradients = [p.grad for p in net.parameters() if p.grad is not None]
     assert gradients
     assert all(gradient.isfinite().all() for gradient in gradients)
+
+
+def test_no_attention_that_plans_for_every_shape():
+    """Whoever has a net, to train it or to translate with it, has that switched off."""
+    assert not torch.backends.cuda.cudnn_sdp_enabled()
