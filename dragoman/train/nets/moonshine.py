@@ -23,6 +23,7 @@ from dragoman.train.nets.layers import causal_bias, padding_bias, valid
 # Three convolutions, (kernel, stride): 384 samples become a state.
 STEM = ((127, 64), (7, 3), (3, 2))
 STATE_MS = 24.0
+SPAN = 20  # states that are hidden together, about half a second
 EVEN = 8  # states are padded to a multiple of so many, for which attention has fast kernels
 
 
@@ -39,12 +40,18 @@ class MoonshineConfig:
     dropout: float = 0.1
     ctc: bool = False  # a head that hears source units, to count words by
     learns: int = 0  # the encoder's last layers, which learn where the ones before stay as they are
+    hidden: float = 0.0  # share of the states that training hides, as masks hide features
 
     def __post_init__(self) -> None:
         if not 0 <= self.learns <= self.encoder_layers:
             raise DragomanError(
                 f"{self.learns} of {self.encoder_layers} layers of the encoder cannot learn: "
                 "set net_settings.learns to another number."
+            )
+        if not 0 <= self.hidden < 1:
+            raise DragomanError(
+                f"A share of {self.hidden} of the states cannot be hidden: "
+                "set net_settings.hidden to 0 or more, below 1."
             )
 
 
@@ -263,6 +270,8 @@ class Moonshine(Listening):
         return self.listened(*self.listen(features, lengths))
 
     def listened(self, states: Tensor, lengths: Tensor) -> Encoded:
+        if self.training and self.config.hidden:
+            states = hide(states, self.config.hidden)
         states = self.encoder.understood(states, lengths)
         if self.ctc is None:
             return Encoded(states, lengths)
@@ -287,6 +296,17 @@ class Moonshine(Listening):
         self, tokens: Tensor, memory: tuple[Tensor, ...], lengths: Tensor, cache: tuple[Tensor, ...]
     ) -> Step:
         return self.decoder.step(tokens, memory, lengths, cache)
+
+
+def hide(states: Tensor, share: float) -> Tensor:
+    """States `[B, S, D]` of which about a share is nothing, in spans that may overlap: words must
+    then be told from what stands around them, and no sentence is ever heard twice."""
+    # A state is seen if none of the SPAN places up to its own begins a span.
+    begins = 1 - (1 - share) ** (1 / SPAN)
+    batch, size, _ = states.shape
+    begun = torch.rand(batch, 1, size + SPAN - 1, device=states.device) < begins
+    gone = F.max_pool1d(begun.float(), SPAN, stride=1)
+    return states * (1 - gone).to(states.dtype).transpose(1, 2)
 
 
 def angles(turning: int) -> Tensor:

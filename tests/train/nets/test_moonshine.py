@@ -1,6 +1,7 @@
 """Moonshine's shape in torch: what is heard does not depend on padding, positions turn pairs."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,12 +10,15 @@ import torch
 from onnxruntime import InferenceSession, SessionOptions
 
 import dragoman.talks
+from dragoman.errors import DragomanError
 from dragoman.train.nets.base import Vocabularies
 from dragoman.train.nets.moonshine import (
+    SPAN,
     STEM,
     Moonshine,
     MoonshineConfig,
     angles,
+    hide,
     states_in,
     turned,
     turns,
@@ -49,6 +53,40 @@ def test_what_is_heard_does_not_depend_on_padding(net, sound):
         beside.states[1, :count], alone.states[0, :count], rtol=1e-4, atol=1e-5
     )
     assert not torch.allclose(beside.states[0, :count], alone.states[0, :count], atol=1e-2)
+
+
+def test_so_many_states_are_hidden_in_whole_spans():
+    torch.manual_seed(4)
+    states = torch.ones(400, 200, 3)
+    seen = hide(states, 0.3)
+    assert set(seen.unique().tolist()) == {0.0, 1.0}
+    assert (seen.amin(2) == seen.amax(2)).all()  # all of a state, or nothing
+    share = 1 - float(seen.mean())
+    assert abs(share - 0.3) < 0.02
+    assert abs(1 - float(seen[:, 0].mean()) - 0.3) < 0.1  # the first one as often as others
+    for row in seen[:, :, 0]:
+        runs = "".join(str(int(one)) for one in row).strip("0").split("1")
+        assert all(len(run) >= SPAN for run in runs if run)
+
+
+def test_states_are_hidden_in_training_alone(sound):
+    torch.manual_seed(5)
+    hiding = Moonshine(replace(SMALL, hidden=0.5), Vocabularies(target=30, source=30))
+    heard = (sound[None], torch.tensor([16000]))
+    with torch.no_grad():
+        first, again = (hiding.train().encode(*heard).states for _ in range(2))
+        assert not torch.allclose(first, again)
+        hiding.eval()
+        torch.testing.assert_close(hiding.encode(*heard).states, hiding.encode(*heard).states)
+        states, lengths = hiding.listen(*heard)
+        torch.testing.assert_close(
+            hiding.encode(*heard).states, hiding.encoder.understood(states, lengths)
+        )
+
+
+def test_a_share_of_all_states_is_refused():
+    with pytest.raises(DragomanError, match="hidden"):
+        replace(SMALL, hidden=1.0)
 
 
 def test_states_are_counted_as_the_convolutions_make_them():
