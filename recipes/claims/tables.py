@@ -6,38 +6,28 @@ for each way to wait and a column for each run; BLEU at the lag (LAAL) in second
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections import defaultdict
 from pathlib import Path
 
-Cells = dict[str, dict[str, str]]  # by way and run
+from answers import Answer, read_answers
 
 
-def answers(folder: Path) -> dict[str, Cells]:
-    """By question; a folder of a paper is called RUN-QUESTION."""
-    found: dict[str, Cells] = defaultdict(lambda: defaultdict(dict))
-    for path in sorted(folder.glob("*/scores.tsv")):
-        run, _, question = path.parent.name.rpartition("-")
-        with path.open(encoding="utf-8") as file:
-            for row in csv.DictReader(file, delimiter="\t"):
-                score = f"{float(row['BLEU']):.1f} at {float(row['LAAL']) / 1000:.2f}"
-                found[question][row["system"]][run] = score
-    return found
-
-
-def table(cells: Cells) -> list[str]:
-    runs = sorted({run for row in cells.values() for run in row})
+def table(answers: list[Answer]) -> list[str]:
+    runs = sorted({one.run for one in answers})
+    cells = {(one.way, one.run): str(one) for one in answers}
     lines = [f"| | {' | '.join(runs)} |", "|---" * (len(runs) + 1) + "|"]
-    for way, row in cells.items():
-        lines.append(f"| {way} | {' | '.join(row.get(run, '') for run in runs)} |")
+    for way in dict.fromkeys(one.way for one in answers):
+        lines.append(f"| {way} | {' | '.join(cells.get((way, run), '') for run in runs)} |")
     return lines
 
 
 def main(out: Path) -> None:
-    for folder in sorted(path for path in out.iterdir() if path.name.isdigit()):
-        for question, cells in answers(folder).items():
-            print(f"\n### Paper {folder.name}, {question}\n", *table(cells), sep="\n")
+    tables: dict[tuple[str, str], list[Answer]] = defaultdict(list)
+    for one in read_answers(out):
+        tables[one.paper, one.question].append(one)
+    for (paper, question), answers in sorted(tables.items()):
+        print(f"\n### Paper {paper}, {question}\n", *table(answers), sep="\n")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -181,13 +182,22 @@ def test_the_queue_takes_for_there_what_it_is_not_given(claims):
     assert queue.take()[0] == "offline"
 
 
-def test_scores_become_tables(tmp_path, capsys):
-    for run, bleu in (("offline", 31.26), ("waitk-ctc-3", 28.0)):
-        folder = tmp_path / "001" / f"{run}-ctc"
+@pytest.fixture
+def scores(tmp_path):
+    """A folder of answers: two runs with words by CTC, one of them with fixed words, too."""
+    script("answers")
+    every = {"offline-ctc": 31.26, "waitk-ctc-3-ctc": 28.0, "offline-fixed": 29.5}
+    for name, bleu in every.items():
+        folder = tmp_path / "001" / name
         folder.mkdir(parents=True)
-        rows = [f"wait-k:k=7\t{bleu}\t2104.0\n", "wait-k:k=9\t30\t2590\n"][: 1 + ("o" in run[:1])]
+        rows = [f"wait-k:k=7\t{bleu}\t2104.0\n", "wait-k:k=9\t30\t2590\n"]
+        rows = rows[: 1 + name.startswith("offline")]
         (folder / "scores.tsv").write_text("system\tBLEU\tLAAL\n" + "".join(rows))
-    script("tables").main(tmp_path)
+    return tmp_path
+
+
+def test_scores_become_tables(scores, capsys):
+    script("tables").main(scores)
     assert capsys.readouterr().out.splitlines()[1:] == [
         "### Paper 001, ctc",
         "",
@@ -195,4 +205,23 @@ def test_scores_become_tables(tmp_path, capsys):
         "|---|---|---|",
         "| wait-k:k=7 | 31.3 at 2.10 | 28.0 at 2.10 |",
         "| wait-k:k=9 | 30.0 at 2.59 |  |",
+        "",
+        "### Paper 001, fixed",
+        "",
+        "| | offline |",
+        "|---|---|",
+        "| wait-k:k=7 | 29.5 at 2.10 |",
+        "| wait-k:k=9 | 30.0 at 2.59 |",
     ]
+
+
+def test_scores_become_figures_where_there_is_something_to_compare(scores):
+    page = scores / "page.html"
+    script("figures").main(page, scores)
+    html = page.read_text()
+    captions = re.findall("<figcaption>(.*?)</figcaption>", html)
+    assert captions == ["ctc: every run that was asked", "the run offline: every way to wait"]
+    points = re.findall("<title>([^<]*)</title></circle>", html)
+    assert len(points) == 3 + 4
+    assert points.count("offline, wait-k:k=7: 31.3 at 2.10 s") == 2
+    assert points.count("waitk-ctc-3, wait-k:k=7: 28.0 at 2.10 s") == 1
