@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dragoman.errors import DragomanError
 from dragoman.models.exported.config import Languages
-from dragoman.models.moonshine.encoder import Encoded
+from dragoman.models.moonshine.encoder import OPEN, Encoded
 from dragoman.models.moonshine.trained import WEIGHTS, Settings, engine_of
 from dragoman.models.moonshine.weights import Arrays, apart
 from dragoman.models.whisper.weights import Weights, write_weights
@@ -62,6 +62,8 @@ def settings_of(net: Moonshine, around: Surroundings, *, int8: bool) -> Settings
         suffix=around.suffix,
         source_suffix=around.source_suffix,
         precision="int8" if int8 else "float32",
+        chunk=net.config.chunk,
+        ahead=net.config.ahead if net.config.chunk else OPEN,
     )
 
 

@@ -25,7 +25,7 @@ def kept_states(
     if not recipe.data.keep_states:
         return None
     begun = time.perf_counter()
-    kept = KeptStates(data, task.listening.states_in)
+    kept = KeptStates(data, task.listening)
     some = data.subset(kept.chosen)
     plan = enumerate(Plan(some, recipe.batch, recipe.seed).once())
     task.eval()

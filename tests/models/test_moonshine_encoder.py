@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.models.graphs import Graphs
 from dragoman.models.moonshine import encoder as module
-from dragoman.models.moonshine.encoder import BEHIND, OPEN, STATE, Encoded, Encoder, Level
+from dragoman.models.moonshine.encoder import BEHIND, OPEN, STATE, Encoded, Encoder, Level, Pace
 from dragoman.models.moonshine.engine import MoonshineRules
 from dragoman.models.moonshine.weights import moonshine_weights
 from dragoman.models.search import Prompt
@@ -91,13 +91,15 @@ def sound(seconds: float, seed: int = 0) -> np.ndarray:
     return (level * np.sin(np.cumsum(pitch)))[: int(seconds * 16_000)].astype(np.float32)
 
 
-def loaded(folder: Path, *, exact: bool) -> tuple[PlainEncoder, Encoder, Decoder]:
+def loaded(
+    folder: Path, *, exact: bool, pace: Pace | None = None
+) -> tuple[PlainEncoder, Encoder, Decoder]:
     paths = folder / "encoder_model.onnx", folder / "decoder_model_merged.onnx"
     parameters = made.moonshine_encoder(paths[0], None) | made.moonshine_decoder(paths[1], None)
     weights, graphs = moonshine_weights(*paths), Graphs(None, 1)
     rules = MoonshineRules(made.WORDS, end=2, no_speech=2, never=[0, 1, 2], not_first=[])
     decoder = Decoder(weights, rules, [(0, 3), (1, 7)], graphs, exact=exact)
-    encoder = Encoder(weights, graphs, decoder.remember, exact=exact)
+    encoder = Encoder(weights, graphs, decoder.remember, pace=pace, exact=exact)
     return PlainEncoder(parameters), encoder, decoder
 
 
@@ -151,9 +153,8 @@ def test_in_bytes_it_is_nearly_the_same(tmp_path: Path):
 
 
 @pytest.mark.parametrize("step", [3000, 8000, 16_001])
-def test_in_steps_that_stay_open_it_is_the_same(both, step, steady, monkeypatch):
-    _, encoder, _ = both
-    monkeypatch.setattr(module, "OPEN", 10**6)
+def test_in_steps_that_stay_open_it_is_the_same(tmp_path, step, steady):
+    _, encoder, _ = loaded(tmp_path, exact=True, pace=Pace(ahead=10**6))
     samples = sound(3.0)
     window = in_steps(encoder, samples, step, steady)
     whole = encoder.encode([steady], [samples])[0]
@@ -178,6 +179,48 @@ def test_newer_states_look_at_kept_keys_and_values(both, steady):
     close(seen(window), keys(plain, np.concatenate([before[:final], after])))
     alone, _ = plain.states(frames[final:])
     assert np.abs(seen(window)[final:] - keys(plain, alone)).max() > 0.02  # it did look back
+
+
+def chunk_by_chunk(plain: PlainEncoder, frames: np.ndarray, pace: Pace) -> np.ndarray:
+    """Every chunk looks at what is kept of those before it, at itself, and ahead."""
+    made_of, past = [], [(np.zeros((0, made.MOONSHINE_WIDTH)),) * 2] * made.MOONSHINE_LAYERS
+    for begin in range(0, len(frames), pace.chunk):
+        new = frames[begin : begin + pace.chunk + pace.ahead]
+        states, kept = plain.states(new, past, begin)
+        made_of.append(states[: pace.chunk])
+        past = [
+            tuple(np.concatenate([a, b[: pace.chunk]]) for a, b in zip(*pair, strict=True))
+            for pair in zip(past, kept, strict=True)
+        ]
+    return np.concatenate(made_of)
+
+
+@pytest.mark.parametrize("seconds", [0.3, 0.55, 1.1, 3.0])
+def test_much_sound_at_once_is_heard_chunk_by_chunk(tmp_path, seconds, steady):
+    pace = Pace(ahead=5, chunk=16)
+    plain, encoder, _ = loaded(tmp_path, exact=True, pace=pace)
+    samples = sound(seconds)
+    window = encoder.encode([steady], [samples])[0]
+    frames = plain.frames(samples, (KEPT.mean, KEPT.square))[: len(window)]
+    close(seen(window), keys(plain, chunk_by_chunk(plain, frames, pace)))
+    assert window.whole
+    assert window.final == max(0, len(window) - pace.ahead)
+    step = pace.chunk * STATE
+    first = pace.ahead * STATE + BEHIND  # so that every step makes a whole chunk final
+    later = encoder.encode([steady], [samples[:first]])[0]
+    for end in range(first + step, len(samples) + step, step):
+        later = encoder.encode([later], [samples[len(later) * STATE : end]])[0]
+    close(seen(later), seen(window))
+    assert len(later.frames) == min(pace.ahead, len(window))
+
+
+def test_together_as_alone_in_chunks(tmp_path):
+    _, encoder, _ = loaded(tmp_path, exact=True, pace=Pace(ahead=5, chunk=16))
+    sounds = [sound(length, seed) for seed, length in enumerate((0.3, 1.1, 3.0))]
+    for one, new in zip(encoder.encode([Encoded()] * 3, sounds), sounds, strict=True):
+        alone = encoder.encode([Encoded()], [new])[0]
+        assert (len(one), one.final) == (len(alone), alone.final)
+        np.testing.assert_allclose(seen(one), seen(alone), atol=1e-3)
 
 
 def test_a_final_state_stays_as_it_is(both):

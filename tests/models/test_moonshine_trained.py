@@ -13,6 +13,7 @@ from dragoman.models.exported.config import Languages
 from dragoman.models.exported.net import BOS, EOS, PAD
 from dragoman.models.exported.pieces import Pieces
 from dragoman.models.moonshine import trained as module
+from dragoman.models.moonshine.encoder import Pace
 from dragoman.models.moonshine.trained import (
     Settings,
     TrainedMoonshine,
@@ -86,7 +87,7 @@ def parts(monkeypatch):
 @pytest.mark.parametrize(("precision", "exact"), [("float32", True), ("int8", False)])
 def test_an_engine_never_says_what_is_no_word(parts, precision, exact):
     weights = Weights(Path("model.bin"), {})
-    settings = replace(SETTINGS, precision=precision)
+    settings = replace(SETTINGS, precision=precision, chunk=28, ahead=12)
     assert engine_of(Path("net"), settings, weights, threads=3) == "engine"
     whole_weights, rules, graphs = parts["given"]
     assert (whole_weights.path, whole_weights._arrays) == (weights.path, {"own": 1, "encoder": 0})
@@ -95,7 +96,7 @@ def test_an_engine_never_says_what_is_no_word(parts, precision, exact):
         {"end": EOS, "no_speech": EOS, "never": [PAD, BOS, 30, 31], "not_first": []},
     )
     assert graphs == ("graphs", Path("net"), 3)
-    assert parts["more"] == {"of_encoder": None, "exact": exact}
+    assert parts["more"] == {"of_encoder": None, "pace": Pace(ahead=12, chunk=28), "exact": exact}
 
 
 def test_an_encoder_may_be_the_stores(parts, tmp_path, monkeypatch):

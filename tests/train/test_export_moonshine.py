@@ -103,8 +103,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_in
 
 
-def engine_in(folder: Path):
-    return engine_of(folder, Settings.read(folder), Weights(folder / "model.bin"), threads=1)
+def engine_in(folder: Path, **settings: object):
+    known = replace(Settings.read(folder), **settings)
+    return engine_of(folder, known, Weights(folder / "model.bin"), threads=1)
 
 
 @pytest.mark.parametrize("beams", [1, 4])
@@ -125,9 +126,8 @@ def test_it_says_what_the_net_says(folder, beams):
 
 def test_in_steps_it_is_the_same_as_at_once(folder, monkeypatch):
     """As long as no state is final, and once the level of the sound is known."""
-    monkeypatch.setattr(encoder_module, "OPEN", 10**6)
     monkeypatch.setattr(encoder_module, "LONG", 10**18)
-    engine, samples = engine_in(folder), sound(3.0, 5)
+    engine, samples = engine_in(folder, ahead=10**6), sound(3.0, 5)
     known = Encoded(encoder_module.Level(0.01, 0.3, 10**15))
     at_once, window = engine.encode([known], [samples])[0], known
     for end in range(5000, len(samples) + 5000, 5000):
@@ -139,6 +139,29 @@ def test_in_steps_it_is_the_same_as_at_once(folder, monkeypatch):
     np.testing.assert_allclose(
         window.memory["memory_values_1"], at_once.memory["memory_values_1"], atol=1e-3
     )
+
+
+def test_any_other_net_looks_a_second_ahead(folder):
+    settings = Settings.read(folder)
+    assert (settings.chunk, settings.ahead) == (0, encoder_module.OPEN)
+
+
+def test_a_net_of_chunks_is_heard_in_chunks(tmp_path):
+    """As it was trained: the comparison that every export makes would not pass otherwise."""
+    net, folder = made(chunk=20, ahead=12), tmp_path / "net"
+    export(net, folder, Surroundings("en", "de"))
+    settings = Settings.read(folder)
+    assert (settings.chunk, settings.ahead) == (20, 12)
+    samples = sound(2.5, 6)
+    window = engine_in(folder).encode([Encoded()], [samples])[0]
+    assert window.final == len(window) - 12
+    other = engine_in(folder, chunk=0).encode([Encoded()], [samples])[0]
+    name = "memory_values_1"
+    assert np.abs(window.memory[name] - other.memory[name]).max() > 0.01
+    found = engine_in(folder).speak([window], [Prompt((BOS,), 12)], 1)[0]
+    assert found.tokens == said_by(net, samples, BOS, (), 1).tokens
+    offs = dict(compare(net, folder, replace(settings, chunk=0)))
+    assert offs["encoder"] > 0.01
 
 
 def test_in_bytes_it_is_nearly_the_same_and_a_quarter_of_the_size(folder, tmp_path):

@@ -15,7 +15,8 @@ from dragoman.train.data.pack import Pack, read_header, write_header
 from dragoman.train.data.plan import Plan
 from dragoman.train.data.states import KeptStates
 from dragoman.train.keep import kept_states
-from dragoman.train.nets.moonshine import states_in
+from dragoman.train.nets.base import Vocabularies
+from dragoman.train.nets.moonshine import Moonshine, MoonshineConfig, states_in
 from dragoman.train.recipe import Batch, Data, Recipe
 from dragoman.train.run import RunFolder
 from dragoman.train.settings import convert
@@ -38,21 +39,26 @@ def recipe_of(tiny: dict, **data: object) -> dict:
 
 
 def losses(
-    tiny: dict, folder: Path, learns: int = 0, capture: bool = False, **data: object
+    tiny: dict,
+    folder: Path,
+    learns: int = 0,
+    capture: bool = False,
+    chunks: dict[str, int] | None = None,
+    **data: object,
 ) -> list[float]:
     recipe = recipe_of(tiny, **data) | {"machine": tiny["machine"] | {"capture": capture}}
-    if learns:
-        settings = recipe["net_settings"] | {"learns": learns}
-        recipe |= {"net_settings": settings, "freeze": BELOW}
+    settings = recipe["net_settings"] | {"learns": learns} | (chunks or {})
+    recipe |= {"net_settings": settings, "freeze": BELOW if learns else ["encoder"]}
     train(convert(Recipe, recipe), folder)
     return [line["loss"] for line in RunFolder(folder).metrics()]
 
 
+@pytest.mark.parametrize("chunks", [{}, {"chunk": 11, "ahead": 5}])
 @pytest.mark.parametrize("learns", [0, 1])
-def test_losses_are_the_same_without_hearing_again(tiny, tmp_path, learns):
+def test_losses_are_the_same_without_hearing_again(tiny, tmp_path, learns, chunks):
     kept = {"keep_states": True, "resident": "device"}
-    wanted = losses(tiny, tmp_path / "heard", learns)
-    found = losses(tiny, tmp_path / "kept", learns, capture=True, **kept)
+    wanted = losses(tiny, tmp_path / "heard", learns, chunks=chunks)
+    found = losses(tiny, tmp_path / "kept", learns, capture=True, chunks=chunks, **kept)
     assert len(wanted) == 8
     assert found == pytest.approx(wanted, rel=1e-4)
     weights = [torch.load(tmp_path / one / "final.pt")["net"] for one in ("heard", "kept")]
@@ -86,12 +92,20 @@ def test_the_encoder_is_asked_once(tiny, tmp_path, monkeypatch):
 
 
 class Numbered:
-    """Hears the number of every state, and whose it is."""
+    """Hears the number of every row, and whose it is: two rows of every state."""
+
+    @staticmethod
+    def states_in(samples):
+        return states_in(samples)
+
+    @staticmethod
+    def rows_in(samples):
+        return 2 * states_in(samples)
 
     @staticmethod
     def listen(batch):
         lengths = states_in(batch.samples)
-        width = int(lengths.max()) + 3
+        width = 2 * int(lengths.max()) + 3
         states = torch.zeros(len(batch.items), width, 2)
         states[..., 0] = torch.from_numpy(np.asarray(batch.items))[:, None]
         states[..., 1] = torch.arange(width)
@@ -108,7 +122,7 @@ def test_every_item_has_the_states_of_its_sound(sung, tmp_path):
     write_header(other, header)
     data = open_set([sung, other], Data((str(sung),)), Faults())
     assert len(data) == 120
-    kept = KeptStates(data, states_in)
+    kept = KeptStates(data, Numbered)
     assert len(kept.chosen) == 60
     some = data.subset(kept.chosen)
     plan = enumerate(Plan(some, Batch(20, buckets=3), 1).once())
@@ -123,13 +137,22 @@ def test_every_item_has_the_states_of_its_sound(sung, tmp_path):
         assert length == int(states_in(torch.tensor(pack.items[number].samples)))
         sound = kept.chosen[int(row[0, 0])]  # which item it was heard of
         assert data.item(sound).offset == pack.items[number].offset
-        assert row[:length, 1].tolist() == list(range(length))
-        assert not row[length:].any()
+        assert row[: 2 * length, 1].tolist() == list(range(2 * length))
+        assert not row[2 * length :].any()
     assert torch.equal(states[0], states[1])
 
 
+def test_as_many_rows_are_counted_as_there_are():
+    config = MoonshineConfig(**SIZES, chunk=11, ahead=5)
+    net = Moonshine(config, Vocabularies(40, 40)).eval()
+    for samples in (1000, 5000, 9100, 16000):
+        with torch.no_grad():
+            rows, lengths = net.listen(torch.zeros(1, samples), torch.tensor([samples]))
+        assert rows.shape[1] == int(net.rows_in(torch.tensor(samples)))
+        assert int(lengths[0]) == int(net.states_in(torch.tensor(samples)))
+
+
 def test_where_precision_is_half_states_are(tiny, sung):
-    from dragoman.train.nets.base import Vocabularies
     from dragoman.train.tasks.base import front_of
     from dragoman.train.tasks.registry import build_task
     from dragoman.train.train import make_net

@@ -1,9 +1,10 @@
 """Moonshine's encoder in steps: only the newest sound is encoded again when more is heard.
 
-A state is final once a second of sound lies behind it: from then on its keys and values are kept,
-and newer states look at those. The norm behind the first convolution is over all sound so far, and
-each frame is made once, with what was known of the sound when it came. None of this needs training;
-`docs/models.md` says what it costs in words recognised.
+A state is final once so much sound lies behind it, `Pace.ahead`: from then on its keys and values
+are kept, and newer states look at those. The norm behind the first convolution is over all sound so
+far, and each frame is made once, with what was known of the sound when it came. With a second of
+sound ahead none of this needs training, and `docs/models.md` says what it costs in words
+recognised; a net that was trained to hear in chunks makes do with less.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from dragoman.models.whisper.weights import Weights
 
 STATE = 384  # samples that the encoder makes one state of,
 BEHIND = 511  # and that it needs behind the last of them
-OPEN = RATE // STATE + 1  # newest states, a second of sound, that are encoded again
+OPEN = RATE // STATE + 1  # newest states, a second of sound, that are not final
 COUNTED_TWICE = 7  # frames of the first convolution that two calls of the stem share
 LONG = 30 * RATE // 64  # frames of it after which old ones count for less and less
 
@@ -41,6 +42,18 @@ class Level:
     count: int = 0  # frames that this was learnt from, at most `LONG`
 
 
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How an encoder goes through sound, in states."""
+
+    ahead: int = OPEN  # newest ones, which are encoded again when more is heard
+    chunk: int = 0  # most that become final at a time, as in training; 0: any number
+
+    def pass_over(self, frames: int) -> int:
+        """How many frames are looked at together, of those that are there."""
+        return min(frames, self.chunk + self.ahead) if self.chunk else frames
+
+
 def _none() -> Floats:
     return np.zeros((0, 0), np.float32)
 
@@ -55,7 +68,8 @@ class Encoded:
     """A window as far as it was encoded."""
 
     level: Level = Level()
-    count: int = 0  # states
+    count: int = 0  # states,
+    seen: int = 0  # of which so many have been made
     frames: Floats = field(default_factory=_none)  # [open, width] of the newest states
     past: Layers = field(default_factory=dict)  # keys and values of the others, by layer
     memory: Layers = field(default_factory=dict)  # what the decoder reads of all states
@@ -68,6 +82,11 @@ class Encoded:
     def final(self) -> int:
         """States that will not change."""
         return self.count - len(self.frames)
+
+    @property
+    def whole(self) -> bool:
+        """Whether there is a state of every frame."""
+        return self.seen == self.count
 
     def anew(self) -> Encoded:
         """Nothing of a window yet, of a speaker whose level is known."""
@@ -84,10 +103,12 @@ class Encoder:
         remember: Callable[[Floats], Layers],
         *,
         label: Callable[[Floats], Labels] = no_labels,
+        pace: Pace | None = None,
         exact: bool = False,
     ) -> None:
         """`remember` is what the decoder makes of states, `label` what a CTC head does; `exact`: in
         32-bit floats."""
+        self._pace = pace or Pace()
         self._stem = graphs.session("stem", lambda: stem_graph(weights))
         self._layers = graphs.session(
             "layers", lambda: layers_graph(weights, exact=exact), of=exact
@@ -113,10 +134,11 @@ class Encoder:
             for index, one in zip(members, heard, strict=True):
                 made[index] = one
         changed = [index for members in groups.values() for index in members]
-        if changed:
-            states = self._look([made[index] for index in changed])
-            for index, one in zip(changed, states, strict=True):
+        while changed:
+            looked = self._look([made[index] for index in changed])
+            for index, one in zip(changed, looked, strict=True):
                 made[index] = one
+            changed = [index for index in changed if not made[index].whole]
         return made
 
     def _stemmed(self, windows: Sequence[Encoded], sounds: Floats, skip: int) -> list[Encoded]:
@@ -141,11 +163,14 @@ class Encoder:
         return made
 
     def _look(self, windows: Sequence[Encoded]) -> list[Encoded]:
-        """The windows with states of all their frames; those that are older become final."""
-        finals, opens = [one.final for one in windows], [len(one.frames) for one in windows]
+        """The windows with states of more of their frames; those that are older become final."""
+        finals = [one.final for one in windows]
+        opens = [self._pace.pass_over(len(one.frames)) for one in windows]
         kept, longest = max(finals), max(opens)
         feed: dict[str, Any] = {
-            "x": np.stack([_filled(one.frames, longest, 0) for one in windows]),
+            "x": np.stack(
+                [_filled(w.frames[:n], longest, 0) for w, n in zip(windows, opens, strict=True)]
+            ),
             "mask": _mask(finals, opens),
             **self._turns(finals, longest),
         }
@@ -156,14 +181,15 @@ class Encoder:
         made = []
         for index, one in enumerate(windows):
             layers = {n: a[index : index + 1] for n, a in zip(self._names, outputs, strict=True)}
-            made.append(self._seen(one, states[index, : opens[index]], layers))
+            made.append(self._looked(one, states[index, : opens[index]], layers))
         return made
 
-    def _seen(self, window: Encoded, states: Floats, layers: Layers) -> Encoded:
-        """A window with the states of its open frames."""
-        ripe = max(0, len(states) - OPEN)
+    def _looked(self, window: Encoded, states: Floats, layers: Layers) -> Encoded:
+        """A window with states of its first open frames."""
+        ripe = max(0, len(states) - self._pace.ahead)
         return replace(
             window,
+            seen=window.final + len(states),
             frames=window.frames[ripe:],
             past=_joined(window.past, _first(layers, ripe)),
             memory=_joined(_first(window.memory, window.final), self._remember(states)),

@@ -9,7 +9,7 @@ from pathlib import Path
 from dragoman.audio.chunk import Samples
 from dragoman.errors import DragomanError
 from dragoman.models.graphs import Graphs
-from dragoman.models.moonshine.encoder import Encoded, Encoder, Labels, no_labels
+from dragoman.models.moonshine.encoder import Encoded, Encoder, Labels, Pace, no_labels
 from dragoman.models.moonshine.units import END, MoonshineUnits
 from dragoman.models.moonshine.weights import moonshine_weights
 from dragoman.models.search import Floats, Found, Prompt
@@ -45,6 +45,7 @@ class MoonshineEngine:
         graphs: Graphs,
         *,
         of_encoder: Graphs | None = None,
+        pace: Pace | None = None,
         exact: bool = False,
     ) -> None:
         """`of_encoder`: where the encoder's graphs are kept, if it is another model's; `exact`: in
@@ -56,6 +57,7 @@ class MoonshineEngine:
             of_encoder or graphs,
             self._decoder.remember,
             label=CtcHead(weights) if CTC in weights else no_labels,
+            pace=pace,
             exact=exact,
         )
 

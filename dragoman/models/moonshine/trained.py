@@ -23,7 +23,7 @@ from dragoman.models.exported.net import BOS, EOS, PAD
 from dragoman.models.exported.pieces import Pieces
 from dragoman.models.graphs import Graphs
 from dragoman.models.kind import FILE, read_settings, write_settings
-from dragoman.models.moonshine.encoder import Labels
+from dragoman.models.moonshine.encoder import OPEN, Labels, Pace
 from dragoman.models.moonshine.engine import (
     CTC,
     ENCODERS,
@@ -57,6 +57,8 @@ class Settings:
     suffix: bool = False  # in target units the space comes at a word's end
     source_suffix: bool = False
     precision: Literal["float32", "int8"] = "int8"
+    chunk: int = 0  # states that its encoder was trained to make at a time; 0: all of them
+    ahead: int = OPEN  # states behind those that it looks at
     kind: str = KIND
 
     @property
@@ -153,7 +155,10 @@ def engine_of(
     rules = MoonshineRules(settings.target_units, end=EOS, no_speech=EOS, never=never, not_first=[])
     exact = settings.precision == "float32"
     whole_weights = Weights(weights.path, arrays)
-    return MoonshineEngine(whole_weights, rules, graphs, of_encoder=of_encoder, exact=exact)
+    pace = Pace(settings.ahead, settings.chunk)
+    return MoonshineEngine(
+        whole_weights, rules, graphs, of_encoder=of_encoder, pace=pace, exact=exact
+    )
 
 
 def whole(weights: Weights) -> Arrays:

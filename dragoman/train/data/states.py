@@ -7,6 +7,7 @@ memory as the sound, and with them an update is the work of the decoder alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -17,20 +18,29 @@ from dragoman.train.data.loader import Batch
 
 EVEN = 8  # states are padded to a multiple of so many, for which attention has fast kernels
 
-# A batch to its states `[B, S, D]` and how many each item has `[B]`.
+# A batch to the rows that are kept of it `[B, R, D]` and how many states each item has `[B]`.
 Listen = Callable[[Batch], tuple[Tensor, Tensor]]
+
+
+class Counts(Protocol):
+    """A net as far as it is counted here; see `nets.base.Listening`."""
+
+    def states_in(self, samples: Tensor) -> Tensor: ...
+
+    def rows_in(self, samples: Tensor) -> Tensor: ...
 
 
 class KeptStates:
     """The states of all items of a training set, in one tensor; a sound that several items have, as
     those of several targets do, is kept once."""
 
-    def __init__(self, data: TrainingSet, states_in: Callable[[Tensor], Tensor]):
-        self.states_in = states_in
+    def __init__(self, data: TrainingSet, net: Counts):
+        self.net = net
         _, self.chosen, self.sound_of = np.unique(
             data.sounds(), return_index=True, return_inverse=True
         )
-        self.lengths = states_in(torch.from_numpy(data.samples[self.chosen])).numpy()
+        samples = torch.from_numpy(data.samples[self.chosen])
+        self.lengths, self.counts = net.states_in(samples).numpy(), net.rows_in(samples).numpy()
         self.starts = np.zeros(len(self.lengths), np.int64)
         self.rows = torch.zeros(0)
 
@@ -38,25 +48,27 @@ class KeptStates:
         """Keep what is heard in batches of the items `chosen`; kept as, and where, `like` is."""
         filled = 0
         for batch in batches:
-            states, lengths = listen(batch)
-            inside = torch.arange(states.shape[1], device=states.device) < lengths.unsqueeze(1)
-            new, counts = states[inside].to(like), lengths.cpu().numpy()
+            rows, _ = listen(batch)
+            counts = self.counts[batch.items]
+            ends = torch.from_numpy(counts).to(rows.device).unsqueeze(1)
+            new = rows[torch.arange(rows.shape[1], device=rows.device) < ends].to(like)
             if not filled:
-                total = int(self.lengths.sum())
-                self.rows = like.new_empty((total, states.shape[2]))
+                self.rows = like.new_empty((int(self.counts.sum()), rows.shape[2]))
             self.rows[filled : filled + len(new)] = new
             self.starts[batch.items] = filled + np.cumsum(counts) - counts
             filled += len(new)
 
     def take(self, items: np.ndarray, samples: int) -> tuple[Tensor, Tensor]:
-        """States `[B, S, D]` of items in a batch that is so many samples wide, and their number."""
-        width = int(self.states_in(torch.tensor(samples)))
+        """Rows `[B, R, D]` of items in a batch that is so many samples wide, and how many states
+        each has."""
+        width = int(self.net.rows_in(torch.tensor(samples)))
         width += -width % EVEN
         device, sounds = self.rows.device, self.sound_of[items]
-        starts, lengths = (
-            torch.from_numpy(one[sounds]).to(device) for one in (self.starts, self.lengths)
+        starts, counts, lengths = (
+            torch.from_numpy(one[sounds]).to(device)
+            for one in (self.starts, self.counts, self.lengths)
         )
         places = torch.arange(width, device=device).expand(len(items), width)
-        inside = places < lengths.unsqueeze(1)
+        inside = places < counts.unsqueeze(1)
         rows = torch.where(inside, starts.unsqueeze(1) + places, 0)
         return self.rows[rows] * inside.unsqueeze(2), lengths

@@ -123,18 +123,22 @@ class Listening(Net):
     def listens(self) -> tuple[str, ...]:
         """The names of those parts."""
 
-    @staticmethod
     @abstractmethod
-    def states_in(samples: Tensor) -> Tensor:
-        """How many states the parts that listen make of so many samples."""
+    def states_in(self, samples: Tensor) -> Tensor:
+        """How many states so many samples make."""
+
+    @abstractmethod
+    def rows_in(self, samples: Tensor) -> Tensor:
+        """How many rows the parts that listen make of them: more than there are states where a
+        state is seen in several ways."""
 
     @abstractmethod
     def listen(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """Their states `[B, S, D]`, and how many there are."""
+        """Those rows `[B, R, D]`, and how many states there are."""
 
     @abstractmethod
     def listened(self, states: Tensor, lengths: Tensor) -> Encoded:
-        """What `encode` makes of those states."""
+        """What `encode` makes of those rows."""
 
 
 class FeatureNorm(nn.Module):

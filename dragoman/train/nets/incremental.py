@@ -91,7 +91,7 @@ class Stem(nn.Module):
 class Blocks:
     """S states laid out as N overlapping blocks, each a chunk and its look-ahead."""
 
-    def __init__(self, context: Context, lengths: Tensor, states: int, width: int):
+    def __init__(self, context: Context, lengths: Tensor, states: int):
         chunk, right = context.chunk, context.right
         count = -(-states // chunk)
         device = lengths.device
@@ -100,7 +100,6 @@ class Blocks:
         self.chunk, self.count, self.size = chunk, count, chunk + right
         self.places = self.index.flatten()
         self.mask = (self.places < lengths.unsqueeze(1)).unsqueeze(-1)  # [B, N * size, 1]
-        self.turn = rotations(self.places, width)
 
         start = starts.expand_as(self.index).flatten()  # of the block each one belongs to
         ahead = (self.index >= starts + chunk).flatten()
@@ -134,10 +133,12 @@ class IncrementalLayer(ConformerLayer):
 
     attention: RotaryAttention
 
-    def forward(self, x: Tensor, blocks: Blocks) -> Tensor:  # type: ignore[override]
+    def forward(  # type: ignore[override]
+        self, x: Tensor, blocks: Blocks, turn: tuple[Tensor, Tensor]
+    ) -> Tensor:
         """All blocks at once: [B, N * size, D] -> same"""
         x = x + 0.5 * self.dropout(self.first(self.first_norm(x)))
-        x = x + self.dropout(self.attention(self.attention_norm(x), blocks.bias, blocks.turn))
+        x = x + self.dropout(self.attention(self.attention_norm(x), blocks.bias, turn))
         gated = self.convolution.gated(self.convolution.norm(x)) * blocks.mask
         y = self.convolve(blocks.with_tail(gated, self.tail), blocks.size)
         y = y.unflatten(0, (x.shape[0], blocks.count)).flatten(1, 2)
@@ -226,10 +227,10 @@ class Incremental(TransformerDecoded):
         x, lengths = self.dropout(self.stem(x)), (lengths + 3) // 4
         width = self.config.size // self.config.encoder_heads
         context = replace(context, chunk=min(context.chunk, states))
-        blocks = Blocks(context, lengths, states, width)
-        x, logits = blocks.lay(x), None
+        blocks = Blocks(context, lengths, states)
+        x, turn, logits = blocks.lay(x), rotations(blocks.places, width), None
         for depth, layer in enumerate(self.layers, start=1):
-            x = layer(x, blocks)
+            x = layer(x, blocks, turn)
             if self.ctc is not None and depth == self.config.ctc_layer:
                 logits = self.ctc(blocks.chunks(x)[:, :states])
         x = blocks.chunks(x)[:, :states]

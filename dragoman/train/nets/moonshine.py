@@ -18,12 +18,14 @@ from torch import Tensor, nn
 from dragoman.errors import DragomanError
 from dragoman.train.nets.base import Encoded, Listening, Step, Vocabularies
 from dragoman.train.nets.ctc import CtcHead
+from dragoman.train.nets.incremental import Blocks, Context
 from dragoman.train.nets.layers import causal_bias, padding_bias, valid
 
 # Three convolutions, (kernel, stride): 384 samples become a state.
 STEM = ((127, 64), (7, 3), (3, 2))
 STATE_MS = 24.0
 SPAN = 20  # states that are hidden together, about half a second
+FOREVER = 1 << 30  # states
 EVEN = 8  # states are padded to a multiple of so many, for which attention has fast kernels
 
 
@@ -41,6 +43,8 @@ class MoonshineConfig:
     ctc: bool = False  # a head that hears source units, to count words by
     learns: int = 0  # the encoder's last layers, which learn where the ones before stay as they are
     hidden: float = 0.0  # share of the states that training hides, as masks hide features
+    chunk: int = 0  # states that the encoder makes at a time, for good; 0: all of them
+    ahead: int = 0  # states behind those that it looks at
 
     def __post_init__(self) -> None:
         if not 0 <= self.learns <= self.encoder_layers:
@@ -53,6 +57,21 @@ class MoonshineConfig:
                 f"A share of {self.hidden} of the states cannot be hidden: "
                 "set net_settings.hidden to 0 or more, below 1."
             )
+        if min(self.chunk, self.ahead) < 0 or (self.ahead and not self.chunk):
+            raise DragomanError(
+                f"The encoder cannot hear {self.chunk} states at a time and {self.ahead} ahead: "
+                "set net_settings.chunk to 1 or more, or both to 0."
+            )
+        if (self.chunk + self.ahead) % EVEN:
+            raise DragomanError(
+                f"chunk and ahead in net_settings are {self.chunk + self.ahead} states together; "
+                f"attention wants a multiple of {EVEN}."
+            )
+
+    @property
+    def context(self) -> Context:
+        """What a chunk sees: all that was before it."""
+        return Context(self.chunk, self.ahead, left=FOREVER)
 
 
 def states_in(samples: Tensor) -> Tensor:
@@ -183,21 +202,36 @@ class Encoder(nn.Module):
         return self.config.encoder_layers - self.config.learns
 
     def heard(self, sound: Tensor, samples: Tensor) -> tuple[Tensor, Tensor]:
-        """What the layers that stay as they are make of sound, and its lengths."""
+        """What the layers that stay as they are make of sound, and how many states it has. Where
+        they come in chunks, each chunk stands there with those ahead of it: the next layer needs
+        them as this chunk sees them."""
         x, lengths = self.stem(sound, samples), states_in(samples)
-        x = F.pad(x, (0, 0, 0, -x.shape[1] % EVEN))
+        if self.config.chunk:
+            x = Blocks(self.config.context, lengths, x.shape[1]).lay(x)
+        else:
+            x = F.pad(x, (0, 0, 0, -x.shape[1] % EVEN))
         return self.through(0, self.still, x, lengths), lengths
 
     def understood(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """What the others make of that."""
-        return self.norm(self.through(self.still, self.config.encoder_layers, x, lengths))
+        """What the others make of that, a row for each state."""
+        x = self.norm(self.through(self.still, self.config.encoder_layers, x, lengths))
+        return self.blocks(x, lengths).chunks(x) if self.config.chunk else x
 
     def through(self, first: int, end: int, x: Tensor, lengths: Tensor) -> Tensor:
-        turn = turns(self.angles, 0, x.shape[1])
-        bias = padding_bias(lengths, x.shape[1]).to(x.dtype)
+        if self.config.chunk:
+            blocks = self.blocks(x, lengths)
+            turn, bias = turns(self.angles, blocks.places), blocks.bias.to(x.dtype)
+        else:
+            turn = turns(self.angles, torch.arange(x.shape[1], device=x.device))
+            bias = padding_bias(lengths, x.shape[1]).to(x.dtype)
         for layer in self.layers[first:end]:
             x = layer(x, turn, bias)
         return x
+
+    def blocks(self, x: Tensor, lengths: Tensor) -> Blocks:
+        """How rows are laid out."""
+        chunk, ahead = self.config.chunk, self.config.ahead
+        return Blocks(self.config.context, lengths, x.shape[1] // (chunk + ahead) * chunk)
 
 
 class Decoder(nn.Module):
@@ -218,7 +252,7 @@ class Decoder(nn.Module):
         x = self.dropout(self.embedding(tokens))
         size = tokens.shape[1]
         biases = (causal_bias(size, size, tokens.device).to(states.dtype), cross_bias)
-        turn = turns(self.angles, 0, size)
+        turn = turns(self.angles, torch.arange(size, device=tokens.device))
         layer: Any  # a DecoderLayer
         for layer in self.layers:
             x, _, _ = layer(x, layer.project(states), turn, biases)
@@ -231,7 +265,8 @@ class Decoder(nn.Module):
         self, tokens: Tensor, memory: tuple[Tensor, ...], lengths: Tensor, cache: tuple[Tensor, ...]
     ) -> Step:
         past, new = cache[0].shape[3], tokens.shape[1]
-        x, turn = self.embedding(tokens), turns(self.angles, past, new)
+        places = torch.arange(past, past + new, device=tokens.device)
+        x, turn = self.embedding(tokens), turns(self.angles, places)
         self_bias = causal_bias(new, past + new, tokens.device)
         biases = (self_bias, padding_bias(lengths, memory[0].shape[3]))
         kept, attention = [], []
@@ -249,7 +284,6 @@ class Moonshine(Listening):
 
     config: MoonshineConfig
     hears_sound = True
-    states_in = staticmethod(states_in)
     memory_time = 3
     target_rows = ("decoder.embedding",)
 
@@ -262,6 +296,16 @@ class Moonshine(Listening):
     def listens(self) -> tuple[str, ...]:
         layers = (f"encoder.layers.{number}" for number in range(self.encoder.still))
         return ("encoder.stem", *layers)
+
+    def states_in(self, samples: Tensor) -> Tensor:
+        return states_in(samples)
+
+    def rows_in(self, samples: Tensor) -> Tensor:
+        chunk, ahead = self.config.chunk, self.config.ahead
+        states = states_in(samples)
+        if not chunk:
+            return states
+        return torch.div(states + chunk - 1, chunk, rounding_mode="floor") * (chunk + ahead)
 
     def listen(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         return self.encoder.heard(features, lengths)
@@ -314,9 +358,8 @@ def angles(turning: int) -> Tensor:
     return 10000.0 ** -(torch.arange(0, turning, 2) / turning)
 
 
-def turns(by: Tensor, first: int, count: int) -> Tensor:
+def turns(by: Tensor, positions: Tensor) -> Tensor:
     """Cosines and sines of positions: [2, count, pairs]"""
-    positions = torch.arange(first, first + count, device=by.device)
     turned_by = positions[:, None].float() * by.float()
     return torch.stack([turned_by.cos(), turned_by.sin()])
 

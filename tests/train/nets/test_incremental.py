@@ -123,7 +123,7 @@ def test_streams_of_different_age_share_a_batch():
 
 def test_mask_of_blocks_against_its_definition():
     context, states = Context(chunk=2, right=1, left=3), 7
-    blocks = Blocks(context, torch.tensor([states]), states, width=4)
+    blocks = Blocks(context, torch.tensor([states]), states)
     assert blocks.places.tolist() == [0, 1, 2, 2, 3, 4, 4, 5, 6, 6, 7, 8]
     for i, query in enumerate(blocks.places.tolist()):
         block = i // 3

@@ -12,6 +12,7 @@ from onnxruntime import InferenceSession, SessionOptions
 import dragoman.talks
 from dragoman.errors import DragomanError
 from dragoman.train.nets.base import Vocabularies
+from dragoman.train.nets.incremental import Blocks
 from dragoman.train.nets.moonshine import (
     SPAN,
     STEM,
@@ -84,9 +85,58 @@ def test_states_are_hidden_in_training_alone(sound):
         )
 
 
-def test_a_share_of_all_states_is_refused():
-    with pytest.raises(DragomanError, match="hidden"):
-        replace(SMALL, hidden=1.0)
+CHUNKS = replace(SMALL, chunk=11, ahead=5)
+
+
+@torch.no_grad()
+def test_a_chunk_sees_what_is_before_it_itself_and_so_much_ahead():
+    """Whatever else changes, its states stay; what it sees, it does see."""
+    torch.manual_seed(6)
+    encoder = Moonshine(CHUNKS, Vocabularies(target=30, source=30)).double().eval().encoder
+    frames, lengths = torch.randn(1, 40, SMALL.size).double(), torch.tensor([40])
+
+    def states(x: torch.Tensor) -> torch.Tensor:
+        x = Blocks(CHUNKS.context, lengths, 40).lay(x)
+        return encoder.understood(encoder.through(0, encoder.still, x, lengths), lengths)[0, :40]
+
+    wanted = states(frames)
+    for changed in range(40):
+        other = frames.clone()
+        other[0, changed] *= -1
+        moved = (states(other) - wanted).abs().amax(1) > 1e-12
+        first = next(at for at in range(0, 40, 11) if changed < at + 11 + 5)  # chunk that sees it
+        assert moved.tolist() == [at >= first for at in range(40)]
+
+
+@torch.no_grad()
+def test_chunks_do_not_depend_on_padding(sound):
+    torch.manual_seed(7)
+    net = Moonshine(replace(CHUNKS, ctc=True), Vocabularies(target=30, source=30)).eval()
+    alone = net.encode(sound[None, :9000], torch.tensor([9000]))
+    beside = net.encode(
+        torch.stack([sound, torch.nn.functional.pad(sound[:9000], (0, 7000))]),
+        torch.tensor([16000, 9000]),
+    )
+    count = int(alone.lengths[0])
+    torch.testing.assert_close(
+        beside.states[1, :count], alone.states[0, :count], rtol=1e-4, atol=1e-5
+    )
+    assert not beside.states.isnan().any()
+    assert alone.ctc_logits.shape[1] == alone.states.shape[1]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"hidden": 1.0}, "hidden"),
+        ({"ahead": 8}, "chunk to 1 or more"),
+        ({"chunk": -8}, "chunk to 1 or more"),
+        ({"chunk": 10, "ahead": 5}, "15 states together"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(wrong, said):
+    with pytest.raises(DragomanError, match=said):
+        replace(SMALL, **wrong)
 
 
 def test_states_are_counted_as_the_convolutions_make_them():
@@ -116,7 +166,7 @@ def test_positions_turn_pairs_as_complex_numbers():
     """Neighbours are a complex number that is multiplied by exp(i position angle)."""
     x = torch.randn(1, 1, 3, 6, generator=torch.Generator().manual_seed(3))
     by, first = angles(4), 5
-    found = turned(x, turns(by, first, 3))[0, 0]
+    found = turned(x, turns(by, torch.arange(first, first + 3)))[0, 0]
     for row in range(3):
         for pair in range(2):
             number = complex(*x[0, 0, row, 2 * pair : 2 * pair + 2].tolist())
