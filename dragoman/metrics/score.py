@@ -23,6 +23,7 @@ METRICS = (
     *(name + AWARE for name, metric in LATENCY.items() if metric.has_aware),
 )
 UNITS = {"speech": "ms", "text": "words"}
+LEAST = {"BLEU": 0.0, "chrF": 0.0, "WER": 0.0}  # that a score can be; others may be below zero
 BLOCK = 2048  # sentences timed at once: what fits a processor's cache is faster
 
 
@@ -46,7 +47,8 @@ class Score:
         return int(np.count_nonzero(~np.isnan(self.sentences)))
 
     def interval(self) -> Interval:
-        """Where the score lies with 95 % confidence: 1.96 standard errors to both sides.
+        """Where the score lies with 95 % confidence: 1.96 standard errors to both sides, but
+        nowhere that no score can be.
 
         The errors are the jackknife's; for a mean these are the usual ones.
         """
@@ -56,7 +58,8 @@ class Score:
             return Interval(np.nan, np.nan)
         shares = pseudo_values(counted)
         error = 1.96 * float(shares.std(ddof=1)) / len(shares) ** 0.5
-        return Interval(self.value - error, self.value + error)
+        least = LEAST.get(self.name, -np.inf)
+        return Interval(max(least, self.value - error), self.value + error)
 
     def __str__(self) -> str:
         if np.isnan(self.value):

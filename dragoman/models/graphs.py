@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from dragoman.store.home import home
 from dragoman.store.prepared import place_for, stamp_of
 
 KIND = "graphs"
+KEPT = 2  # of one name: two precisions, or two versions of this software, take turns
 
 
 class Graphs:
@@ -40,7 +43,10 @@ class Graphs:
         path = self._path(name, of)
         if path is not None and path.is_file():
             try:
-                return self._load(str(path))
+                session = self._load(str(path))
+                with suppress(OSError):
+                    os.utime(path)  # it was used
+                return session
             except Exception:  # onnxruntime's own errors have no common base
                 pass
         made = make()
@@ -66,14 +72,16 @@ class Graphs:
         return place_for(self._folder, KIND) / f"{name}-{digest}.ort"
 
     def _kept(self, made: bytes, path: Path) -> Any:
-        """Load a graph and keep it; older ones of its name go."""
+        """Load a graph and keep it; of its name, those that were not used for longest go."""
         temporary = temporary_for(path)
         with sentences_for(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
                 session = self._load(made, keep=temporary)
                 name = path.name.rpartition("-")[0]
-                for old in path.parent.glob(f"{name}-*.ort"):
+                others = [one for one in path.parent.glob(f"{name}-*.ort") if one != path]
+                others.sort(key=used, reverse=True)
+                for old in others[KEPT - 1 :]:
                     old.unlink(missing_ok=True)
                 put_in_place(temporary, path)
             finally:
@@ -101,6 +109,14 @@ class Graphs:
         elif isinstance(graph, str):
             options.add_session_config_entry("session.load_model_format", "ORT")
         return onnxruntime.InferenceSession(graph, options, ["CPUExecutionProvider"])
+
+
+def used(path: Path) -> float:
+    """When a graph was used last; never, if another process has just removed it."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 @cache

@@ -305,3 +305,17 @@ def test_intervals_are_as_wide_as_bootstrap_makes_them():
         width = drawn.high - drawn.low
         assert ours.high - ours.low == pytest.approx(width, rel=0.15, abs=1e-9)
         assert ours.low <= score.value <= ours.high
+
+
+def test_no_interval_reaches_below_what_a_score_can_be():
+    """One sentence in six is right: the error is larger than the score."""
+    right = "the cat sat on the mat and slept"
+    corpus = [instance(0, right, right)]
+    corpus += [instance(n, "no word is like it", right) for n in range(1, 6)]
+    corpus += [instance(6, "", right)]
+    scores = score_corpus(corpus, metrics=["BLEU", "chrF", "WER", "LengthDiff"]).scores
+    for name in ("BLEU", "chrF"):
+        interval = scores[name].interval()
+        assert interval.low == 0
+        assert interval.high > 2 * scores[name].value
+    assert scores["LengthDiff"].interval().low < 0

@@ -1,5 +1,6 @@
 """Graphs are made once, and again when what they were made of has changed."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -72,7 +73,30 @@ def test_other_weights_make_another(model):
     Graphs(model, 1).session("other", Maker(5.0))
     (model / "model.bin").write_bytes(b"others!!")
     assert result(Graphs(model, 1).session("add", Maker(2.0))) == 2.0
-    assert len(kept(model)) == 2  # the old one is gone, the other graph's is not
+    assert len(kept(model)) == 3
+
+
+def test_two_of_a_name_take_turns_and_the_least_used_goes(model):
+    """Two installations, or two precisions, do not throw each other's graphs away."""
+    one, two, three = Maker(1.0), Maker(2.0), Maker(3.0)
+    Graphs(model, 1).session("other", Maker(5.0))
+
+    def age(seconds: int) -> None:
+        for path in kept(model):
+            os.utime(path, (path.stat().st_atime, path.stat().st_mtime - seconds))
+
+    for _ in range(3):
+        for number, make in enumerate((one, two)):
+            assert result(Graphs(model, 1).session("add", make, of=number)) == number + 1
+            age(60)
+    assert (one.made, two.made) == (1, 1)
+    Graphs(model, 1).session("add", one, of=0)  # the first is now the one used last
+    Graphs(model, 1).session("add", three, of=2)
+    assert len(kept(model)) == 3  # two of this name, and the other graph
+    Graphs(model, 1).session("add", one, of=0)
+    assert one.made == 1
+    Graphs(model, 1).session("add", two, of=1)
+    assert two.made == 2
 
 
 @pytest.mark.parametrize("what", ["version", "machine", "settings"])
