@@ -295,6 +295,26 @@ def test_the_silence_behind_what_is_over_is_not_looked_at(silence_ms, closing, s
     assert "".join(model.draft([stream], [Ask(final=closing)])[0].words).split()[0] == "w4"
 
 
+@pytest.mark.parametrize(("closing", "encoded"), [(False, 1), (True, 3)])
+def test_what_is_over_is_encoded_as_a_whole(closing, encoded, monkeypatch):
+    """Before, states that saw a second of what followed were as good as it gets."""
+    model, engine = toy()
+    stream = model.open(None, "en")
+    model.hear([stream], [Sound(spoken([4, 7]))])
+    given = []
+
+    def encode(windows, sounds):
+        given.append((windows[0].count, len(sounds[0])))
+        return ToyEngine.encode(engine, windows, sounds)
+
+    monkeypatch.setattr(engine, "encode", encode)
+    model.hear([stream], [Sound(spoken([5]), last=closing, closing=closing)])
+    ((before, samples),) = given
+    assert (before == 0) == closing
+    assert samples // LENGTH == encoded
+    assert len(stream.states) == 3 * LENGTH // STATE
+
+
 @pytest.mark.weights
 def test_a_recording_that_ends_in_silence_ends_with_its_sentence():
     """Half a second of it made an "and" of a full stop, and there was none in the translation."""

@@ -72,11 +72,12 @@ class MoonshineStream(WindowStream):
     def to_encode(self, *, closing: bool) -> tuple[Encoded, Samples] | None:
         """The states to go on from, and the sound to encode; None if there is nothing new.
 
-        Of what is over, the silence behind it is left out: for the sake of that a net says more
-        than was spoken, "Thank you." or an "and", and forgets the full stop.
+        What is over is encoded anew, since every state may now see all of it; the silence behind it
+        is left out: for the sake of that a net says more than was spoken, "Thank you." or an "and",
+        and forgets the full stop.
         """
         spoken_ms = self.heard_ms - self.voice.silence_ms
-        if closing and self.voice.silence_ms and spoken_ms - self.start_ms >= SHORTEST_MS:
+        if closing and spoken_ms - self.start_ms >= SHORTEST_MS:
             return self.states.anew(), self.until(spoken_ms)
         if self.nothing_new():
             return None
