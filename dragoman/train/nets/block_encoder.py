@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dragoman.train.nets.base import Encoded, FeatureNorm
-from dragoman.train.nets.incremental import Context
+from dragoman.train.nets.blocks import Context
 from dragoman.train.nets.layers import (
     EncoderLayer,
     LayerConfig,

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 
 from dragoman.train.nets.base import BOS, Encoded, Net, Step, Vocabularies
 from dragoman.train.nets.block_encoder import BlockEncoder, CachedLayer
+from dragoman.train.nets.blocks import Context
 from dragoman.train.nets.decoder import project
-from dragoman.train.nets.incremental import Context
 from dragoman.train.nets.layers import (
     CrossAttention,
     Embedding,

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from dragoman.errors import DragomanError
 from dragoman.train.nets.base import Encoded, FeatureNorm, Vocabularies
+from dragoman.train.nets.blocks import Blocks, Context
 from dragoman.train.nets.boundaries import BoundaryHead
 from dragoman.train.nets.conformer import ConformerLayer
 from dragoman.train.nets.ctc import CtcHead
@@ -33,15 +34,6 @@ from dragoman.train.nets.layers import (
 )
 from dragoman.train.nets.relative import RotaryAttention, rotate, rotations
 from dragoman.train.nets.transformer import TransformerConfig
-
-
-@dataclass(frozen=True)
-class Context:
-    """What a state sees, in states (of 40 ms)."""
-
-    chunk: int
-    right: int
-    left: int
 
 
 @dataclass(frozen=True)
@@ -86,43 +78,6 @@ class Stem(nn.Module):
         """[B, 4 S + 3, F] -> [B, S, D]"""
         x = F.relu(self.second(F.relu(self.first(frames.unsqueeze(1)))))
         return scaled(self.flatten(x.transpose(1, 2).flatten(2)))
-
-
-class Blocks:
-    """S states laid out as N overlapping blocks, each a chunk and its look-ahead."""
-
-    def __init__(self, context: Context, lengths: Tensor, states: int):
-        chunk, right = context.chunk, context.right
-        count = -(-states // chunk)
-        device = lengths.device
-        starts = torch.arange(count, device=device).unsqueeze(1) * chunk
-        self.index = starts + torch.arange(chunk + right, device=device)  # [N, chunk + right]
-        self.chunk, self.count, self.size = chunk, count, chunk + right
-        self.places = self.index.flatten()
-        self.mask = (self.places < lengths.unsqueeze(1)).unsqueeze(-1)  # [B, N * size, 1]
-
-        start = starts.expand_as(self.index).flatten()  # of the block each one belongs to
-        ahead = (self.index >= starts + chunk).flatten()
-        query, key = start.unsqueeze(1), self.places
-        own = query == start
-        past = ~ahead & (key < query) & (key >= query - context.left)
-        self.bias = as_bias(own | past) + as_bias(self.mask.transpose(1, 2)).unsqueeze(1)
-
-    def lay(self, x: Tensor) -> Tensor:
-        """[B, S, D] -> [B, N * size, D], zeros past the end"""
-        missing = int(self.count * self.chunk + self.size - self.chunk) - x.shape[1]
-        return F.pad(x, (0, 0, 0, missing))[:, self.places]
-
-    def chunks(self, x: Tensor) -> Tensor:
-        """Time again, without look-ahead: [B, N * size, D] -> [B, N * chunk, D]"""
-        return x.unflatten(1, (self.count, self.size))[:, :, : self.chunk].flatten(1, 2)
-
-    def with_tail(self, x: Tensor, tail: int) -> Tensor:
-        """Each block behind the `tail` states before it: [B * N, tail + size, D]"""
-        before = F.pad(self.chunks(x), (0, 0, tail, 0)).unfold(1, max(tail, 1), self.chunk)
-        before = before[:, : self.count].transpose(2, 3)[:, :, :tail]
-        own = x.unflatten(1, (self.count, self.size))
-        return torch.cat([before, own], dim=2).flatten(0, 1)
 
 
 Kept = tuple[Tensor, Tensor, Tensor]  # keys, values and the tail of the convolution

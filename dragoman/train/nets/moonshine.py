@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from dragoman.errors import DragomanError
 from dragoman.train.nets.base import Encoded, Listening, Step, Vocabularies
+from dragoman.train.nets.blocks import Blocks, Context
 from dragoman.train.nets.ctc import CtcHead
-from dragoman.train.nets.incremental import Blocks, Context
 from dragoman.train.nets.layers import causal_bias, padding_bias, valid
 
 # Three convolutions, (kernel, stride): 384 samples become a state.
@@ -206,32 +206,33 @@ class Encoder(nn.Module):
         they come in chunks, each chunk stands there with those ahead of it: the next layer needs
         them as this chunk sees them."""
         x, lengths = self.stem(sound, samples), states_in(samples)
-        if self.config.chunk:
-            x = Blocks(self.config.context, lengths, x.shape[1]).lay(x)
-        else:
-            x = F.pad(x, (0, 0, 0, -x.shape[1] % EVEN))
-        return self.through(0, self.still, x, lengths), lengths
+        blocks = self.blocks(lengths, x.shape[1])
+        x = F.pad(x, (0, 0, 0, -x.shape[1] % EVEN)) if blocks is None else blocks.lay(x)
+        return self.through(self.layers[: self.still], x, lengths, blocks), lengths
 
     def understood(self, x: Tensor, lengths: Tensor) -> Tensor:
         """What the others make of that, a row for each state."""
-        x = self.norm(self.through(self.still, self.config.encoder_layers, x, lengths))
-        return self.blocks(x, lengths).chunks(x) if self.config.chunk else x
+        chunk, ahead = self.config.chunk, self.config.ahead
+        blocks = self.blocks(lengths, x.shape[1] // (chunk + ahead) * chunk) if chunk else None
+        x = self.norm(self.through(self.layers[self.still :], x, lengths, blocks))
+        return x if blocks is None else blocks.chunks(x)
 
-    def through(self, first: int, end: int, x: Tensor, lengths: Tensor) -> Tensor:
-        if self.config.chunk:
-            blocks = self.blocks(x, lengths)
-            turn, bias = turns(self.angles, blocks.places), blocks.bias.to(x.dtype)
+    def blocks(self, lengths: Tensor, states: int) -> Blocks | None:
+        """How states are laid out in chunks, where they come in chunks."""
+        return Blocks(self.config.context, lengths, states) if self.config.chunk else None
+
+    def through(
+        self, layers: Iterable[nn.Module], x: Tensor, lengths: Tensor, blocks: Blocks | None
+    ) -> Tensor:
+        if blocks is None:
+            places = torch.arange(x.shape[1], device=x.device)
+            bias = padding_bias(lengths, x.shape[1])
         else:
-            turn = turns(self.angles, torch.arange(x.shape[1], device=x.device))
-            bias = padding_bias(lengths, x.shape[1]).to(x.dtype)
-        for layer in self.layers[first:end]:
+            places, bias = blocks.places, blocks.bias
+        turn, bias = turns(self.angles, places), bias.to(x.dtype)
+        for layer in layers:
             x = layer(x, turn, bias)
         return x
-
-    def blocks(self, x: Tensor, lengths: Tensor) -> Blocks:
-        """How rows are laid out."""
-        chunk, ahead = self.config.chunk, self.config.ahead
-        return Blocks(self.config.context, lengths, x.shape[1] // (chunk + ahead) * chunk)
 
 
 class Decoder(nn.Module):

@@ -12,8 +12,8 @@ from dragoman.train.losses.tokens import cross_entropy
 from dragoman.train.losses.transducer import arc_scores, transducer
 from dragoman.train.nets.base import BOS, EOS
 from dragoman.train.nets.block_encoder import BlockEncoder
+from dragoman.train.nets.blocks import Context
 from dragoman.train.nets.caat import BLANK
-from dragoman.train.nets.incremental import Context
 from dragoman.train.nets.layers import LayerConfig
 from tests.train.nets.tiny_nets import sentences, tiny
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from dragoman.errors import DragomanError
 from dragoman.train.losses.tokens import boundaries
 from dragoman.train.nets.base import Encoded
+from dragoman.train.nets.blocks import Blocks, Context
 from dragoman.train.nets.boundaries import BoundaryHead, boundary_targets, fires
-from dragoman.train.nets.incremental import Blocks, Context, Incremental
+from dragoman.train.nets.incremental import Incremental
 from dragoman.train.nets.registry import build
 from tests.train.nets.tiny_nets import TINY, VOCABULARIES, noise, tiny
 

@@ -12,7 +12,7 @@ from onnxruntime import InferenceSession, SessionOptions
 import dragoman.talks
 from dragoman.errors import DragomanError
 from dragoman.train.nets.base import Vocabularies
-from dragoman.train.nets.incremental import Blocks
+from dragoman.train.nets.blocks import Blocks
 from dragoman.train.nets.moonshine import (
     SPAN,
     STEM,
@@ -96,8 +96,9 @@ def test_a_chunk_sees_what_is_before_it_itself_and_so_much_ahead():
     frames, lengths = torch.randn(1, 40, SMALL.size).double(), torch.tensor([40])
 
     def states(x: torch.Tensor) -> torch.Tensor:
-        x = Blocks(CHUNKS.context, lengths, 40).lay(x)
-        return encoder.understood(encoder.through(0, encoder.still, x, lengths), lengths)[0, :40]
+        blocks = Blocks(CHUNKS.context, lengths, 40)
+        x = encoder.through(encoder.layers[: encoder.still], blocks.lay(x), lengths, blocks)
+        return encoder.understood(x, lengths)[0, :40]
 
     wanted = states(frames)
     for changed in range(40):
