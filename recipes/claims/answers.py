@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,13 @@ class Answer:
 
 
 def read_answers(out: Path) -> Iterator[Answer]:
-    for path in sorted(out.glob("[0-9]*/*/scores.tsv")):
+    paths = sorted(out.glob("[0-9]*/*/scores.tsv"))
+    if not paths:
+        print(
+            f"{out} holds no answers yet; recipes/claims/claims.py asks for them.", file=sys.stderr
+        )
+        raise SystemExit(2)
+    for path in paths:
         run, _, question = path.parent.name.rpartition("-")
         paper = path.parent.parent.name
         with path.open(encoding="utf-8") as file:

@@ -60,10 +60,16 @@ def charts(answers: list[Answer]) -> str:
 
 
 def main(page: Path, out: Path) -> None:
+    drawn = charts(list(read_answers(out)))
     css = (files("dragoman.evaluate") / "page" / "report.css").read_text(encoding="utf-8")
     with whole_file(page) as file:
-        file.write(PAGE.format(css=css, charts=charts(list(read_answers(out)))))
+        file.write(PAGE.format(css=css, charts=drawn))
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        print(
+            "Name the page to write: python recipes/claims/figures.py PAGE [OUT]", file=sys.stderr
+        )
+        raise SystemExit(2)
     main(Path(sys.argv[1]), Path(sys.argv[2] if len(sys.argv) > 2 else "out/claims"))

@@ -225,3 +225,25 @@ def test_scores_become_figures_where_there_is_something_to_compare(scores):
     assert len(points) == 3 + 4
     assert points.count("offline, wait-k:k=7: 31.3 at 2.10 s") == 2
     assert points.count("waitk-ctc-3, wait-k:k=7: 28.0 at 2.10 s") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("tables.py", "nowhere"), "nowhere holds no answers yet"),
+        (("figures.py", "page.html", "nowhere"), "nowhere holds no answers yet"),
+        (("figures.py",), "Name the page to write"),
+    ],
+)
+def test_without_answers_there_is_a_sentence(tmp_path, arguments, said):
+    name, *rest = arguments
+    done = subprocess.run(
+        [sys.executable, str(RECIPES / "claims" / name), *rest],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(said)
+    assert not list(tmp_path.iterdir())
