@@ -58,12 +58,17 @@ packs() {  # a list of the packs with an ending, one for each language
 : "${TEXT:?say with TEXT which parallel text is spoken, one sentence and its translations a row}"
 speak "$PACKS-dev" --limit "$DEV_ROWS" --files --seed 2
 speak "$PACKS" --skip "$DEV_ROWS" --limit "$ROWS" --join 0.25 --cut 0.2 --rooms 0.3 --noise 0.3
-for code in $LANGUAGES; do
+translate() {
     for some in "$PACKS-dev" "$PACKS"; do
-        [ -f "$some-$code/pack.json" ] || part "translating $some into $code" \
-            dragoman distill "$TEACHER" "$some" "$some-$code" --to "$code" --beam "$BEAM"
+        [ -f "$some-$1/pack.json" ] || part "translating $some into $1" \
+            dragoman distill "$TEACHER" "$some" "$some-$1" --to "$1" --beam "$BEAM"
     done
-done
+}
+# All languages at a time: a good part of it is starting.
+pids= status=0
+for code in $LANGUAGES; do translate "$code" & pids="$pids $!"; done
+for pid in $pids; do wait "$pid" || status=$?; done
+[ "$status" -eq 0 ] || exit "$status"
 
 updates=${UPDATES:-1000000}
 if [ -n "$FINISH" ]; then
