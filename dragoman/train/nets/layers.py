@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 HIDDEN = -1e4  # exp(HIDDEN) is exactly 0 in every floating format
+EVEN = 8  # states, and numbers of a head, come in multiples of so many where kernels shall be fast
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,23 @@ def attend(
         return attention_weights(query, key, bias, scale) @ value
     if bias is not None:
         bias = bias.to(query.dtype)
-    return F.scaled_dot_product_attention(query, key, value, bias, dropout_p=dropout, scale=scale)
+    width = query.shape[-1]
+    scale = scale or width**-0.5
+    if fast_kernels(query):
+        query, key, value = (evenly(x) for x in (query, key, value))
+    seen = F.scaled_dot_product_attention(query, key, value, bias, dropout_p=dropout, scale=scale)
+    return seen[..., :width]
+
+
+def fast_kernels(x: Tensor) -> bool:
+    """Whether attention has kernels that refuse odd widths; what is left is slow: it keeps all
+    scores, in single precision."""
+    return x.is_cuda
+
+
+def evenly(x: Tensor) -> Tensor:
+    """Heads [..., K] with zeros behind them, to a multiple of EVEN; no product changes by them."""
+    return F.pad(x, (0, -x.shape[-1] % EVEN)) if x.shape[-1] % EVEN else x
 
 
 def attention_weights(

@@ -19,14 +19,13 @@ from dragoman.errors import DragomanError
 from dragoman.train.nets.base import Encoded, Listening, Step, Vocabularies
 from dragoman.train.nets.blocks import Blocks, Context
 from dragoman.train.nets.ctc import CtcHead
-from dragoman.train.nets.layers import causal_bias, padding_bias, valid
+from dragoman.train.nets.layers import EVEN, attend, causal_bias, join_heads, padding_bias, valid
 
 # Three convolutions, (kernel, stride): 384 samples become a state.
 STEM = ((127, 64), (7, 3), (3, 2))
 STATE_MS = 24.0
 SPAN = 20  # states that are hidden together, about half a second
 FOREVER = 1 << 30  # states
-EVEN = 8  # states are padded to a multiple of so many, for which attention has fast kernels
 
 
 @dataclass(frozen=True)
@@ -137,8 +136,8 @@ class EncoderLayer(nn.Module):
 
     def forward(self, x: Tensor, turn: Tensor, bias: Tensor) -> Tensor:
         query, key, value = in_heads(self.qkv(self.attention_norm(x)), 3, self.config.heads)
-        seen = attend(turned(query, turn), turned(key, turn), value, bias)
-        x = x + self.dropout(self.out(seen))
+        looked = seen(turned(query, turn), turned(key, turn), value, bias)
+        x = x + self.dropout(self.out(looked))
         return x + self.dropout(self.narrow(F.gelu(self.wide(self.ffn_norm(x)))))
 
 
@@ -172,10 +171,10 @@ class DecoderLayer(nn.Module):
         query, key = turned(query, turn), turned(key, turn)
         if past is not None:
             key, value = torch.cat([past[0], key], 2), torch.cat([past[1], value], 2)
-        x = x + self.dropout(self.out(attend(query, key, value, biases[0])))
+        x = x + self.dropout(self.out(seen(query, key, value, biases[0])))
         (looking,) = in_heads(self.cross_query(self.cross_norm(x)), 1, self.config.heads)
         look = looks(looking, memory[0], biases[1]).mean(1) if explain else None
-        x = x + self.dropout(self.cross_out(attend(looking, *memory, biases[1])))
+        x = x + self.dropout(self.cross_out(seen(looking, *memory, biases[1])))
         inner, gate = self.wide(self.ffn_norm(x)).chunk(2, -1)
         return x + self.dropout(self.narrow(F.silu(gate) * inner)), (key, value), look
 
@@ -387,7 +386,6 @@ def looks(query: Tensor, key: Tensor, bias: Tensor) -> Tensor:
     return (scores + bias.to(scores.dtype)).softmax(-1)
 
 
-def attend(query: Tensor, key: Tensor, value: Tensor, bias: Tensor) -> Tensor:
+def seen(query: Tensor, key: Tensor, value: Tensor, bias: Tensor) -> Tensor:
     """What the heads see, joined: [B, n, D]"""
-    seen = F.scaled_dot_product_attention(query, key, value, bias.to(query.dtype))
-    return seen.transpose(1, 2).flatten(2)
+    return join_heads(attend(query, key, value, bias))

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from dragoman.errors import DragomanError
+from dragoman.train.nets import layers
 from dragoman.train.nets.base import FeatureNorm, Vocabularies
 from dragoman.train.nets.ctc import compress
 from dragoman.train.nets.layers import (
@@ -108,6 +109,33 @@ def by_hand(attention: RelativeAttention, x: torch.Tensor) -> torch.Tensor:
                     scores[i, j] = (q + u) @ key[b, j, part] + (q + v) @ place
             out[b, :, part] = torch.softmax(scores / math.sqrt(width), -1) @ value[b, :, part]
     return attention.out(out)
+
+
+def test_heads_of_odd_width_are_padded_for_fast_kernels(monkeypatch):
+    torch.manual_seed(0)
+    query, key, value = torch.randn(3, 2, 4, 9, 13).unbind(0)
+    bias = torch.randn(2, 1, 9, 9)
+    expected = layers.attention_weights(query, key, bias) @ value
+    widths = []
+    plain = F.scaled_dot_product_attention
+    monkeypatch.setattr(layers, "fast_kernels", lambda x: True)
+    monkeypatch.setattr(
+        F,
+        "scaled_dot_product_attention",
+        lambda *args, **more: (
+            widths.append([x.shape[-1] for x in args[:3]]) or plain(*args, **more)
+        ),
+    )
+    torch.testing.assert_close(layers.attend(query, key, value, bias), expected)
+    assert widths == [[16, 16, 16]]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_fast_kernel_takes_heads_of_odd_width():
+    heads = torch.randn(3, 2, 8, 64, 52, device="cuda", dtype=torch.bfloat16).unbind(0)
+    bias = torch.zeros(2, 1, 64, 64, device="cuda")
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.EFFICIENT_ATTENTION):
+        assert layers.attend(*heads, bias).shape == (2, 8, 64, 52)
 
 
 @pytest.mark.parametrize("states", [1, 2, 5])
