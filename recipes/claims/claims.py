@@ -134,12 +134,12 @@ def plan_003() -> dict[str, Run]:
 
 
 def plan_004() -> dict[str, Run]:
-    """The ladder of Table 3, each rung with three seeds; of the Conformer only its units are used."""
+    """The ladder of Table 3, each rung with three seeds; the Conformer lends its units."""
     ask = Ask("004", "follow", sweep=("--policies", "follow", "--steps", "280ms"))
     ears = "spelling-transformer.en"
     runs = {name: plan_001()[name] for name in ("spelling.en", "conformer.en-de", ears)}
     weights = ("mt=0.5", "kd=0.2", "car=0.02", "dar=0.01")
-    rungs = {"plain": ("augment.spec=none",), "augmented": ()}
+    rungs = {"plain": ("augment.speeds=[1.0]",), "augmented": ()}
     for count, name in enumerate(("multitask", "kd", "car", "dar"), start=1):
         rungs[name] = tuple(f"task_settings.weights.{one}" for one in weights[:count])
     for seed in (1, 2, 3):
