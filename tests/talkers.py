@@ -97,6 +97,20 @@ def failing() -> ScriptedModel:
     return model
 
 
+def doubting() -> ScriptedModel:
+    """Takes it for Welsh, and finds out in the third second that it is not."""
+    model = sentences()
+    hear = model.hear
+
+    def hear_welsh(streams, sounds) -> None:
+        hear(streams, sounds)
+        for stream in streams:
+            stream.language = "cy" if stream.heard_ms <= 2000 else None
+
+    model.hear = hear_welsh
+    return model
+
+
 def detecting() -> ScriptedModel:
     """Finds out after a second that the speaker talks Welsh."""
     model = sentences()

@@ -208,15 +208,26 @@ class JsonLines:
 
 @contextmanager
 def detected(setup: Setup, notes: Notes) -> Iterator[Listener]:
-    """Tells which language is heard, once it is known, if nobody said which."""
+    """Tells which language is heard, once it is known, if nobody said which; and if it turns out
+    to be another one."""
     yield _Detected(setup.source, notes)
 
 
 class _Detected:
     def __init__(self, known: str | None, notes: Notes) -> None:
         self._known, self._notes = known, notes
+        self._expected: str | None = None  # by the model
+        self._told = False
 
     def take(self, chunk: Chunk, update: Update) -> None:
+        self._expected = update.language or self._expected
+        if self._expected and update.language is None and not self._told:
+            self._told = True
+            name = language_name(self._expected)
+            self._notes.tell(
+                f"This does not sound like {name}; nothing is said as long as that is so. "
+                "Name the language that is spoken: --from CODE."
+            )
         if self._known is None and update.language is not None and update.said:
             self._known = update.language
             name = language_name(update.language)

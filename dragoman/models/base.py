@@ -178,7 +178,8 @@ class Stream(Protocol):
 
     @property
     def language(self) -> str | None:
-        """The language that is spoken: asked for, or detected; None as long as it is unknown."""
+        """The language that is spoken: asked for, or detected; None as long as it is unknown, or
+        found to be another."""
 
     @property
     def transcript(self) -> tuple[str, ...]:

@@ -48,6 +48,19 @@ def test_the_language_that_was_detected_is_told(wav, command):
     assert "Welsh" not in done.stdout
 
 
+@pytest.mark.parametrize("said", [(), ("--from", "cy")], ids=["nobody said it", "said"])
+def test_another_language_than_expected_is_told_once(wav, said):
+    done = dragoman("translate", wav, "--model", "tests.talkers:doubting", *SYSTEM, *said)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("This does not sound like Welsh (cy)") == 1
+    assert "sound like" not in done.stdout
+
+
+def test_a_language_that_is_not_known_yet_is_no_other(wav):
+    done = dragoman("translate", wav, "--model", "tests.talkers:detecting", *SYSTEM)
+    assert "does not sound like" not in done.stderr
+
+
 def test_json_tells_the_language_once_it_is_known(wav):
     done = dragoman("translate", wav, "--model", "tests.talkers:detecting", *SYSTEM, "--json")
     languages = [json.loads(line)["language"] for line in done.stdout.splitlines()]

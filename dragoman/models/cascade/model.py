@@ -92,7 +92,7 @@ class CascadeStream:
 
     @property
     def language(self) -> str | None:
-        return self.pair[0]
+        return self.speech.language
 
     def listen(self) -> None:
         self.transcript, self.transcript_ms = (), ()

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dragoman.audio.chunk import RATE, Samples
 from dragoman.models.graphs import Graphs
 from dragoman.models.moonshine.graph import layers_graph, stem_graph
+from dragoman.models.moonshine.tongue import no_judgement
 from dragoman.models.search import FORBIDDEN, Floats
 from dragoman.models.whisper.graph import Shape
 from dragoman.models.whisper.weights import Weights
@@ -74,6 +75,7 @@ class Encoded:
     past: Layers = field(default_factory=dict)  # keys and values of the others, by layer
     memory: Layers = field(default_factory=dict)  # what the decoder reads of all states
     labels: Labels = field(default_factory=no_labels)  # of all states
+    judged: Floats = field(default_factory=no_judgement)  # whether they are English, of all states
 
     def __len__(self) -> int:
         return self.count
@@ -103,17 +105,18 @@ class Encoder:
         remember: Callable[[Floats], Layers],
         *,
         label: Callable[[Floats], Labels] = no_labels,
+        judge: Callable[[Floats], Floats] = no_judgement,
         pace: Pace | None = None,
         exact: bool = False,
     ) -> None:
-        """`remember` is what the decoder makes of states, `label` what a CTC head does; `exact`: in
-        32-bit floats."""
+        """`remember` is what the decoder makes of states, `label` what a CTC head does, `judge`
+        tells their language; `exact`: in 32-bit floats."""
         self._pace = pace or Pace()
         self._stem = graphs.session("stem", lambda: stem_graph(weights))
         self._layers = graphs.session(
             "layers", lambda: layers_graph(weights, exact=exact), of=exact
         )
-        self._remember, self._label = remember, label
+        self._remember, self._label, self._judge = remember, label, judge
         self._names = [one.name for one in self._layers.get_inputs()][4:]
         self._angles = weights.array("encoder/angles").astype(np.float64)
         shape = Shape.of(weights)
@@ -194,6 +197,7 @@ class Encoder:
             past=_joined(window.past, _first(layers, ripe)),
             memory=_joined(_first(window.memory, window.final), self._remember(states)),
             labels=np.concatenate([window.labels[: window.final], self._label(states)]),
+            judged=np.concatenate([window.judged[: window.final], self._judge(states)]),
         )
 
     def _turns(self, places: Sequence[int], count: int) -> Layers:

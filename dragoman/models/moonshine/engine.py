@@ -3,13 +3,14 @@ looks; both made from the weights of its files."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from dragoman.audio.chunk import Samples
 from dragoman.errors import DragomanError
 from dragoman.models.graphs import Graphs
 from dragoman.models.moonshine.encoder import Encoded, Encoder, Labels, Pace, no_labels
+from dragoman.models.moonshine.tongue import no_judgement, tongues
 from dragoman.models.moonshine.units import END, MoonshineUnits
 from dragoman.models.moonshine.weights import moonshine_weights
 from dragoman.models.search import Floats, Found, Prompt
@@ -45,11 +46,12 @@ class MoonshineEngine:
         graphs: Graphs,
         *,
         of_encoder: Graphs | None = None,
+        judge: Callable[[Floats], Floats] = no_judgement,
         pace: Pace | None = None,
         exact: bool = False,
     ) -> None:
-        """`of_encoder`: where the encoder's graphs are kept, if it is another model's; `exact`: in
-        32-bit floats."""
+        """`of_encoder`: where the encoder's graphs are kept, if it is another model's; `judge`:
+        what tells the language of states; `exact`: in 32-bit floats."""
         heads = alignment(Shape.of(weights))
         self._decoder = Decoder(weights, rules, heads, graphs, exact=exact)
         self._encoder = Encoder(
@@ -57,6 +59,7 @@ class MoonshineEngine:
             of_encoder or graphs,
             self._decoder.remember,
             label=CtcHead(weights) if CTC in weights else no_labels,
+            judge=judge,
             pace=pace,
             exact=exact,
         )
@@ -68,11 +71,13 @@ class MoonshineEngine:
         if encoder is None or decoder is None:
             raise DragomanError(f"{folder} holds no Moonshine: it lacks its encoder or decoder.")
         weights = moonshine_weights(encoder, decoder)
-        words = Shape.of(weights).words
+        shape = Shape.of(weights)
+        words = shape.words
         never = [number for number in range(words) if not units.name(number)]
         never.remove(END)
         rules = MoonshineRules(words, end=END, no_speech=END, never=never, not_first=[])
-        return cls(weights, rules, Graphs(folder, threads))
+        judge = tongues().get(shape.width, no_judgement)
+        return cls(weights, rules, Graphs(folder, threads), judge=judge)
 
     def encode(self, windows: Sequence[Encoded], sounds: Sequence[Samples]) -> list[Encoded]:
         return self._encoder.encode(windows, sounds)

@@ -12,7 +12,9 @@ from dragoman.models.base import Sound
 from dragoman.models.drafting import Span
 from dragoman.models.guard import EVIDENCE
 from dragoman.models.life import SHORTEST_MS, WindowStream
+from dragoman.models.moonshine import tongue
 from dragoman.models.moonshine.encoder import STATE, Encoded, Labels
+from dragoman.models.search import Floats
 from dragoman.models.window import quietest
 
 STATE_MS = 1000.0 * STATE / RATE
@@ -30,6 +32,9 @@ class MoonshineStream(WindowStream):
     words_before: int = 0  # the window
     sureness: tuple[float, ...] = ()  # log-probabilities of the newest tokens that are final
     doubted: tuple[float, ...] = ()  # those of the last draft, if what is spoken was not understood
+    judged: Floats = field(
+        default_factory=tongue.no_judgement
+    )  # whether the states before are English
 
     @property
     def heard_ms(self) -> float:
@@ -55,6 +60,7 @@ class MoonshineStream(WindowStream):
         self.start += gone
         if gone:
             self.words_before += self.words_in(self.states.labels[: gone // STATE])
+            self.judged = self._judged(gone // STATE)
             self.states = self.states.anew()
 
     def quiet_ms(self) -> float:
@@ -92,6 +98,15 @@ class MoonshineStream(WindowStream):
         self.states = states
         self.words_heard = self.words_before + self.words_in(states.labels)
         self.look()
+
+    @property
+    def foreign(self) -> bool:
+        """Whether another language than the model's is spoken."""
+        return tongue.foreign(self._judged(len(self.states)))
+
+    def _judged(self, states: int) -> Floats:
+        """The newest judgements, up to so many states of the window."""
+        return np.concatenate([self.judged, self.states.judged[:states]])[-tongue.EVIDENCE :]
 
     def trust(self, log_probs: Sequence[float]) -> None:
         """Tokens became final, or were passed over for good."""

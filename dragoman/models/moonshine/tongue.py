@@ -1,0 +1,48 @@
+"""Whether it is English that Moonshine hears: its states tell before its words do."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+
+from dragoman.models.search import Floats
+
+FILE = "tongues.json"  # made by recipes/tongues/learn.py
+EVIDENCE, ENOUGH = 250, 125  # newest states by which a language is told, and the fewest
+
+
+@dataclass(frozen=True, eq=False)
+class Tongue:
+    """One number for each state; their mean is below 0 where another language is spoken."""
+
+    weight: Floats
+    bias: float
+
+    def __call__(self, states: Floats) -> Floats:
+        """`[states, width]` -> `[states]`"""
+        return states @ self.weight + np.float32(self.bias)
+
+
+def no_judgement(states: Floats | None = None) -> Floats:
+    """What is known of states that nobody can judge."""
+    return np.zeros(0, np.float32)
+
+
+def foreign(judged: Floats) -> bool:
+    """Whether another language is spoken, as far as the newest states tell."""
+    newest = judged[-EVIDENCE:]
+    return len(newest) >= ENOUGH and float(newest.mean()) < 0.0
+
+
+@cache
+def tongues() -> dict[int, Tongue]:
+    """Those that were learned, by the width of the states: tiny's is 288, base's 416."""
+    text = (files(__package__) / FILE).read_text(encoding="utf-8")
+    return {
+        int(width): Tongue(np.array(one["weight"], np.float32), float(one["bias"]))
+        for width, one in json.loads(text).items()
+    }
