@@ -57,6 +57,7 @@ def make_app(service: Service) -> Starlette:
         if not may_enter(service.settings, offered):
             return PlainTextResponse("This needs the access token.\n", 401)
         service.metrics.tasks.set(len(asyncio.all_tasks()))
+        service.metrics.listeners.set(service.rooms.listeners)
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
 
     async def transcriptions(request: Request) -> Response:

@@ -17,6 +17,9 @@ class Metrics:
             return Histogram(name, text, buckets=buckets, registry=self._registry)
 
         self.streams = Gauge("dragoman_streams", "Talks going on.", registry=self._registry)
+        self.listeners = Gauge(
+            "dragoman_listeners", "Who follows a talk in a room.", registry=self._registry
+        )
         self.lag = histogram("dragoman_lag_seconds", "How far behind the speaker words are.")
         self.step = histogram("dragoman_step_seconds", "Work on one step of a batch.")
         self.wait = histogram("dragoman_wait_seconds", "From a chunk's arrival to its step.")

@@ -11,12 +11,14 @@ import base64
 import hashlib
 import hmac
 import secrets
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Literal
 
 import msgspec
 
 from dragoman.serve.bell import Pulse
+from dragoman.serve.downloads import Files
 from dragoman.serve.protocol import Code, Fault, Said, Summary, Talk, Told, Transcript, write
 from dragoman.serve.protocol import Room as RoomEvent
 from dragoman.serve.session import Session
@@ -85,8 +87,10 @@ class Room:
         self.state = "waiting"
         self.session: Session | None = None
         self.pulse = Pulse()
+        self._files = Files()
         self._entries: list[str] = []
         self._first = 0  # number of the first entry that is kept
+        self._began = 0  # and of the first of the last talk
         self._word = self._transcript = self._phrases = 0  # the last of this talk that were taken
         self._summed_up = False
         self._talk = ""  # the one that was told last, by its session's name
@@ -115,11 +119,10 @@ class Room:
             self._frame = (start, end, text)
         return self._frame[2], end
 
-    def last_talk(self) -> Told:
-        """All that was told of the last talk."""
-        events = [_told.decode(entry) for entry in self._entries]
-        begins = [at for at, event in enumerate(events) if isinstance(event, Talk)]
-        return Told(self.next, tuple(events[begins[-1] :] if begins else ()))
+    async def file(self, name: str) -> str:
+        """What was said so far in the last talk, as a file."""
+        entries = self._entries[self._began - self._first :] if self.talks else []
+        return await self._files.get(name, self.next, lambda: _read(entries))
 
     def join(self, change: Literal[1, -1]) -> None:
         """A listener comes or goes."""
@@ -151,6 +154,7 @@ class Room:
         self._summed_up = False
         if len(self._entries) > MOST_TOLD:
             self._first, self._entries = self.next, []
+        self._began = self.next
         self._entries.append(write(Talk(self.talks, setup.source, setup.target)))
 
     def look(self) -> None:
@@ -188,6 +192,10 @@ class Room:
         if self.session is not None:
             self.session.audience = self.listeners
             self.session.news.set()
+
+
+def _read(entries: Sequence[str]) -> Told:
+    return Told(len(entries), tuple(_told.decode(entry) for entry in entries))
 
 
 class Rooms:

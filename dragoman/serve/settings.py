@@ -53,7 +53,11 @@ def origin_allowed(settings: Settings, origin: str | None, host: str | None) -> 
     """
     if origin is None or origin in settings.origins:
         return True
-    page = urlsplit(origin)
+    try:
+        page = urlsplit(origin)
+        name = page.hostname or ""
+    except ValueError:  # no address at all
+        return False
     if page.netloc.lower() != (host or "").lower():
         return False
-    return settings.token is not None or is_loopback(page.hostname or "")
+    return settings.token is not None or is_loopback(name)

@@ -1,7 +1,10 @@
 """OpenAI's own client sends files."""
 
+import http.client
 import io
 import json
+import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -100,3 +103,40 @@ def test_a_full_server_says_so(opened):
         socket.receive_text()
         answer = web.post("/v1/audio/translations", files={"file": ("talk.wav", wav(1))})
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "full")
+
+
+@contextmanager
+def sent(**settings):
+    """A file that is being heard, so slowly that it would take hours; the service, and the line."""
+    with running(**settings) as (service, url):
+        host, port = url.removeprefix("ws://").split(":")
+        line = http.client.HTTPConnection(host, int(port))
+        head = 'Content-Disposition: form-data; name="file"; filename="talk.wav"'
+        body = f"--x\r\n{head}\r\n\r\n".encode() + wav(90, 4000) + b"\r\n--x--\r\n"
+        kind = {"Content-Type": "multipart/form-data; boundary=x"}
+        line.request("POST", "/v1/audio/translations", body, kind)
+        wait_until(lambda: service.streams == 1)
+        yield service, line
+        line.close()
+
+
+def test_a_file_whose_sender_is_gone_is_heard_no_longer():
+    with sent(fastest=0.001) as (service, line):
+        line.close()
+        wait_until(lambda: service.streams == 0)
+
+
+def test_half_a_file_is_not_told_as_if_it_were_the_whole():
+    with sent(fastest=10) as (service, line):
+        (session,) = service._sessions.values()
+        wait_until(lambda: session.sample > 60 * 16000)
+        service.stop_all()  # what waits is heard, and so the sleeper wakes
+        answer = line.getresponse()
+        assert (answer.status, json.loads(answer.read())["error"]["code"]) == (503, "draining")
+
+
+def wait_until(what, seconds=30.0):
+    until = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < until, "It never came to be."
+        time.sleep(0.01)

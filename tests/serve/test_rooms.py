@@ -455,6 +455,7 @@ def test_seats_are_counted_and_given_back(opened):
         Listener(one).come_in(room)
         Listener(two).come_in(other)
         assert service.rooms.listeners == 2
+        assert "dragoman_listeners 2.0" in web.get("/metrics").text
         with listens(web, room) as three:
             late = Listener(three)
             assert late.come_in(room).code == "full"

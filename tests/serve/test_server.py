@@ -120,9 +120,10 @@ def test_a_frame_of_megabytes_is_not_even_read():
         assert good.words == steady_words()
 
 
-def test_a_page_of_another_site_meets_a_403():
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://[", "http://a:b"])
+def test_a_page_of_another_site_meets_a_403(origin):
     with running() as url, pytest.raises(InvalidStatus) as caught:
-        connect(url + PATH, origin="https://evil.example")
+        connect(url + PATH, origin=origin)
     assert caught.value.response.status_code == 403
 
 
