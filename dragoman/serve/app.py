@@ -47,10 +47,12 @@ def make_app(service: Service) -> Starlette:
         return interpret
 
     async def health(request: Request) -> Response:
-        """200 if another talk would be let in; which is what a balancer wants to know."""
+        """200 if another talk would be let in; which is what a balancer wants to know. With
+        `?full=ok` also if those that are going on can be followed."""
         status = service.status
         body = {"status": status, "streams": service.streams, "most": service.settings.streams}
-        return JSONResponse(body, 200 if status == "ready" else 503)
+        well = status == "ready" or (status == "full" and request.query_params.get("full") == "ok")
+        return JSONResponse(body, 200 if well else 503)
 
     async def metrics(request: Request) -> Response:
         offered = request.headers.get("authorization", "").removeprefix("Bearer ")

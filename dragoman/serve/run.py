@@ -61,6 +61,11 @@ def bound(host: str, port: int) -> socket.socket:
     return sock
 
 
+def _trusted(proxies: tuple[str, ...]) -> str | list[str]:
+    """Those on this machine, and others that were named; "*": whoever connects."""
+    return "*" if "*" in proxies else ["127.0.0.1", "::1", *proxies]
+
+
 def make_server(service: Service, cert: Path | None = None, key: Path | None = None) -> Server:
     """A server for a service; `run(sockets=[…])` runs it."""
     config = uvicorn.Config(
@@ -72,6 +77,7 @@ def make_server(service: Service, cert: Path | None = None, key: Path | None = N
         server_header=False,
         ssl_certfile=cert,
         ssl_keyfile=key,
+        forwarded_allow_ips=_trusted(service.settings.proxies),
         timeout_graceful_shutdown=5,
     )
     try:

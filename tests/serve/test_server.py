@@ -363,6 +363,7 @@ def test_talks_that_do_not_end_are_ended_for_them():
         (["--token-file", "nothing.txt"], "Cannot read the token"),
         (["--token-file", "short.txt"], "at least 16 characters"),
         (["--token-file", "empty.txt"], "at least 16 characters"),
+        (["--proxy", "talks.example"], "--proxy takes an address"),
         (["--tls-cert", "short.txt"], "go together"),
         (["--tls-cert", "short.txt", "--tls-key", "short.txt"], "Cannot serve TLS"),
         (["--host", "no.such.host.invalid", "--token-file", "long.txt"], "Cannot listen on"),

@@ -66,7 +66,10 @@ $("captions").addEventListener("click", () => {
   show("target-side", on);
   show("only-sound", !on);
 });
-$("spoken").addEventListener("click", () => show("source-side", toggle("spoken")));
+$("spoken").addEventListener("click", () => {
+  const on = toggle("spoken");
+  for (const id of ["source-side", "target-name"]) show(id, on);
+});
 $("aloud").addEventListener("click", async () => {
   const on = toggle("aloud");
   if (on) await voice.open();

@@ -3,8 +3,9 @@ import { $ } from "./dom.js";
 import { qrPicture } from "./qr.js";
 import { link } from "./room.js";
 
-export function offerShare() {
-  $("share-open").addEventListener("click", () => $("share").showModal());
+// `open` is called when somebody asks for the dialog, and shows it once there is a room.
+export function offerShare(open) {
+  $("share-open").addEventListener("click", open);
   $("share-copy").addEventListener("click", async () => {
     $("share-link").select();
     try {
@@ -21,7 +22,6 @@ export function shareRoom({ room, listener_token: token }) {
   $("share-hall").href = link("hall", room, token);
   $("share-overlay").href = link("overlay", room, token, "?lines=2&size=48&color=ffffff");
   $("share-code").replaceChildren(qrPicture(address, "QR code of the link for listeners"));
-  $("share-open").disabled = false;
 }
 
 export function tellAudience(listeners) {

@@ -58,6 +58,57 @@ def test_who_joins_late_sees_what_was_said_and_comes_back_too(visit):
         again.wait(f"{SHOWN}.split(' ').length === 32")
 
 
+def test_who_has_the_link_follows_talk_after_talk(visit):
+    with staged() as stage:
+        page = visit(stage.address)
+        page.click("#share-open")  # before anybody speaks
+        page.wait("document.getElementById('share').open")
+        listener = visit(link(page))
+        listener.wait(f"{STATE} === 'waiting'")
+        page.press("Escape")
+        start(page, 32)
+        stop(page)
+        before = link(page)
+        page.go(stage.address)  # loaded again
+        start(page, 32)
+        assert link(page) == before
+        stop(page)
+        listener.wait(f"{SHOWN}.split(' ').length === 64")
+        assert listener.run(SHOWN) == f"{TEXT} {TEXT}"
+        another = visit(stage.address)  # another tab is another speaker
+        another.click("#share-open")
+        another.wait("document.getElementById('share').open")
+        assert link(another) != before
+
+
+def test_a_server_that_was_started_anew_opens_another_room(visit):
+    with staged() as other, staged() as stage:
+        page = visit(stage.address)
+        start(page)
+        stop(page)
+        before = link(page)
+        stage.line.lead_to(other.line.port)
+        stage.cut()
+        page.click("#begin")
+        page.wait(f"{STATE} === 'listening'")
+        assert link(page) != before
+        stop(page)
+
+
+def test_the_original_stands_beside_the_translation(visit):
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        start(page)
+        listener = visit(link(page))
+        listener.wait("!document.getElementById('spoken').hidden")
+        listener.click("#spoken")
+        tops = [
+            listener.run(f"document.getElementById('{name}').getBoundingClientRect().top")
+            for name in ("source", "target")
+        ]
+        assert tops[0] == tops[1]
+
+
 def test_a_listener_hears_and_has_a_text_size_of_its_own(visit, monkeypatch):
     voice = ToneVoice(0.01)
     monkeypatch.setattr(speech, "open_voice", lambda name, language: voice)
