@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
 
 _SECONDS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 15.0, 30.0)
 
@@ -42,5 +47,31 @@ class Metrics:
             registry=self._registry,
         )
 
-    def text(self) -> bytes:
-        return generate_latest(self._registry)
+    def text(self) -> str:
+        return generate_latest(self._registry).decode()
+
+
+def merged(texts: Mapping[str, str]) -> str:
+    """The figures of several replicas as one text, with a label that says whose each is."""
+    registry = CollectorRegistry()
+    registry.register(_Several(texts))
+    return generate_latest(registry).decode()
+
+
+class _Several(Collector):
+    """Figures that were written down."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = texts
+
+    def collect(self) -> Iterator[Metric]:
+        found: dict[str, Metric] = {}
+        for who, text in self._texts.items():
+            for one in text_string_to_metric_families(text):
+                metric = found.setdefault(
+                    one.name, Metric(one.name, one.documentation, one.type, one.unit)
+                )
+                for sample in one.samples:
+                    labels = {**sample.labels, "replica": who}
+                    metric.add_sample(sample.name, labels, sample.value)
+        yield from found.values()

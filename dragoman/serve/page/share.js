@@ -1,5 +1,5 @@
 // The dialog with what listeners need: a link, a QR code, and pages for a hall and for OBS.
-import { $ } from "./dom.js";
+import { $, show } from "./dom.js";
 import { qrPicture } from "./qr.js";
 import { link } from "./room.js";
 
@@ -19,6 +19,7 @@ export function shareRoom({ room, listener_token: token }) {
   const address = link("room", room, token);
   $("share-link").value = address;
   $("share-copy").textContent = "Copy";
+  show("share-local", /^(localhost|127\..*|\[::1\])$/.test(location.hostname));
   $("share-hall").href = link("hall", room, token);
   $("share-overlay").href = link("overlay", room, token, "?lines=2&size=48&color=ffffff");
   $("share-code").replaceChildren(qrPicture(address, "QR code of the link for listeners"));

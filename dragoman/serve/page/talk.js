@@ -167,7 +167,8 @@ export class Talk {
       this.frames = [];
       this.first = 0;
     }
-    this.on({ type: "connection", state: queued ? "queued" : "reconnecting" });
+    const lost = this.stopped ? "finishing" : "reconnecting";
+    this.on({ type: "connection", state: queued ? "queued" : lost });
     this.timer = setTimeout(() => this.connect(), pause(this.tries++));
   }
 

@@ -95,6 +95,19 @@ def test_a_server_that_was_started_anew_opens_another_room(visit):
         stop(page)
 
 
+def test_a_link_that_leads_to_this_machine_alone_says_so(visit, deaf_browser):
+    token = "a token that nobody guesses"
+    with staged(token=token) as stage:
+        for host in ("127.0.0.1", "talks.test"):
+            page = visit(stage.address.replace("127.0.0.1", host), of=deaf_browser)
+            page.run(f"document.getElementById('token').value = {json.dumps(token)}")
+            page.click("#share-open")
+            page.wait("document.getElementById('share').open")
+            assert link(page).startswith(f"http://{host}:")
+            told = page.run("!document.getElementById('share-local').hidden")
+            assert told == (host == "127.0.0.1")
+
+
 def test_the_original_stands_beside_the_translation(visit):
     with staged("endless_orator") as stage:
         page = visit(stage.address)

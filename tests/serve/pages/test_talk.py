@@ -185,6 +185,7 @@ def test_who_has_stopped_waits_half_a_minute_for_the_rest(line):
     line.page.run("talk.stop()")
     line.cut()
     line.opened()
+    assert line.told("connection")[-1]["state"] == "finishing"
     assert line.told("end") == []
     line.page.run("now += 31000")
     line.cut()
