@@ -40,9 +40,7 @@ class Board:
 class Replica:
     """One replica before the board, which it puts up if it is the first."""
 
-    def __init__(self) -> None:
-        import ray
-
+    def __init__(self, ray: Any) -> None:
         options = {**_PLACE, "get_if_exists": True, "lifetime": "detached", "num_cpus": 0}
         self._board: Any = ray.remote(Board).options(**options).remote()
         self._who = f"{socket.gethostname()}:{os.getpid()}"

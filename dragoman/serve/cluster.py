@@ -154,8 +154,10 @@ def _scaled(deployment: Any, replicas: tuple[int, int], settings: Settings) -> A
 
 def replica(setup: Setup, settings: Settings, folder: str) -> ASGIApp:
     """The application of one replica, its model loaded."""
+    import ray
+
     log_to_stderr()
-    return Front(make_app(Service(_loaded(setup, folder), settings), Replica()))
+    return Front(make_app(Service(_loaded(setup, folder), settings), Replica(ray)))
 
 
 def _loaded(setup: Setup, folder: str) -> System:

@@ -175,6 +175,7 @@ class Service:
             elif not session.finished:
                 session.fail(Fault(Code.DRAINING, "This server ends; go on with another."))
                 self.scheduler.remove(session)
+                note("handed on", session=session.id)
         self.scheduler.wake()
 
     def _forget(self, session: Session, parting: int) -> None:
