@@ -27,8 +27,10 @@ from dragoman.serve.protocol import Close, Code, Fault, Said, Start, Transcript
 from dragoman.serve.service import Service
 from dragoman.serve.session import Session
 from dragoman.serve.settings import may_enter, origin_allowed
+from dragoman.setup import System
 from dragoman.text.caption_files import captions_of
 from dragoman.text.captions import TimedWord, make_cues
+from dragoman.text.languages import find_language
 from dragoman.text.plain import plain
 
 MOST_BYTES = 200 << 20
@@ -71,8 +73,7 @@ async def _answer(service: Service, request: Request, form: FormData, translate:
         raise Fault(Code.MALFORMED, "There is no 'file' in the form.")
     if wanted not in FORMATS:
         raise Fault(Code.MALFORMED, f"'response_format' is one of {', '.join(FORMATS)}.")
-    language = str(form["language"]) if form.get("language") else service.system.setup.source
-    start = _start(language, str(form.get("to", "en")), translate)
+    start = _start(service.system, form, translate)
     session = await service.start(start)
     try:
         there = await _while_there(request, _hear(service, session, file))
@@ -90,13 +91,22 @@ async def _answer(service: Service, request: Request, form: FormData, translate:
     )
 
 
-def _start(language: str | None, target: str, translate: bool) -> Start:
+def _start(system: System, form: FormData, translate: bool) -> Start:
     """A file is heard to the end before it counts how soon something was said."""
-    if translate:
-        return Start(source=language, target=target, policy="offline")
-    if language:
+    language, speaks = _language(form) or system.setup.source, system.model.speaks
+    if translate:  # into English, as OpenAI's does; else into what the server was started for
+        usual = "en" if not speaks or "en" in speaks else system.setup.target
+        return Start(source=language, target=str(form.get("to") or usual), policy="offline")
+    if language and (not speaks or language in speaks):
         return Start(source=language, target=language, policy="offline")
-    return Start(policy="offline", transcript=True)  # the language is found out on the way
+    return Start(source=language, policy="offline", transcript=True)
+
+
+def _language(form: FormData) -> str | None:
+    try:
+        return find_language(str(form["language"])).code if form.get("language") else None
+    except DragomanError as error:
+        raise Fault(Code.LANGUAGE, str(error)) from error
 
 
 async def _while_there(request: Request, work: Coroutine[Any, Any, None]) -> bool:

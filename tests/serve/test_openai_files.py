@@ -23,12 +23,22 @@ def wav(seconds=16.0, rate=22050):
 
 
 @pytest.fixture
-def client():
-    """OpenAI's client, of a server that writes down what it hears too."""
+def server():
+    """One that writes down what it hears, too, and its address."""
+    with running(token=TOKEN, model="tests.talkers:bilingual") as (service, url):
+        yield service, url.replace("ws", "http", 1) + "/v1"
+
+
+@pytest.fixture
+def served(server):
+    return server[0]
+
+
+@pytest.fixture
+def client(server):
+    """OpenAI's own."""
     openai = pytest.importorskip("openai")
-    with running(token=TOKEN, model="tests.talkers:bilingual") as (_, url):
-        base = url.replace("ws", "http", 1) + "/v1"
-        yield openai.OpenAI(base_url=base, api_key=TOKEN, max_retries=0)
+    return openai.OpenAI(base_url=server[1], api_key=TOKEN, max_retries=0)
 
 
 def translated(client, **options):
@@ -43,6 +53,25 @@ def test_a_file_is_translated(client):
 def test_a_file_is_written_down(client):
     file = ("talk.wav", wav())
     assert client.audio.transcriptions.create(file=file, model="any").text == SPOKEN
+
+
+def test_a_model_that_speaks_other_languages_alone_writes_down_what_it_hears(client, served):
+    """As a cascade does, which hears English and writes German."""
+    served.system.model.speaks = ("de", "es")
+    served.system = served.system.changed(source="en", target="de")
+    file = ("talk.wav", wav())
+    for more in ({}, {"language": "English"}):
+        assert client.audio.transcriptions.create(file=file, model="any", **more).text == SPOKEN
+    started, start = [], served.start
+
+    async def note_start(request):
+        started.append(request)
+        return await start(request)
+
+    served.start = note_start
+    assert translated(client).text == TEXT
+    assert translated(client, extra_body={"to": "es"}).text == TEXT
+    assert [(one.source, one.target) for one in started] == [("en", "de"), ("en", "es")]
 
 
 def test_captions_and_times(client):
@@ -115,7 +144,7 @@ def sent(**settings):
         body = f"--x\r\n{head}\r\n\r\n".encode() + wav(90, 4000) + b"\r\n--x--\r\n"
         kind = {"Content-Type": "multipart/form-data; boundary=x"}
         line.request("POST", "/v1/audio/translations", body, kind)
-        wait_until(lambda: service.streams == 1)
+        wait_until(lambda: service._sessions)
         yield service, line
         line.close()
 
