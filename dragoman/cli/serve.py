@@ -125,7 +125,7 @@ def command(
     """
     from dragoman.serve.lanes import talks_in_a_step, with_lanes
     from dragoman.serve.logs import log_to_stderr
-    from dragoman.serve.run import bound, make_server
+    from dragoman.serve.run import allow_many_connections, bound, make_server
     from dragoman.serve.service import Service
     from dragoman.serve.settings import Settings, is_loopback
     from dragoman.store.overview import cores
@@ -189,6 +189,7 @@ def command(
         system.model, system.vad  # noqa: B018  before anybody connects
         if lanes > 1 and getattr(system.model, "device", "cpu") != "cpu":
             raise DragomanError("A GPU has one lane; give it larger steps by --batch instead.")
+        allow_many_connections()
         address.listen()
         ready(address.getsockname()[1])
         log_to_stderr()

@@ -37,6 +37,7 @@ from dragoman.serve.session import Session
 from dragoman.serve.settings import Settings, may_enter
 from dragoman.serve.speech import Earphone
 
+FIRST_WORDS = 10.0  # seconds until the first message, of somebody whose token is not known yet
 LAST_WORDS = 10.0  # seconds for an error and the close, should the client not read
 
 
@@ -141,6 +142,8 @@ class Connection:
         idle, dialect = self._service.settings.idle, self._dialect
         if dialect.token_comes_first:  # who has none cannot keep a connection by small talk
             self._check(dialect.token(None))
+        else:
+            idle = min(idle, FIRST_WORDS)
         request, acts = await dialect.begin(lambda: self._receive(idle), self._socket.send_text)
         if not dialect.token_comes_first:
             self._check(dialect.token(request))

@@ -29,6 +29,8 @@ _ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # nothing that looks like somethi
 _ID = 8  # characters
 MOST_ROOMS = 1000
 """Rooms that are remembered; beyond, those go in which nobody has been for longest."""
+MOST_KEPT = 500_000
+"""Messages of all rooms together, some 100 MB; beyond, the same go."""
 MOST_TOLD = 200_000
 """Messages of a room's log: at least a day of talk. What belongs to earlier talks goes first."""
 IN_A_FRAME = 400
@@ -100,6 +102,11 @@ class Room:
     def next(self) -> int:
         """The number of the entry that comes next."""
         return self._first + len(self._entries)
+
+    @property
+    def kept(self) -> int:
+        """Entries."""
+        return len(self._entries)
 
     @property
     def event(self) -> RoomEvent:
@@ -214,10 +221,12 @@ class Rooms:
         """The room of a name, for somebody whose token was looked at."""
         room = self._rooms.pop(name, None) or Room(name)
         self._rooms[name] = room  # last in the row: the first that are empty go first
-        if len(self._rooms) > MOST_ROOMS:
-            gone = next((one for one in self._rooms.values() if one.empty and one != room), None)
-            if gone is not None:
-                del self._rooms[gone.name]
+        kept = sum(one.kept for one in self._rooms.values())
+        for one in [one for one in self._rooms.values() if one.empty and one is not room]:
+            if len(self._rooms) <= MOST_ROOMS and kept <= MOST_KEPT:
+                break
+            del self._rooms[one.name]
+            kept -= one.kept
         return room
 
     def admit_listener(self) -> None:

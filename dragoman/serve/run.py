@@ -14,6 +14,7 @@ from dragoman.serve.app import make_app
 from dragoman.serve.service import Service
 
 LARGEST = 1 << 20  # bytes of a message
+_FILES = 65536  # that may be open
 _FLUSH = 10.0  # seconds for the rest of talks that were ended for them
 
 
@@ -44,6 +45,19 @@ class Server(uvicorn.Server):
             if late > _FLUSH:
                 return True
         return await super().on_tick(counter)
+
+
+def allow_many_connections() -> None:
+    """As many open files as the machine allows: each connection is one, and what a process may have
+    to begin with is fewer than an audience."""
+    try:
+        import resource
+    except ImportError:  # a system without such limits
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def bound(host: str, port: int) -> socket.socket:

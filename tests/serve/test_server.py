@@ -31,7 +31,7 @@ from dragoman.serve.protocol import (
     read_event,
     write,
 )
-from dragoman.serve.run import bound, make_server
+from dragoman.serve.run import allow_many_connections, bound, make_server
 from dragoman.serve.session import MOST_WAITING
 from tests.serve.clients import PATH, Client, make_service, silence, steady_words
 from tests.talkers import TEXT
@@ -386,3 +386,18 @@ def test_a_port_that_is_taken_is_a_sentence():
         port = taken.getsockname()[1]
         with pytest.raises(DragomanError, match=f"port {port}: .*choose another with --port"):
             bound("127.0.0.1", port)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [((1024, 4096), [(4096, 4096)]), ((1024, -1), [(65536, -1)]), ((70000, 80000), [])]
+    + [((-1, -1), []), ((512, 512), [])],
+)
+def test_an_audience_may_open_as_many_files_as_the_machine_allows(monkeypatch, before, after):
+    resource = pytest.importorskip("resource")
+    asked = []
+    monkeypatch.setattr(resource, "RLIM_INFINITY", -1)
+    monkeypatch.setattr(resource, "getrlimit", lambda what: before)
+    monkeypatch.setattr(resource, "setrlimit", lambda what, limits: asked.append(limits))
+    allow_many_connections()
+    assert asked == after
