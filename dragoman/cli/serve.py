@@ -125,7 +125,7 @@ def command(
     """
     from dragoman.serve.lanes import talks_in_a_step, with_lanes
     from dragoman.serve.logs import log_to_stderr
-    from dragoman.serve.run import allow_many_connections, bound, make_server
+    from dragoman.serve.run import allow_many_connections, bound, check_tls, make_server
     from dragoman.serve.service import Service
     from dragoman.serve.settings import Settings, is_loopback
     from dragoman.store.overview import cores
@@ -138,6 +138,8 @@ def command(
         )
     if (tls_cert is None) != (tls_key is None):
         raise DragomanError("--tls-cert and --tls-key go together.")
+    if tls_cert is not None and tls_key is not None:
+        check_tls(tls_cert, tls_key)
     if replicas is not None and cluster is None:
         raise DragomanError("--replicas are those of a cluster; give --cluster, too.")
     for option, addresses in (("--origin", origin), ("--captions-to", captions_to)):
@@ -162,7 +164,7 @@ def command(
         fastest=fastest,
         connects=connects,
         token=token,
-        origins=origin,
+        origins=tuple(one.rstrip("/").lower() for one in origin),  # as browsers write them
         proxies=proxy,
         captions_to=captions_to,
         secret=_read_secret("secret", secret_file, SECRET),
@@ -199,6 +201,10 @@ def command(
 def _check_addresses(option: str, addresses: Sequence[str]) -> None:
     """Refuse what no address begins with: nobody would be let in, and nobody would know why."""
     for address in addresses:
+        if option == "--origin" and address.rstrip("/").count("/") > 2:
+            raise DragomanError(
+                f"--origin takes a site, like https://talks.example, without a path; not '{address}'."
+            )
         if not address.startswith(("http://", "https://")):
             raise DragomanError(
                 f"{option} takes an address that begins with https:// or http://, not '{address}'."

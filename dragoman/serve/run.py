@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import time
 from pathlib import Path
 from types import FrameType
@@ -94,8 +95,25 @@ def make_server(service: Service, cert: Path | None = None, key: Path | None = N
         forwarded_allow_ips=_trusted(service.settings.proxies),
         timeout_graceful_shutdown=5,
     )
-    try:
-        config.load()
-    except OSError as error:  # as SSLError is
-        raise DragomanError(f"Cannot serve TLS with {cert} and {key}: {error.strerror}.") from error
     return Server(service, config)
+
+
+def check_tls(cert: Path, key: Path) -> None:
+    """Whether a certificate and its key can be served with; else what is wrong, and with which."""
+    for path in (cert, key):
+        try:
+            text = path.read_bytes()
+        except OSError as error:
+            raise DragomanError(f"Cannot serve TLS with {path}: {error.strerror}.") from error
+        if b"-----BEGIN " not in text:
+            raise DragomanError(f"Cannot serve TLS with {path}: it is not written in PEM.")
+        if b"ENCRYPTED" in text:
+            raise DragomanError(
+                f"Cannot serve TLS with {path}: it wants a pass phrase, and nobody will type "
+                f"one; 'openssl pkey -in {path} -out open.pem' writes it without."
+            )
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key)
+    except ssl.SSLError as error:
+        why = (error.reason or "they cannot be read").replace("_", " ").lower()
+        raise DragomanError(f"Cannot serve TLS with {cert} and {key}: {why}.") from error

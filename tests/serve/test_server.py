@@ -323,8 +323,10 @@ def command(*options):
 
 
 def test_sigterm_lets_the_talk_finish():
-    with command("--model", "tests.scripted:steady", "--policy", "greedy") as (process, url):
-        with connect(url) as web:
+    friend = ("--origin", "https://Talks.example/")  # as people may write it, and browsers do not
+    options = ("--model", "tests.scripted:steady", "--policy", "greedy", *friend)
+    with command(*options) as (process, url):
+        with connect(url, origin="https://talks.example") as web:
             client = RealClient(web)
             client.start(source="de")
             client.speak(2)
@@ -364,6 +366,7 @@ def test_talks_that_do_not_end_are_ended_for_them():
         (["--token-file", "short.txt"], "at least 16 characters"),
         (["--token-file", "empty.txt"], "at least 16 characters"),
         (["--proxy", "talks.example"], "--proxy takes an address"),
+        (["--origin", "https://talks.example/page"], "--origin takes a site"),
         (["--tls-cert", "short.txt"], "go together"),
         (["--tls-cert", "short.txt", "--tls-key", "short.txt"], "Cannot serve TLS"),
         (["--host", "no.such.host.invalid", "--token-file", "long.txt"], "Cannot listen on"),
