@@ -203,7 +203,7 @@ def _check_addresses(option: str, addresses: Sequence[str]) -> None:
     for address in addresses:
         if option == "--origin" and address.rstrip("/").count("/") > 2:
             raise DragomanError(
-                f"--origin takes a site, like https://talks.example, without a path; not '{address}'."
+                f"--origin takes a site, like https://talks.example; not '{address}'."
             )
         if not address.startswith(("http://", "https://")):
             raise DragomanError(
