@@ -162,7 +162,9 @@ function finish(message) {
 // An error that does not end the talk.
 function refused({ code, message }) {
   trouble(message);
-  if (code === "voice") $("aloud").checked = false;
+  if (code !== "voice") return;
+  $("aloud").checked = false;
+  chooseVoice();
 }
 
 // What cannot change while somebody speaks.

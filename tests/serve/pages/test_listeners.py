@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from dragoman.errors import DragomanError
 from dragoman.serve import speech
 from tests.serve.pages.looking import SHOWN, STATE, link, save, start, stop
 from tests.serve.stage import staged
@@ -145,6 +146,40 @@ def test_a_listener_hears_and_has_a_text_size_of_its_own(visit, monkeypatch):
         listener.wait("played > 0.3")
         assert page.run("document.getElementById('aloud').checked") is False
         assert voice.spoken
+
+
+def test_without_a_voice_the_sound_is_off_and_stays_off(visit, monkeypatch):
+    def none(name, language):
+        raise DragomanError("There is none.")
+
+    monkeypatch.setattr(speech, "open_voice", none)
+    spy = (
+        "window.sent = []; const send = WebSocket.prototype.send;"
+        "WebSocket.prototype.send = function (data) {"
+        " if (typeof data === 'string') sent.push(JSON.parse(data));"
+        " return send.call(this, data); }"
+    )
+    asked = "sent.filter(({ type }) => type === 'speak').map(({ speech }) => speech)"
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        start(page)
+        listener = visit(link(page))
+        listener.wait(SHOWN)
+        for one in (page, listener):
+            one.run(spy)
+            if one is page:
+                one.run("document.getElementById('options').open = true")
+            one.click("#aloud")
+            one.wait("document.getElementById('trouble').textContent.includes('no voice')")
+            one.wait(f"{asked}.length === 2")
+            assert one.run(asked) == ["mp3", None]
+        assert not page.run("document.getElementById('aloud').checked")
+        assert listener.run("document.getElementById('aloud').ariaPressed") == "false"
+        stage.cut()
+        page.wait("sent.some(({ type }) => type === 'resume')")
+        listener.wait("sent.some(({ type }) => type === 'listen')")
+        assert not page.run("sent.find(({ type }) => type === 'resume').elsewhere.start.speech")
+        assert not listener.run("sent.find(({ type }) => type === 'listen').speech")
 
 
 def test_the_code_leads_to_the_listener_s_page(visit, tmp_path):
