@@ -37,6 +37,8 @@ def test_the_image():
     assert "/health" in last["HEALTHCHECK"]
     code = yaml.safe_load(last["HEALTHCHECK"].partition("CMD ")[2])[2]
     compile(code, "the health check", "exec")
+    assert ["COPY", "weights /opt/weights"] in steps  # English into German is on no hub
+    assert "DRAGOMAN_WEIGHTS=/opt/weights" in last["ENV"].split()
     for name, rest in steps:
         if name == "COPY" and not rest.startswith("--from"):
             for source in rest.split()[:-1]:
