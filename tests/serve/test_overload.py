@@ -108,7 +108,7 @@ def test_fewer_beams_are_searched_when_longer_steps_do_not_help():
     service, sessions = in_time(overloaded(model, 1, 0.6, pressure))
     assert model.hasty > 0
     assert sessions[0].state == "degraded"
-    assert "dragoman_level 2.0" in service.metrics.text().decode()
+    assert "dragoman_level 2.0" in service.metrics.text()
 
 
 def test_who_comes_last_goes_elsewhere_when_nothing_helps(opened):
