@@ -217,7 +217,7 @@ def _held(pid: int, url: str) -> dict:
     }
 
 
-def idle(count: int, seconds: float = 10.0) -> float:
+def idle(count: int, seconds: float = 8.0) -> float:
     """CPU-seconds in which so many connections, half of them talks, do nothing."""
     options = (*NUMBERS, "--streams", str(count), "--connects", "1000000", "--idle", "600")
     with command(*options) as (process, url):

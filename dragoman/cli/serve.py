@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,12 @@ TOKEN, SECRET = "DRAGOMAN_TOKEN", "DRAGOMAN_SECRET"
 )
 @_network("--tls-cert", type=_FILE, metavar="FILE", help="Certificate, to serve wss.")
 @_network("--tls-key", type=_FILE, metavar="FILE", help="Its key.")
+@_network(
+    "--proxy",
+    multiple=True,
+    metavar="ADDRESS",
+    help="A proxy, or a network of them, that tells the addresses of clients; '*': any.",
+)
 @_limits("--streams", type=click.IntRange(1), default=4, show_default=True, help="Talks at once.")
 @_limits(
     "--listeners", type=click.IntRange(1), default=500, show_default=True, help="In all rooms."
@@ -78,7 +85,7 @@ TOKEN, SECRET = "DRAGOMAN_TOKEN", "DRAGOMAN_SECRET"
 @_limits(
     "--connects",
     type=click.IntRange(1),
-    default=300,
+    default=1200,
     show_default=True,
     help="Connections of an address in a minute.",
 )
@@ -96,6 +103,7 @@ def command(
     captions_to: tuple[str, ...],
     tls_cert: Path | None,
     tls_key: Path | None,
+    proxy: tuple[str, ...],
     streams: int,
     listeners: int,
     batch: int | None,
@@ -117,7 +125,7 @@ def command(
     """
     from dragoman.serve.lanes import talks_in_a_step, with_lanes
     from dragoman.serve.logs import log_to_stderr
-    from dragoman.serve.run import bound, make_server
+    from dragoman.serve.run import allow_many_connections, bound, check_tls, make_server
     from dragoman.serve.service import Service
     from dragoman.serve.settings import Settings, is_loopback
     from dragoman.store.overview import cores
@@ -130,10 +138,13 @@ def command(
         )
     if (tls_cert is None) != (tls_key is None):
         raise DragomanError("--tls-cert and --tls-key go together.")
+    if tls_cert is not None and tls_key is not None:
+        check_tls(tls_cert, tls_key)
     if replicas is not None and cluster is None:
         raise DragomanError("--replicas are those of a cluster; give --cluster, too.")
     for option, addresses in (("--origin", origin), ("--captions-to", captions_to)):
         _check_addresses(option, addresses)
+    _check_proxies(proxy)
     if voice is not None:
         check_name(voice)
     if lanes is not None and lanes > 1 and options.get("threads") is None:
@@ -153,7 +164,8 @@ def command(
         fastest=fastest,
         connects=connects,
         token=token,
-        origins=origin,
+        origins=tuple(one.rstrip("/").lower() for one in origin),  # as browsers write them
+        proxies=proxy,
         captions_to=captions_to,
         secret=_read_secret("secret", secret_file, SECRET),
         listeners=listeners,
@@ -179,6 +191,7 @@ def command(
         system.model, system.vad  # noqa: B018  before anybody connects
         if lanes > 1 and getattr(system.model, "device", "cpu") != "cpu":
             raise DragomanError("A GPU has one lane; give it larger steps by --batch instead.")
+        allow_many_connections()
         address.listen()
         ready(address.getsockname()[1])
         log_to_stderr()
@@ -188,10 +201,27 @@ def command(
 def _check_addresses(option: str, addresses: Sequence[str]) -> None:
     """Refuse what no address begins with: nobody would be let in, and nobody would know why."""
     for address in addresses:
+        if option == "--origin" and address.rstrip("/").count("/") > 2:
+            raise DragomanError(
+                f"--origin takes a site, like https://talks.example; not '{address}'."
+            )
         if not address.startswith(("http://", "https://")):
             raise DragomanError(
                 f"{option} takes an address that begins with https:// or http://, not '{address}'."
             )
+
+
+def _check_proxies(proxies: Sequence[str]) -> None:
+    """Refuse what is no address: it would be believed of nobody."""
+    for proxy in proxies:
+        try:
+            if proxy != "*":
+                ip_network(proxy)
+        except ValueError:
+            raise DragomanError(
+                f"--proxy takes an address like 10.0.0.7, a network like 10.0.0.0/8, or '*', "
+                f"not '{proxy}'."
+            ) from None
 
 
 def _read_secret(what: str, file: Path | None, variable: str) -> str | None:

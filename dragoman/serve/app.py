@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
+from typing import Protocol
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -12,7 +13,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from dragoman.serve.connection import Connection
+from dragoman.serve.connection import Connection, ended
 from dragoman.serve.deepgram import Deepgram
 from dragoman.serve.dialect import Dialect, Native
 from dragoman.serve.openai_files import answer_file
@@ -24,16 +25,31 @@ from dragoman.serve.service import Service
 from dragoman.serve.settings import may_enter, origin_allowed
 
 
-def make_app(service: Service) -> Starlette:
+class Peers(Protocol):
+    """Those who serve beside this process, as far as figures go."""
+
+    async def run(self, figures: Callable[[], str]) -> None:
+        """Let them have ours, for ever."""
+
+    async def all(self, own: str) -> str:
+        """Ours, as they are now, and theirs."""
+
+
+def make_app(service: Service, peers: Peers | None = None) -> Starlette:
     """The application of one service."""
 
     @asynccontextmanager
     async def working(app: Starlette) -> AsyncIterator[None]:
-        scheduler = asyncio.create_task(service.scheduler.run())
+        tasks = [asyncio.create_task(service.scheduler.run())]
+        if peers is not None:
+            tasks.append(asyncio.create_task(peers.run(figures)))
         yield
-        scheduler.cancel()
-        with suppress(asyncio.CancelledError):
-            await scheduler
+        await ended(*tasks)
+
+    def figures() -> str:
+        service.metrics.tasks.set(len(asyncio.all_tasks()))
+        service.metrics.listeners.set(service.rooms.listeners)
+        return service.metrics.text()
 
     def speaking(dialect: type[Dialect]) -> Callable[[WebSocket], Awaitable[None]]:
         async def interpret(socket: WebSocket) -> None:
@@ -47,17 +63,19 @@ def make_app(service: Service) -> Starlette:
         return interpret
 
     async def health(request: Request) -> Response:
-        """200 if another talk would be let in; which is what a balancer wants to know."""
+        """200 if another talk would be let in; which is what a balancer wants to know. With
+        `?full=ok` also if those that are going on can be followed."""
         status = service.status
         body = {"status": status, "streams": service.streams, "most": service.settings.streams}
-        return JSONResponse(body, 200 if status == "ready" else 503)
+        well = status == "ready" or (status == "full" and request.query_params.get("full") == "ok")
+        return JSONResponse(body, 200 if well else 503)
 
     async def metrics(request: Request) -> Response:
         offered = request.headers.get("authorization", "").removeprefix("Bearer ")
         if not may_enter(service.settings, offered):
             return PlainTextResponse("This needs the access token.\n", 401)
-        service.metrics.tasks.set(len(asyncio.all_tasks()))
-        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
+        text = figures() if peers is None else await peers.all(figures())
+        return Response(text, media_type="text/plain; version=0.0.4")
 
     async def transcriptions(request: Request) -> Response:
         return await answer_file(service, request, translate=False)

@@ -25,6 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from dragoman.cluster import answer, check_room, connect
 from dragoman.errors import DragomanError
 from dragoman.serve.app import make_app
+from dragoman.serve.board import Replica, take_down
 from dragoman.serve.logs import log_to_stderr, note
 from dragoman.serve.run import LARGEST, bound
 from dragoman.serve.service import Service
@@ -109,6 +110,7 @@ def _serving(ray: Any, serve: Any, place: Place) -> Iterator[int]:
         yield port
     finally:
         serve.shutdown()
+        take_down(ray)
         ray.shutdown()
 
 
@@ -152,8 +154,10 @@ def _scaled(deployment: Any, replicas: tuple[int, int], settings: Settings) -> A
 
 def replica(setup: Setup, settings: Settings, folder: str) -> ASGIApp:
     """The application of one replica, its model loaded."""
+    import ray
+
     log_to_stderr()
-    return Front(make_app(Service(_loaded(setup, folder), settings)))
+    return Front(make_app(Service(_loaded(setup, folder), settings), Replica(ray)))
 
 
 def _loaded(setup: Setup, folder: str) -> System:

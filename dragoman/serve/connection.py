@@ -37,6 +37,7 @@ from dragoman.serve.session import Session
 from dragoman.serve.settings import Settings, may_enter
 from dragoman.serve.speech import Earphone
 
+FIRST_WORDS = 10.0  # seconds until the first message, of somebody whose token is not known yet
 LAST_WORDS = 10.0  # seconds for an error and the close, should the client not read
 
 
@@ -123,6 +124,7 @@ class Connection:
         else:
             session, known = await self._service.resume(request), request
         self._dialect.expect(session.audio)
+        session.lasting = self._dialect.lasting
         session.attach(self)
         try:
             self._door.opened(session)
@@ -137,13 +139,19 @@ class Connection:
             self._service.detach(session, self)
 
     async def _first(self) -> Beginning:
-        idle = self._service.settings.idle
-        request, acts = await self._dialect.begin(
-            lambda: self._receive(idle), self._socket.send_text
-        )
-        if not self._door.admits(self._dialect.token(request)):
-            raise Fault(Code.TOKEN, "This server wants an access token, and not this one.")
+        idle, dialect = self._service.settings.idle, self._dialect
+        if dialect.token_comes_first:  # who has none cannot keep a connection by small talk
+            self._check(dialect.token(None))
+        else:
+            idle = min(idle, FIRST_WORDS)
+        request, acts = await dialect.begin(lambda: self._receive(idle), self._socket.send_text)
+        if not dialect.token_comes_first:
+            self._check(dialect.token(request))
         return request, acts
+
+    def _check(self, offered: str | None) -> None:
+        if not self._door.admits(offered):
+            raise Fault(Code.TOKEN, "This server wants an access token, and not this one.")
 
     async def _both_ways(
         self, tell: Coroutine[Any, Any, None], listen: Coroutine[Any, Any, None]
@@ -156,7 +164,7 @@ class Connection:
             for task in sorted(done, key=lambda one: one is telling):
                 task.result()
         finally:
-            await _ended(telling, listening)
+            await ended(telling, listening)
 
     async def _listen(self, session: Session) -> None:
         while True:
@@ -259,7 +267,7 @@ class Connection:
         return data
 
 
-async def _ended(*tasks: asyncio.Task[None]) -> None:
+async def ended(*tasks: asyncio.Task[None]) -> None:
     """Cancel tasks and wait until they are gone; how they ended is known already or moot."""
     for task in tasks:
         task.cancel()

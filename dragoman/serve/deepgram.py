@@ -71,12 +71,14 @@ class Deepgram(Dialect):
 
     @property
     def subprotocol(self) -> str | None:
-        """Browsers cannot send headers; they offer the protocols "token" and their key."""
-        return "token" if self.socket.scope.get("subprotocols", [])[:1] == ["token"] else None
-
-    def token(self, request: Start | Resume) -> str | None:
+        """Browsers cannot send headers; they offer the protocols "token" or "bearer", and their
+        key. They hang up unless the first one is answered."""
         offered = self.socket.scope.get("subprotocols", [])
-        if offered[:1] in (["token"], ["bearer"]) and len(offered) == 2:
+        return offered[0] if offered[:1] in (["token"], ["bearer"]) else None
+
+    def token(self, request: Start | Resume | None) -> str | None:
+        offered = self.socket.scope.get("subprotocols", [])
+        if self.subprotocol and len(offered) == 2:
             return str(offered[1])
         authorization = self.socket.headers.get("authorization", "")
         return bearer(self.socket, "Token" if authorization.startswith("Token") else "Bearer")

@@ -58,6 +58,11 @@ Beginning = tuple[Start | Resume, Sequence[Act]]
 class Dialect(ABC):
     """One client's way to speak; it lasts as long as the connection."""
 
+    lasting = False
+    """Whether such a client can come back to its talk over another connection."""
+    token_comes_first = True
+    """Whether its token comes with the handshake, and not with its first message."""
+
     def __init__(self, socket: WebSocket) -> None:
         self.socket = socket
 
@@ -66,9 +71,9 @@ class Dialect(ABC):
         """Of the socket, if the client asked for one that we answer to."""
         return None
 
-    def token(self, request: Start | Resume) -> str | None:
-        """What the client offers to be let in."""
-        return bearer(self.socket) or request.access_token
+    def token(self, request: Start | Resume | None) -> str | None:
+        """What the client offers to be let in; `request`: its first message, once that is read."""
+        return bearer(self.socket) or (request.access_token if request else None)
 
     @abstractmethod
     async def begin(self, receive: Receive, send: Send) -> Beginning:
@@ -92,6 +97,9 @@ class Dialect(ABC):
 
 class Native(Dialect):
     """Our own, of docs/protocol.md."""
+
+    lasting = True
+    token_comes_first = False
 
     def __init__(self, socket: WebSocket) -> None:
         super().__init__(socket)

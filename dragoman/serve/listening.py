@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.websockets import WebSocket
 
-from dragoman.serve.connection import Connection
+from dragoman.serve.connection import FIRST_WORDS, Connection
 from dragoman.serve.protocol import Code, Encoding, Fault, Interim, Listen, Speak, read_request
 from dragoman.serve.rooms import Room
 from dragoman.serve.service import Service
@@ -24,7 +24,7 @@ class Listening(Connection):
         self._hears: tuple[Session | None, Encoding | None] = (None, None)
 
     async def _talk(self) -> None:
-        request = await self._wish(self._service.settings.idle)
+        request = await self._wish(min(self._service.settings.idle, FIRST_WORDS))
         if not isinstance(request, Listen):
             raise Fault(Code.MALFORMED, "The first message of a listener is 'listen'.")
         rooms = self._service.rooms

@@ -34,7 +34,7 @@ class JsonLines(logging.Formatter):
         line = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
-            "event": record.getMessage(),
+            "event": record.getMessage().partition("\n")[0],  # others add what may hold anything
             **getattr(record, "values", {}),
         }
         if record.exc_info and record.exc_info[1]:
@@ -44,10 +44,11 @@ class JsonLines(logging.Formatter):
 
 
 def log_to_stderr() -> None:
-    """All of the service and of the server below it, to standard error."""
+    """All of the service, and the warnings of all that is below it, to standard error."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines())
-    for name in ("dragoman", "uvicorn.error"):
+    logging.getLogger().handlers = [handler]
+    for name, level in (("dragoman", logging.INFO), ("uvicorn.error", logging.WARNING)):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
-        logger.setLevel(logging.INFO if name == "dragoman" else logging.WARNING)
+        logger.setLevel(level)

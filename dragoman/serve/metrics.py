@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
 
 _SECONDS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 15.0, 30.0)
 
@@ -17,6 +22,9 @@ class Metrics:
             return Histogram(name, text, buckets=buckets, registry=self._registry)
 
         self.streams = Gauge("dragoman_streams", "Talks going on.", registry=self._registry)
+        self.listeners = Gauge(
+            "dragoman_listeners", "Who follows a talk in a room.", registry=self._registry
+        )
         self.lag = histogram("dragoman_lag_seconds", "How far behind the speaker words are.")
         self.step = histogram("dragoman_step_seconds", "Work on one step of a batch.")
         self.wait = histogram("dragoman_wait_seconds", "From a chunk's arrival to its step.")
@@ -39,5 +47,31 @@ class Metrics:
             registry=self._registry,
         )
 
-    def text(self) -> bytes:
-        return generate_latest(self._registry)
+    def text(self) -> str:
+        return generate_latest(self._registry).decode()
+
+
+def merged(texts: Mapping[str, str]) -> str:
+    """The figures of several replicas as one text, with a label that says whose each is."""
+    registry = CollectorRegistry()
+    registry.register(_Several(texts))
+    return generate_latest(registry).decode()
+
+
+class _Several(Collector):
+    """Figures that were written down."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = texts
+
+    def collect(self) -> Iterator[Metric]:
+        found: dict[str, Metric] = {}
+        for who, text in self._texts.items():
+            for one in text_string_to_metric_families(text):
+                metric = found.setdefault(
+                    one.name, Metric(one.name, one.documentation, one.type, one.unit)
+                )
+                for sample in one.samples:
+                    labels = {**sample.labels, "replica": who}
+                    metric.add_sample(sample.name, labels, sample.value)
+        yield from found.values()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,16 +21,21 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from dragoman.audio.chunk import Chunk
 from dragoman.audio.source import open_audio
 from dragoman.errors import DragomanError
+from dragoman.serve.connection import ended
+from dragoman.serve.downloads import timed
 from dragoman.serve.protocol import Close, Code, Fault, Said, Start, Transcript
 from dragoman.serve.service import Service
 from dragoman.serve.session import Session
 from dragoman.serve.settings import may_enter, origin_allowed
-from dragoman.text.caption_files import srt_block, vtt_block
+from dragoman.setup import System
+from dragoman.text.caption_files import captions_of
 from dragoman.text.captions import TimedWord, make_cues
+from dragoman.text.languages import find_language
 from dragoman.text.plain import plain
 
 MOST_BYTES = 200 << 20
 FORMATS = ("json", "text", "srt", "vtt", "verbose_json")
+_GONE = 499  # nobody reads it
 _STATUS = {Close.TOKEN: 401, Close.ORIGIN: 403, Close.TOO_BIG: 413, Close.TRY_LATER: 503}
 
 
@@ -39,7 +44,7 @@ async def answer_file(service: Service, request: Request, *, translate: bool) ->
     try:
         _check_visitor(service, request)
         async with request.form(max_files=1, max_fields=20) as form:
-            return await _answer(service, form, translate)
+            return await _answer(service, request, form, translate)
     except HTTPException:
         fault = Fault(Code.MALFORMED, "The form is not as it should be.")
     except Fault as error:
@@ -62,34 +67,64 @@ def _check_visitor(service: Service, request: Request) -> None:
         raise Fault(Code.TOO_BIG, f"A file has at most {MOST_BYTES >> 20} MiB, and says so.")
 
 
-async def _answer(service: Service, form: FormData, translate: bool) -> Response:
+async def _answer(service: Service, request: Request, form: FormData, translate: bool) -> Response:
     file, wanted = form.get("file"), str(form.get("response_format", "json"))
     if not isinstance(file, UploadFile):
         raise Fault(Code.MALFORMED, "There is no 'file' in the form.")
     if wanted not in FORMATS:
         raise Fault(Code.MALFORMED, f"'response_format' is one of {', '.join(FORMATS)}.")
-    language = str(form["language"]) if form.get("language") else service.system.setup.source
-    start = _start(language, str(form.get("to", "en")), translate)
+    start = _start(service.system, form, translate)
     session = await service.start(start)
     try:
-        await _hear(service, session, file)
+        there = await _while_there(request, _hear(service, session, file))
     finally:
         service.drop(session)
+    if not there:
+        return Response(status_code=_GONE)
     if session.fault is not None:
         raise session.fault
     words = session.transcripts if start.transcript else session.words
     granular = {str(one) for one in form.getlist("timestamp_granularities[]")}
     target = session.setup.target if not start.transcript else _spoken(session)
-    return _response(wanted, words, session, target, granular or {"segment"}, translate)
+    return await asyncio.to_thread(  # captions take their time
+        _response, wanted, words, session, target, granular or {"segment"}, translate
+    )
 
 
-def _start(language: str | None, target: str, translate: bool) -> Start:
+def _start(system: System, form: FormData, translate: bool) -> Start:
     """A file is heard to the end before it counts how soon something was said."""
-    if translate:
-        return Start(source=language, target=target, policy="offline")
-    if language:
+    language, speaks = _language(form) or system.setup.source, system.model.speaks
+    if translate:  # into English, as OpenAI's does; else into what the server was started for
+        usual = "en" if not speaks or "en" in speaks else system.setup.target
+        return Start(source=language, target=str(form.get("to") or usual), policy="offline")
+    if language and (not speaks or language in speaks):
         return Start(source=language, target=language, policy="offline")
-    return Start(policy="offline", transcript=True)  # the language is found out on the way
+    return Start(source=language, policy="offline", transcript=True)
+
+
+def _language(form: FormData) -> str | None:
+    try:
+        return find_language(str(form["language"])).code if form.get("language") else None
+    except DragomanError as error:
+        raise Fault(Code.LANGUAGE, str(error)) from error
+
+
+async def _while_there(request: Request, work: Coroutine[Any, Any, None]) -> bool:
+    """Do something for somebody; whether it was done before they hung up. A file of hours would
+    else take the place of a talk, for nobody."""
+    working, leaving = asyncio.create_task(work), asyncio.create_task(_left(request))
+    try:
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            working.result()
+        return working.done()
+    finally:
+        await ended(working, leaving)
+
+
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _hear(service: Service, session: Session, file: UploadFile) -> None:
@@ -100,6 +135,8 @@ async def _hear(service: Service, session: Session, file: UploadFile) -> None:
         try:
             chunks = await asyncio.to_thread(open_audio, path)
             while (chunk := await asyncio.to_thread(_next, chunks)) is not None:
+                if session.stopped:  # before its end: half a text would pass for the whole
+                    raise Fault(Code.DRAINING, "This server is about to end; try another.")
                 session.hear(session.sample, chunk.samples)
                 service.scheduler.wake()
                 await session.have_room()
@@ -139,12 +176,9 @@ def _response(
         return JSONResponse({"text": text})
     if wanted == "text":
         return PlainTextResponse(text + "\n")
-    timed = _timed(words)
+    spoken = timed(words)
     if wanted in ("srt", "vtt"):
-        block = srt_block if wanted == "srt" else vtt_block
-        cues = enumerate(make_cues(timed, language), 1)
-        head = "" if wanted == "srt" else "WEBVTT\n\n"
-        return PlainTextResponse(head + "".join(block(number, cue) for number, cue in cues))
+        return PlainTextResponse(captions_of(f".{wanted}", make_cues(spoken, language)))
     assert session.summary is not None
     body: dict[str, Any] = {
         "task": "translate" if translate else "transcribe",
@@ -153,22 +187,13 @@ def _response(
         "text": text,
     }
     if "segment" in granular:
-        body["segments"] = list(_segments(timed, language))
+        body["segments"] = list(_segments(spoken, language))
     if "word" in granular:
         body["words"] = [
-            {"word": plain(one.text), "start": one.start, "end": one.end} for one in timed
+            {"word": plain(one.text), "start": round(one.start, 3), "end": round(one.end, 3)}
+            for one in spoken
         ]
     return JSONResponse(body)
-
-
-def _timed(words: Sequence[Said | Transcript]) -> list[TimedWord]:
-    """Words with their times; one lasts until the next begins, but no longer than 0.5 s."""
-    starts = [word.source_ms / 1000 for word in words]
-    ends = [min(a + 0.5, b) for a, b in zip(starts, [*starts[1:], float("inf")], strict=True)]
-    return [
-        TimedWord(word.text, round(start, 3), round(end, 3), not word.text[:1].isspace())
-        for word, start, end in zip(words, starts, ends, strict=True)
-    ]
 
 
 def _segments(words: Sequence[TimedWord], language: str) -> Iterator[dict[str, Any]]:

@@ -88,7 +88,7 @@ class OpenAIRealtime(Dialect):
     def subprotocol(self) -> str | None:
         return "realtime" if "realtime" in self.socket.scope.get("subprotocols", []) else None
 
-    def token(self, request: Start | Resume) -> str | None:
+    def token(self, request: Start | Resume | None) -> str | None:
         for offered in self.socket.scope.get("subprotocols", []):
             if offered.startswith(_KEY):
                 return str(offered).removeprefix(_KEY)

@@ -39,8 +39,17 @@ _opener = urllib.request.build_opener(_Straight)
 
 def check(captions: Captions, allowed: tuple[str, ...]) -> None:
     """Whether the server was told that captions may go there; else a fault."""
-    if not any(captions.url.startswith(prefix) for prefix in allowed):
+    if not any(_begins_with(captions.url, prefix) for prefix in allowed):
         raise Fault(Code.UNFIT, "Captions may not be sent there; see --captions-to.")
+
+
+def _begins_with(url: str, prefix: str) -> bool:
+    """By letters, and with the same host: https://talks.example.evil.test begins with
+    https://talks.example, too."""
+    try:
+        return url.startswith(prefix) and urlsplit(url).netloc == urlsplit(prefix).netloc
+    except ValueError:  # no address
+        return False
 
 
 async def post(url: str, body: bytes | None) -> str:

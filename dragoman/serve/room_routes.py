@@ -8,7 +8,7 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from dragoman.serve.connection import Connection
-from dragoman.serve.downloads import FILES, file_of
+from dragoman.serve.downloads import FILES
 from dragoman.serve.listening import Listening
 from dragoman.serve.logs import note
 from dragoman.serve.protocol import Close
@@ -71,7 +71,7 @@ def room_routes(service: Service) -> list[BaseRoute]:
             return _refused("This needs the token of the room.", 401)
         if file not in FILES:
             return _refused(f"There are {', '.join(FILES)}.", 404)
-        text = file_of(file, rooms.enter(name).last_talk())
+        text = await rooms.enter(name).file(file)
         return Response(
             text, media_type=FILES[file].media_type, headers={"Cache-Control": "no-store"}
         )

@@ -11,12 +11,14 @@ import base64
 import hashlib
 import hmac
 import secrets
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Literal
 
 import msgspec
 
 from dragoman.serve.bell import Pulse
+from dragoman.serve.downloads import Files
 from dragoman.serve.protocol import Code, Fault, Said, Summary, Talk, Told, Transcript, write
 from dragoman.serve.protocol import Room as RoomEvent
 from dragoman.serve.session import Session
@@ -27,6 +29,8 @@ _ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # nothing that looks like somethi
 _ID = 8  # characters
 MOST_ROOMS = 1000
 """Rooms that are remembered; beyond, those go in which nobody has been for longest."""
+MOST_KEPT = 500_000
+"""Messages of all rooms together, some 100 MB; beyond, the same go."""
 MOST_TOLD = 200_000
 """Messages of a room's log: at least a day of talk. What belongs to earlier talks goes first."""
 IN_A_FRAME = 400
@@ -85,8 +89,10 @@ class Room:
         self.state = "waiting"
         self.session: Session | None = None
         self.pulse = Pulse()
+        self._files = Files()
         self._entries: list[str] = []
         self._first = 0  # number of the first entry that is kept
+        self._began = 0  # and of the first of the last talk
         self._word = self._transcript = self._phrases = 0  # the last of this talk that were taken
         self._summed_up = False
         self._talk = ""  # the one that was told last, by its session's name
@@ -96,6 +102,11 @@ class Room:
     def next(self) -> int:
         """The number of the entry that comes next."""
         return self._first + len(self._entries)
+
+    @property
+    def kept(self) -> int:
+        """Entries."""
+        return len(self._entries)
 
     @property
     def event(self) -> RoomEvent:
@@ -115,11 +126,10 @@ class Room:
             self._frame = (start, end, text)
         return self._frame[2], end
 
-    def last_talk(self) -> Told:
-        """All that was told of the last talk."""
-        events = [_told.decode(entry) for entry in self._entries]
-        begins = [at for at, event in enumerate(events) if isinstance(event, Talk)]
-        return Told(self.next, tuple(events[begins[-1] :] if begins else ()))
+    async def file(self, name: str) -> str:
+        """What was said so far in the last talk, as a file."""
+        entries = self._entries[self._began - self._first :] if self.talks else []
+        return await self._files.get(name, self.next, lambda: _read(entries))
 
     def join(self, change: Literal[1, -1]) -> None:
         """A listener comes or goes."""
@@ -151,6 +161,7 @@ class Room:
         self._summed_up = False
         if len(self._entries) > MOST_TOLD:
             self._first, self._entries = self.next, []
+        self._began = self.next
         self._entries.append(write(Talk(self.talks, setup.source, setup.target)))
 
     def look(self) -> None:
@@ -190,6 +201,10 @@ class Room:
             self.session.news.set()
 
 
+def _read(entries: Sequence[str]) -> Told:
+    return Told(len(entries), tuple(_told.decode(entry) for entry in entries))
+
+
 class Rooms:
     """The rooms of a process; a room is there as soon as somebody with a token enters it."""
 
@@ -206,10 +221,12 @@ class Rooms:
         """The room of a name, for somebody whose token was looked at."""
         room = self._rooms.pop(name, None) or Room(name)
         self._rooms[name] = room  # last in the row: the first that are empty go first
-        if len(self._rooms) > MOST_ROOMS:
-            gone = next((one for one in self._rooms.values() if one.empty and one != room), None)
-            if gone is not None:
-                del self._rooms[gone.name]
+        kept = sum(one.kept for one in self._rooms.values())
+        for one in [one for one in self._rooms.values() if one.empty and one is not room]:
+            if len(self._rooms) <= MOST_ROOMS and kept <= MOST_KEPT:
+                break
+            del self._rooms[one.name]
+            kept -= one.kept
         return room
 
     def admit_listener(self) -> None:

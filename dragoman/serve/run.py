@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import time
 from pathlib import Path
 from types import FrameType
@@ -14,6 +15,7 @@ from dragoman.serve.app import make_app
 from dragoman.serve.service import Service
 
 LARGEST = 1 << 20  # bytes of a message
+_FILES = 65536  # that may be open
 _FLUSH = 10.0  # seconds for the rest of talks that were ended for them
 
 
@@ -46,6 +48,19 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter)
 
 
+def allow_many_connections() -> None:
+    """As many open files as the machine allows: each connection is one, and what a process may have
+    to begin with is fewer than an audience."""
+    try:
+        import resource
+    except ImportError:  # a system without such limits
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 def bound(host: str, port: int) -> socket.socket:
     """A socket with this address, which nobody can connect to until it is served."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -61,6 +76,11 @@ def bound(host: str, port: int) -> socket.socket:
     return sock
 
 
+def _trusted(proxies: tuple[str, ...]) -> str | list[str]:
+    """Those on this machine, and others that were named; "*": whoever connects."""
+    return "*" if "*" in proxies else ["127.0.0.1", "::1", *proxies]
+
+
 def make_server(service: Service, cert: Path | None = None, key: Path | None = None) -> Server:
     """A server for a service; `run(sockets=[…])` runs it."""
     config = uvicorn.Config(
@@ -72,10 +92,28 @@ def make_server(service: Service, cert: Path | None = None, key: Path | None = N
         server_header=False,
         ssl_certfile=cert,
         ssl_keyfile=key,
+        forwarded_allow_ips=_trusted(service.settings.proxies),
         timeout_graceful_shutdown=5,
     )
-    try:
-        config.load()
-    except OSError as error:  # as SSLError is
-        raise DragomanError(f"Cannot serve TLS with {cert} and {key}: {error.strerror}.") from error
     return Server(service, config)
+
+
+def check_tls(cert: Path, key: Path) -> None:
+    """Whether a certificate and its key can be served with; else what is wrong, and with which."""
+    for path in (cert, key):
+        try:
+            text = path.read_bytes()
+        except OSError as error:
+            raise DragomanError(f"Cannot serve TLS with {path}: {error.strerror}.") from error
+        if b"-----BEGIN " not in text:
+            raise DragomanError(f"Cannot serve TLS with {path}: it is not written in PEM.")
+        if b"ENCRYPTED" in text:
+            raise DragomanError(
+                f"Cannot serve TLS with {path}: it wants a pass phrase, and nobody will type "
+                f"one; 'openssl pkey -in {path} -out open.pem' writes it without."
+            )
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key)
+    except ssl.SSLError as error:
+        why = (error.reason or "they cannot be read").replace("_", " ").lower()
+        raise DragomanError(f"Cannot serve TLS with {cert} and {key}: {why}.") from error

@@ -148,9 +148,12 @@ class Service:
         self.scheduler.wake()
 
     def detach(self, session: Session, listener: Listener) -> None:
-        """A connection is gone; its talk is kept for a while."""
+        """A connection is gone; its talk is kept for a while, if somebody can come back to it."""
         if session.listener is listener:
             session.listener = None
+            if not session.lasting:
+                self.drop(session)
+                return
             session.partings += 1
             loop = asyncio.get_running_loop()
             loop.call_later(self.settings.keep, self._forget, session, session.partings)
@@ -164,9 +167,15 @@ class Service:
             session.news.set()
 
     def stop_all(self) -> None:
-        """Every speaker is taken to have ended: what was heard is said."""
+        """This process ends now. Who can goes on with another; of the others the speaker is taken
+        to have ended, and what was heard is said."""
         for session in self._sessions.values():
-            session.stop()
+            if self.settings.secret is None or not session.lasting:
+                session.stop()
+            elif not session.finished:
+                session.fail(Fault(Code.DRAINING, "This server ends; go on with another."))
+                self.scheduler.remove(session)
+                note("handed on", session=session.id)
         self.scheduler.wake()
 
     def _forget(self, session: Session, parting: int) -> None:

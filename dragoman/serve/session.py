@@ -35,6 +35,7 @@ MOST_WAITING = 30.0
 """Seconds of sound that wait; a client that sends faster than that is heard waits too."""
 BURST = 60.0
 """Seconds of sound that a client may be ahead of its speaker before its pace counts."""
+_GIVEN_UP = (Code.OVERLOADED, Code.FAILED, Code.DRAINING)
 
 
 class Listener(Protocol):
@@ -75,6 +76,7 @@ class Session:
         self.closings, self.flushes = 0, 0
         """How often all that was heard has been said, and how often because that was wanted."""
         self.listener: Listener | None = None
+        self.lasting = True  # its client can come back, here or elsewhere
         self.partings = 0  # how often a connection was lost
         self.news = Bell()
         """There is something to tell."""
@@ -107,7 +109,7 @@ class Session:
     @property
     def given_up(self) -> bool:
         """It could not go on as it was; from what its client has kept, it may begin anew."""
-        return self.fault is not None and self.fault.code in (Code.OVERLOADED, Code.FAILED)
+        return self.fault is not None and self.fault.code in _GIVEN_UP
 
     @property
     def due(self) -> float | None:

@@ -20,7 +20,8 @@ class Settings:
     keep: float = 60.0  # a talk without a connection, and a finished one
     drain: float = 600.0  # how long talks may go on once the process is asked to end
     fastest: float = 8.0  # times as fast as it is spoken that sound may come
-    connects: int = 300  # of one address, in a minute
+    connects: int = 1200  # of one address, in a minute: an audience may share one
+    proxies: tuple[str, ...] = ()  # whose word counts on which address a client has
     token: str | None = None
     origins: tuple[str, ...] = ()  # pages of other hosts that may connect
     listeners: int = 500  # in all rooms together
@@ -53,7 +54,11 @@ def origin_allowed(settings: Settings, origin: str | None, host: str | None) -> 
     """
     if origin is None or origin in settings.origins:
         return True
-    page = urlsplit(origin)
+    try:
+        page = urlsplit(origin)
+        name = page.hostname or ""
+    except ValueError:  # no address at all
+        return False
     if page.netloc.lower() != (host or "").lower():
         return False
-    return settings.token is not None or is_loopback(page.hostname or "")
+    return settings.token is not None or is_loopback(name)

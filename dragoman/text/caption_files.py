@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from dragoman.errors import DragomanError
-from dragoman.text.captions import CaptionMaker, CaptionSettings, Cue, TimedWord, make_cues
+from dragoman.text.captions import CaptionMaker, CaptionSettings, Cue, TimedWord
 
 _TIME = r"(\d+):(\d\d):(\d\d)[.,](\d{3})"
 _BLOCK = re.compile(rf"(\d+)\n{_TIME} --> {_TIME}\n((?:.+\n)+)\n")
@@ -173,10 +173,9 @@ SUFFIXES = tuple(_FORMATS)
 """How the names of caption files end."""
 
 
-def captions_text(suffix: str, words: Iterable[TimedWord], language: str = "en") -> str:
-    """A whole caption file of these words."""
+def captions_of(suffix: str, cues: Iterable[Cue]) -> str:
+    """A whole caption file of these cues."""
     header, block = _FORMATS[suffix]
-    cues = make_cues(words, language)
     return header + "".join(block(number, cue) for number, cue in enumerate(cues, 1))
 
 

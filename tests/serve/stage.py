@@ -119,7 +119,11 @@ class Line:
         done.set()
 
     async def _connected(self, reader, writer) -> None:
-        to_reader, to_writer = await asyncio.open_connection("127.0.0.1", self._port)
+        try:
+            to_reader, to_writer = await asyncio.open_connection("127.0.0.1", self._port)
+        except OSError:  # nobody is there
+            writer.close()
+            return
         self._writers |= {writer, to_writer}
         await asyncio.gather(_pass_on(reader, to_writer), _pass_on(to_reader, writer))
         self._writers -= {writer, to_writer}

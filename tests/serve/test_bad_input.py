@@ -5,6 +5,7 @@ import json
 import pytest
 from starlette.websockets import WebSocketDisconnect
 
+from dragoman.serve import connection, listening
 from dragoman.serve.protocol import MOST_SOUND, MOST_TEXT, Ready, Resume, Summary, write
 from dragoman.serve.settings import Settings, is_loopback, origin_allowed
 from tests.serve.clients import PATH, Client, closed, silence, steady_words
@@ -186,3 +187,14 @@ def test_names_on_the_wire_are_the_documented_ones():
 
     sent = json.loads(write(Start(source="de", target="en")))
     assert (sent["type"], sent["from"], sent["to"]) == ("start", "de", "en")
+
+
+@pytest.mark.parametrize("path", [PATH, "/v1/rooms/abcdefgh/listen"])
+def test_who_says_nothing_at_first_is_let_go_soon(opened, monkeypatch, path):
+    for module in (connection, listening):
+        monkeypatch.setattr(module, "FIRST_WORDS", 0.01)
+    _, web = opened(idle=1000.0)
+    with web.websocket_connect(path) as socket:
+        client = Client(socket)
+        assert closed(client) == 4408
+        assert client.events[-1].code == "idle"

@@ -172,10 +172,25 @@ def test_talks_have_replicas_and_who_is_too_many_is_told(service):
             with pytest.raises(ConnectionClosed) as closed:
                 await third.recv()
             assert closed.value.rcvd.code == 1013
+        await figures_of(service, {first: 1, second: 1})
         await asyncio.gather(one.rest(), two.rest())
         assert one.talk.connections == 1
 
     in_time(talks(), PATIENCE)
+
+
+async def figures_of(service, streams):
+    """Wait until all who are asked tell how many talks each replica has; that of rooms has none."""
+    asked = 0
+    while asked < 3:
+        with urllib.request.urlopen(f"http{service.url}/metrics") as answer:
+            text = answer.read().decode()
+        found = re.findall(r'dragoman_streams\{replica=".+:(\d+)"\} (\d)', text)
+        told = {int(pid): int(count) for pid, count in found}
+        assert len(told) <= 3
+        rooms = told.keys() - streams.keys()
+        asked += len(rooms) == 1 and told == streams | dict.fromkeys(rooms, 0)
+        await asyncio.sleep(0.1)
 
 
 def test_a_room_is_in_one_place(service):

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from starlette.websockets import WebSocketDisconnect
 
 from tests.serve.clients import PATH, Client, steady_words
 from tests.serve.running import running
@@ -105,11 +106,34 @@ def test_what_is_wrong_is_told_in_its_words(opened, query, sent, variant):
         assert Client(socket).start().session
 
 
-@pytest.mark.parametrize("offered", [["token", TOKEN], ["token", "wrong"]])
+@pytest.mark.parametrize("offered", [["token", TOKEN], ["token", "wrong"], ["bearer", TOKEN]])
 def test_browsers_offer_their_key_as_a_protocol(opened, offered):
     _, web = opened(token=TOKEN)
     with web.websocket_connect("/v1/listen", subprotocols=offered) as socket:
-        assert socket.accepted_subprotocol == "token"
+        assert socket.accepted_subprotocol == offered[0]
         socket.send_text('{"type":"CloseStream"}')
         kind = json.loads(socket.receive_text())["type"]
     assert (kind == "Error") == (offered[1] != TOKEN)
+
+
+@pytest.mark.parametrize("path", ["/v1/listen", "/v1/realtime/translations"])
+def test_who_has_no_token_is_told_so_at_once(opened, path):
+    """Nobody keeps a connection by messages that begin nothing."""
+    _, web = opened(token=TOKEN)
+    with web.websocket_connect(path) as socket:
+        assert json.loads(socket.receive_text())["type"].lower() == "error"
+        with pytest.raises(WebSocketDisconnect) as end:
+            socket.receive_text()
+    assert end.value.code == 4401
+
+
+def test_a_client_that_cannot_come_back_leaves_its_place_to_others(opened):
+    service, web = opened(streams=1)
+    for _ in range(3):
+        with web.websocket_connect("/v1/listen?encoding=linear16&interim_results=true") as socket:
+            socket.send_bytes(pcm(1, 16000))
+            assert json.loads(socket.receive_text())["type"] == "Results"
+        assert service.streams == 0
+    with web.websocket_connect(PATH) as socket:
+        assert Client(socket).start().session
+    assert service.streams == 1  # whoever speaks our own protocol may

@@ -37,6 +37,8 @@ def test_the_image():
     assert "/health" in last["HEALTHCHECK"]
     code = yaml.safe_load(last["HEALTHCHECK"].partition("CMD ")[2])[2]
     compile(code, "the health check", "exec")
+    assert ["COPY", "weights /opt/weights"] in steps  # English into German is on no hub
+    assert "DRAGOMAN_WEIGHTS=/opt/weights" in last["ENV"].split()
     for name, rest in steps:
         if name == "COPY" and not rest.startswith("--from"):
             for source in rest.split()[:-1]:
@@ -51,8 +53,22 @@ def test_compose():
     minutes = int(interpreter["stop_grace_period"].removesuffix("m"))
     assert minutes * 60 > Settings().drain + GRACE
     assert (DEPLOY / interpreter["build"]["context"] / interpreter["build"]["dockerfile"]).exists()
-    assert "interpreter 8020" in text("Caddyfile")
-    assert "{$DRAGOMAN_HOST}" in text("Caddyfile")
+    assert "interpreter" in services
+    assert "ports" not in interpreter  # only the proxy, whose word counts, reaches it
+    assert interpreter["command"][interpreter["command"].index("--proxy") + 1] == "*"
+
+
+def test_the_proxy_sends_all_of_a_room_to_one_process():
+    file = text("Caddyfile")
+    assert "{$DRAGOMAN_HOST}" in file
+    assert re.search(r"name interpreter\s+port 8020", file)
+    pattern = re.search(r"@room path_regexp room (\S+)", file)[1]
+    for path in ("speak", "listen", "translation.srt"):
+        assert re.search(pattern, f"/v1/rooms/k7f2m9qa/{path}")[1] == "k7f2m9qa"
+    for path in ("/v1/rooms", "/v1/interpret", "/room/k7f2m9qa"):
+        assert re.search(pattern, path) is None
+    assert "request_header @room Room {re.room.1}" in file
+    assert "lb_policy header Room" in file
 
 
 def test_the_unit():
@@ -61,22 +77,33 @@ def test_the_unit():
     assert words[0].endswith("/dragoman")
     assert words[1] == "serve"
     check_options(words)
+    assert "--secret-file" in words  # so that talks outlive a crash
+    given = re.findall(r"^LoadCredential=(\w+):", text("dragoman.service"), re.M)
+    wanted = re.findall(r"\$\{CREDENTIALS_DIRECTORY\}/(\w+)", unit["ExecStart"])
+    assert sorted(given) == sorted(wanted)
     assert int(unit["TimeoutStopSec"]) > Settings().drain + GRACE
     assert unit["User"] == "dragoman"
 
 
 def test_kubernetes():
-    deployment, service = yaml.safe_load_all(text("kubernetes.yaml"))
+    deployment, pods, proxy, service = yaml.safe_load_all(text("kubernetes.yaml"))
     pod = deployment["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     check_options(container["args"])
     drain = float(container["args"][container["args"].index("--drain") + 1])
     assert drain >= Settings().longest
     assert pod["terminationGracePeriodSeconds"] > drain + GRACE
-    assert container["readinessProbe"]["httpGet"]["path"] == "/health"
+    # Who follows a talk in a room can come in though no other talk can.
+    assert container["readinessProbe"]["httpGet"]["path"] == "/health?full=ok"
+    # A token of the cluster would be put below /run/secrets, which is ours and cannot be written.
+    assert pod["automountServiceAccountToken"] is False
+    assert {mount["mountPath"] for mount in container["volumeMounts"]} >= {"/run/secrets"}
     assert "httpGet" not in container["livenessProbe"]  # a pod that drains is not to be killed
     assert pod["securityContext"]["runAsNonRoot"]
-    assert service["spec"]["selector"] == deployment["spec"]["template"]["metadata"]["labels"]
+    assert pods["metadata"]["name"] == "interpreter"  # as the proxy calls them
+    assert pods["spec"]["clusterIP"] == "None"  # it wants the addresses of all
+    for one, behind in ((pods, deployment), (service, proxy)):
+        assert one["spec"]["selector"] == behind["spec"]["template"]["metadata"]["labels"]
 
 
 @pytest.mark.parametrize("name", ["Dockerfile", "compose.yaml", "dragoman.service"])

@@ -1,14 +1,21 @@
 """What was said in a room, as files, while somebody still speaks."""
 
+import asyncio
+import random
 import re
 
 import pytest
 
-from dragoman.serve.downloads import FILES, file_of, timed
+from dragoman.serve import rooms
+from dragoman.serve.downloads import FILES, Cues, Files, timed
 from dragoman.serve.protocol import Said, Summary, Talk, Told, Transcript
-from dragoman.text.captions import TimedWord
+from dragoman.text.captions import TimedWord, make_cues
 from tests.serve.test_rooms import TOKEN, begin, finish, open_room, speaks
 from tests.talkers import SPOKEN, TEXT
+
+
+def file_of(name, talk):
+    return asyncio.run(Files().get(name, len(talk.events), lambda: talk))
 
 
 def get(web, room, name, token="listener_token"):
@@ -104,3 +111,31 @@ def test_the_language_of_the_speaker_is_the_one_that_was_heard():
 def test_every_file_is_empty_or_a_header_before_a_talk():
     empty = Told(0, ())
     assert {file_of(name, empty) for name in FILES} == {"", "WEBVTT\n\n"}
+
+
+def test_the_cues_of_a_text_that_grows_are_those_of_the_whole():
+    dice, moment, words = random.Random(13), 0.0, []
+    for _ in range(150):
+        moment += dice.choice([0.0, 0.2, 0.3, 0.5, 2.5])
+        text = "".join(dice.choice("aeinrst") for _ in range(dice.randint(1, 12)))
+        words.append(TimedWord(f" {text}{dice.choice(['', '', ',', '.'])}", moment, moment + 0.2))
+    cues, come = Cues("en"), 0
+    while come < len(words):
+        come += dice.randint(0, 9)
+        assert cues.of(words[:come]) == list(make_cues(words[:come], "en"))
+
+
+def test_a_file_is_made_once_for_all_who_ask(monkeypatch):
+    room, read = rooms.Room("abcdefgh"), []
+    told = Told(2, (Talk(1, "de", "en"), Said(1, " One.", 1000.0, 0.0, None)))
+    monkeypatch.setattr(rooms, "_read", lambda entries: read.append(entries) or told)
+
+    async def ask():
+        asked = await asyncio.gather(*(room.file("translation.srt") for _ in range(30)))
+        assert len(read) == 1
+        room._entries.append("another")
+        await room.file("translation.srt")
+        assert len(read) == 2
+        return set(asked)
+
+    assert asyncio.run(ask()) == {"1\n00:00:01,000 --> 00:00:01,840\nOne.\n\n"}

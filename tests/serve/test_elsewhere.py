@@ -1,11 +1,12 @@
 """A process is killed in mid-talk, and another goes on: nothing is lost, nothing said twice."""
 
 import asyncio
+import signal
 
 import pytest
 
 from dragoman.serve.client import Talk, TalkError
-from dragoman.serve.protocol import Audio, Said, Start, Summary
+from dragoman.serve.protocol import Audio, Ready, Said, Start, Summary
 from tests.serve.clients import PATH
 from tests.serve.numbers import sound_of, words_of
 from tests.serve.processes import command, in_time, proxied
@@ -107,3 +108,28 @@ def test_there_and_back_again(tmp_path):
         talk = in_time(talk(one, two))
     assert [(said.word, said.text) for said in talk.words] == words_of(60)
     assert talk.connections >= 3  # words may come in one burst, and then one cut is several
+
+
+def test_a_process_that_is_to_end_hands_its_talks_on(tmp_path):
+    """Whoever shares its secret goes on with those that did not end in time."""
+    shared = (*secret(tmp_path), "--drain", "0.01")
+
+    async def talk(one, two, process):
+        async with proxied(one, two) as (_, url):
+            talk, said = Talk(url + PATH), asyncio.Event()
+
+            async def go_on(sent):
+                if sent >= 20:
+                    await said.wait()
+
+            async for event in talk.run(spoken(60, go_on)):
+                if isinstance(event, Said) and event.word == 10:
+                    process.send_signal(signal.SIGTERM)
+                if isinstance(event, Ready) and talk.words:
+                    said.set()
+            return talk
+
+    with command(*NUMBERS, *shared) as (process, one), command(*NUMBERS, *shared) as (_, two):
+        talk = in_time(talk(one, two, process))
+        assert process.wait(60) == 0
+    assert [(said.word, said.text) for said in talk.words] == words_of(60)

@@ -1,7 +1,10 @@
 """OpenAI's own client sends files."""
 
+import http.client
 import io
 import json
+import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -20,12 +23,22 @@ def wav(seconds=16.0, rate=22050):
 
 
 @pytest.fixture
-def client():
-    """OpenAI's client, of a server that writes down what it hears too."""
+def server():
+    """One that writes down what it hears, too, and its address."""
+    with running(token=TOKEN, model="tests.talkers:bilingual") as (service, url):
+        yield service, url.replace("ws", "http", 1) + "/v1"
+
+
+@pytest.fixture
+def served(server):
+    return server[0]
+
+
+@pytest.fixture
+def client(server):
+    """OpenAI's own."""
     openai = pytest.importorskip("openai")
-    with running(token=TOKEN, model="tests.talkers:bilingual") as (_, url):
-        base = url.replace("ws", "http", 1) + "/v1"
-        yield openai.OpenAI(base_url=base, api_key=TOKEN, max_retries=0)
+    return openai.OpenAI(base_url=server[1], api_key=TOKEN, max_retries=0)
 
 
 def translated(client, **options):
@@ -40,6 +53,25 @@ def test_a_file_is_translated(client):
 def test_a_file_is_written_down(client):
     file = ("talk.wav", wav())
     assert client.audio.transcriptions.create(file=file, model="any").text == SPOKEN
+
+
+def test_a_model_that_speaks_other_languages_alone_writes_down_what_it_hears(client, served):
+    """As a cascade does, which hears English and writes German."""
+    served.system.model.speaks = ("de", "es")
+    served.system = served.system.changed(source="en", target="de")
+    file = ("talk.wav", wav())
+    for more in ({}, {"language": "English"}):
+        assert client.audio.transcriptions.create(file=file, model="any", **more).text == SPOKEN
+    started, start = [], served.start
+
+    async def note_start(request):
+        started.append(request)
+        return await start(request)
+
+    served.start = note_start
+    assert translated(client).text == TEXT
+    assert translated(client, extra_body={"to": "es"}).text == TEXT
+    assert [(one.source, one.target) for one in started] == [("en", "de"), ("en", "es")]
 
 
 def test_captions_and_times(client):
@@ -100,3 +132,40 @@ def test_a_full_server_says_so(opened):
         socket.receive_text()
         answer = web.post("/v1/audio/translations", files={"file": ("talk.wav", wav(1))})
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "full")
+
+
+@contextmanager
+def sent(**settings):
+    """A file that is being heard, so slowly that it would take hours; the service, and the line."""
+    with running(**settings) as (service, url):
+        host, port = url.removeprefix("ws://").split(":")
+        line = http.client.HTTPConnection(host, int(port))
+        head = 'Content-Disposition: form-data; name="file"; filename="talk.wav"'
+        body = f"--x\r\n{head}\r\n\r\n".encode() + wav(90, 4000) + b"\r\n--x--\r\n"
+        kind = {"Content-Type": "multipart/form-data; boundary=x"}
+        line.request("POST", "/v1/audio/translations", body, kind)
+        wait_until(lambda: service._sessions)
+        yield service, line
+        line.close()
+
+
+def test_a_file_whose_sender_is_gone_is_heard_no_longer():
+    with sent(fastest=0.001) as (service, line):
+        line.close()
+        wait_until(lambda: service.streams == 0)
+
+
+def test_half_a_file_is_not_told_as_if_it_were_the_whole():
+    with sent(fastest=10) as (service, line):
+        (session,) = service._sessions.values()
+        wait_until(lambda: session.sample > 60 * 16000)
+        service.stop_all()  # what waits is heard, and so the sleeper wakes
+        answer = line.getresponse()
+        assert (answer.status, json.loads(answer.read())["error"]["code"]) == (503, "draining")
+
+
+def wait_until(what, seconds=30.0):
+    until = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < until, "It never came to be."
+        time.sleep(0.01)

@@ -1,8 +1,12 @@
 """More work than machine: all get slower together, and nobody for ever."""
 
 import asyncio
+import socket
+from contextlib import suppress
 
 import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
 
 from dragoman.serve.pressure import LATE, Level, Pressure
 from dragoman.serve.protocol import (
@@ -18,10 +22,12 @@ from dragoman.serve.protocol import (
     Summary,
     write_sound,
 )
+from dragoman.serve.settings import Settings
 from dragoman.serve.visits import Visits
 from tests.serve.clients import PATH, Client, closed, make_service
 from tests.serve.numbers import NumberModel, sound_of, words_of
 from tests.serve.processes import in_time
+from tests.serve.running import running
 
 
 class Timer:
@@ -102,7 +108,7 @@ def test_fewer_beams_are_searched_when_longer_steps_do_not_help():
     service, sessions = in_time(overloaded(model, 1, 0.6, pressure))
     assert model.hasty > 0
     assert sessions[0].state == "degraded"
-    assert "dragoman_level 2.0" in service.metrics.text().decode()
+    assert "dragoman_level 2.0" in service.metrics.text()
 
 
 def test_who_comes_last_goes_elsewhere_when_nothing_helps(opened):
@@ -207,6 +213,33 @@ def test_too_many_connections_of_one_address(opened):
             assert closed(client) == expected
     assert isinstance(client.events[-1], Error)
     assert client.events[-1].code == "too_fast"
+
+
+@pytest.mark.parametrize(
+    ("proxies", "codes"),
+    [
+        ((), [4400, 4400, 1013]),  # of others it is not believed
+        (("127.0.0.2",), [4400, 4400, 4400]),
+        (("10.0.0.0/8", "127.0.0.0/24"), [4400, 4400, 4400]),
+        (("*",), [4400, 4400, 4400]),
+    ],
+)
+def test_behind_a_proxy_that_is_known_every_client_has_an_address(proxies, codes):
+    with running(connects=2, proxies=proxies) as (_, url):
+        for number, expected in enumerate(codes):
+            header = {"X-Forwarded-For": f"192.0.2.{number}"}
+            port = int(url.rpartition(":")[2])
+            line = socket.create_connection(("127.0.0.1", port), 10, ("127.0.0.2", 0))
+            with connect(url + PATH, additional_headers=header, sock=line) as web:
+                with suppress(ConnectionClosed):
+                    web.send("{")
+                    while True:
+                        web.recv()
+                assert web.close_code == expected
+
+
+def test_an_audience_behind_one_address_may_come_in_and_come_back():
+    assert Settings().connects >= 2 * Settings().listeners
 
 
 def test_a_minute_later_one_may_come_again():

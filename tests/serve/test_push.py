@@ -59,7 +59,7 @@ def numbers(posts):
 def test_all_that_is_said_is_posted_in_order(opened, meeting, style):
     url, posts, faults = meeting
     faults += [503, 302]
-    service, web = opened(captions_to=("http://127.0.0.1:",))
+    service, web = opened(captions_to=(url.partition("?")[0],))
     with web.websocket_connect(PATH) as socket:
         client = Client(socket)
         client.start(captions=Captions(url, style, "en-US"))
@@ -108,7 +108,11 @@ def test_a_try_that_fails_keeps_its_number():
 def test_where_captions_may_go_is_the_servers_to_say(opened):
     with pytest.raises(Fault):
         check(Captions("http://169.254.0.1/"), ("https://wmcc.zoom.us/",))
-    check(Captions("https://wmcc.zoom.us/closedcaption?id=1"), ("https://wmcc.zoom.us/",))
+    for prefix in ("https://wmcc.zoom.us", "https://wmcc.zoom.us/", "https://wmcc.zoom.us/closed"):
+        check(Captions("https://wmcc.zoom.us/closedcaption?id=1"), (prefix,))
+        for host in ("wmcc.zoom.us.evil.test", "wmcc.zoom.us@evil.test", "wmcc.zoom.us:99", "[x"):
+            with pytest.raises(Fault):
+                check(Captions(f"https://{host}/closedcaption"), ("http://other.test", prefix))
     _, web = opened()
     with web.websocket_connect(PATH) as socket:
         client = Client(socket)

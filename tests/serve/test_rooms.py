@@ -455,6 +455,7 @@ def test_seats_are_counted_and_given_back(opened):
         Listener(one).come_in(room)
         Listener(two).come_in(other)
         assert service.rooms.listeners == 2
+        assert "dragoman_listeners 2.0" in web.get("/metrics").text
         with listens(web, room) as three:
             late = Listener(three)
             assert late.come_in(room).code == "full"
@@ -480,6 +481,22 @@ def test_names_are_new_and_are_names():
     names = {new_room() for _ in range(200)}
     assert len(names) == 200
     assert all(map(is_room, names))
+
+
+def test_what_was_said_in_empty_rooms_does_not_pile_up(opened, monkeypatch):
+    service, web = opened()
+    monkeypatch.setattr(rooms, "MOST_KEPT", 30)
+    made = [open_room(web) for _ in range(6)]
+    with listens(web, made[0]) as ear:
+        Listener(ear).come_in(made[0])
+        for room in made:  # thirteen entries each: a talk begins, and has twelve words
+            with speaks(web, room) as mouth:
+                finish(begin(mouth, room), 12)
+        kept = service.rooms._rooms
+        assert sum(room.kept for room in kept.values()) <= 30 + 14  # and the newest
+        assert made[0]["room"] in kept  # somebody is there
+        assert made[-1]["room"] in kept
+        assert made[1]["room"] not in kept
 
 
 def test_empty_rooms_make_room_for_others(opened, monkeypatch):

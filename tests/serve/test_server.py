@@ -31,7 +31,7 @@ from dragoman.serve.protocol import (
     read_event,
     write,
 )
-from dragoman.serve.run import bound, make_server
+from dragoman.serve.run import allow_many_connections, bound, make_server
 from dragoman.serve.session import MOST_WAITING
 from tests.serve.clients import PATH, Client, make_service, silence, steady_words
 from tests.talkers import TEXT
@@ -120,9 +120,10 @@ def test_a_frame_of_megabytes_is_not_even_read():
         assert good.words == steady_words()
 
 
-def test_a_page_of_another_site_meets_a_403():
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://[", "http://a:b"])
+def test_a_page_of_another_site_meets_a_403(origin):
     with running() as url, pytest.raises(InvalidStatus) as caught:
-        connect(url + PATH, origin="https://evil.example")
+        connect(url + PATH, origin=origin)
     assert caught.value.response.status_code == 403
 
 
@@ -322,8 +323,10 @@ def command(*options):
 
 
 def test_sigterm_lets_the_talk_finish():
-    with command("--model", "tests.scripted:steady", "--policy", "greedy") as (process, url):
-        with connect(url) as web:
+    friend = ("--origin", "https://Talks.example/")  # as people may write it, and browsers do not
+    options = ("--model", "tests.scripted:steady", "--policy", "greedy", *friend)
+    with command(*options) as (process, url):
+        with connect(url, origin="https://talks.example") as web:
             client = RealClient(web)
             client.start(source="de")
             client.speak(2)
@@ -362,6 +365,8 @@ def test_talks_that_do_not_end_are_ended_for_them():
         (["--token-file", "nothing.txt"], "Cannot read the token"),
         (["--token-file", "short.txt"], "at least 16 characters"),
         (["--token-file", "empty.txt"], "at least 16 characters"),
+        (["--proxy", "talks.example"], "--proxy takes an address"),
+        (["--origin", "https://talks.example/page"], "--origin takes a site"),
         (["--tls-cert", "short.txt"], "go together"),
         (["--tls-cert", "short.txt", "--tls-key", "short.txt"], "Cannot serve TLS"),
         (["--host", "no.such.host.invalid", "--token-file", "long.txt"], "Cannot listen on"),
@@ -384,3 +389,18 @@ def test_a_port_that_is_taken_is_a_sentence():
         port = taken.getsockname()[1]
         with pytest.raises(DragomanError, match=f"port {port}: .*choose another with --port"):
             bound("127.0.0.1", port)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [((1024, 4096), [(4096, 4096)]), ((1024, -1), [(65536, -1)]), ((70000, 80000), [])]
+    + [((-1, -1), []), ((512, 512), [])],
+)
+def test_an_audience_may_open_as_many_files_as_the_machine_allows(monkeypatch, before, after):
+    resource = pytest.importorskip("resource")
+    asked = []
+    monkeypatch.setattr(resource, "RLIM_INFINITY", -1)
+    monkeypatch.setattr(resource, "getrlimit", lambda what: before)
+    monkeypatch.setattr(resource, "setrlimit", lambda what, limits: asked.append(limits))
+    allow_many_connections()
+    assert asked == after

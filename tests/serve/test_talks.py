@@ -294,6 +294,7 @@ def test_no_more_talks_than_there_is_room_for(opened):
         first.start()
         answer = web.get("/health")
         assert (answer.status_code, answer.json()["status"]) == (503, "full")
+        assert web.get("/health?full=ok").status_code == 200  # for those who follow a talk
         assert second.start().code == "full"
         assert closed(second) == 1013
         first.speak(4.8)
@@ -313,6 +314,7 @@ def test_draining_lets_talks_finish_and_nobody_in(opened):
         web.portal.call(service.drain)
         assert first.until(State).state == "draining"
         assert web.get("/health").json()["status"] == "draining"
+        assert web.get("/health?full=ok").status_code == 503
         assert second.start().code == "draining"
         assert closed(second) == 1013
         assert not service.quiet

@@ -5,7 +5,10 @@ import ssl
 import subprocess
 
 import pytest
+from click.testing import CliRunner
 
+from dragoman.cli.app import dragoman
+from dragoman.errors import DragomanError
 from dragoman.serve.client import Talk
 from dragoman.serve.protocol import Summary
 from tests.serve.clients import PATH
@@ -45,3 +48,33 @@ def test_a_talk_over_wss(certificate):
         talk, events = in_time(spoken(url))
     assert isinstance(events[-1], Summary)
     assert [(word.word, word.text) for word in talk.words] == words_of(20)
+
+
+@pytest.mark.parametrize("wrong", ["none", "folder", "text", "other", "locked"])
+def test_what_is_wrong_with_a_certificate_is_a_sentence(certificate, tmp_path, wrong):
+    cert, _ = certificate
+    made = tmp_path / wrong
+    complaint = {
+        "none": "No such file",
+        "folder": "Is a directory",
+        "text": "not written in PEM",
+        "other": "mismatch",
+        "locked": "pass phrase",
+    }[wrong]
+    if wrong == "folder":
+        made.mkdir()
+    elif wrong == "text":
+        made.write_text("a key")
+    elif wrong in ("other", "locked"):
+        lock = ["-aes256", "-pass", "pass:secret"] if wrong == "locked" else []
+        kind = ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"]
+        subprocess.run(
+            ["openssl", "genpkey", *kind, *lock, "-out", made], check=True, capture_output=True
+        )
+    told = CliRunner().invoke(
+        dragoman, ["serve", "--tls-cert", str(cert), "--tls-key", str(made), "--port", "0"]
+    )
+    assert told.exit_code != 0
+    assert isinstance(told.exception, DragomanError)
+    assert complaint in str(told.exception)
+    assert str(made) in str(told.exception)

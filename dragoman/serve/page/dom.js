@@ -12,18 +12,26 @@ export function trouble(text) {
   show("trouble", Boolean(text));
 }
 
-// What a person chose last time, on this machine alone; a browser may forbid to keep it.
-export const memory = {
-  get(key, otherwise) {
-    try {
-      return JSON.parse(localStorage.getItem(key)) ?? otherwise;
-    } catch {
-      return otherwise;
-    }
-  },
-  set(key, value) {
-    try {
-      localStorage.setItem(key, JSON.stringify(value));
-    } catch { /* then it is forgotten */ }
-  },
-};
+// A browser may forbid to keep anything; `store()` then throws.
+function memoryIn(store) {
+  return {
+    get(key, otherwise) {
+      try {
+        return JSON.parse(store().getItem(key)) ?? otherwise;
+      } catch {
+        return otherwise;
+      }
+    },
+    set(key, value) {
+      try {
+        store().setItem(key, JSON.stringify(value));
+      } catch { /* then it is forgotten */ }
+    },
+  };
+}
+
+// What a person chose last time, on this machine alone.
+export const memory = memoryIn(() => localStorage);
+
+// What belongs to this tab, also when its page is loaded again, and to no other.
+export const tabMemory = memoryIn(() => sessionStorage);

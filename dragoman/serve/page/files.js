@@ -1,10 +1,9 @@
 // What was said, as files, also in mid-talk. The server makes captions; sound is what was received.
+import { ask } from "./room.js";
 import { wavOf } from "./wav.js";
 
 export async function saveText(room, token, name) {
-  const answer = await fetch(`/v1/rooms/${room}/${name}`, {
-    headers: { Authorization: `Bearer ${token}` },
-  });
+  const answer = await ask(`/v1/rooms/${room}/${name}`, token);
   if (!answer.ok) throw new Error((await answer.text()).trim());
   save(await answer.blob(), name);
 }

@@ -46,7 +46,7 @@ const TAKES = {
   },
   summary: () => target.perhaps(""),
   speech: (event) => voice.take(event),
-  error: ({ message }) => { trouble(message); press("aloud", false); },
+  error: ({ message }) => { trouble(message); listenAloud(false); }, // of the voice alone
 };
 const follower = new Follower(place, (event) => TAKES[event.type]?.(event));
 
@@ -66,15 +66,20 @@ $("captions").addEventListener("click", () => {
   show("target-side", on);
   show("only-sound", !on);
 });
-$("spoken").addEventListener("click", () => show("source-side", toggle("spoken")));
-$("aloud").addEventListener("click", async () => {
-  const on = toggle("aloud");
+$("spoken").addEventListener("click", () => {
+  const on = toggle("spoken");
+  for (const id of ["source-side", "target-name"]) show(id, on);
+});
+$("aloud").addEventListener("click", () => listenAloud($("aloud").ariaPressed !== "true"));
+$("output").addEventListener("change", () => voice.choose($("output").value));
+
+async function listenAloud(on) {
+  press("aloud", on);
   if (on) await voice.open();
   else voice.close();
-  show("output-row", on && Voice.hasOutputs && (await fillOutputs()) > 1);
   follower.speak(on ? "mp3" : null);
-});
-$("output").addEventListener("change", () => voice.choose($("output").value));
+  show("output-row", on && Voice.hasOutputs && (await fillOutputs()) > 1);
+}
 
 async function fillOutputs() {
   const found = await devices("audiooutput");

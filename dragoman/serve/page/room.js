@@ -1,12 +1,32 @@
 // A room: opened by a speaker, followed by listeners.
-import { address, listen, pause } from "./socket.js";
+import { tabMemory } from "./dom.js";
+import { UNREACHABLE, address, listen, pause } from "./socket.js";
 
-// A new room and its tokens; `token` is the server's own, if it wants one.
-export async function openRoom(token) {
-  const headers = token ? { Authorization: `Bearer ${token}` } : {};
-  const answer = await fetch("/v1/rooms", { method: "POST", headers });
+// The room of this tab and its tokens. It stays the same from talk to talk, and when the page is
+// loaded again: who has its link follows them all. `token` is the server's own, if it wants one.
+export async function ourRoom(token) {
+  const known = tabMemory.get("room", null);
+  if (known && await isOurs(known)) return known;
+  const answer = await ask("/v1/rooms", token, "POST");
   if (!answer.ok) throw new Error((await answer.text()).trim());
-  return answer.json();
+  const room = await answer.json();
+  tabMemory.set("room", room);
+  return room;
+}
+
+// A server that was started anew may know nothing of a room that it has opened before.
+async function isOurs({ room, speaker_token }) {
+  return (await ask(`/v1/rooms/${room}/translation.txt`, speaker_token)).ok;
+}
+
+// What the server answers to whoever has a token.
+export async function ask(path, token, method = "GET") {
+  const headers = token ? { Authorization: `Bearer ${token}` } : {};
+  try {
+    return await fetch(path, { method, headers });
+  } catch {
+    throw new Error(UNREACHABLE);
+  }
 }
 
 // The address of a page of a room. The token stands behind #, which browsers send to nobody.

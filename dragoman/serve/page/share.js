@@ -1,10 +1,11 @@
 // The dialog with what listeners need: a link, a QR code, and pages for a hall and for OBS.
-import { $ } from "./dom.js";
+import { $, show } from "./dom.js";
 import { qrPicture } from "./qr.js";
 import { link } from "./room.js";
 
-export function offerShare() {
-  $("share-open").addEventListener("click", () => $("share").showModal());
+// `open` is called when somebody asks for the dialog, and shows it once there is a room.
+export function offerShare(open) {
+  $("share-open").addEventListener("click", open);
   $("share-copy").addEventListener("click", async () => {
     $("share-link").select();
     try {
@@ -18,10 +19,10 @@ export function shareRoom({ room, listener_token: token }) {
   const address = link("room", room, token);
   $("share-link").value = address;
   $("share-copy").textContent = "Copy";
+  show("share-local", /^(localhost|127\..*|\[::1\])$/.test(location.hostname));
   $("share-hall").href = link("hall", room, token);
   $("share-overlay").href = link("overlay", room, token, "?lines=2&size=48&color=ffffff");
   $("share-code").replaceChildren(qrPicture(address, "QR code of the link for listeners"));
-  $("share-open").disabled = false;
 }
 
 export function tellAudience(listeners) {

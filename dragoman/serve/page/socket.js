@@ -1,10 +1,13 @@
+export const UNREACHABLE = "The server cannot be reached. Is it running?";
+
 // Where the server's sockets are, and how long to wait before the next try.
 export function address(path) {
   return `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${path}`;
 }
 
+// Not the same for everybody: a whole audience would come back at one moment.
 export function pause(tries) {
-  return Math.min(5000, 250 * 2 ** tries);
+  return Math.min(5000, 250 * 2 ** tries) * (0.5 + Math.random() / 2);
 }
 
 // Texts of a socket as events; a binary frame is the sound of the `speech` before it.

@@ -1,5 +1,6 @@
 // Where sound comes from. Each returns {rate, live, begin(hear, ended), stop()}; `hear` gets floats.
 // `begin` may be called twice. What is live is heard from the beginning on, whether a server is ready or not.
+import { UNREACHABLE } from "./socket.js";
 
 // `headphones`: nothing of the interpreter's voice comes back, so the sound is left as it is.
 export async function microphone(deviceId, headphones) {
@@ -29,8 +30,17 @@ export async function tab() {
 
 async function tapped(stream) {
   const context = new AudioContext();
+  const stop = () => {
+    stream.getTracks().forEach((track) => track.stop());
+    context.close();
+  };
   await context.resume();
-  await context.audioWorklet.addModule("/page/worklet.js");
+  try {
+    await context.audioWorklet.addModule("/page/worklet.js");
+  } catch {
+    stop();
+    throw new Error(UNREACHABLE);
+  }
   const tap = new AudioWorkletNode(context, "tap", { numberOfOutputs: 0 });
   context.createMediaStreamSource(stream).connect(tap);
   return {
@@ -40,10 +50,7 @@ async function tapped(stream) {
       tap.port.onmessage = ({ data }) => hear(data);
       stream.getAudioTracks()[0].onended = () => ended("The sound has ended: the device or the tab is gone.");
     },
-    stop() {
-      stream.getTracks().forEach((track) => track.stop());
-      context.close();
-    },
+    stop,
   };
 }
 

@@ -7,9 +7,10 @@ import { about, direction } from "./languages.js";
 import { makeMenu } from "./menu.js";
 import { devices, microphoneTrouble, onMicrophoneChange, refusal } from "./microphone.js";
 import { Pane } from "./pane.js";
-import { openRoom } from "./room.js";
+import { ourRoom } from "./room.js";
 import { offerShare, shareRoom, tellAudience } from "./share.js";
 import { offerSizes } from "./size.js";
+import { UNREACHABLE } from "./socket.js";
 import * as sources from "./sources.js";
 import { tellSpeaker } from "./states.js";
 import { Talk } from "./talk.js";
@@ -22,7 +23,7 @@ const announcer = new Announcer($("announced"));
 const lag = new LagChart($("lag-now"), $("lag-line"));
 const voice = new Voice();
 let offer = null; // what the server offers
-let room = null; // and the room that was opened
+let room = null; // of this tab, once it was needed
 let sound = null; // while somebody speaks
 let talk = null;
 
@@ -63,18 +64,33 @@ async function begin(event) {
   try {
     sound = await openSound();
     if ($("aloud").checked) await voice.open();
-    room = await openRoom($("token").value);
+    await enterRoom();
   } catch (error) {
     release();
     lock(false);
     return trouble(refusal(error));
   }
   clear();
-  shareRoom(room);
   talk = new Talk(`/v1/rooms/${room.room}/speak`, wishes(), (one) => TAKES[one.type]?.(one));
   if (sound.live) hearSound();
   keepAwake(true);
   listDevices(); // their names are told from now on
+}
+
+async function enterRoom() {
+  room = await ourRoom($("token").value);
+  shareRoom(room);
+}
+
+// Also before the talk, so that there is time to hand out the link.
+async function share() {
+  trouble("");
+  try {
+    if (!talk) await enterRoom();
+  } catch (error) {
+    return trouble(error.message);
+  }
+  $("share").showModal();
 }
 
 function hearSound() {
@@ -146,7 +162,9 @@ function finish(message) {
 // An error that does not end the talk.
 function refused({ code, message }) {
   trouble(message);
-  if (code === "voice") $("aloud").checked = false;
+  if (code !== "voice") return;
+  $("aloud").checked = false;
+  chooseVoice();
 }
 
 // What cannot change while somebody speaks.
@@ -258,11 +276,11 @@ $("output").addEventListener("change", () => voice.choose($("output").value));
 for (const id of ["show-source", "show-interim"]) $(id).addEventListener("change", showText);
 makeMenu($("save"), save);
 offerSizes("size");
-offerShare();
+offerShare(share);
 remember();
 $("options").open = matchMedia("(min-width: 60rem)").matches;
 chooseSound();
 onMicrophoneChange(() => { if (!talk) chooseSound(); listDevices(); });
 addEventListener("beforeunload", (event) => { if (talk) event.preventDefault(); });
 listDevices();
-meet().catch(() => trouble("The server cannot be reached. Is it running? Reload the page once it is."));
+meet().catch(() => trouble(`${UNREACHABLE} Reload the page once it is.`));

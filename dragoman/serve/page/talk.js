@@ -3,6 +3,7 @@
 import { address, listen, pause } from "./socket.js";
 
 const PATIENCE = 10 * 60 * 1000; // how long to try again
+const LAST_PATIENCE = 30 * 1000; // once the speaker has stopped, and waits for nothing but the rest
 const MOST_KEPT = 100000; // characters of events that another process would rebuild the talk from
 const SILENCE = 15 * 1000; // without a word of the server's while it is sent sound: the line is dead
 const LATER = ["idle", "overloaded", "full", "draining", "too_fast"]; // another try may find room
@@ -18,7 +19,8 @@ export class Talk {
   transcripts = [];
   frames = []; // of sound that the server may want again: {first, count, bytes}
   wish = null; // the last change of the policy
-  told = 0; // when the server last said something
+  told = 0; // when the server last said something, or was asked to
+  trying = false; // a socket is there, or on its way
   tries = 0;
   lostSince = null;
   over = false;
@@ -38,6 +40,8 @@ export class Talk {
   connect() {
     const socket = new WebSocket(address(this.path));
     this.socket = socket;
+    this.trying = true;
+    this.told = performance.now();
     socket.onopen = () => this.send(this.session ? this.resume() : this.start);
     listen(socket, (event) => this.take(event));
     socket.onclose = (event) => this.closed(event.code);
@@ -45,7 +49,7 @@ export class Talk {
 
   // A line may be dead without anybody being told: of sound that arrives the server tells.
   watch() {
-    if (!this.ready || performance.now() - this.told < SILENCE) return;
+    if (!this.trying || performance.now() - this.told < SILENCE) return;
     this.socket.onclose = this.socket.onmessage = null;
     this.socket.close();
     this.closed(1006);
@@ -148,7 +152,7 @@ export class Talk {
   }
 
   closed(code) {
-    this.ready = false;
+    this.ready = this.trying = false;
     if (this.over) return this.end("");
     const fault = this.fault;
     this.fault = null;
@@ -156,13 +160,15 @@ export class Talk {
     const queued = !this.session && fault;
     const now = performance.now(); // whose clock nobody sets
     this.lostSince ??= now;
-    const patient = queued || (this.session && now - this.lostSince < PATIENCE);
+    const patience = this.stopped ? LAST_PATIENCE : PATIENCE;
+    const patient = queued || (this.session && now - this.lostSince < patience);
     if (!patient) return this.end(fault?.message ?? `The server cannot be reached (${code}).`);
     if (queued) { // nobody has begun to listen
       this.frames = [];
       this.first = 0;
     }
-    this.on({ type: "connection", state: queued ? "queued" : "reconnecting" });
+    const lost = this.stopped ? "finishing" : "reconnecting";
+    this.on({ type: "connection", state: queued ? "queued" : lost });
     this.timer = setTimeout(() => this.connect(), pause(this.tries++));
   }
 

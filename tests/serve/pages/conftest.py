@@ -49,5 +49,5 @@ def visit(browser):
     for page in pages:
         page.close()
     # A line that a test cuts, and an answer that refuses, are told in the console, too.
-    expected = ("WebSocket connection", "Failed to load resource")
+    expected = ("WebSocket connection", "Failed to load")
     assert [error for error in errors if not error.startswith(expected)] == []

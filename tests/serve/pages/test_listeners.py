@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from dragoman.errors import DragomanError
 from dragoman.serve import speech
 from tests.serve.pages.looking import SHOWN, STATE, link, save, start, stop
 from tests.serve.stage import staged
@@ -58,6 +59,70 @@ def test_who_joins_late_sees_what_was_said_and_comes_back_too(visit):
         again.wait(f"{SHOWN}.split(' ').length === 32")
 
 
+def test_who_has_the_link_follows_talk_after_talk(visit):
+    with staged() as stage:
+        page = visit(stage.address)
+        page.click("#share-open")  # before anybody speaks
+        page.wait("document.getElementById('share').open")
+        listener = visit(link(page))
+        listener.wait(f"{STATE} === 'waiting'")
+        page.press("Escape")
+        start(page, 32)
+        stop(page)
+        before = link(page)
+        page.go(stage.address)  # loaded again
+        start(page, 32)
+        assert link(page) == before
+        stop(page)
+        listener.wait(f"{SHOWN}.split(' ').length === 64")
+        assert listener.run(SHOWN) == f"{TEXT} {TEXT}"
+        another = visit(stage.address)  # another tab is another speaker
+        another.click("#share-open")
+        another.wait("document.getElementById('share').open")
+        assert link(another) != before
+
+
+def test_a_server_that_was_started_anew_opens_another_room(visit):
+    with staged() as other, staged() as stage:
+        page = visit(stage.address)
+        start(page)
+        stop(page)
+        before = link(page)
+        stage.line.lead_to(other.line.port)
+        stage.cut()
+        page.click("#begin")
+        page.wait(f"{STATE} === 'listening'")
+        assert link(page) != before
+        stop(page)
+
+
+def test_a_link_that_leads_to_this_machine_alone_says_so(visit, deaf_browser):
+    token = "a token that nobody guesses"
+    with staged(token=token) as stage:
+        for host in ("127.0.0.1", "talks.test"):
+            page = visit(stage.address.replace("127.0.0.1", host), of=deaf_browser)
+            page.run(f"document.getElementById('token').value = {json.dumps(token)}")
+            page.click("#share-open")
+            page.wait("document.getElementById('share').open")
+            assert link(page).startswith(f"http://{host}:")
+            told = page.run("!document.getElementById('share-local').hidden")
+            assert told == (host == "127.0.0.1")
+
+
+def test_the_original_stands_beside_the_translation(visit):
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        start(page)
+        listener = visit(link(page))
+        listener.wait("!document.getElementById('spoken').hidden")
+        listener.click("#spoken")
+        tops = [
+            listener.run(f"document.getElementById('{name}').getBoundingClientRect().top")
+            for name in ("source", "target")
+        ]
+        assert tops[0] == tops[1]
+
+
 def test_a_listener_hears_and_has_a_text_size_of_its_own(visit, monkeypatch):
     voice = ToneVoice(0.01)
     monkeypatch.setattr(speech, "open_voice", lambda name, language: voice)
@@ -81,6 +146,40 @@ def test_a_listener_hears_and_has_a_text_size_of_its_own(visit, monkeypatch):
         listener.wait("played > 0.3")
         assert page.run("document.getElementById('aloud').checked") is False
         assert voice.spoken
+
+
+def test_without_a_voice_the_sound_is_off_and_stays_off(visit, monkeypatch):
+    def none(name, language):
+        raise DragomanError("There is none.")
+
+    monkeypatch.setattr(speech, "open_voice", none)
+    spy = (
+        "window.sent = []; const send = WebSocket.prototype.send;"
+        "WebSocket.prototype.send = function (data) {"
+        " if (typeof data === 'string') sent.push(JSON.parse(data));"
+        " return send.call(this, data); }"
+    )
+    asked = "sent.filter(({ type }) => type === 'speak').map(({ speech }) => speech)"
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        start(page)
+        listener = visit(link(page))
+        listener.wait(SHOWN)
+        for one in (page, listener):
+            one.run(spy)
+            if one is page:
+                one.run("document.getElementById('options').open = true")
+            one.click("#aloud")
+            one.wait("document.getElementById('trouble').textContent.includes('no voice')")
+            one.wait(f"{asked}.length === 2")
+            assert one.run(asked) == ["mp3", None]
+        assert not page.run("document.getElementById('aloud').checked")
+        assert listener.run("document.getElementById('aloud').ariaPressed") == "false"
+        stage.cut()
+        page.wait("sent.some(({ type }) => type === 'resume')")
+        listener.wait("sent.some(({ type }) => type === 'listen')")
+        assert not page.run("sent.find(({ type }) => type === 'resume').elsewhere.start.speech")
+        assert not listener.run("sent.find(({ type }) => type === 'listen').speech")
 
 
 def test_the_code_leads_to_the_listener_s_page(visit, tmp_path):

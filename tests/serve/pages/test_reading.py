@@ -47,8 +47,14 @@ def test_everything_fits_on_a_phone(visit, dark):
         listener = visit(link(page), 390, 844, dark)
         listener.wait(f"{SHOWN}.split(' ').length >= 20")
         assert listener.run(overflow)
+        page.wait("document.getElementById('audience').textContent.includes('1 listening')")
         for one in (page, listener):
             assert contrast(one) > 7
+            one.click("#save summary")
+            box = "document.querySelector('#save ul').getBoundingClientRect()"
+            assert one.run(f"{box}.left") >= 0
+            assert one.run(f"{box}.right") <= 390
+            one.press("Escape")
         stop(page)  # and the button can be hit
 
 

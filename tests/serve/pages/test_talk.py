@@ -165,6 +165,35 @@ def test_a_dead_line_is_left(line):
     line.page.run("sockets[0].onmessage?.({ data: '{}' })")  # what still comes there is not heard
 
 
+def test_a_line_that_never_opens_is_left_too(line):
+    line.tell(READY)
+    line.page.run(
+        "WebSocket = class extends WebSocket {"
+        " get onopen() { return () => {}; } set onopen(call) {} }"
+    )
+    line.cut()
+    line.page.wait("sockets.length === 2")
+    line.page.run("now += 14000; talk.watch()")
+    assert not line.page.run("sockets[1].closed ?? false")
+    line.page.run("now += 2000; talk.watch()")
+    assert line.page.run("sockets[1].closed")
+    line.page.wait("sockets.length === 3")
+
+
+def test_who_has_stopped_waits_half_a_minute_for_the_rest(line):
+    line.tell(READY)
+    line.page.run("talk.stop()")
+    line.cut()
+    line.opened()
+    assert line.told("connection")[-1]["state"] == "finishing"
+    assert line.told("end") == []
+    line.page.run("now += 31000")
+    line.cut()
+    assert [event["message"] for event in line.told("end")] == [
+        "The server cannot be reached (1006)."
+    ]
+
+
 def test_patience_ends_whatever_the_clock_on_the_wall_says(line):
     line.tell(READY)
     line.page.run("Date.now = () => 1e12")

@@ -69,6 +69,25 @@ def test_who_waits_in_the_queue_may_leave_it(visit):
         assert second.run("!document.getElementById('begin').hidden")
 
 
+def test_a_server_that_is_gone_is_told_in_a_sentence(visit):
+    with staged() as stage:
+        page = visit(stage.address)
+        page.run(
+            "window.tracks = []; const get = navigator.mediaDevices.getUserMedia;"
+            "navigator.mediaDevices.getUserMedia = async function (wish) {"
+            " const stream = await get.call(this, wish); tracks.push(...stream.getTracks());"
+            " return stream; }"
+        )
+        stage.line.lead_to(1)  # where nobody listens
+        stage.cut()
+        for button in ("#begin", "#share-open"):
+            page.click(button)
+            page.wait("!document.getElementById('trouble').hidden")
+            assert page.text("trouble") == "The server cannot be reached. Is it running?"
+        assert page.run("!document.getElementById('begin').hidden")
+        assert page.run("tracks.map((track) => track.readyState)") == ["ended"]  # and nobody hears
+
+
 def test_a_server_that_is_behind_says_so(visit):
     with staged("endless_orator") as stage:
         page = visit(stage.address)
