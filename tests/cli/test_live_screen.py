@@ -1,5 +1,6 @@
 """`live` on a terminal: the last lines are shown, and nothing but the text is left behind."""
 
+import json
 import signal
 
 import numpy as np
@@ -88,6 +89,20 @@ def test_ctrl_c_leaves_the_text_and_the_summary(wav):
     assert "words from" in text
     assert "Aborted" not in text
     assert "Traceback" not in text
+
+
+@pytest.mark.parametrize("command", [("live", "--file"), ("translate", "--realtime")])
+def test_a_window_that_is_closed_ends_the_talk_and_costs_no_file(wav, tmp_path, command):
+    captions, trace = tmp_path / "talk.srt", tmp_path / "talk.jsonl"
+    outputs = ("--captions", captions, "--trace", trace)
+    with terminal(*command, wav, "--model", "tests.talkers:many", *STEP, *outputs) as screen:
+        screen.until("number100")
+        screen.hang_up()
+        assert screen.process.wait(60) in (0, 2)  # 2: the terminal was told of as a full disk is
+    rows = [json.loads(line) for line in trace.open()]
+    assert rows[-1] == {"end": True}
+    assert "number999." in captions.read_text()  # what was heard is still said
+    assert len([row for row in rows if "heard" in row]) < 25  # of 200 ms: it did end early
 
 
 def test_redirected_the_text_goes_to_the_file_and_the_screen_stays(wav, tmp_path):
