@@ -88,7 +88,7 @@ def narration(
     speak: Path | None,
     mix: Path | None,
     voice: Voice,
-    duck_db: float = 12.0,
+    duck_db: float,
 ) -> Iterator[Listener]:
     """The translation spoken into files, each phrase where in the recording it was spoken."""
     from dragoman.voices import Narration
