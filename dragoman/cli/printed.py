@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,7 +41,8 @@ def plain_text(setup: Setup, notes: Notes, both: bool = False) -> Iterator[Liste
     write = _writer()
     printer: PlainText | PairedText = PairedText(write, setup)
     if not both:
-        printer = PlainText(write, notes.hold if one_reader() else lambda opens: None)
+        line_opens = notes.hold if one_reader() else lambda opens: None
+        printer = PlainText(write, line_opens, setup.target)
     try:
         yield printer
     finally:
@@ -67,10 +69,12 @@ def _print(text: str) -> None:
 
 
 class PlainText:
-    """Running text, a sentence a line."""
+    """Running text, a sentence a line; what waits for the end of a line is told behind it."""
 
-    def __init__(self, write: Callable[[str], None], line_opens: Callable[[bool], None]) -> None:
-        self._write, self._line_opens = write, line_opens
+    def __init__(
+        self, write: Callable[[str], None], line_opens: Callable[[bool], None], language: str
+    ) -> None:
+        self._write, self._line_opens, self._language = write, line_opens, language
         self._word = ""  # the last one of an open line
 
     def take(self, chunk: Chunk, update: Update) -> None:
@@ -79,12 +83,16 @@ class PlainText:
             late = not word[:1].isspace()  # the stop of the word before, or a script without spaces
             text += word if self._word else word.lstrip()
             self._word = self._word + word if late else word
-            if ends_sentence(self._word):
-                text, self._word = text.rstrip() + "\n", ""
+            if ends_sentence(self._word, language=self._language):
+                self._put(text.rstrip() + "\n")
+                text, self._word = "", ""
+                self._line_opens(False)
         if text:
-            self._line_opens(True)
-            self._write(text)
-        self._line_opens(bool(self._word))
+            self._put(text)
+
+    def _put(self, text: str) -> None:
+        self._line_opens(True)
+        self._write(text)
 
     def end(self) -> None:
         if self._word:
@@ -103,7 +111,7 @@ class PairedText:
     def __init__(self, write: Callable[[str], None], setup: Setup) -> None:
         self._write, self._target = write, setup.target
         self._language = setup.source or "?"
-        self._spoken, self._said = _Sentences(), _Sentences()
+        self._spoken, self._said = _Sentences(setup.source or ""), _Sentences(setup.target)
         self._answered = True  # a line of the translation came after the speaker's last
         self._waiting: list[tuple[float, str]] = []  # lines of the translation, and since when
 
@@ -142,8 +150,8 @@ class PairedText:
 class _Sentences:
     """Words as they come, a sentence at a time."""
 
-    def __init__(self) -> None:
-        self._text = ""
+    def __init__(self, language: str) -> None:
+        self._text, self._language = "", language
 
     @property
     def open(self) -> bool:
@@ -154,7 +162,7 @@ class _Sentences:
         """The sentences that end with these words."""
         for word in words:
             self._text += word
-            if word.strip() and ends_sentence(self._text.split()[-1]):
+            if word.strip() and ends_sentence(self._text.split()[-1], language=self._language):
                 yield self.rest()
 
     def rest(self) -> str:
@@ -167,7 +175,7 @@ class _Sentences:
 def text_afterwards(setup: Setup, both: bool = False) -> Iterator[Listener]:
     """The text on standard output when all is over, be it by an error: a screen hides it now."""
     lines: list[str] = []
-    printer: PlainText | PairedText = PlainText(lines.append, lambda opens: None)
+    printer: PlainText | PairedText = PlainText(lines.append, lambda opens: None, setup.target)
     if both:
         printer = PairedText(lines.append, setup)
     try:
@@ -259,8 +267,10 @@ class _Pressed:
         busy = self._work_ms > BUSY * self._speech_ms
         if self._late >= LATE_CHUNKS and busy and not self._told:
             self._told = True
+            slow = self._work_ms > self._speech_ms
+            verdict = "is too slow for the setting" if slow else "hardly keeps up with the setting"
             self._notes.tell(
-                f"This machine is too slow for the setting: {self._work_ms / 1000:.1f} s of work "
+                f"This machine {verdict}: {self._work_ms / 1000:.1f} s of work "
                 f"for {self._speech_ms / 1000:.1f} s of speech. {advice(self._setup)}"
             )
 
@@ -291,23 +301,32 @@ def summary(setup: Setup, notes: Notes) -> Iterator[Listener]:
 class _Summary:
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
-        self._language: str | None = None
+        self._languages: Counter[str] = Counter()  # words said of each
         self.lag = Lag()
 
     def take(self, chunk: Chunk, update: Update) -> None:
+        before = self.lag.words
         self.lag.take(update)
-        self._language = update.language
+        if update.language is not None and self._setup.source is None:
+            self._languages[update.language] += self.lag.words - before
 
     def sentence(self) -> str:
         lag = self.lag
-        found = self._setup.source is None and self._language
-        heard = f"speech, heard as {language_name(str(self._language))}" if found else "speech"
         if not lag.words:
             return _nothing(lag.audio_ms / 1000, self._setup.source)
+        words = "1 word" if lag.words == 1 else f"{lag.words} words"
         return (
-            f"{lag.words} words from {lag.audio_ms / 1000:.1f} s of {heard}{_behind(lag)}; "
+            f"{words} from {lag.audio_ms / 1000:.1f} s of speech{self._heard()}{_behind(lag)}; "
             f"{lag.load:.2f} s of work per second."
         )
+
+    def _heard(self) -> str:
+        """The language that was detected; after a pause another one may have been."""
+        found = [language for language, words in self._languages.most_common() if words]
+        if not found:
+            return ""
+        mostly = "mostly " if len(found) > 1 else ""
+        return f", heard {mostly}as {language_name(found[0])}"
 
 
 def _nothing(seconds: float, source: str | None) -> str:

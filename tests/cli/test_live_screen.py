@@ -6,7 +6,14 @@ import signal
 import numpy as np
 import pytest
 import soundfile
+from rich.console import Console
 
+from dragoman.audio.chunk import Chunk
+from dragoman.cli.notes import Notes
+from dragoman.cli.screen import CaptionScreen
+from dragoman.interpreter import Update
+from dragoman.setup import Setup
+from dragoman.trace import Hearing
 from tests.cli.terminal import terminal
 
 STEP = ("--step", "200ms", "--policy", "greedy", "--from", "de")
@@ -103,6 +110,27 @@ def test_a_window_that_is_closed_ends_the_talk_and_costs_no_file(wav, tmp_path, 
     assert rows[-1] == {"end": True}
     assert "number999." in captions.read_text()  # what was heard is still said
     assert len([row for row in rows if "heard" in row]) < 25  # of 200 ms: it did end early
+
+
+def test_a_note_makes_room_for_the_talk_once_it_was_read():
+    notes = Notes()
+    screen = CaptionScreen(Setup(source="de"), notes)
+    console = Console(width=80, height=24)
+
+    def shown(seconds):
+        hearing = Hearing(*(1000.0 * seconds,) * 4)
+        screen.take(Chunk(np.zeros(0, np.float32), last=False), Update((" word",), "", hearing))
+        with console.capture() as written:
+            console.print(screen)
+        return written.get()
+
+    assert "odd" not in shown(1)
+    notes.latest = "Something is odd."
+    assert "Something is odd." in shown(2)
+    assert "Something is odd." in shown(20)
+    assert "odd" not in shown(23)
+    notes.latest = "Something else is odd."
+    assert "Something else is odd." in shown(24)
 
 
 def test_redirected_the_text_goes_to_the_file_and_the_screen_stays(wav, tmp_path):

@@ -13,7 +13,7 @@ import soundfile
 from dragoman.audio.chunk import Chunk
 from dragoman.cli import EXTRAS
 from dragoman.cli.notes import Notes
-from dragoman.cli.printed import pressed
+from dragoman.cli.printed import pressed, summary
 from dragoman.interpreter import Update
 from dragoman.setup import Setup
 from dragoman.trace import Hearing
@@ -224,7 +224,7 @@ def test_a_place_to_go_on_at_may_be_told(placed, tmp_path):
     assert 30 in starts_of(srt)
 
 
-@pytest.mark.parametrize(("work_ms", "told"), [(100.0, 0), (1500.0, 1)])
+@pytest.mark.parametrize(("work_ms", "told"), [(100.0, 0), (900.0, 1), (1500.0, 1)])
 def test_a_driver_that_brings_much_at_once_is_no_slow_machine(work_ms, told, monkeypatch):
     """Steps of half a second that come as one second each, and the work on them."""
     heard: list[str] = []
@@ -238,7 +238,31 @@ def test_a_driver_that_brings_much_at_once_is_no_slow_machine(work_ms, told, mon
             listener.take(chunk, Update((), "", hearing))
     assert len(heard) == told
     if told:
-        assert "6.0 s of work for 4.0 s of speech" in heard[0]
+        total = 4 * work_ms / 1000
+        assert f"{total:.1f} s of work for 4.0 s of speech" in heard[0]
+        assert ("too slow" in heard[0]) == (total > 4)
+        assert ("hardly keeps up" in heard[0]) == (total <= 4)
+
+
+def test_the_summary_names_the_language_of_most_words():
+    """After a pause another one may be taken for the speaker's, rightly or not."""
+
+    def told(*said, source=None):
+        notes, sentences = Notes(), []
+        notes.tell = sentences.append
+        with summary(Setup(source=source), notes) as listener:
+            for number, (language, words) in enumerate(said, 1):
+                hearing = Hearing(*(1000.0 * number,) * 4)
+                texts = tuple(f" {word}" for word in words.split())
+                update = Update(texts, "", hearing, language=language)
+                listener.take(Chunk(np.zeros(16000, np.float32), last=False), update)
+        return sentences[0]
+
+    assert "2.0 s of speech, heard as German (de), shown" in told(("de", "one"), ("de", "two"))
+    both = told((None, ""), ("de", "one two three"), ("nl", "four"))
+    assert both.startswith("4 words from 3.0 s of speech, heard mostly as German (de), shown")
+    assert "heard as German" in told(("de", "one two"), ("nl", ""))
+    assert told(("de", "one"), source="de").startswith("1 word from 1.0 s of speech, shown")
 
 
 def test_a_recording_that_is_there_is_told_of_before_the_model_is_loaded(tmp_path):
