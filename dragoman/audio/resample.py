@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from numbers import Real
 
 import numpy as np
 
@@ -14,9 +15,10 @@ LOWEST_RATE, HIGHEST_RATE = 4000, 768_000
 
 def check_rate(rate: int, name: str) -> int:
     """The rate itself, or a sentence: a header's nonsense must not become gigabytes of sound."""
-    if not LOWEST_RATE <= rate <= HIGHEST_RATE:
+    if not (isinstance(rate, Real) and LOWEST_RATE <= rate <= HIGHEST_RATE):
+        shown = rate if isinstance(rate, Real) else repr(rate)
         raise DragomanError(
-            f"{name} says it has {rate} samples a second; "
+            f"{name} says it has {shown} samples a second; "
             f"speech needs between {LOWEST_RATE} and {HIGHEST_RATE}."
         )
     return rate
