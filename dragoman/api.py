@@ -10,7 +10,6 @@ import asyncio
 import itertools
 import threading
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
-from numbers import Real
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -19,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.audio.chunk import RATE, Chunk, Chunker, Samples
-from dragoman.audio.resample import Resampler, check_rate
+from dragoman.audio.resample import Resampler, check_rate, is_number
 from dragoman.audio.source import open_audio
 from dragoman.clock import RealClock, SimulatedClock
 from dragoman.errors import DragomanError
@@ -262,7 +261,7 @@ def _code(language: str | None) -> str | None:
 
 
 def _milliseconds(seconds: float) -> float:
-    if isinstance(seconds, Real) and seconds > 0:
+    if is_number(seconds) and seconds > 0:
         return 1000.0 * float(seconds)
     raise DragomanError(f"A latency is a number of seconds above 0, not {seconds!r}.")
 

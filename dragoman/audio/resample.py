@@ -15,13 +15,18 @@ LOWEST_RATE, HIGHEST_RATE = 4000, 768_000
 
 def check_rate(rate: int, name: str) -> int:
     """The rate itself, or a sentence: a header's nonsense must not become gigabytes of sound."""
-    if not (isinstance(rate, Real) and LOWEST_RATE <= rate <= HIGHEST_RATE):
-        shown = rate if isinstance(rate, Real) else repr(rate)
+    if not (is_number(rate) and LOWEST_RATE <= rate <= HIGHEST_RATE):
+        shown = rate if is_number(rate) else repr(rate)
         raise DragomanError(
             f"{name} says it has {shown} samples a second; "
             f"speech needs between {LOWEST_RATE} and {HIGHEST_RATE}."
         )
     return rate
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a number, also one of numpy's; a program may give us anything."""
+    return isinstance(value, Real)
 
 
 class Resampler:
