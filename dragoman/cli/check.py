@@ -205,7 +205,8 @@ def _next(report: Report, model: str | None) -> list[str]:
 
 
 def _print(report: Report) -> None:
-    click.echo(f"Dragoman {report.version}, Python {report.python}, {report.machine}")
+    title = f"Dragoman {report.version}, Python {report.python}, {report.machine}"
+    click.echo(fitted(title, sys.stdout, 2))
     here = [found for found in report.models if found.there]
     more = len(report.models) - len(here)
     sections: list[tuple[str, list[Found]]] = [
@@ -220,7 +221,7 @@ def _print(report: Report) -> None:
         _print_section(title, rows)
     click.echo(f"\nSpeed\n{fitted(f'  {_speed_sentence(report)}', sys.stdout, 2)}\n\nNext")
     for step in report.next:
-        click.echo(f"  {step}")
+        click.echo(fitted(f"  {step}", sys.stdout, 4))
 
 
 def _print_section(title: str, rows: list[Found]) -> None:

@@ -78,6 +78,9 @@ def command(
     """Compare two logs of the same corpus: differences, how sure they are, and p-values.
 
     FIRST and SECOND are what `dragoman score` takes; the difference is SECOND minus FIRST.
+
+    \b
+    dragoman compare runs/wait-3 runs/wait-5
     """
     sampling = Sampling(resamples, seed, level)
     one, one_report = scoring.score(first)

@@ -38,7 +38,9 @@ PAUSE_MS = 800.0
 @_output("--speak", is_flag=True, help="Speak the translation aloud.")
 @_output("--voice", metavar="NAME", help="Voice to speak with ('dragoman voices' lists them).")
 @caption_options
-@_output("--record", type=_FILE, metavar="FILE", help="Keep what the microphone hears: a .flac.")
+@_output(
+    "--record", type=_FILE, metavar="FILE", help="Keep what the microphone hears: a .flac or .wav."
+)
 @_output("--trace", type=_FILE, metavar="FILE", help="Write what was heard and said, when.")
 @show_option
 @_output("--json", "as_json", is_flag=True, help="JSON lines instead of the caption screen.")

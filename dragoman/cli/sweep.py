@@ -54,6 +54,10 @@ def command(
 
     Without --policies, every policy is tried over its usual range. A sweep that was interrupted
     goes on where it stopped.
+
+    \b
+    dragoman sweep corpus.tsv out --from de
+    dragoman sweep corpus.tsv out --from de --policies 'wait-k:k=1|3' --steps 1s
     """
     from dragoman.cli.progress import clip_progress
     from dragoman.evaluate.grid import STANDARD, grid, slug

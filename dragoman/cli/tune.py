@@ -62,6 +62,10 @@ def command(
 
     OUTPUT (dragoman.yaml by default) is a setup for --setup of the other commands. Candidates that
     do badly on a few clips are dropped early.
+
+    \b
+    dragoman tune corpus.tsv best.yaml --from de --max-latency 1.5s
+    dragoman translate talk.mp3 --setup best.yaml
     """
     from dragoman.evaluate.grid import grid
     from dragoman.evaluate.result import Scorer
