@@ -43,7 +43,7 @@ def command(
 
     \b
     dragoman evaluate corpus.tsv --from de --to en
-    dragoman evaluate corpus.tsv --from de --policy wait-k:k=3 --output runs/wait-3
+    dragoman evaluate corpus.tsv --from de --policy wait-k:k=3 --output wait-3
     """
     from dragoman.cli.progress import clip_progress
     from dragoman.cli.report import show

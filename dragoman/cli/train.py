@@ -25,7 +25,7 @@ def command(recipe: Path, changes: tuple[str, ...], run: Path | None) -> None:
 
     \b
     dragoman train recipes/conformer-ctc.en-de.yaml 'data.train=[voiced]'
-    dragoman train recipes/conformer-ctc.en-de.yaml steps.total=2000 --run runs/short
+    dragoman train recipes/conformer-ctc.en-de.yaml steps.total=99 --run short
     """
     from dragoman.train.recipe import read_recipe
 
