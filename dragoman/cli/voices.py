@@ -13,6 +13,7 @@ from dragoman.cli.app import GroupedCommand, GroupedOption
 from dragoman.cli.ranges import Number
 from dragoman.cli.tables import Column, open_console, print_rows
 from dragoman.cli.wrap import fitted
+from dragoman.errors import DragomanError
 from dragoman.text.languages import find_language
 from dragoman.voices import VOICES, open_voice
 from dragoman.voices.registry import Offer
@@ -83,9 +84,12 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 def say(text: str, out: Path, language: str, voice: str | None, speed: float) -> None:
     """Speak TEXT (- reads standard input) into the file OUT (.wav, .flac, .mp3, .ogg or .opus)."""
     from dragoman.audio.write import write_sound
+    from dragoman.voices.base import is_speakable
 
     if text == "-":
-        text = sys.stdin.read()
+        text = "" if sys.stdin is None else sys.stdin.read()
+    if not is_speakable(text):
+        raise DragomanError("There is nothing to say: the text has no letter and no digit.")
     opened = open_voice(voice, find_language(language).code)
     sound = opened.speak(text, speed)
     write_sound(out, sound, opened.rate)

@@ -86,3 +86,11 @@ def test_a_pipe_gets_a_row_a_voice():
     row = next(line for line in run().output.splitlines() if line.startswith("kokoro"))
     assert row.split()[1:7] == ["en", "es", "fr", "hi", "it", "pt"]
     assert "natural, 41 speakers" in row
+
+
+@pytest.mark.parametrize("text", ["", " ", "…"])
+def test_nothing_to_say_makes_no_file(text, tmp_path):
+    for said, stdin in ((text, None), ("-", text)):
+        with pytest.raises(DragomanError, match="There is nothing to say"):
+            run("say", said, str(tmp_path / "out.wav"), input=stdin)
+    assert not (tmp_path / "out.wav").exists()
