@@ -208,12 +208,13 @@ def _print(report: Report) -> None:
     title = f"Dragoman {report.version}, Python {report.python}, {report.machine}"
     click.echo(fitted(title, sys.stdout, 2))
     here = [found for found in report.models if found.there]
-    more = len(report.models) - len(here)
+    others = len(report.models) - len(here)
+    more = f"{others} more" if here else f"none of {others}"
     sections: list[tuple[str, list[Found]]] = [
         ("Extras", report.extras),
         ("Programs", report.programs),
         ("Devices", report.devices),
-        ("Models", [*here, Found(f"{more} more", False, "", "dragoman models list")]),
+        ("Models", [*here, Found(more, False, "", "dragoman models list")]),
         ("Voices", report.voices),
         ("Sound", report.sound),
     ]
