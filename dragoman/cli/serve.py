@@ -18,7 +18,6 @@ from dragoman.errors import DragomanError
 _voice = grouped("Voice")
 _network = grouped("Network")
 _limits = grouped("Limits")
-_cluster = grouped("Cluster")
 _FILE = click.Path(path_type=Path)
 _SECONDS = Number(min=0, min_open=True)
 PAUSE_MS = 800.0

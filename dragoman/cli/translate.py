@@ -79,7 +79,7 @@ def command(
     from dragoman.audio.pcm import RawFormat
     from dragoman.audio.source import is_pipe
     from dragoman.audio.write import FORMATS
-    from dragoman.cli import printed
+    from dragoman.cli import printed, told
     from dragoman.cli.notes import open_notes
     from dragoman.cli.progress import audio_progress
     from dragoman.cli.sound import Part, check_fit, open_file, open_interpreter
@@ -93,7 +93,8 @@ def command(
         check_suffix(option, path, tuple(FORMATS))
     texts = [*captions, captions_source, captions_both]
     check_outputs([file, options["setup"]], [*texts, trace, speak, mix])
-    check_captions(captions, captions_source, captions_both, resume)
+    others = {"--speak": speak, "--mix": mix, "--trace": trace}
+    check_captions(captions, captions_source, captions_both, resume, others)
     format = None if raw is None else RawFormat.parse(raw)
     with ExitStack() as stack:
         enter = stack.enter_context
@@ -110,13 +111,13 @@ def command(
         narrator = open_voice(voice, setup.target) if speak or mix else None
         check_fit(system, both or in_source)
         # The summary comes first in, last out: after the last line of text has been ended.
-        audience = [] if quiet else [enter(printed.summary(setup, notes))]
+        audience = [] if quiet else [enter(told.summary(setup, notes))]
         text = printed.json_lines(both) if as_json else printed.plain_text(setup, notes, both)
         audience.append(enter(text))
         if not quiet:
-            audience.append(enter(printed.detected(setup, notes)))
+            audience.append(enter(told.detected(setup, notes)))
         if sound.live and not quiet:
-            audience.append(enter(printed.pressed(setup, notes)))
+            audience.append(enter(told.pressed(setup, notes)))
         for listener in caption_files(
             setup, captions, captions_source, captions_both, resume, start
         ):

@@ -13,7 +13,7 @@ import soundfile
 from dragoman.audio.chunk import Chunk
 from dragoman.cli import EXTRAS
 from dragoman.cli.notes import Notes
-from dragoman.cli.printed import pressed, summary
+from dragoman.cli.told import pressed, summary
 from dragoman.interpreter import Update
 from dragoman.setup import Setup
 from dragoman.trace import Hearing
