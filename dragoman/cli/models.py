@@ -39,7 +39,9 @@ def command() -> None:
     """
 
 
-@command.command("list", cls=GroupedCommand)
+@command.command(
+    "list", cls=GroupedCommand, short_help="List the models, and which of them are here."
+)
 @click.option("--here", cls=GroupedOption, is_flag=True, help="Only models that are here.")
 @click.option("--json", "as_json", cls=GroupedOption, group="Output", is_flag=True, help="As JSON.")
 def list_models(here: bool, as_json: bool) -> None:

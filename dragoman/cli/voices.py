@@ -71,7 +71,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     return row["name"], shown, row["licence"], "yes" if row["ready"] else "-", row["about"]
 
 
-@command.command(cls=GroupedCommand)
+@command.command(cls=GroupedCommand, short_help="Speak a text into a file.")
 @click.argument("text")
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option("--language", "-l", cls=GroupedOption, default="en", show_default=True,

@@ -36,6 +36,7 @@ def test_help(names):
     lines = [line.strip() for line in shown.output.splitlines()]
     for example in examples(ALL[names]):
         assert example in lines  # it can be copied: no line was broken
+    assert "..." not in shown.output.partition("Commands:")[2]  # no summary is cut
     assert max(map(len, shown.output.splitlines())) <= 80
     assert all(option.help for option in ALL[names].params if isinstance(option, click.Option))
 
