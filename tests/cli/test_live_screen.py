@@ -1,5 +1,6 @@
 """`live` on a terminal: the last lines are shown, and nothing but the text is left behind."""
 
+import errno
 import json
 import signal
 
@@ -11,6 +12,7 @@ from rich.console import Console
 from dragoman.audio.chunk import Chunk
 from dragoman.cli.notes import Notes
 from dragoman.cli.screen import CaptionScreen
+from dragoman.errors import DragomanError
 from dragoman.interpreter import Update
 from dragoman.setup import Setup
 from dragoman.trace import Hearing
@@ -133,6 +135,19 @@ def test_a_note_makes_room_for_the_talk_once_it_was_read():
     assert "odd" not in shown(23)
     notes.latest = "Something else is odd."
     assert "Something else is odd." in shown(24)
+
+
+def test_a_terminal_that_cannot_be_written_is_a_sentence():
+    """So that whoever else listens goes on."""
+
+    def refresh():
+        raise OSError(errno.EIO, "Input/output error")
+
+    screen = CaptionScreen(Setup(source="de"), Notes())
+    screen.refresh = refresh
+    hearing = Hearing(*(1000.0,) * 4)
+    with pytest.raises(DragomanError, match="Cannot write the terminal"):
+        screen.take(Chunk(np.zeros(0, np.float32), last=False), Update((), "", hearing))
 
 
 def test_redirected_the_text_goes_to_the_file_and_the_screen_stays(wav, tmp_path):

@@ -259,8 +259,8 @@ def test_the_summary_names_the_language_of_most_words():
         return sentences[0]
 
     assert "2.0 s of speech, heard as German (de), shown" in told(("de", "one"), ("de", "two"))
-    both = told((None, ""), ("de", "one two three"), ("nl", "four"))
-    assert both.startswith("4 words from 3.0 s of speech, heard mostly as German (de), shown")
+    for said in ([("de", "one two three"), ("nl", "four")], [("nl", "one"), ("de", "two three")]):
+        assert " 3.0 s of speech, heard mostly as German (de), shown" in told((None, ""), *said)
     assert "heard as German" in told(("de", "one two"), ("nl", ""))
     assert told(("de", "one"), source="de").startswith("1 word from 1.0 s of speech, shown")
 
