@@ -18,16 +18,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.audio.chunk import RATE, Chunk, Chunker, Samples
-from dragoman.audio.resample import Resampler, check_rate
+from dragoman.audio.resample import Resampler, check_rate, is_number
 from dragoman.audio.source import open_audio
 from dragoman.clock import RealClock, SimulatedClock
 from dragoman.errors import DragomanError
 from dragoman.events import Event, Events
 from dragoman.policies import make_policy
 from dragoman.setup import Setup, System
+from dragoman.text.languages import find_language
 
 Sound = NDArray[Any]
 """Samples: floats in [-1, 1] or integers of full scale; shape (frames,) or (frames, channels)."""
+
+MOST_CHANNELS = 64
+LOUDEST = 30.0
+"""Of floats, whose full scale is 1: nobody records so far above it; integers soon reach it."""
 
 _Kind = TypeVar("_Kind", bound=Event)
 
@@ -51,9 +56,11 @@ class Translator:
         """
         if max_latency is not None and "policy" in changes:
             raise DragomanError("max_latency chooses a policy; give it or policy, not both.")
+        changes |= {name: _code(changes[name]) for name in ("source", "target") if name in changes}
         chosen = (setup or Setup()).with_changes(**changes)
         if max_latency is not None or setup is None:
-            chosen = chosen.tuned(1000 * (max_latency or 2.0)).with_changes(**changes)
+            budget_ms = _milliseconds(2.0 if max_latency is None else max_latency)
+            chosen = chosen.tuned(budget_ms).with_changes(**changes)
         self._system = System(chosen)
         self._transcript = transcript
         self._work = threading.Lock()  # one talk at a time works on the model
@@ -85,12 +92,22 @@ class Translator:
             chunks = open_audio(sound, step_ms=self.setup.step_ms)
             sound, rate = (chunk.samples for chunk in chunks), RATE
         pieces = [sound] if isinstance(sound, np.ndarray) else sound
+        if not isinstance(pieces, Iterable):
+            raise DragomanError(
+                "Sound is the name of a file, an array, or pieces of it one after the other, not "
+                f"{_kind(sound)}; what comes asynchronously is for translate_async."
+            )
         return _events(self.talk(live=live), pieces, check_rate(rate, "This sound"))
 
     async def translate_async(
         self, sound: AsyncIterable[Sound], rate: int = RATE, *, live: bool = True
     ) -> AsyncIterator[Event]:
         """The same for pieces that come asynchronously; the work is done on a thread."""
+        if not isinstance(sound, AsyncIterable):
+            raise DragomanError(
+                f"translate_async takes what comes asynchronously, not {_kind(sound)}; "
+                "that is for translate."
+            )
         talk = self.talk(live=live)
         async for piece in sound:
             for event in await asyncio.to_thread(talk.hear, piece, rate):
@@ -141,6 +158,8 @@ class Talk:
 
     def on(self, kind: type[_Kind], call: Callable[[_Kind], object]) -> Self:
         """Call a function with every event of a kind (`Event`: of every kind), as it happens."""
+        if not (isinstance(kind, type) and issubclass(kind, Event)):
+            raise DragomanError(f"{kind!r} is no kind of event; Said is one, and Event is all.")
         self._calls.append((kind, call))
         return self
 
@@ -166,12 +185,13 @@ class Talk:
 
     @policy.setter
     def policy(self, spec: str) -> None:
+        setup = self._setup.with_changes(policy=spec)
         self._interpreter.policy = make_policy(spec)
-        self._setup = self._setup.with_changes(policy=spec)
+        self._setup = setup
 
     def set_max_latency(self, seconds: float) -> None:
         """From now on the policy and the step that were tuned for a lag."""
-        tuned = self._setup.tuned(1000 * seconds)
+        tuned = self._setup.tuned(_milliseconds(seconds))
         self.policy = tuned.policy
         self._setup = tuned
         waiting, self._chunker = self._chunker.finish().samples, Chunker(tuned.step_ms)
@@ -214,6 +234,11 @@ def mono(sound: Sound) -> Samples:
     """Samples as they are wanted: floats, channels averaged; what is no sound is told."""
     array = np.asarray(sound)
     if array.ndim == 2:
+        if array.shape[1] > MOST_CHANNELS:
+            raise DragomanError(
+                f"Sound of the shape {array.shape} would have {array.shape[1]} channels; if the "
+                "channels come first, turn it round: sound.T."
+            )
         array = _floats(array).mean(axis=1)
     if array.ndim != 1:
         raise DragomanError(
@@ -222,7 +247,27 @@ def mono(sound: Sound) -> Samples:
     samples = np.ascontiguousarray(_floats(array), np.float32)
     if len(samples) and not np.isfinite(samples).all():
         raise DragomanError("This sound holds samples that are no numbers.")
+    if len(samples) and (peak := float(np.abs(samples).max())) > LOUDEST:
+        raise DragomanError(
+            f"Sound in floats lies between -1 and 1; this reaches {peak:g}. Samples of 16 bits are "
+            "given as they are (int16), or divided by 32768."
+        )
     return samples
+
+
+def _code(language: str | None) -> str | None:
+    """A language as the command line takes it: by its code or its name."""
+    return None if language is None else find_language(language).code
+
+
+def _milliseconds(seconds: float) -> float:
+    if is_number(seconds) and seconds > 0:
+        return 1000.0 * float(seconds)
+    raise DragomanError(f"A latency is a number of seconds above 0, not {seconds!r}.")
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__
 
 
 def _floats(array: NDArray[Any]) -> NDArray[Any]:

@@ -89,7 +89,11 @@ def _tsv(path: Path, source: str, target: str) -> Iterator[Clip]:
         names = rows.fieldnames or []
         if "audio" in names:
             _require_text(path, names, target)
-            yield from (_table_clip(path, i, row, i + 2) for i, row in enumerate(rows))
+            wanted = _language_columns(names)[target]
+            for number, row in enumerate(rows, start=2):
+                if row[wanted] is None:  # the line breaks off before it
+                    raise DragomanError(f"Line {number} of {path} has no text in '{target}'.")
+                yield _table_clip(path, number - 2, row, number)
         elif "path" in names and ("translation" in names or "sentence" in names):
             yield from (_covost_clip(path, i, row, source, target) for i, row in enumerate(rows))
         else:

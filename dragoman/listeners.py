@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import stat
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
+_HANGUP = getattr(signal, "SIGHUP", None)  # the window was closed, the line is gone
 
 Report = Callable[[str], None]
 """Tells the user a sentence, while the talk goes on."""
@@ -85,7 +88,7 @@ def narration(
     speak: Path | None,
     mix: Path | None,
     voice: Voice,
-    duck_db: float = 12.0,
+    duck_db: float,
 ) -> Iterator[Listener]:
     """The translation spoken into files, each phrase where in the recording it was spoken."""
     from dragoman.voices import Narration
@@ -230,16 +233,33 @@ class Talk:
 
     @contextmanager
     def ended_by_interrupt(self) -> Iterator[None]:
-        """Ctrl-C ends the talk, as does a request to terminate; a second one gives up."""
+        """Ctrl-C ends the talk, as does a request to terminate; a second one gives up. So does a
+        terminal that is gone, unless somebody has seen to that (nohup)."""
 
         def on_interrupt(*_: object) -> None:
             if self._ended:
                 raise KeyboardInterrupt
             self.end()
 
+        def on_hangup(*_: object) -> None:  # it may come twice: from the shell and from the system
+            _leave_terminal()
+            self.end()
+
         before = {kind: signal.signal(kind, on_interrupt) for kind in _INTERRUPTS}
+        if _HANGUP is not None and signal.getsignal(_HANGUP) != signal.SIG_IGN:
+            before[_HANGUP] = signal.signal(_HANGUP, on_hangup)
         try:
             yield
         finally:
             for kind, handler in before.items():
                 signal.signal(kind, handler)
+
+
+def _leave_terminal() -> None:
+    """Let what is still to be shown go nowhere: an error of writing it would cost the files."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in (1, 2):
+        with suppress(OSError):  # it is closed
+            if stat.S_ISCHR(os.fstat(descriptor).st_mode):
+                os.dup2(nowhere, descriptor)
+    os.close(nowhere)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from dragoman.audio.ear import Ear
 from dragoman.audio.vad import Vad
@@ -82,7 +82,9 @@ class Setup:
     def with_changes(self, **changes: Any) -> Setup:
         """The same setup with every value that is not None exchanged."""
         _check_keys(changes, "There is no setting")
-        return replace(self, **{key: value for key, value in changes.items() if value is not None})
+        given = {key: value for key, value in changes.items() if value is not None}
+        _check_kinds(given)
+        return replace(self, **given)
 
     def settled(self) -> Setup:
         """The same setup with its model named."""
@@ -103,9 +105,10 @@ class Setup:
         """The same setup with the policy that was tuned for a latency of at most this."""
         fitting = [row for row in self.tuned_rows if row[0] <= budget_ms]
         if not fitting:
+            wanted, least = budget_ms / 1000, self.tuned_rows[0][0] / 1000
             raise DragomanError(
-                f"No policy is tuned for less than {self.tuned_rows[0][0] / 1000:g} s; "
-                f"find one for your corpus with 'dragoman tune', or choose it with --policy."
+                f"No policy is tuned for less than {least:g} s, and {wanted:g} s is less; "
+                "find one for your corpus with 'dragoman tune', or name one (--policy)."
             )
         _, policy, step_ms = fitting[-1]
         return replace(self, policy=policy, step_ms=step_ms)
@@ -150,6 +153,17 @@ def _check_keys(values: dict[str, Any], problem: str) -> None:
             near = get_close_matches(str(key), known, n=1)
             hint = f"Did you mean '{near[0]}'?" if near else f"Keys are: {', '.join(known)}."
             raise DragomanError(f"{problem} '{key}'. {hint}")
+
+
+def _check_kinds(values: dict[str, Any]) -> None:
+    import msgspec
+
+    kinds = get_type_hints(Setup)
+    for key, value in values.items():
+        try:
+            msgspec.convert(value, kinds[key], strict=True)
+        except msgspec.ValidationError as error:
+            raise DragomanError(f"The setting {key}={value!r} cannot be: {error}.") from error
 
 
 class System:

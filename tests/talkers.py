@@ -98,14 +98,14 @@ def failing() -> ScriptedModel:
 
 
 def doubting() -> ScriptedModel:
-    """Takes it for Welsh, and finds out in the third second that it is not."""
+    """Takes it for Welsh for a second, doubts that for one, and then for good."""
     model = sentences()
     hear = model.hear
 
     def hear_welsh(streams, sounds) -> None:
         hear(streams, sounds)
         for stream in streams:
-            stream.language = "cy" if stream.heard_ms <= 2000 else None
+            stream.language = "cy" if stream.heard_ms // 1000 in (0, 2) else None
 
     model.hear = hear_welsh
     return model

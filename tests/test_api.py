@@ -266,6 +266,12 @@ def test_an_error_leaves_the_rest_unsaid(translator):
         ({"step_ms": 1.0}, "A step is 40 to 60000 ms long, not 1"),
         ({"threads": -3}, "A model has 0 (all) to 256 threads, not -3"),
         ({"beams": 0}, "A search follows 1 to 64 beams, not 0"),
+        ({"beams": "5"}, "The setting beams='5' cannot be: Expected `int`, got `str`"),
+        ({"policy": print}, "The setting policy=<built-in function print> cannot be"),
+        ({"device": "gpu"}, "The setting device='gpu' cannot be"),
+        ({"max_latency": "2s"}, "A latency is a number of seconds above 0, not '2s'"),
+        ({"max_latency": 0}, "A latency is a number of seconds above 0, not 0"),
+        ({"source": "Klingonese"}, "'Klingonese' is not a language"),
     ],
 )
 def test_mistakes_are_sentences(settings, sentence):
@@ -285,11 +291,49 @@ def test_what_sound_may_be():
         (np.zeros((2, 2, 2)), "the shape"),
         (np.array([0.0, np.nan]), "no numbers"),
         (np.array(["a"]), "floats or integers"),
+        (np.zeros((2, 16000)), r"would have 16000 channels; .* sound\.T"),
+        (np.array([0.0, -3000.0]), "lies between -1 and 1; this reaches 3000"),
     ):
         with pytest.raises(dragoman.DragomanError, match=sentence):
             mono(sound)
     with pytest.raises(dragoman.DragomanError, match="samples a second"):
         next(dragoman.translate(silence(), rate=3, **SETTINGS))
+
+
+def test_what_is_no_sound_is_a_sentence(translator):
+    async def pieces():
+        yield silence()
+
+    async def listen(sound):
+        return [event async for event in translator.translate_async(sound)]
+
+    for wrong in (None, 5, pieces()):
+        with pytest.raises(dragoman.DragomanError, match=r"Sound is the name of a file.* not "):
+            translator.translate(wrong)
+    with pytest.raises(dragoman.DragomanError, match="takes what comes asynchronously, not list"):
+        asyncio.run(listen([silence()]))
+    with pytest.raises(dragoman.DragomanError, match="has '16000' samples a second"):
+        translator.translate(silence(), "16000")
+
+
+def test_languages_are_named_as_on_the_command_line():
+    with dragoman.Translator(**SETTINGS | {"source": "German", "target": "EN"}) as translator:
+        assert (translator.setup.source, translator.setup.target) == ("de", "en")
+
+
+def test_calls_are_for_events(translator):
+    with pytest.raises(dragoman.DragomanError, match="is no kind of event"):
+        translator.talk().on(str, print)
+
+
+def test_a_policy_that_is_refused_changes_nothing(translator):
+    talk = translator.talk()
+    for wrong in ("gredy", print):
+        with pytest.raises(dragoman.DragomanError):
+            talk.policy = wrong
+    assert talk.policy == "greedy"
+    with pytest.raises(dragoman.DragomanError, match="a number of seconds"):
+        talk.set_max_latency("1.3")
 
 
 def test_importing_it_is_light():

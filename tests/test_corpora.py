@@ -115,6 +115,7 @@ def test_simuleval_lists(tmp_path, wav):
         ("c.tsv", "audio\tde\na.wav\tx\n", "has no text in 'en'; its languages are: de."),
         ("c.tsv", "audio\tstart\ten\na.wav\tsoon\tx\n", "Line 2 of .* has 'soon' as its start"),
         ("c.tsv", "audio\ten\na.wav\tx\ttoo many\n", "Line 2 .* columns of its header"),
+        ("c.tsv", "audio\ten\na.wav\tx\na.wav\n", "Line 3 .* has no text in 'en'"),
         ("c.tsv", "audio\ten\n", "is empty"),
         ("c.tsv", "audio\ten\nno.wav\tx\nno2.wav\ty\n", "not there: .*no.wav and 1 more"),
         ("c.jsonl", '{"audio": "a.wav", "en": "x"}\n{', "Line 2 of .* is not JSON"),

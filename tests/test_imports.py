@@ -36,7 +36,7 @@ MAY_IMPORT = {
     "listeners": {"audio", "text", "trace", "interpreter", "voices"},
     "lag": {"interpreter"},
     "events": {"interpreter", "lag"},
-    "api": {"audio", "policies", "setup", "clock", "events"},
+    "api": {"audio", "text", "policies", "setup", "clock", "events"},
     "talks": {"audio", "voices"},
     "trial": {"audio", "clock", "setup"},
     "evaluate": {

@@ -1,5 +1,7 @@
 """What the summary counts, and how a talk ends before its listeners."""
 
+import signal
+
 import numpy as np
 import pytest
 
@@ -121,3 +123,14 @@ def test_a_talk_is_ended_by_its_source_where_that_knows_how():
     talk.end()
     assert stopped == [True]
     assert [chunk.last for chunk in taken] == [False, False, True]  # all that it still gives
+
+
+def test_who_told_us_not_to_mind_a_terminal_that_is_gone_is_obeyed():
+    """`nohup dragoman …`: the talk goes on."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Talk(iter([])).ended_by_interrupt():
+            assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from numbers import Real
 
 import numpy as np
 
@@ -14,12 +15,18 @@ LOWEST_RATE, HIGHEST_RATE = 4000, 768_000
 
 def check_rate(rate: int, name: str) -> int:
     """The rate itself, or a sentence: a header's nonsense must not become gigabytes of sound."""
-    if not LOWEST_RATE <= rate <= HIGHEST_RATE:
+    if not (is_number(rate) and LOWEST_RATE <= rate <= HIGHEST_RATE):
+        shown = rate if is_number(rate) else repr(rate)
         raise DragomanError(
-            f"{name} says it has {rate} samples a second; "
+            f"{name} says it has {shown} samples a second; "
             f"speech needs between {LOWEST_RATE} and {HIGHEST_RATE}."
         )
     return rate
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a number, also one of numpy's; a program may give us anything."""
+    return isinstance(value, Real)
 
 
 class Resampler:

@@ -55,6 +55,8 @@ def open_audio(
     `raw` says how to read bytes that are plain samples. What is wrong with a file is said here,
     not at the first chunk; of a pipe nothing is awaited before it is needed.
     """
+    if not str(path):  # a Path makes the folder '.' of it
+        raise DragomanError("A name is missing: which recording is to be heard?")
     span, chunker = Span(start, end), Chunker(step_ms)
     if is_pipe(path):
         return _chunks_of_pipe(path, span, chunker, raw)
@@ -123,6 +125,8 @@ class _Unbuffered:
 
 
 def _standard_input() -> ByteStream:
+    if sys.stdin is None:  # closed by whoever called us, as in `<&-`
+        raise DragomanError("Standard input is closed; name a file, or pipe sound into it.")
     raw = getattr(sys.stdin.buffer, "raw", None)
     return cast(ByteStream, sys.stdin.buffer) if raw is None else _Unbuffered(raw)
 
@@ -189,8 +193,9 @@ def _existing(path: Path) -> Path:
 
 def _missing(path: Path) -> str:
     if _ADDRESS.match(str(path)):
+        address = str(path).replace(":/", "://", 1)
         return (
-            f"{path} is an address, not a file; fetch it first, or pipe it: "
+            f"{address} is an address, not a file; fetch it first, or pipe it: "
             "curl -sL ADDRESS | dragoman translate -"
         )
     return f"There is no file {path}."

@@ -42,8 +42,10 @@ def check_captions(
     captions_source: Path | None,
     captions_both: Path | None,
     resume: bool,
+    others: dict[str, Path | None],
 ) -> None:
-    """Refuse files of another kind, and `--resume` without any."""
+    """Refuse files of another kind, and `--resume` without any, or with `others`: of these there
+    would be the rest of the talk in the place of the whole."""
     from dragoman.text.caption_files import SUFFIXES
 
     named: list[tuple[str, Path | None]] = [("--captions", path) for path in captions]
@@ -52,6 +54,11 @@ def check_captions(
         check_suffix(option, path, SUFFIXES)
     if resume and not any(path for _, path in named):
         raise DragomanError("--resume goes on with captions: name their file by --captions FILE.")
+    if resume and (named_too := [option for option, path in others.items() if path]):
+        raise DragomanError(
+            f"--resume goes on with captions alone, and {named_too[0]} would hold nothing but the "
+            "rest of the talk; leave out one of them."
+        )
 
 
 def caption_files(

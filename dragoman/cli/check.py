@@ -205,14 +205,16 @@ def _next(report: Report, model: str | None) -> list[str]:
 
 
 def _print(report: Report) -> None:
-    click.echo(f"Dragoman {report.version}, Python {report.python}, {report.machine}")
+    title = f"Dragoman {report.version}, Python {report.python}, {report.machine}"
+    click.echo(fitted(title, sys.stdout, 2))
     here = [found for found in report.models if found.there]
-    more = len(report.models) - len(here)
+    others = len(report.models) - len(here)
+    more = f"{others} more" if here else f"none of {others}"
     sections: list[tuple[str, list[Found]]] = [
         ("Extras", report.extras),
         ("Programs", report.programs),
         ("Devices", report.devices),
-        ("Models", [*here, Found(f"{more} more", False, "", "dragoman models list")]),
+        ("Models", [*here, Found(more, False, "", "dragoman models list")]),
         ("Voices", report.voices),
         ("Sound", report.sound),
     ]
@@ -220,7 +222,7 @@ def _print(report: Report) -> None:
         _print_section(title, rows)
     click.echo(f"\nSpeed\n{fitted(f'  {_speed_sentence(report)}', sys.stdout, 2)}\n\nNext")
     for step in report.next:
-        click.echo(f"  {step}")
+        click.echo(fitted(f"  {step}", sys.stdout, 4))
 
 
 def _print_section(title: str, rows: list[Found]) -> None:

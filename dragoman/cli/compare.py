@@ -15,9 +15,13 @@ from dragoman.cli.report import print_signatures
 from dragoman.cli.scoring import Scoring, at_work, scoring_options
 from dragoman.cli.tables import Column, open_console, print_rows
 from dragoman.errors import DragomanError
+from dragoman.metrics.instance import Instance
 from dragoman.metrics.lines import Log
 from dragoman.metrics.score import Report
 from dragoman.metrics.significance import Comparison, Measure, Sampling, compare
+
+SAME_LENGTH = 100.0
+"""Milliseconds: tools round the length of a recording differently."""
 
 
 @click.command(
@@ -74,6 +78,9 @@ def command(
     """Compare two logs of the same corpus: differences, how sure they are, and p-values.
 
     FIRST and SECOND are what `dragoman score` takes; the difference is SECOND minus FIRST.
+
+    \b
+    dragoman compare runs/wait-3 runs/wait-5
     """
     sampling = Sampling(resamples, seed, level)
     one, one_report = scoring.score(first)
@@ -100,18 +107,29 @@ def matched(
         )
     order = [places[index] for index in indices]
     for instance, row in zip(one_report.instances, order, strict=True):
-        if instance.reference != other_report.instances[row].reference:
+        if differs := _difference(instance, other_report.instances[row]):
             raise DragomanError(
-                f"Sentence {instance.index} has different references in {one.path} and "
-                f"{other.path}: only outputs for one corpus can be compared."
+                f"Sentence {instance.index} {differs} in {one.path} and {other.path}: only outputs "
+                "for one corpus can be compared."
             )
     pairs = []
     for name, score in one_report.scores.items():
+        if isnan(score.value) and isnan(other_report.scores[name].value):
+            continue  # such as BLEU without references
         measure = other_report.scores[name].measure
         if score.signature != other_report.scores[name].signature:
             raise DragomanError(f"{name} is measured in different ways in the two logs.")
         pairs.append((score.measure, replace(measure, statistics=measure.statistics[order])))
     return pairs
+
+
+def _difference(one: Instance, other: Instance) -> str | None:
+    """What shows that two instances are not the same sentence."""
+    if one.reference != other.reference:
+        return "has different references"
+    if one.reference is None and abs(one.source_length - other.source_length) > SAME_LENGTH:
+        return f"is {one.source_length:,.0f} and {other.source_length:,.0f} long"
+    return None
 
 
 def _print_json(
@@ -133,9 +151,11 @@ def _print_json(
 def _print_table(
     one: Log, other: Log, report: Report, comparisons: list[Comparison], sampling: Sampling
 ) -> None:
+    from rich.markup import escape
+
     console = open_console()
     for title, log in (("first", one), ("second", other)):
-        console.print(f"{title:7} [bold]{log.path}[/]", soft_wrap=True)
+        console.print(f"{title:7} [bold]{escape(str(log.path))}[/]", soft_wrap=True)
     print_rows(console, _columns(sampling.level), _rows(report, comparisons))
     console.print(
         f"[dim]{len(report.instances)} sentences, {sampling.resamples} resamples, seed "
@@ -153,8 +173,6 @@ def _columns(level: float) -> list[Column]:
 def _rows(report: Report, comparisons: list[Comparison]) -> list[list[str]]:
     rows = []
     for each in comparisons:
-        if isnan(each.first) and isnan(each.second):
-            continue
         digits = 0 if report.scores[each.name].unit == "ms" else 2
         low, high = each.interval.low, each.interval.high
         chances = (each.p_bootstrap, each.p_randomisation, each.p_t_test)

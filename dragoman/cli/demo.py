@@ -50,7 +50,7 @@ def command(pair: str, fast: bool, speak: bool, threads: int) -> None:
     run fetches the model (German: Whisper base, 148 MB; English: Moonshine base, 65 MB).
     """
     from dragoman import listeners
-    from dragoman.cli import printed
+    from dragoman.cli import told
     from dragoman.cli.live import shown
     from dragoman.cli.notes import open_notes
     from dragoman.cli.sound import open_file
@@ -63,7 +63,7 @@ def command(pair: str, fast: bool, speak: bool, threads: int) -> None:
     sound = open_file(TALKS / f"{demo.talk}.ogg", setup.step_ms, realtime=not fast)
     with ExitStack() as stack:
         notes = stack.enter_context(open_notes())
-        audience = [stack.enter_context(printed.summary(setup, notes))]
+        audience = [stack.enter_context(told.summary(setup, notes))]
         if speak:
             voice = listeners.spoken(None, setup.target, notes.tell)
             audience.append(stack.enter_context(voice))

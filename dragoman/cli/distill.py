@@ -35,8 +35,9 @@ def command(
     OUT shares the sound of PACK; an interrupted command goes on where it stopped. Train on both
     (sequence-level knowledge distillation):
 
-        dragoman distill runs/mt.en-de packs/train packs/train-kd
-        dragoman train recipes/conformer-ctc.en-de.yaml data.train=[packs/train,packs/train-kd]
+    \b
+    dragoman distill runs/mt.en-de packs/train packs/train-kd
+    dragoman train RECIPE 'data.train=[packs/train,packs/train-kd]'
     """
     from rich.console import Console
     from rich.progress import Progress

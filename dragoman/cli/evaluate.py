@@ -40,6 +40,10 @@ def command(
 
     CORPUS is a TSV (columns audio, optional start and end, one per language code), JSONL, a CoVoST
     TSV, a MuST-C or Europarl-ST folder, or a list of audio files with --references.
+
+    \b
+    dragoman evaluate corpus.tsv --from de --to en
+    dragoman evaluate corpus.tsv --from de --policy wait-k:k=3 --output wait-3
     """
     from dragoman.cli.progress import clip_progress
     from dragoman.cli.report import show

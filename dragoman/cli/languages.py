@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from dragoman.cli.app import GroupedCommand
 from dragoman.cli.setup_options import grouped
+from dragoman.cli.wrap import USUAL, columns_of
 
 _system = grouped("System")
 _output = grouped("Output")
@@ -39,7 +42,7 @@ def command(search: str | None, model: str, as_json: bool) -> None:
     longest = max(map(len, found))
     cells = [f"{code:{longest}} {name}" for code, name in found.items()]
     width = max(map(len, cells)) + 2
-    columns = max(1, 80 // width)
+    columns = max(1, (columns_of(sys.stdout) if sys.stdout.isatty() else USUAL) // width)
     for start in range(0, len(cells), columns):
         click.echo("".join(f"{cell:{width}}" for cell in cells[start : start + columns]).rstrip())
 

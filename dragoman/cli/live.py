@@ -38,7 +38,9 @@ PAUSE_MS = 800.0
 @_output("--speak", is_flag=True, help="Speak the translation aloud.")
 @_output("--voice", metavar="NAME", help="Voice to speak with ('dragoman voices' lists them).")
 @caption_options
-@_output("--record", type=_FILE, metavar="FILE", help="Keep what the microphone hears: a .flac.")
+@_output(
+    "--record", type=_FILE, metavar="FILE", help="Keep what the microphone hears: a .flac or .wav."
+)
 @_output("--trace", type=_FILE, metavar="FILE", help="Write what was heard and said, when.")
 @show_option
 @_output("--json", "as_json", is_flag=True, help="JSON lines instead of the caption screen.")
@@ -70,7 +72,7 @@ def command(
     """
     from dragoman import listeners
     from dragoman.audio.record import SUFFIXES, check_record
-    from dragoman.cli import printed
+    from dragoman.cli import printed, told
     from dragoman.cli.notes import open_notes
     from dragoman.cli.sound import check_fit, open_interpreter
 
@@ -86,7 +88,7 @@ def command(
         check_record(record)
     texts = [*captions, captions_source, captions_both]
     check_outputs([file, options["setup"]], [*texts, trace, record])
-    check_captions(captions, captions_source, captions_both, resume)
+    check_captions(captions, captions_source, captions_both, resume, {"--trace": trace})
     if file is None:
         _check_microphone(microphone)
     with ExitStack() as stack:
@@ -96,7 +98,7 @@ def command(
         setup, both = system.setup, show == "both"
         in_source = bool(captions_source or captions_both)
         sound = _open_file(file, setup) if file is not None else None
-        audience = [enter(printed.summary(setup, notes))]
+        audience = [enter(told.summary(setup, notes))]
         if speak:
             audience.append(enter(listeners.spoken(voice, setup.target, notes.tell)))
         click.echo(f"Loading {setup.model} …", err=True)
@@ -105,8 +107,8 @@ def command(
             audience.append(enter(listener))
         trace_record = enter(listeners.traced(trace, str(file or "microphone"), notes.tell))
         sound = sound or enter(_open_microphone(microphone, setup, record, notes))
-        audience.append(enter(printed.detected(setup, notes)))
-        audience.append(enter(printed.pressed(setup, notes)))
+        audience.append(enter(told.detected(setup, notes)))
+        audience.append(enter(told.pressed(setup, notes)))
         if as_json:
             audience.append(enter(printed.json_lines(both)))
         else:

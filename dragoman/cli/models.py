@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from dragoman.cli.app import GroupedCommand, GroupedOption
+from dragoman.cli.wrap import fitted
 from dragoman.errors import DragomanError
 from dragoman.store import catalogue, find, get, home, shelf
 from dragoman.store.catalogue import Model, Task
@@ -38,7 +39,9 @@ def command() -> None:
     """
 
 
-@command.command("list", cls=GroupedCommand)
+@command.command(
+    "list", cls=GroupedCommand, short_help="List the models, and which of them are here."
+)
 @click.option("--here", cls=GroupedOption, is_flag=True, help="Only models that are here.")
 @click.option("--json", "as_json", cls=GroupedOption, group="Output", is_flag=True, help="As JSON.")
 def list_models(here: bool, as_json: bool) -> None:
@@ -59,7 +62,8 @@ def list_models(here: bool, as_json: bool) -> None:
     rows.sort(key=lambda row: (order.index(row.model.task), row.model.size))
     _print_table([_cells(row, cores()) for row in rows])
     if sys.stdout.isatty():
-        print("* recommended here, ~ estimated; see 'dragoman models list --help'.")
+        hint = "* recommended here, ~ estimated; see 'dragoman models list --help'."
+        print(fitted(hint, sys.stdout, 2))
 
 
 TASKS: dict[Task, str] = {
@@ -71,6 +75,8 @@ TASKS: dict[Task, str] = {
     "recording": "recording",
 }
 """What the table calls each task, in its order."""
+SHORT_NAME = 20
+"""Columns that are left for names in a table."""
 TITLES = (" ", "name", "task", "languages", "size", "memory", "speed", "gpu", "here")
 
 
@@ -113,11 +119,16 @@ def _cells(row: Row, cores: int) -> tuple[str, ...]:
 
 
 def _print_table(rows: list[tuple[str, ...]]) -> None:
-    """Aligned columns; on a terminal that is too narrow, long names have lines of their own."""
+    """Aligned columns; on a terminal that is too narrow, long names have lines of their own, and
+    on one that is narrower still all of them have."""
     widths = [max(map(len, column)) for column in zip(TITLES, *rows, strict=True)]
     if sys.stdout.isatty():
-        others = sum(widths) - widths[1] + 2 * len(widths)
-        widths[1] = min(widths[1], max(20, shutil.get_terminal_size().columns - others))
+        between = 1 + 2 * (len(widths) - 2)  # one column after the mark, two after each other
+        room = shutil.get_terminal_size().columns - (sum(widths) - widths[1]) - between
+        if room < min(widths[1], SHORT_NAME):
+            _print_list(rows)
+            return
+        widths[1] = min(widths[1], room)
     for cells in (TITLES, *rows):
         mark, name, *rest = cells
         if len(name) > widths[1]:
@@ -126,6 +137,15 @@ def _print_table(rows: list[tuple[str, ...]]) -> None:
         columns = zip(TITLES[2:], rest, widths[2:], strict=True)
         line = [f"{c:>{w}}" if t in ("size", "memory") else f"{c:{w}}" for t, c, w in columns]
         print(f"{mark:1} {name:{widths[1]}}  {'  '.join(line)}".rstrip())
+
+
+def _print_list(rows: list[tuple[str, ...]]) -> None:
+    """A model a paragraph: its name, and below it what there is to tell."""
+    for mark, name, task, languages, size, memory, speed, gpu, here in rows:
+        facts = [f"{task} {languages}", size, memory and f"memory {memory}", speed]
+        facts += [gpu and "gpu", {"yes": "here", "part": "here in part"}.get(here, "")]
+        print(f"{mark:1} {name}")
+        print(fitted(f"    {', '.join(filter(None, facts))}", sys.stdout, 4))
 
 
 def _languages(model: Model) -> str:
@@ -191,6 +211,8 @@ def path(name: str) -> None:
     type=click.Choice(get_args(Task)),
     default="translation",
     show_default=True,
+    metavar="TASK",
+    help=f"One of {', '.join(get_args(Task))}.",
 )
 @click.option(
     "--language",
@@ -201,7 +223,14 @@ def path(name: str) -> None:
     default=("mul",),
     help="A language code; may be given several times. Without it: any language.",
 )
-@click.option("--licence", cls=GroupedOption, group="What it is", default="your own")
+@click.option(
+    "--licence",
+    cls=GroupedOption,
+    group="What it is",
+    default="your own",
+    show_default=True,
+    help="Under which it may be used.",
+)
 @click.option("--about", cls=GroupedOption, group="What it is", default="", help="A line about it.")
 def add(
     name: str, folder: Path, task: Task, languages: tuple[str, ...], licence: str, about: str

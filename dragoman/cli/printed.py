@@ -1,4 +1,4 @@
-"""What an interpreter prints: the result on standard output, the summary as a note."""
+"""What an interpreter prints: the result, on standard output."""
 
 from __future__ import annotations
 
@@ -15,17 +15,13 @@ from dragoman.cli.notes import Notes, one_reader
 from dragoman.errors import DragomanError
 from dragoman.files import sentences_for
 from dragoman.interpreter import Update
-from dragoman.lag import Lag, lived_ms
+from dragoman.lag import lived_ms
 from dragoman.listeners import Listener
 from dragoman.text.sentences import ends_sentence
 
 if TYPE_CHECKING:
     from dragoman.setup import Setup
 
-LATE_CHUNKS = 4
-"""So many chunks in a row that came late mean that the machine is too slow…"""
-BUSY = 0.7
-"""…if it worked for most of the time: a driver that wakes up brings much at once, too."""
 WAIT_MS = 4000.0
 """Of sound, for which a line of the translation waits for the speaker's: what a recogniser may
 still change is settled by then."""
@@ -40,7 +36,8 @@ def plain_text(setup: Setup, notes: Notes, both: bool = False) -> Iterator[Liste
     write = _writer()
     printer: PlainText | PairedText = PairedText(write, setup)
     if not both:
-        printer = PlainText(write, notes.hold if one_reader() else lambda opens: None)
+        line_opens = notes.hold if one_reader() else lambda opens: None
+        printer = PlainText(write, line_opens, setup.target)
     try:
         yield printer
     finally:
@@ -67,10 +64,12 @@ def _print(text: str) -> None:
 
 
 class PlainText:
-    """Running text, a sentence a line."""
+    """Running text, a sentence a line; what waits for the end of a line is told behind it."""
 
-    def __init__(self, write: Callable[[str], None], line_opens: Callable[[bool], None]) -> None:
-        self._write, self._line_opens = write, line_opens
+    def __init__(
+        self, write: Callable[[str], None], line_opens: Callable[[bool], None], language: str
+    ) -> None:
+        self._write, self._line_opens, self._language = write, line_opens, language
         self._word = ""  # the last one of an open line
 
     def take(self, chunk: Chunk, update: Update) -> None:
@@ -79,12 +78,16 @@ class PlainText:
             late = not word[:1].isspace()  # the stop of the word before, or a script without spaces
             text += word if self._word else word.lstrip()
             self._word = self._word + word if late else word
-            if ends_sentence(self._word):
-                text, self._word = text.rstrip() + "\n", ""
+            if ends_sentence(self._word, language=self._language):
+                self._put(text.rstrip() + "\n")
+                text, self._word = "", ""
+                self._line_opens(False)
         if text:
-            self._line_opens(True)
-            self._write(text)
-        self._line_opens(bool(self._word))
+            self._put(text)
+
+    def _put(self, text: str) -> None:
+        self._line_opens(True)
+        self._write(text)
 
     def end(self) -> None:
         if self._word:
@@ -103,7 +106,7 @@ class PairedText:
     def __init__(self, write: Callable[[str], None], setup: Setup) -> None:
         self._write, self._target = write, setup.target
         self._language = setup.source or "?"
-        self._spoken, self._said = _Sentences(), _Sentences()
+        self._spoken, self._said = _Sentences(setup.source or ""), _Sentences(setup.target)
         self._answered = True  # a line of the translation came after the speaker's last
         self._waiting: list[tuple[float, str]] = []  # lines of the translation, and since when
 
@@ -142,8 +145,8 @@ class PairedText:
 class _Sentences:
     """Words as they come, a sentence at a time."""
 
-    def __init__(self) -> None:
-        self._text = ""
+    def __init__(self, language: str) -> None:
+        self._text, self._language = "", language
 
     @property
     def open(self) -> bool:
@@ -154,7 +157,7 @@ class _Sentences:
         """The sentences that end with these words."""
         for word in words:
             self._text += word
-            if word.strip() and ends_sentence(self._text.split()[-1]):
+            if word.strip() and ends_sentence(self._text.split()[-1], language=self._language):
                 yield self.rest()
 
     def rest(self) -> str:
@@ -167,7 +170,7 @@ class _Sentences:
 def text_afterwards(setup: Setup, both: bool = False) -> Iterator[Listener]:
     """The text on standard output when all is over, be it by an error: a screen hides it now."""
     lines: list[str] = []
-    printer: PlainText | PairedText = PlainText(lines.append, lambda opens: None)
+    printer: PlainText | PairedText = PlainText(lines.append, lambda opens: None, setup.target)
     if both:
         printer = PairedText(lines.append, setup)
     try:
@@ -204,133 +207,3 @@ class JsonLines:
         if self._both:
             row["transcript"] = "".join(update.transcript)
         self._write(json.dumps(row, ensure_ascii=False) + "\n")
-
-
-@contextmanager
-def detected(setup: Setup, notes: Notes) -> Iterator[Listener]:
-    """Tells which language is heard, once it is known, if nobody said which; and if it turns out
-    to be another one."""
-    yield _Detected(setup.source, notes)
-
-
-class _Detected:
-    def __init__(self, known: str | None, notes: Notes) -> None:
-        self._known, self._notes = known, notes
-        self._expected: str | None = None  # by the model
-        self._told = False
-
-    def take(self, chunk: Chunk, update: Update) -> None:
-        self._expected = update.language or self._expected
-        if self._expected and update.language is None and not self._told:
-            self._told = True
-            name = language_name(self._expected)
-            self._notes.tell(
-                f"This does not sound like {name}; nothing is said as long as that is so. "
-                "Name the language that is spoken: --from CODE."
-            )
-        if self._known is None and update.language is not None and update.said:
-            self._known = update.language
-            name = language_name(update.language)
-            self._notes.tell(f"Heard: {name}. If that is wrong, name the language: --from CODE.")
-
-
-def language_name(code: str) -> str:
-    """English name and code: German (de)."""
-    from dragoman.text.languages import find_language
-
-    try:
-        return f"{find_language(code).name} ({code})"
-    except DragomanError:  # a model of somebody's own may hear others
-        return code
-
-
-@contextmanager
-def pressed(setup: Setup, notes: Notes) -> Iterator[Listener]:
-    """Tells once, while a live talk runs, that the machine is too slow for the setting."""
-    yield _Pressed(setup, notes)
-
-
-class _Pressed:
-    def __init__(self, setup: Setup, notes: Notes) -> None:
-        self._setup, self._notes = setup, notes
-        self._late = 0
-        self._work_ms = self._speech_ms = 0.0  # of the chunks that came late
-        self._told = False
-
-    def take(self, chunk: Chunk, update: Update) -> None:
-        hearing, step_ms = update.hearing, self._setup.step_ms
-        joined = chunk.seconds * 1000 > 1.5 * step_ms
-        waited = hearing.start_ms - hearing.arrival_ms > step_ms
-        if not (joined or waited):
-            self._late, self._work_ms, self._speech_ms = 0, 0.0, 0.0
-            return
-        self._late += 1
-        self._work_ms += hearing.compute_ms
-        self._speech_ms += chunk.seconds * 1000
-        busy = self._work_ms > BUSY * self._speech_ms
-        if self._late >= LATE_CHUNKS and busy and not self._told:
-            self._told = True
-            self._notes.tell(
-                f"This machine is too slow for the setting: {self._work_ms / 1000:.1f} s of work "
-                f"for {self._speech_ms / 1000:.1f} s of speech. {advice(self._setup)}"
-            )
-
-
-def advice(setup: Setup) -> str:
-    """What to do when the machine is too slow."""
-    smaller = "a smaller model ('dragoman models list'); 'dragoman check' measures it."
-    cheaper = [f"--step {max(1.0, setup.step_ms / 500):g}s"] if setup.step_ms < 2000 else []
-    cheaper += ["--beams 1"] if setup.beams > 1 else []
-    if not cheaper:
-        return f"Try {smaller}"
-    return f"Try '--max-latency auto', or {' '.join(cheaper)}, or {smaller}"
-
-
-@contextmanager
-def summary(setup: Setup, notes: Notes) -> Iterator[Listener]:
-    """At the end: how far behind the speaker the words were."""
-    counter = _Summary(setup)
-    try:
-        yield counter
-    finally:  # also when something went wrong after a talk, or in the middle of it
-        if counter.lag.audio_ms:
-            notes.tell(counter.sentence())
-    if counter.lag.load > 1:
-        notes.tell(f"A live speaker is too fast for this machine. {advice(setup)}")
-
-
-class _Summary:
-    def __init__(self, setup: Setup) -> None:
-        self._setup = setup
-        self._language: str | None = None
-        self.lag = Lag()
-
-    def take(self, chunk: Chunk, update: Update) -> None:
-        self.lag.take(update)
-        self._language = update.language
-
-    def sentence(self) -> str:
-        lag = self.lag
-        found = self._setup.source is None and self._language
-        heard = f"speech, heard as {language_name(str(self._language))}" if found else "speech"
-        if not lag.words:
-            return _nothing(lag.audio_ms / 1000, self._setup.source)
-        return (
-            f"{lag.words} words from {lag.audio_ms / 1000:.1f} s of {heard}{_behind(lag)}; "
-            f"{lag.load:.2f} s of work per second."
-        )
-
-
-def _nothing(seconds: float, source: str | None) -> str:
-    """Of a talk without a word: what might be wrong."""
-    known = f"is it {language_name(source)}?" if source else "name the language: --from CODE."
-    return f"Nobody was heard to speak in {seconds:.1f} s of sound. If somebody does, {known}"
-
-
-def _behind(lag: Lag) -> str:
-    if lag.plain_ms is None or lag.aware_ms is None:
-        return f", shown {lag.wait_ms / 1000:.1f} s after the sound that led to them"
-    return (
-        f", on average {lag.aware_ms / 1000:.1f} s behind the speaker "
-        f"({lag.plain_ms / 1000:.1f} s without computation)"
-    )

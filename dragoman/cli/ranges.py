@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import click
@@ -25,7 +26,26 @@ class Number(click.FloatRange):
         return number
 
 
-SECONDS = Number(min=0)
+class Moment(click.ParamType):  # type: ignore[type-arg]
+    """A place in a recording: `90`, `90s`, `1:30` or `0:01:30.5`; the command gets seconds."""
+
+    name = "moment"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, float):  # converted before
+            return value
+        if not _MOMENT.fullmatch(value.strip()):
+            self.fail(
+                f"'{value}' is no place in a recording; write 90 (seconds) or 1:30.", param, ctx
+            )
+        seconds = 0.0
+        for part in value.strip().removesuffix("s").split(":"):
+            seconds = 60 * seconds + float(part)
+        return seconds
+
+
+_MOMENT = re.compile(r"(\d+:){0,2}\d*\.?\d+s?")
+MOMENT = Moment()
 
 
 class Time(click.ParamType):  # type: ignore[type-arg]

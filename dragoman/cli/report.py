@@ -42,10 +42,13 @@ def _print_json(log: Log, report: Report) -> None:
 
 def _print_table(log: Log, report: Report) -> None:
     """A table, and under it how every score was computed."""
+    from rich.markup import escape
+
     console = open_console()
     size, sentences = len(log.instances), len(report.instances)
     talks = "" if size == sentences else f"talks: {size}, "
-    console.print(f"[bold]{log.path}[/]  {log.kind}, {talks}sentences: {sentences}", soft_wrap=True)
+    path = escape(str(log.path))  # '[draft]' is not markup
+    console.print(f"[bold]{path}[/]  {log.kind}, {talks}sentences: {sentences}", soft_wrap=True)
     print_rows(console, _COLUMNS, _rows(report))
     print_signatures(console, report)
 
@@ -85,11 +88,11 @@ def _rows(report: Report) -> list[list[str]]:
 
 
 def _cells(score: Score | None) -> tuple[str, str]:
-    """A score and half the width of its interval, as far as they are known."""
+    """A score and its error, as far as they are known."""
     if score is None:
         return "", ""
     if score.value != score.value:
         return "undefined", ""
     digits = 0 if score.unit == "ms" else 3 if abs(score.value) < 10 else 2
-    error = score.interval().high - score.value
+    error = score.error()
     return f"{score.value:,.{digits}f}", "" if error != error else f"{error:,.{digits}f}"

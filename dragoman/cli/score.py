@@ -33,6 +33,10 @@ def command(path: Path, scoring: Scoring, as_json: bool) -> None:
     """Score a log: latency and quality.
 
     PATH is a SimulEval folder or its instances.log, a simulstream log, or a trace of Dragoman's.
+
+    \b
+    dragoman score instances.log
+    dragoman score talk.jsonl --references talk.en.txt --to en --json
     """
     log, report = scoring.score(path)
     show(log, report, as_json)

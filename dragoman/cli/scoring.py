@@ -248,10 +248,9 @@ def load(path: Path, unit: Unit, *, strict: bool = True, skip: bool = False) -> 
 
 def with_references(log: Log, path: Path) -> Log:
     """Give the sentences of a log the references in a file, line by line."""
-    try:
-        lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DragomanError(f"Cannot read the references in {path}: {error}.") from error
+    from dragoman.metrics.segments import read_references
+
+    lines = read_references(path)
     if len(lines) != len(log.instances):
         raise DragomanError(
             f"{path} has {len(lines)} references but {log.path} has {len(log.instances)} sentences."

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dragoman.audio.chunk import Chunk
 from dragoman.cli.notes import Notes
+from dragoman.files import sentences_for
 from dragoman.interpreter import Update
 from dragoman.lag import Lag, lived_ms
 from dragoman.listeners import Listener
@@ -24,6 +26,9 @@ KEPT = 20_000
 """Characters that stay: more than any terminal shows at once."""
 LIVELY_MS = 15_000.0
 """The lag that is shown is that of the last words, not of the whole talk."""
+
+NOTE_MS = 20_000.0
+"""Of the talk, for which a note is shown."""
 
 
 def has_screen() -> bool:
@@ -72,6 +77,7 @@ class CaptionScreen:
         self._heard_ms = 0.0
         self._lag = Lag()
         self._recent: list[tuple[float, float]] = []  # (heard, lag) of the last words
+        self._noted, self._noted_ms = "", 0.0  # the note that is shown, and since when
         self.over = False
         self.refresh: Callable[[], None] = lambda: None
         """Draws at once what has come, instead of soon."""
@@ -86,7 +92,8 @@ class CaptionScreen:
         if update.said and (lag_ms := lived_ms(update)) is not None:
             self._recent.append((self._heard_ms, lag_ms))
         self._recent = [row for row in self._recent if row[0] > self._heard_ms - LIVELY_MS]
-        self.refresh()
+        with sentences_for(Path("the terminal")):  # it may be gone
+            self.refresh()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.text import Text
@@ -95,7 +102,7 @@ class CaptionScreen:
             return
         height = console.height
         gap = [Text("")] if height > 8 else []
-        notes = self._wrapped(console, self._notes.latest, "yellow")[:3] if height > 6 else []
+        notes = self._wrapped(console, self._note(), "yellow")[:3] if height > 6 else []
         room = max(1, height - 2 - len(notes) - 2 * len(gap))
         yield Text(self._head(), style="bold", no_wrap=True, overflow="ellipsis")
         yield from gap
@@ -123,6 +130,13 @@ class CaptionScreen:
         shown = Text(text, style=style)
         shown.append(interim if text else interim.lstrip(), style="dim italic")
         return list(shown.wrap(console, console.width, overflow="fold"))
+
+    def _note(self) -> str:
+        """The newest note, until it can have been read: what is said needs the room. It is printed
+        with the others when the screen is gone."""
+        if self._notes.latest != self._noted:
+            self._noted, self._noted_ms = self._notes.latest, self._heard_ms
+        return self._noted if self._heard_ms - self._noted_ms < NOTE_MS else ""
 
     def _head(self) -> str:
         spoken = self._language or "?"

@@ -19,7 +19,6 @@ from dragoman.errors import DragomanError
 _voice = grouped("Voice")
 _network = grouped("Network")
 _limits = grouped("Limits")
-_cluster = grouped("Cluster")
 _FILE = click.Path(path_type=Path)
 _SECONDS = Number(min=0, min_open=True)
 PAUSE_MS = 800.0
@@ -34,7 +33,8 @@ TOKEN, SECRET = "DRAGOMAN_TOKEN", "DRAGOMAN_SECRET"
     help="Who speaks the translation for those who ask for it (default: the best that is ready).",
 )
 @_network("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@_network("--port", type=click.IntRange(0, 65535), default=8020, show_default=True)
+@_network("--port", type=click.IntRange(0, 65535), default=8020, show_default=True,
+          help="Port to listen on; 0 takes one that is free.")  # fmt: skip
 @_network(
     "--token-file",
     type=_FILE,
@@ -122,6 +122,10 @@ def command(
 
     SIGTERM or Ctrl-C: no more talks are let in, those that are going on finish, then it ends. A
     second one ends it at once.
+
+    \b
+    dragoman serve --from de                             # http://127.0.0.1:8020
+    dragoman serve --host 0.0.0.0 --token-file secret    # for others, who know it
     """
     from dragoman.serve.lanes import talks_in_a_step, with_lanes
     from dragoman.serve.logs import log_to_stderr

@@ -38,65 +38,82 @@ show_option = grouped("Output")(
     help="both: what the speaker says, too, where the model writes it down.",
 )
 
-_OPTIONS = (
-    _language(
+_OPTIONS = {
+    "source": _language(
         "--from",
         "source",
         metavar="CODE",
         help="Language spoken (default: the model's own, or detected).",
     ),
-    _language(
+    "target": _language(
         "--to",
         "target",
         metavar="CODE",
         help="Language to translate into (default: the model's own, or en).",
     ),
-    _system("--setup", metavar="FILE", help="Setup file (YAML), such as 'dragoman tune' writes."),
-    _system(
+    "setup": _system(
+        "--setup", metavar="FILE", help="Setup file (YAML), such as 'dragoman tune' writes."
+    ),
+    "model": _system(
         "--model",
         metavar="NAME",
         help="A model of 'dragoman models list', a folder, RECOGNISER+TRANSLATOR, or your own: "
         "module:function (default: the best for the languages).",
     ),
-    _system(
+    "policy": _system(
         "--policy",
         metavar="SPEC",
         help="When to speak, such as local-agreement:n=2 or wait-k:k=3; follow: as a model that "
         "decides itself says.",
     ),
-    _system(
+    "max_latency": _system(
         "--max-latency",
         metavar="TIME|auto",
         help="How far behind the speaker the words may be: the policy that was tuned for 2s "
         "(default), 1300ms…; auto: try what this machine can do.",
     ),
-    _system(
+    "detector": _system(
         "--detector",
         metavar="NAME",
         help="How words are counted: fixed, fixed:120 (ms), ctc, learned, transcript.",
     ),
-    _system("--step", type=STEP, metavar="TIME", help="Audio per chunk, such as 500ms or 1s."),
-    _system(
+    "step": _system(
+        "--step", type=STEP, metavar="TIME", help="Audio per chunk, such as 500ms or 1s."
+    ),
+    "beams": _system(
         "--beams", type=BEAMS, metavar="N", help="Width of the search (default 5; 1 is fastest)."
     ),
-    _system("--threads", type=THREADS, metavar="N", help="Threads of the model (default: all)."),
-    _system(
+    "threads": _system(
+        "--threads", type=THREADS, metavar="N", help="Threads of the model (default: all)."
+    ),
+    "device": _system(
         "--device",
         type=click.Choice(get_args(Device)),
         help="Where the model works (default: auto, a GPU if there is one).",
     ),
-    _system(
+    "compute": _system(
         "--compute",
         type=click.Choice(get_args(Compute)),
         help="In which numbers (default: int8 on the CPU, float16 on a GPU; float32 is exact).",
     ),
-)
+}
+_TRIED = ("policy", "max_latency", "step")
+"""What commands that compare settings try themselves."""
 
 
 def setup_options(command: _Function) -> _Function:
     """Add the options; the command takes them as `**options` and gives them to `read_setup`."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
+    return _added(command, list(_OPTIONS))
+
+
+def shared_setup_options(command: _Function) -> _Function:
+    """The same for a command that tries several policies and steps: without those of one."""
+    return _added(command, [name for name in _OPTIONS if name not in _TRIED])
+
+
+def _added(command: _Function, names: list[str]) -> _Function:
+    for name in reversed(names):
+        command = _OPTIONS[name](command)
     return command
 
 
@@ -140,11 +157,6 @@ def read_setup(
     """The setup that the options describe: the file first, then what the options change."""
     if max_latency is not None and policy is not None:
         raise DragomanError("--max-latency chooses a policy; give it or --policy, not both.")
-    if max_latency == AUTO:
-        raise DragomanError(
-            "--max-latency auto tries what this machine can do, for a talk; this command tries "
-            "settings itself. Give it a time, such as 2s."
-        )
     base = Setup() if setup is None else Setup.read(Path(setup))
     source, target = _code(source), _code(target)
     known = exported_net(model) if model is not None and setup is None else None

@@ -17,7 +17,7 @@ from dragoman.cli.corpus_options import (
 )
 from dragoman.cli.outputs import check_folder
 from dragoman.cli.ranges import STEPS, Number
-from dragoman.cli.setup_options import grouped, read_setup, setup_options
+from dragoman.cli.setup_options import grouped, read_setup, shared_setup_options
 
 _sweep = grouped("Sweep")
 
@@ -25,7 +25,7 @@ _sweep = grouped("Sweep")
 @click.command(cls=GroupedCommand)
 @click.argument("corpus", type=click.Path(path_type=Path))
 @click.argument("output", type=click.Path(path_type=Path))
-@setup_options
+@shared_setup_options
 @_sweep("--policies", multiple=True, metavar="SPEC", help="Such as wait-k:k=1|3|5; repeatable.")
 @_sweep("--steps", type=STEPS, default="1s", show_default=True, help="Such as 500ms,1s,2s.")
 @_sweep(
@@ -54,11 +54,15 @@ def command(
 
     Without --policies, every policy is tried over its usual range. A sweep that was interrupted
     goes on where it stopped.
+
+    \b
+    dragoman sweep corpus.tsv out --from de
+    dragoman sweep corpus.tsv out --from de --policies 'wait-k:k=1|3' --steps 1s
     """
     from dragoman.cli.progress import clip_progress
     from dragoman.evaluate.grid import STANDARD, grid, slug
     from dragoman.evaluate.report import write_report, write_scores
-    from dragoman.evaluate.result import Scorer, system_result
+    from dragoman.evaluate.result import Scorer, system_name, system_result
     from dragoman.evaluate.run import Failure, run_corpus
     from dragoman.evaluate.sounds import spoken_clips
     from dragoman.setup import System
@@ -70,6 +74,7 @@ def command(
     check_folder(output)
     workers, system = chosen_workers(jobs, cluster, base), System(base)
     spoken = spoken_clips(clips, base.source, sound)
+    width = max(len(system_name(setup)) for setup in setups)
     results = []
     told: set[Failure] = set()
     title = f"{base.source or 'any language'} to {base.target}: {corpus.name}"
@@ -88,7 +93,7 @@ def command(
         tell_failures(failure for failure in run.failures if failure not in told)
         told.update(run.failures)
         results.append(system_result(setup, run.checked(), scorer))
-        _say(results[-1].name, results[-1].scores)
+        _say(f"{results[-1].name:{width}}", results[-1].scores)
         lead = f"{base.model}, {len(clips)} clips, {len(results)} of {len(setups)} systems"
         write_report(output / "report.html", title, lead, results, spoken)
         write_scores(output / "scores.tsv", results)
@@ -101,7 +106,7 @@ def _say(name: str, scores: Any) -> None:
         return "undefined" if value is None else f"{value / scale:.{digits}f}"
 
     click.echo(
-        f"{name:40} BLEU {show('BLEU', 1, 1):>5}  AL {show('AL', 1000, 2):>6} s  "
+        f"{name} BLEU {show('BLEU', 1, 1):>5}  AL {show('AL', 1000, 2):>6} s  "
         f"LAAL {show('LAAL', 1000, 2):>6} s  LAAL_CA {show('LAAL_CA', 1000, 2):>6} s  "
         f"RTF {show('RTF', 1, 2)}"
     )

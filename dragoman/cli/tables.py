@@ -1,4 +1,4 @@
-"""Tables of numbers that are never cut: side by side where there is room, else one below the other.
+"""Tables that are never cut: side by side where there is room, else one below the other.
 
 In a pipe or a file a table is as wide as it needs to be.
 """
@@ -20,6 +20,7 @@ class Column:
 
     title: str
     dim: bool = False
+    words: bool = False  # not numbers: what they begin with is below one another
 
 
 def open_console() -> Console:
@@ -47,7 +48,7 @@ def _table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
     for number, column in enumerate(columns):
         style = "bold" if number == 0 else "dim" if column.dim else ""
-        side = "left" if number == 0 else "right"
+        side = "left" if number == 0 or column.words else "right"
         table.add_column(column.title, style=style, justify=side, no_wrap=True)  # type: ignore[arg-type]
     for row in rows:
         table.add_row(*row)

@@ -23,7 +23,9 @@ def command(recipe: Path, changes: tuple[str, ...], run: Path | None) -> None:
     The run folder holds settings, versions, metrics and checkpoints. The same command goes on
     with a run that was interrupted, exactly where it was.
 
-        dragoman train recipes/conformer-ctc.en-de.yaml data.train=[voiced] steps.total=2000
+    \b
+    dragoman train recipes/conformer-ctc.en-de.yaml 'data.train=[voiced]'
+    dragoman train recipes/conformer-ctc.en-de.yaml steps.total=99 --run short
     """
     from dragoman.train.recipe import read_recipe
 

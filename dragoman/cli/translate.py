@@ -11,7 +11,7 @@ import click
 from dragoman.cli.app import GroupedCommand
 from dragoman.cli.captions import caption_files, caption_options, check_captions, going_on
 from dragoman.cli.outputs import check_outputs, check_suffix
-from dragoman.cli.ranges import SECONDS, Number
+from dragoman.cli.ranges import MOMENT, Number
 from dragoman.cli.setup_options import grouped, read_system, setup_options, show_option
 from dragoman.errors import DragomanError
 
@@ -24,9 +24,12 @@ _FILE = click.Path(path_type=Path)
 @click.argument("file", metavar="FILE|-")
 @setup_options
 @_input(
-    "--start", type=SECONDS, metavar="SEC", help="Begin here; captions keep the recording's times."
+    "--start",
+    type=MOMENT,
+    metavar="TIME",
+    help="Begin here, such as 90 (seconds) or 1:30; captions keep the recording's times.",
 )
-@_input("--end", type=SECONDS, metavar="SEC", help="Stop here.")
+@_input("--end", type=MOMENT, metavar="TIME", help="Stop here.")  # fmt: skip
 @_input("--raw", metavar="FORMAT", help="FILE is plain samples, such as s16le:16000:1.")
 @_input("--realtime", is_flag=True, help="Hear the file at the speed it was spoken.")
 @show_option
@@ -35,8 +38,9 @@ _FILE = click.Path(path_type=Path)
 @_output("--trace", type=_FILE, metavar="FILE", help="Write what was heard and said, when.")
 @_output("--speak", type=_FILE, metavar="FILE", help="Speak the translation into a sound file.")
 @_output("--mix", type=_FILE, metavar="FILE", help="The speaker left, the interpreter right.")
-@_output("--duck", type=Number(0, 60), default=12.0, show_default=True, metavar="DB",
-         help="How much softer the speaker is under the interpreter in --mix.")  # fmt: skip
+@_output("--duck", type=Number(0, 60), metavar="DB",
+         help="How much softer the speaker is under the interpreter in --mix (default 12).",
+         )  # fmt: skip
 @_output("--voice", metavar="NAME", help="Voice to speak with ('dragoman voices' lists them).")
 @_output("--quiet", is_flag=True, help="No progress, no summary.")
 def command(
@@ -54,7 +58,7 @@ def command(
     trace: Path | None,
     speak: Path | None,
     mix: Path | None,
-    duck: float,
+    duck: float | None,
     voice: str | None,
     quiet: bool,
     **options: Any,
@@ -71,10 +75,11 @@ def command(
     arecord -f S16_LE -r 16000 | dragoman translate - --from es
     """
     from dragoman import listeners
+    from dragoman.audio.mix import DUCK_DB
     from dragoman.audio.pcm import RawFormat
     from dragoman.audio.source import is_pipe
     from dragoman.audio.write import FORMATS
-    from dragoman.cli import printed
+    from dragoman.cli import printed, told
     from dragoman.cli.notes import open_notes
     from dragoman.cli.progress import audio_progress
     from dragoman.cli.sound import Part, check_fit, open_file, open_interpreter
@@ -82,11 +87,14 @@ def command(
 
     if voice is not None and speak is None and mix is None:
         raise DragomanError("--voice needs something to speak into: --speak FILE or --mix FILE.")
+    if duck is not None and mix is None:
+        raise DragomanError("--duck is about the speaker in a mix; ask for one: --mix FILE.")
     for option, path in (("--speak", speak), ("--mix", mix)):
         check_suffix(option, path, tuple(FORMATS))
     texts = [*captions, captions_source, captions_both]
     check_outputs([file, options["setup"]], [*texts, trace, speak, mix])
-    check_captions(captions, captions_source, captions_both, resume)
+    others = {"--speak": speak, "--mix": mix, "--trace": trace}
+    check_captions(captions, captions_source, captions_both, resume, others)
     format = None if raw is None else RawFormat.parse(raw)
     with ExitStack() as stack:
         enter = stack.enter_context
@@ -103,18 +111,19 @@ def command(
         narrator = open_voice(voice, setup.target) if speak or mix else None
         check_fit(system, both or in_source)
         # The summary comes first in, last out: after the last line of text has been ended.
-        audience = [] if quiet else [enter(printed.summary(setup, notes))]
+        audience = [] if quiet else [enter(told.summary(setup, notes))]
         text = printed.json_lines(both) if as_json else printed.plain_text(setup, notes, both)
         audience.append(enter(text))
         if not quiet:
-            audience.append(enter(printed.detected(setup, notes)))
+            audience.append(enter(told.detected(setup, notes)))
         if sound.live and not quiet:
-            audience.append(enter(printed.pressed(setup, notes)))
+            audience.append(enter(told.pressed(setup, notes)))
         for listener in caption_files(
             setup, captions, captions_source, captions_both, resume, start
         ):
             audience.append(enter(listener))
         if narrator is not None:
+            duck = DUCK_DB if duck is None else duck
             audience.append(enter(listeners.narration(speak, mix, narrator, duck)))
         record = enter(listeners.traced(trace, file, notes.tell))
         interpreter = open_interpreter(system, record, sound.clock(), both or in_source)

@@ -16,8 +16,8 @@ from dragoman.cli.corpus_options import (
     tell_failures,
 )
 from dragoman.cli.outputs import check_folder, check_outputs
-from dragoman.cli.ranges import STEPS, milliseconds
-from dragoman.cli.setup_options import grouped, read_setup, setup_options
+from dragoman.cli.ranges import STEPS, Time
+from dragoman.cli.setup_options import grouped, read_setup, shared_setup_options
 
 _tune = grouped("Tuning")
 
@@ -35,7 +35,9 @@ CANDIDATES = (
 @click.command(cls=GroupedCommand)
 @click.argument("corpus", type=click.Path(path_type=Path))
 @click.argument("output", type=click.Path(path_type=Path), default="dragoman.yaml")
-@setup_options
+@shared_setup_options
+@_tune("--max-latency", type=Time(), default="2s", show_default=True, metavar="TIME",
+       help="How far behind the speaker the words may be.")  # fmt: skip
 @_tune("--aware", is_flag=True, help="The budget includes computation on this machine.")
 @_tune("--policies", multiple=True, metavar="SPEC", help="Candidates, e.g. alignatt:last=300|600.")
 @_tune("--steps", type=STEPS, default="500ms,1s", show_default=True, help="Steps to try.")
@@ -44,6 +46,7 @@ CANDIDATES = (
 def command(
     corpus: Path,
     output: Path,
+    max_latency: float,
     aware: bool,
     policies: tuple[str, ...],
     steps: list[float],
@@ -53,13 +56,16 @@ def command(
     jobs: int,
     cluster: str | None,
     together: int,
-    max_latency: str | None,
     **options: Any,
 ) -> None:
-    """Find the best policy on CORPUS within --max-latency (2s); write it to OUTPUT.
+    """Find the best policy on CORPUS within --max-latency; write it to OUTPUT.
 
     OUTPUT (dragoman.yaml by default) is a setup for --setup of the other commands. Candidates that
     do badly on a few clips are dropped early.
+
+    \b
+    dragoman tune corpus.tsv best.yaml --from de --max-latency 1.5s
+    dragoman translate talk.mp3 --setup best.yaml
     """
     from dragoman.evaluate.grid import grid
     from dragoman.evaluate.result import Scorer
@@ -67,7 +73,6 @@ def command(
     from dragoman.setup import System
 
     base = read_setup(**options)
-    budget_ms = milliseconds(max_latency or "2s")
     scorer = Scorer.of(base.target)
     candidates = grid(base, policies or CANDIDATES, steps)
     clips = read_first(corpus, base, references, limit)
@@ -75,14 +80,16 @@ def command(
     check_outputs([corpus, references, used], [output])
 
     def on_trial(trial: Trial, done: int, total: int) -> None:
-        click.echo(f"{trial.clips:4} clips  {done:3}/{total}  {_line(trial)}", err=True)
+        clips = "clip " if trial.clips == 1 else "clips"
+        click.echo(f"{trial.clips:4} {clips}  {done:3}/{total}  {_line(trial, width)}", err=True)
 
+    width = max(len(setup.policy) for setup in candidates)
     workers = chosen_workers(jobs, cluster, base)
     with TemporaryDirectory(prefix="dragoman-") as scratch:
         folder = runs or Path(scratch)
         check_folder(folder)
         tuned = tune(
-            *(clips, candidates, budget_ms, folder, scorer.values),
+            *(clips, candidates, max_latency, folder, scorer.values),
             latency="LAAL_CA" if aware else "LAAL",
             workers=workers,
             together=together,
@@ -95,8 +102,8 @@ def command(
     click.echo(f"written to {output}; use it with: dragoman live --setup {output}")
 
 
-def _line(trial: Any) -> str:
+def _line(trial: Any, width: int = 0) -> str:
     return (
-        f"{trial.setup.policy:34} {trial.setup.step_ms:5.0f} ms steps  "
+        f"{trial.setup.policy:{width}} {trial.setup.step_ms:5.0f} ms steps  "
         f"BLEU {trial.quality:5.1f}  latency {trial.latency_ms / 1000:5.2f} s"
     )

@@ -84,7 +84,8 @@ def command(
     Each row gets a voice, a pace, a room and noise of its own; the ends of its words are kept.
     An interrupted run goes on where it stopped.
 
-        dragoman voice europarl.en-de.tsv.xz voiced --columns en,de,_,_ --limit 10000
+    \b
+    dragoman voice europarl.en-de.tsv.xz voiced --columns en,de,_,_ --limit 10000
     """
     from dragoman.train.data.faults import FAULTS, read_faults, summary_of
     from dragoman.train.data.packing import hours_there

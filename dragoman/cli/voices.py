@@ -11,6 +11,9 @@ import click
 
 from dragoman.cli.app import GroupedCommand, GroupedOption
 from dragoman.cli.ranges import Number
+from dragoman.cli.tables import Column, open_console, print_rows
+from dragoman.cli.wrap import fitted
+from dragoman.errors import DragomanError
 from dragoman.text.languages import find_language
 from dragoman.voices import VOICES, open_voice
 from dragoman.voices.registry import Offer
@@ -50,23 +53,25 @@ def _row(name: str, offer: Offer, language: str | None) -> dict[str, Any]:
 
 
 def _print_table(rows: list[dict[str, Any]]) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for title in ("name", "languages", "licence", "what it is", "ready"):
-        table.add_column(title, no_wrap=title in ("name", "licence"), overflow="fold")
-    for row in rows:
-        codes = row["languages"]
-        shown = " ".join(codes) if len(codes) <= 8 else f"{len(codes)} languages"
-        ready = "yes" if row["ready"] else row["to_do"]
-        cells = (row["name"], shown, row["licence"], row["about"], ready)
-        table.add_row(*map(escape, cells))  # 'dragoman[espeak]' is not markup
-    Console().print(table)
+    """What there is, and below it what is to be done for those that are not ready."""
+    console = open_console()
+    titles = ("name", "languages", "licence", "ready", "what it is")
+    print_rows(console, [Column(title, words=True) for title in titles], [_cells(r) for r in rows])
+    wishes = {row["name"]: row["to_do"] for row in rows if not row["ready"]}
+    if wishes:
+        print("\nTo get the others:")
+    longest = max(map(len, wishes), default=0)
+    for name, wish in wishes.items():
+        print(fitted(f"  {name:{longest}}  {wish}", sys.stdout, longest + 4))
 
 
-@command.command(cls=GroupedCommand)
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    codes = row["languages"]
+    shown = " ".join(codes) if len(codes) <= 8 else f"{len(codes)} languages"
+    return row["name"], shown, row["licence"], "yes" if row["ready"] else "-", row["about"]
+
+
+@command.command(cls=GroupedCommand, short_help="Speak a text into a file.")
 @click.argument("text")
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option("--language", "-l", cls=GroupedOption, default="en", show_default=True,
@@ -79,9 +84,12 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
 def say(text: str, out: Path, language: str, voice: str | None, speed: float) -> None:
     """Speak TEXT (- reads standard input) into the file OUT (.wav, .flac, .mp3, .ogg or .opus)."""
     from dragoman.audio.write import write_sound
+    from dragoman.voices.base import is_speakable
 
     if text == "-":
-        text = sys.stdin.read()
+        text = "" if sys.stdin is None else sys.stdin.read()
+    if not is_speakable(text):
+        raise DragomanError("There is nothing to say: the text has no letter and no digit.")
     opened = open_voice(voice, find_language(language).code)
     sound = opened.speak(text, speed)
     write_sound(out, sound, opened.rate)

@@ -58,7 +58,7 @@ class Wrapped:
         # Only what belongs to the word before it may have the last column.
         room = columns - 1 if space or UNSPACED.match(part) else columns
         if self._column and self._column + cells(space) + wanted > room:
-            indent = self._indent if 2 * self._indent < columns else 0
+            indent = self._indent if 2 * self._indent < columns else columns // 8
             yield "\n" + " " * indent
             self._column, space = indent, ""
         yield space

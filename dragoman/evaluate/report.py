@@ -56,7 +56,8 @@ def write_report(
         charts=_charts(systems),
         table=_table(systems),
         signatures=_signatures(systems),
-        data=json.dumps(_data(systems, spoken or {}), ensure_ascii=False).replace("</", "<\\/"),
+        # No text in it may look like the end of a script, or like the beginning of one.
+        data=json.dumps(_data(systems, spoken or {}), ensure_ascii=False).replace("<", "\\u003c"),
     )
     with whole_file(path) as file:
         file.write(html)
@@ -134,7 +135,9 @@ def _cell(system: SystemResult, column: str) -> str:
     text = f"{value / scale:.{digits}f}"
     if column in system.intervals:
         low, high = system.intervals[column]
-        text += f'<span class="range">{low / scale:.{digits}f}–{high / scale:.{digits}f}</span>'
+        between = " to " if low < 0 else "–"  # -1.2–3.4 is hard to read
+        ends = f"{low / scale:.{digits}f}{between}{high / scale:.{digits}f}"
+        text += f'<span class="range">{ends}</span>'
     return f'<td {label} data-value="{value}">{text}</td>'
 
 

@@ -38,10 +38,18 @@ class Scorer:
         return _defined({name: s.value for name, s in self.report(traces).scores.items()})
 
 
+def system_name(setup: Setup) -> str:
+    """What a report calls a system among others with the same model."""
+    return f"{setup.policy}, {_step(setup)} steps"
+
+
+def _step(setup: Setup) -> str:
+    return f"{setup.step_ms / 1000:g} s"
+
+
 def system_result(setup: Setup, run: Run, scorer: Scorer) -> SystemResult:
     """A run, scored, as the report wants it."""
     report = scorer.report(run.traces)
-    step = f"{setup.step_ms / 1000:g} s"
     rows = zip(*(s.sentences.tolist() for s in report.scores.values()), strict=True)
     sentences = [
         {"index": trace.index} | _defined(dict(zip(report.scores, row, strict=True)))
@@ -52,8 +60,8 @@ def system_result(setup: Setup, run: Run, scorer: Scorer) -> SystemResult:
         f"{failed} clip{'s' if failed > 1 else ''} could not be interpreted" if failed else ""
     )
     return SystemResult(
-        name=f"{setup.policy}, {step} steps",
-        curve=f"{setup.policy.partition(':')[0]} {step}",
+        name=system_name(setup),
+        curve=f"{setup.policy.partition(':')[0]} {_step(setup)}",
         scores=_defined({name: score.value for name, score in report.scores.items()}),
         signature={name: score.signature for name, score in report.scores.items()},
         sentences=sentences,

@@ -23,7 +23,8 @@ METRICS = (
     *(name + AWARE for name, metric in LATENCY.items() if metric.has_aware),
 )
 UNITS = {"speech": "ms", "text": "words"}
-LEAST = {"BLEU": 0.0, "chrF": 0.0, "WER": 0.0}  # that a score can be; others may be below zero
+# What a score can be, where that is limited; a word error rate may be above 100.
+POSSIBLE = {"BLEU": (0.0, 100.0), "chrF": (0.0, 100.0), "WER": (0.0, np.inf)}
 BLOCK = 2048  # sentences timed at once: what fits a processor's cache is faster
 
 
@@ -47,19 +48,24 @@ class Score:
         return int(np.count_nonzero(~np.isnan(self.sentences)))
 
     def interval(self) -> Interval:
-        """Where the score lies with 95 % confidence: 1.96 standard errors to both sides, but
-        nowhere that no score can be.
+        """Where the score lies with 95 % confidence: its error to both sides, but nowhere that no
+        score can be."""
+        error = self.error()
+        least, most = POSSIBLE.get(self.name, (-np.inf, np.inf))
+        low, high = np.clip([self.value - error, self.value + error], least, most)
+        return Interval(float(low), float(high))
+
+    def error(self) -> float:
+        """1.96 standard errors; NaN of fewer than two sentences.
 
         The errors are the jackknife's; for a mean these are the usual ones.
         """
         known = ~np.isnan(self.sentences)
         counted = Measure(self.name, self.measure.statistics[known], self.measure.score)
         if len(counted.statistics) < 2:
-            return Interval(np.nan, np.nan)
+            return np.nan
         shares = pseudo_values(counted)
-        error = 1.96 * float(shares.std(ddof=1)) / len(shares) ** 0.5
-        least = LEAST.get(self.name, -np.inf)
-        return Interval(max(least, self.value - error), self.value + error)
+        return 1.96 * float(shares.std(ddof=1)) / float(len(shares) ** 0.5)
 
     def __str__(self) -> str:
         if np.isnan(self.value):

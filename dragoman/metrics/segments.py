@@ -43,7 +43,7 @@ class Talk:
 def read_segments(path: Path, references: Path) -> list[Segment]:
     """Read a segmentation with its references."""
     entries = _read_entries(path)
-    lines = _read_references(references)
+    lines = read_references(references)
     if len(entries) != len(lines):
         raise DragomanError(
             f"{path} has {len(entries)} segments but {references} has {len(lines)} lines; "
@@ -95,7 +95,8 @@ PLAIN = (
 PLAIN_LINE = re.compile(rf"- \{{{PLAIN}(?:, {PLAIN})*\}}", re.ASCII)
 
 
-def _read_references(path: Path) -> list[str]:
+def read_references(path: Path) -> list[str]:
+    """The lines of a file, a reference each."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:

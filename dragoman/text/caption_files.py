@@ -15,9 +15,10 @@ from dragoman.text.captions import CaptionMaker, CaptionSettings, Cue, TimedWord
 
 _TIME = r"(\d+):(\d\d):(\d\d)[.,](\d{3})"
 _BLOCK = re.compile(rf"(\d+)\n{_TIME} --> {_TIME}\n((?:.+\n)+)\n")
-
+_PART = re.compile(rf"(\d+(\n([\d:.,> -]*|{_TIME} --> {_TIME}\n(.+\n)*.*))?)?")
+"""What a crash leaves of a last cue; anything else is somebody's text."""
 MOST_CUT_OFF = 500
-"""A crash leaves no more characters of a last cue than this; more is somebody's text."""
+"""Characters that this may have."""
 
 
 class CaptionFile:
@@ -125,11 +126,14 @@ def read_captions(path: Path) -> Kept:
     """What a file of captions holds, if it is there; what a crash left of a cue is left out."""
     header, _ = _format_of(path)
     try:
-        text = path.read_text(encoding="utf-8", errors="ignore")
+        found = path.read_bytes()
     except FileNotFoundError:
         return Kept()
     except OSError as error:
         raise DragomanError(f"{path} cannot be read: {error.strerror}.") from None
+    text = found.decode("utf-8", errors="ignore")  # a crash may leave a part of a character
+    if header.startswith(text):
+        return Kept()
     place = len(header) if text.startswith(header) else 0
     cues, numbers, places = [], [], []
     while (block := _BLOCK.match(text, place)) is not None:
@@ -139,7 +143,8 @@ def read_captions(path: Path) -> Kept:
         cues.append(Cue(start, end, tuple(shown.splitlines())))
         numbers.append(int(block[1]))
         places.append(place)
-    if len(text) - place > MOST_CUT_OFF:
+    rest, ours = text[place:], found.startswith(text[:place].encode())
+    if not (ours and len(rest) <= MOST_CUT_OFF and _PART.fullmatch(rest)):
         raise DragomanError(
             f"{path} cannot be gone on with: what follows cue {len(cues)} is not written as "
             "Dragoman writes captions; name another file."

@@ -96,7 +96,8 @@ class Passage:
             join_words(pair, language).removeprefix(pair[0]) for pair in pairwise(["", *texts])
         ]
         self._ends = [0, *accumulate(map(width, self._pieces))]
-        self._breaks = [SENTENCE, *(break_cost(*pair) for pair in pairwise(texts)), SENTENCE]
+        costs = [break_cost(*pair, language) for pair in pairwise(texts)]
+        self._breaks = [SENTENCE, *costs, SENTENCE]
 
     def text(self, first: int, last: int) -> str:
         return "".join(self._pieces[first:last]).lstrip()

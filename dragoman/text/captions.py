@@ -164,7 +164,7 @@ class _Track:
         if word.start - self.words[-1].end >= self._settings.pause_seconds:
             return True
         enough = self.columns > self._settings.columns / 2
-        return enough and ends_sentence(self.words[-1].text, word.text)
+        return enough and ends_sentence(self.words[-1].text, word.text, self.language)
 
     @property
     def columns(self) -> int:

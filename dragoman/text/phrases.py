@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from dragoman.text.sentences import ends_sentence
+from dragoman.text.sentences import ends_sentence, is_ordinal
 
 SENTENCE, CLAUSE, JOINED, PHRASE, WORD, INSIDE = 0.0, 0.25, 0.4, 0.6, 1.0, 2.5
 """What a break costs: after a sentence, after a comma, before a conjunction, before a preposition,
@@ -47,16 +47,17 @@ _CONJUNCTION = frozenset(_CONJUNCTIONS.split())
 _LEADS_ON = _ARTICLE | _PREPOSITION | _CONJUNCTION
 
 
-def break_cost(before: str, after: str) -> float:
+def break_cost(before: str, after: str, language: str = "") -> float:
     """What it costs to break a text between two words of it, from `SENTENCE` to `INSIDE`."""
-    if ends_sentence(before, after):
+    if ends_sentence(before, after, language):
         return SENTENCE
     if _CLAUSE_END.search(before):
         return CLAUSE
     if _kana_then_kanji(before, after):
         return PHRASE
     counts = before[:1].isdigit() and before[-1:].isdigit()  # 15 people; not 15%
-    if _bare(before) in _LEADS_ON or (counts and not after[:1].isdigit()):
+    counts = (counts and not after[:1].isdigit()) or is_ordinal(_bare(before), language)
+    if counts or _bare(before) in _LEADS_ON:
         return INSIDE
     second = _bare(after)
     if second in _CONJUNCTION:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 STOPS = (".", "?", "!", "。", "？", "！", "।", "؟")
@@ -12,16 +13,30 @@ ABBREVIATIONS = frozenset({
     *("z.b", "d.h", "bzw", "hr", "fr", "sra", "dra", "mme"),
 })  # fmt: skip
 
+# Where the stop after a number makes it an ordinal: am 8. September, 8. september, 8. září.
+ORDINALS = frozenset({
+    *("de", "lb", "da", "no", "nn", "is", "fo", "fi", "et", "lv"),
+    *("cs", "sk", "sl", "hr", "sr", "bs", "pl", "hu", "tr", "az"),
+})  # fmt: skip
+_ORDINAL = re.compile(r"\d{1,2}\.")
 
-def ends_sentence(word: str, following: str = "") -> bool:
+
+def ends_sentence(word: str, following: str = "", language: str = "") -> bool:
     """Whether a sentence ends with a word; `following` is the word after it, if there is one."""
     bare = word.strip().rstrip(CLOSING)
     if not bare.endswith(STOPS):
         return False
     if following.strip()[:1].islower():
         return False
+    if is_ordinal(bare, language):
+        return False
     name = bare[:-1].lower()
     return not (bare.endswith(".") and (name in ABBREVIATIONS or _initial(bare)))
+
+
+def is_ordinal(word: str, language: str) -> bool:
+    """Whether a word is a number that goes on, as the day of a month does: 8."""
+    return language in ORDINALS and _ORDINAL.fullmatch(word) is not None
 
 
 def split_sentences(words: Sequence[str]) -> list[int]:

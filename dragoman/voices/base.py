@@ -17,7 +17,7 @@ class Voice(Protocol):
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """Codes of the languages that it speaks."""
+        """Codes of the languages that it speaks; first that of the text it is given."""
 
     @property
     def rate(self) -> int:

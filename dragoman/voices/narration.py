@@ -63,7 +63,7 @@ class Narration:
             raise DragomanError(f"The speech and the mix cannot both be written to {speak}.")
         self._voice, self._pace = voice, pace or Pace()
         self.phrases: list[Phrase] = []  # those spoken so far
-        self._words = Words()
+        self._words = Words(next(iter(voice.languages), ""))
         self._heard = 0  # samples
         self._free = 0.0
         self._fault: DragomanError | None = None

@@ -61,10 +61,11 @@ class Word:
     text: str
     at: float
     end: float
+    language: str = ""
 
     @property
     def ends_sentence(self) -> bool:
-        return ends_sentence(self.text)
+        return ends_sentence(self.text, language=self.language)
 
     @property
     def ends_phrase(self) -> bool:
@@ -72,9 +73,10 @@ class Word:
 
 
 class Words:
-    """The words that wait, in order."""
+    """The words of a language that wait, in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, language: str = "") -> None:
+        self._language = language
         self.waiting: list[Word] = []
         self._last_character = ""
 
@@ -88,7 +90,7 @@ class Words:
         words: list[Word] = []
         for space, word in _WORD.findall(text):
             if not (_MARKS.match(word) and _TIGHT_BEFORE.match(word)):
-                words.append(Word(space, word, at, end))
+                words.append(Word(space, word, at, end, self._language))
             elif before := words or self.waiting:
                 before[-1] = replace(before[-1], text=before[-1].text + word)
         if words:
@@ -123,6 +125,7 @@ def text_of(words: Sequence[Word]) -> str:
 def best_stop(words: Sequence[Word], few: int, following: str = "") -> int:
     """After how many words to stop where no mark says so: the best place, rather a late one."""
     after = [*(word.text for word in words[1:]), following]
-    costs = [break_cost(word.text, next_) for word, next_ in zip(words, after, strict=True)]
+    pairs = zip(words, after, strict=True)
+    costs = [break_cost(word.text, next_, word.language) for word, next_ in pairs]
     counts = range(min(few, len(words)), len(words) + 1)
     return min(counts, key=lambda count: (costs[count - 1], -count))

@@ -14,9 +14,9 @@ from dragoman.voices.phrases import Pace, Phrase, Word, Words, best_stop, text_o
 class Schedule:
     """The words that wait to be spoken aloud."""
 
-    def __init__(self, pace: Pace | None = None) -> None:
+    def __init__(self, pace: Pace | None = None, language: str = "") -> None:
         self._pace = pace or Pace()
-        self._words = Words()
+        self._words = Words(language)
         self._ended = False
 
     def add(self, text: str, at: float) -> None:

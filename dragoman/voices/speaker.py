@@ -71,7 +71,7 @@ class Speaker:
     ) -> None:
         self._voice, self._player, self._report = voice, player, report
         self._time = time or RealTime()
-        self._schedule = Schedule(pace)
+        self._schedule = Schedule(pace, next(iter(voice.languages), ""))
         self._change = threading.Condition()  # guards what follows
         self._busy = False
         self._playing = False

@@ -92,6 +92,13 @@ class Terminal:
         above = ["".join(row[x].data for x in columns) for row in self._screen.history.top]
         return [line.rstrip() for line in [*above, *self._screen.display]]
 
+    def hang_up(self) -> None:
+        """Close the window: the program's next line cannot be written, and it is told so."""
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nowhere, self._master)
+        os.close(nowhere)
+        self.process.send_signal(signal.SIGHUP)
+
     def resize(self, columns: int, lines: int) -> None:
         set_size(self._master, columns, lines)
         self._alternate.resize(lines, columns)

@@ -111,6 +111,22 @@ def test_different_corpora_are_refused(tmp_path):
         metrics(first, other)
 
 
+def test_nor_are_recordings_of_different_lengths_where_there_is_no_reference(tmp_path):
+    logs = []
+    for name, length in (("one", 4000), ("same", 4050), ("other", 9000)):
+        row = {"index": 0, "prediction": "a b", "delays": [1000, 2000], "elapsed": [1001, 2001],
+               "source_length": length, "source": ["a"]}  # fmt: skip
+        logs.append(tmp_path / f"{name}[draft].log")
+        logs[-1].write_text(json.dumps(row) + "\n")
+    one, same, other = logs
+    with pytest.raises(DragomanError, match=r"is 4,000 and 9,000 long in .*one corpus"):
+        run(one, other)
+    found = run(one, same)
+    assert "one[draft].log" in found.replace("\n", "")
+    assert "BLEU " not in found  # it is undefined, not 0
+    assert "LAAL" in found
+
+
 def test_a_missing_log_is_a_sentence(tmp_path):
     log = write(tmp_path / "a.log")
     done = subprocess.run(

@@ -148,7 +148,7 @@ def test_simuleval_scores_the_log_of_our_run(corpus, tmp_path):
 def test_sweep_writes_a_report_that_needs_no_network(corpus, tmp_path):
     out = tmp_path / "sweep"
     policies = ("--policies", "wait-k:k=1|4", "--policies", "offline")
-    done = dragoman("sweep", corpus, out, *SYSTEM, *policies, "--steps", "500ms,1s")
+    done = dragoman("sweep", corpus, out, *SYSTEM[:-2], *policies, "--steps", "500ms,1s")
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == 6
     html = (out / "report.html").read_text()
@@ -162,7 +162,7 @@ def test_sweep_writes_a_report_that_needs_no_network(corpus, tmp_path):
 def test_tune_writes_a_setup_that_translate_takes(corpus, wav, tmp_path):
     setup = tmp_path / "best.yaml"
     done = dragoman(
-        *("tune", corpus, setup, *SYSTEM, "--max-latency", "1500ms", "--steps", "500ms"),
+        *("tune", corpus, setup, *SYSTEM[:-2], "--max-latency", "1500ms", "--steps", "500ms"),
         *("--policies", "wait-k:k=1|3|9"),
     )
     assert done.returncode == 0, done.stderr

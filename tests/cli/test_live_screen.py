@@ -1,11 +1,21 @@
 """`live` on a terminal: the last lines are shown, and nothing but the text is left behind."""
 
+import errno
+import json
 import signal
 
 import numpy as np
 import pytest
 import soundfile
+from rich.console import Console
 
+from dragoman.audio.chunk import Chunk
+from dragoman.cli.notes import Notes
+from dragoman.cli.screen import CaptionScreen
+from dragoman.errors import DragomanError
+from dragoman.interpreter import Update
+from dragoman.setup import Setup
+from dragoman.trace import Hearing
 from tests.cli.terminal import terminal
 
 STEP = ("--step", "200ms", "--policy", "greedy", "--from", "de")
@@ -88,6 +98,56 @@ def test_ctrl_c_leaves_the_text_and_the_summary(wav):
     assert "words from" in text
     assert "Aborted" not in text
     assert "Traceback" not in text
+
+
+@pytest.mark.parametrize("command", [("live", "--file"), ("translate", "--realtime")])
+def test_a_window_that_is_closed_ends_the_talk_and_costs_no_file(tmp_path, command):
+    wav = tmp_path / "long.wav"  # it does not end by itself while we look
+    soundfile.write(wav, np.zeros(16000 * 60, np.float32), 16000)
+    captions, trace = tmp_path / "talk.srt", tmp_path / "talk.jsonl"
+    outputs = ("--captions", captions, "--trace", trace)
+    with terminal(*command, wav, "--model", "tests.talkers:many", *STEP, *outputs) as screen:
+        screen.until("number100")
+        screen.hang_up()
+        assert screen.process.wait(60) in (0, 2)  # 2: the terminal was told of as a full disk is
+    rows = [json.loads(line) for line in trace.open()]
+    assert rows[-1] == {"end": True}
+    assert "number999." in captions.read_text()  # what was heard is still said
+    assert max(row["heard"][0] for row in rows if "heard" in row) < 59_000  # it did end early
+
+
+def test_a_note_makes_room_for_the_talk_once_it_was_read():
+    notes = Notes()
+    screen = CaptionScreen(Setup(source="de"), notes)
+    console = Console(width=80, height=24)
+
+    def shown(seconds):
+        hearing = Hearing(*(1000.0 * seconds,) * 4)
+        screen.take(Chunk(np.zeros(0, np.float32), last=False), Update((" word",), "", hearing))
+        with console.capture() as written:
+            console.print(screen)
+        return written.get()
+
+    assert "odd" not in shown(1)
+    notes.latest = "Something is odd."
+    assert "Something is odd." in shown(2)
+    assert "Something is odd." in shown(20)
+    assert "odd" not in shown(23)
+    notes.latest = "Something else is odd."
+    assert "Something else is odd." in shown(24)
+
+
+def test_a_terminal_that_cannot_be_written_is_a_sentence():
+    """So that whoever else listens goes on."""
+
+    def refresh():
+        raise OSError(errno.EIO, "Input/output error")
+
+    screen = CaptionScreen(Setup(source="de"), Notes())
+    screen.refresh = refresh
+    hearing = Hearing(*(1000.0,) * 4)
+    with pytest.raises(DragomanError, match="Cannot write the terminal"):
+        screen.take(Chunk(np.zeros(0, np.float32), last=False), Update((), "", hearing))
 
 
 def test_redirected_the_text_goes_to_the_file_and_the_screen_stays(wav, tmp_path):

@@ -59,12 +59,6 @@ def test_evaluate_tries_the_machine_where_that_is_wanted(corpus):
     assert json.loads(result.stdout)
 
 
-@pytest.mark.parametrize("command", ["sweep", "tune"])
-def test_what_tries_settings_itself_needs_a_time(corpus, tmp_path, command):
-    with pytest.raises(DragomanError, match=r"Give it a time, such as 2s|is not a time; write 2s"):
-        call(command, corpus, tmp_path / "out", *MODEL, "--max-latency", "auto")
-
-
 def test_sweep_scores_by_the_target_and_shows_what_was_spoken(corpus, tmp_path):
     done("sweep", corpus, tmp_path / "out", *QUICK, "--to", "zh")
     page = (tmp_path / "out" / "report.html").read_text()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dragoman.audio.chunk import Chunk
-from dragoman.cli.printed import WAIT_MS, PairedText
+from dragoman.cli.printed import WAIT_MS, PairedText, PlainText
 from dragoman.interpreter import Update
 from dragoman.setup import Setup
 from dragoman.trace import Hearing
@@ -24,6 +24,27 @@ def printed(*steps, each_ms=1000.0):
         lines.clear()
     printer.end()
     return [*seen, "".join(lines).splitlines()]
+
+
+def test_what_has_waited_is_told_between_two_sentences_of_one_chunk():
+    happened = []
+    printer = PlainText(happened.append, happened.append, "en")
+    said = (" Good", " day.", " Today", " we")
+    now = Hearing(*(1000.0,) * 4)
+    printer.take(Chunk(np.zeros(0, np.float32), last=False), Update(said, "", now))
+    assert happened == [True, "Good day.\n", False, True, "Today we"]
+    printer.end()
+    assert happened[5:] == ["\n", False]
+
+
+@pytest.mark.parametrize(("language", "lines"), [("de", 1), ("en", 2)])
+def test_a_date_is_not_torn(language, lines):
+    written = []
+    printer = PlainText(written.append, lambda opens: None, language)
+    said = tuple(f" {word}" for word in ["Am", "8.", "September", "war", "es", "soweit."])
+    now = Hearing(*(1000.0,) * 4)
+    printer.take(Chunk(np.zeros(0, np.float32), last=False), Update(said, "", now))
+    assert len("".join(written).splitlines()) == lines
 
 
 def test_a_translation_waits_for_the_end_of_the_speakers_sentence():

@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from dragoman.cli.app import dragoman
-from dragoman.cli.ranges import REPLICAS, STEP, STEPS, Time
+from dragoman.cli.ranges import MOMENT, REPLICAS, STEP, STEPS, Time
 
 
 def test_times_are_read_and_kept_within_their_range():
@@ -22,6 +22,33 @@ def test_times_are_read_and_kept_within_their_range():
             STEP.convert(text, None, None)
     with pytest.raises(click.UsageError, match="5 ms is out of range"):
         STEPS.convert("1s,5ms", None, None)
+
+
+def test_a_place_in_a_recording_is_told_as_players_do():
+    told = ("90", "90s", "1:30", "0:01:30", "1:30.0")
+    assert {MOMENT.convert(text, None, None) for text in told} == {90.0}
+    assert MOMENT.convert("1:02:03.5", None, None) == 3723.5
+    assert MOMENT.convert(".5", None, None) == 0.5
+    for text in ("", "-1", "nan", "inf", "1e3", ":30", "1:", "1:2:3:4", "1m30"):
+        with pytest.raises(click.UsageError, match=r"write 90 \(seconds\) or 1:30"):
+            MOMENT.convert(text, None, None)
+
+
+@pytest.mark.parametrize("command", ["tune", "sweep"])
+@pytest.mark.parametrize("option", ["--policy=greedy", "--step=1s"])
+def test_who_tries_several_does_not_take_one_and_forget_it(command, option):
+    result = CliRunner().invoke(dragoman, [command, "corpus.tsv", "out", option])
+    assert result.exit_code == 2
+    assert f"No such option '{option.partition('=')[0]}'" in result.stderr
+
+
+def test_steps_and_budgets_out_of_range():
+    for args in (["evaluate", "--step", "5ms"], ["sweep", "out", "--steps", "5ms"],
+                 ["tune", "out", "--steps", "5ms"], ["tune", "out", "--max-latency", "auto"],
+                 ["tune", "out", "--max-latency", "0"]):  # fmt: skip
+        result = CliRunner().invoke(dragoman, [args[0], "corpus.tsv", *args[1:]])
+        assert result.exit_code == 2
+        assert f"Invalid value for '{args[-2]}'" in result.stderr
 
 
 def test_replicas_are_a_number_or_two():
@@ -45,7 +72,6 @@ def test_replicas_are_those_of_a_cluster():
         ("--limit", "-1"),
         ("--jobs", "0"),
         ("--jobs", "100000"),
-        ("--step", "5ms"),
         ("--threads", "-3"),
         ("--threads", "100000"),
         ("--beams", "0"),

@@ -140,6 +140,17 @@ def test_references_from_a_file(log, tmp_path):
         score(log, "--references", references)
 
 
+def test_references_that_are_not_there(log, tmp_path):
+    for path, words in (
+        (tmp_path / "no.txt", "No such file or directory."),
+        (tmp_path, "Is a dir"),
+    ):
+        done = run("--references", path, log)
+        assert done.returncode == 2
+        assert f"Cannot read the references in {path}: {words}" in done.stderr
+        assert "Errno" not in done.stderr
+
+
 def test_a_trace_of_our_own(tmp_path):
     trace = Trace(index=4, source="a.wav", reference="old man")
     trace.heard(Hearing(1000, 1000, 1000, 1500))

@@ -161,6 +161,17 @@ def test_standard_output_may_be_closed():
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_standard_input_may_be_closed():
+    done = subprocess.run(
+        f"{sys.executable} -m dragoman translate - {' '.join(SYSTEM)} <&-",
+        shell=True, cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == (
+        "dragoman: Standard input is closed; name a file, or pipe sound into it.\n"
+    )
+
+
 def test_a_warning_waits_for_the_end_of_the_line(wav):
     """It is given in the middle of the first sentence."""
     system = ("--model", "tests.talkers:warning", *SYSTEM[2:])

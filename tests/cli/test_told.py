@@ -13,7 +13,7 @@ import soundfile
 from dragoman.audio.chunk import Chunk
 from dragoman.cli import EXTRAS
 from dragoman.cli.notes import Notes
-from dragoman.cli.printed import pressed
+from dragoman.cli.told import pressed, summary
 from dragoman.interpreter import Update
 from dragoman.setup import Setup
 from dragoman.trace import Hearing
@@ -49,10 +49,13 @@ def test_the_language_that_was_detected_is_told(wav, command):
 
 
 @pytest.mark.parametrize("said", [(), ("--from", "cy")], ids=["nobody said it", "said"])
-def test_another_language_than_expected_is_told_once(wav, said):
-    done = dragoman("translate", wav, "--model", "tests.talkers:doubting", *SYSTEM, *said)
+@pytest.mark.parametrize(("seconds", "told"), [(5, 0), (12, 1)])
+def test_another_language_than_expected_is_told_once(tmp_path, said, seconds, told):
+    path = tmp_path / "talk.wav"
+    soundfile.write(path, np.zeros(16000 * seconds, np.float32), 16000)
+    done = dragoman("translate", path, "--model", "tests.talkers:doubting", *SYSTEM, *said)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("This does not sound like Welsh (cy)") == 1
+    assert done.stderr.count("This does not sound like Welsh (cy)") == told
     assert "sound like" not in done.stdout
 
 
@@ -237,7 +240,7 @@ def test_a_place_to_go_on_at_may_be_told(placed, tmp_path):
     assert 30 in starts_of(srt)
 
 
-@pytest.mark.parametrize(("work_ms", "told"), [(100.0, 0), (1500.0, 1)])
+@pytest.mark.parametrize(("work_ms", "told"), [(100.0, 0), (900.0, 1), (1500.0, 1)])
 def test_a_driver_that_brings_much_at_once_is_no_slow_machine(work_ms, told, monkeypatch):
     """Steps of half a second that come as one second each, and the work on them."""
     heard: list[str] = []
@@ -251,7 +254,31 @@ def test_a_driver_that_brings_much_at_once_is_no_slow_machine(work_ms, told, mon
             listener.take(chunk, Update((), "", hearing))
     assert len(heard) == told
     if told:
-        assert "6.0 s of work for 4.0 s of speech" in heard[0]
+        total = 4 * work_ms / 1000
+        assert f"{total:.1f} s of work for 4.0 s of speech" in heard[0]
+        assert ("too slow" in heard[0]) == (total > 4)
+        assert ("hardly keeps up" in heard[0]) == (total <= 4)
+
+
+def test_the_summary_names_the_language_of_most_words():
+    """After a pause another one may be taken for the speaker's, rightly or not."""
+
+    def told(*said, source=None):
+        notes, sentences = Notes(), []
+        notes.tell = sentences.append
+        with summary(Setup(source=source), notes) as listener:
+            for number, (language, words) in enumerate(said, 1):
+                hearing = Hearing(*(1000.0 * number,) * 4)
+                texts = tuple(f" {word}" for word in words.split())
+                update = Update(texts, "", hearing, language=language)
+                listener.take(Chunk(np.zeros(16000, np.float32), last=False), update)
+        return sentences[0]
+
+    assert "2.0 s of speech, heard as German (de), shown" in told(("de", "one"), ("de", "two"))
+    for said in ([("de", "one two three"), ("nl", "four")], [("nl", "one"), ("de", "two three")]):
+        assert " 3.0 s of speech, heard mostly as German (de), shown" in told((None, ""), *said)
+    assert "heard as German" in told(("de", "one two"), ("nl", ""))
+    assert told(("de", "one"), source="de").startswith("1 word from 1.0 s of speech, shown")
 
 
 def test_a_recording_that_is_there_is_told_of_before_the_model_is_loaded(tmp_path):

@@ -53,7 +53,8 @@ def test_a_line_that_ends_begins_anew():
 
 def test_lines_that_go_on_are_indented_where_there_is_room():
     assert filled("one two three four", 12, indent=4) == "one two\n    three\n    four"
-    assert filled("one two three", 8, indent=4) == "one two\nthree"
+    assert filled("one two three", 8, indent=4) == "one two\n three"
+    assert filled("one two three", 7, indent=4) == "one\ntwo\nthree"
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,23 @@ def trace_of(sayings, reference="", source_ms=4000):
     return Trace(0, "a.wav", reference, hearings, [Saying(*each) for each in sayings])
 
 
+def test_no_text_is_taken_for_the_page_itself(tmp_path):
+    """A comment that holds a script would swallow the end of the script around it."""
+    said = "<!-- <script> </script>"
+    system = SystemResult("s", "c", {}, {}, [], [trace_of([(said, 0)])])
+    page, data = report(tmp_path / "r.html", [system])
+    assert data["systems"][0]["sentences"][0]["prediction"] == said
+    assert "<!--" not in page
+
+
+def test_an_interval_below_zero_can_be_read(tmp_path):
+    scores, intervals = {"LAAL": 500.0, "AL": 900.0}, {"LAAL": (-1500.0, 2500.0), "AL": (800, 1000)}
+    system = SystemResult("s", "c", scores, {}, [], [], intervals=intervals)
+    page, _ = report(tmp_path / "r.html", [system])
+    assert ">-1.50 to 2.50<" in page
+    assert ">0.80–1.00<" in page
+
+
 def test_characters_that_were_said_at_once_are_one_piece(tmp_path):
     trace = trace_of([("今天", 0), ("我们", 1), ("讨论", 1)], "今天我们讨论")
     system = SystemResult("s", "c", {}, {}, [], [trace], unit="char")

@@ -307,6 +307,20 @@ def test_intervals_are_as_wide_as_bootstrap_makes_them():
         assert ours.low <= score.value <= ours.high
 
 
+def test_nor_above_it():
+    """All but one sentence are right; what is told beside a score is the whole error."""
+    right = "the cat sat on the mat and slept"
+    corpus = [instance(n, right, right) for n in range(5)]
+    corpus += [instance(5, "no word is like it", right)]
+    scores = score_corpus(corpus, metrics=["BLEU", "chrF", "WER"]).scores
+    for name in ("BLEU", "chrF"):
+        assert scores[name].interval().high == 100
+        assert scores[name].value + scores[name].error() > 100
+    one = score_corpus(corpus[:1], metrics=["BLEU"]).scores["BLEU"].interval()
+    assert np.isnan(one.low)
+    assert np.isnan(one.high)
+
+
 def test_no_interval_reaches_below_what_a_score_can_be():
     """One sentence in six is right: the error is larger than the score."""
     right = "the cat sat on the mat and slept"

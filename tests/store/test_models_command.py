@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from dragoman.cli.models import _print_table, command
 from dragoman.store.prepared import prepared
+from tests.cli.terminal import terminal
 
 FILES = {"model.bin": b"weights"}
 
@@ -147,3 +148,18 @@ def test_a_mistake_is_one_sentence_and_status_2(arguments, sentence):
     assert done.stderr.startswith("dragoman: ")
     assert sentence in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(("columns", "table"), [(80, True), (40, False)])
+def test_a_table_where_there_is_room_and_paragraphs_where_there_is_none(columns, table):
+    with terminal("models", "list", columns=columns, lines=200) as screen:
+        assert screen.rest() == 0
+    assert (screen.lines[0].split()[:2] == ["name", "task"]) == table
+    row = next(i for i, line in enumerate(screen.lines) if line.endswith(" opus-en-de") or
+               line.startswith("  opus-en-de "))  # fmt: skip
+    told = screen.lines[row] if table else screen.lines[row + 1]
+    assert told.split()[1 if table else 0 :][:2] == ["text", "en→de" if table else "en→de,"]
+    words = " ".join(screen.lines).split()
+    assert "memory" in words
+    assert words.count("opus-en-de") == 1
+    assert "--help'." in words

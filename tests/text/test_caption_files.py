@@ -23,7 +23,7 @@ from dragoman.text.caption_files import (
 from dragoman.text.captions import Cue, TimedWord, make_cues
 
 TIME = re.compile(r"(?:(\d\d+):)?([0-5]\d):([0-5]\d)[,.](\d{3})")
-TALK = "Ladies & gentlemen, <this> is a talk. It goes on --> and on, as talks do, for a while."
+TALK = "Ladies & gentlemen, <this> is a talk. It goes on --> and on, as talks do, für a while."
 
 
 def seconds(clock):
@@ -212,10 +212,11 @@ def test_somebody_elses_text_is_not_cut_off(tmp_path):
 
 def test_no_more_than_what_a_crash_may_leave_is_cut_off(tmp_path):
     path = tmp_path / "a.srt"
-    path.write_text("x" * MOST_CUT_OFF)
+    head = "1\n00:00:01,000 --> 00:00:02,000\n"
+    path.write_text(head + "x" * (MOST_CUT_OFF - len(head)))
     CaptionFile(path, resume=True).close()
     assert path.read_text() == ""
-    path.write_text("x" * (MOST_CUT_OFF + 1))
+    path.write_text(head + "x" * (MOST_CUT_OFF + 1 - len(head)))
     with pytest.raises(DragomanError, match="cannot be gone on with"):
         CaptionFile(path, resume=True)
 
@@ -257,3 +258,26 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
     subprocess.run([sys.executable, "-c", script], check=False)
     assert len(parse((tmp_path / "a.srt").read_text())) > 10
+
+
+FOREIGN = {
+    "text.srt": b"A shopping list.\n",
+    "latin.srt": b"1\n00:00:01,000 --> 00:00:02,000\nGr\xfc\xdfe.\n\n2\n",
+    "windows.srt": b"1\r\n00:00:01,000 --> 00:00:02,000\r\nHello.\r\n\r\n",
+    "marked.srt": b"\xef\xbb\xbf1\n00:00:01,000 --> 00:00:02,000\nHello.\n\n",
+    "positions.vtt": b"WEBVTT\n\n00:00:01.000 --> 00:00:02.000 align:left\nHello.\n\n",
+    "note.vtt": b"WEBVTT\n\nNOTE by hand\n\n1\n00:00:01.000 --> 00:00:02.000\nHello.\n\n",
+    "binary.srt": b"\xff\xfe\x00",
+    "places.srt": b"1\n00:00:01,000 --> 00:00:02,000 X1:3\nHello.\n\n",
+    "words.srt": b"1\n\nHello.\n",
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_captions_that_somebody_else_wrote_are_left_alone(tmp_path, name):
+    """However short they are: what cannot be gone on with is not overwritten either."""
+    path = tmp_path / name
+    path.write_bytes(FOREIGN[name])
+    with pytest.raises(DragomanError, match="cannot be gone on with"):
+        CaptionFile(path, resume=True)
+    assert path.read_bytes() == FOREIGN[name]

@@ -37,6 +37,12 @@ def letters(texts):
     return "".join(char for text in texts for char in text if char.isalnum())
 
 
+def test_a_date_stays_in_one_cue():
+    words = spoken("Diese Sorte wurde am 8. September zugelassen.")
+    assert lines(words, "de") == [("Diese Sorte wurde", "am 8. September zugelassen.")]
+    assert len(lines(words, "en")) == 2  # there it would be the end of a sentence
+
+
 def test_a_short_sentence_is_one_line_for_as_long_as_it_takes_to_read():
     (cue,) = make_cues(spoken("Good morning, everybody.", pace=0.1))
     assert cue.lines == ("Good morning, everybody.",)

@@ -42,3 +42,8 @@ def test_better_breaks_cost_less():
 )
 def test_breaks(before, after, cost):
     assert break_cost(before, after) == cost
+
+
+def test_an_ordinal_and_its_noun_belong_together():
+    assert break_cost("8.", "September", "de") == INSIDE
+    assert break_cost("8.", "September", "en") == SENTENCE

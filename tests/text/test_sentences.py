@@ -28,6 +28,24 @@ def test_ends(word, following, expected):
     assert ends_sentence(word, following) is expected
 
 
+@pytest.mark.parametrize(
+    ("word", "language", "ends"),
+    [
+        (" 8.", "de", False),  # am 8. September
+        (" 31.", "fi", False),
+        (" 8.", "en", True),  # There were 8.
+        (" 8.", "es", True),
+        (" 8.", "", True),
+        (" 2008.", "de", True),
+        (" 8!", "de", True),
+        (" 3.8.", "de", True),
+    ],
+)
+def test_an_ordinal_ends_no_sentence_where_a_stop_makes_it_one(word, language, ends):
+    assert ends_sentence(word, " September", language) is ends
+    assert ends_sentence(word, language=language) is ends
+
+
 @given(st.lists(st.sampled_from([" One", " two", " Mr.", " end.", " What?"])))
 def test_every_word_is_in_one_sentence(words):
     ends = split_sentences(words)

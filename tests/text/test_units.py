@@ -5,8 +5,7 @@ import sentencepiece
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.errors import DragomanError
-from dragoman.text.units import join_pieces, marking_of, whole_words, word_ends
+from dragoman.text.units import SPACES, word_ends
 
 TEXTS = [
     f"{a} {b} {c} translation works while the speaker speaks" for a in ("the", "a", "one")
@@ -49,6 +48,23 @@ def pieces_of(words, marking, cut=3):
     return MODELS[marking].encode(" ".join(words), out_type=str)
 
 
+def text_of(pieces):
+    text = "".join(pieces).replace("@@", "")
+    for space in SPACES:
+        text = text.replace(space, "")
+    return text
+
+
+def whole_words(pieces, marking, finished=False):
+    """The words that are over, and what is left of the pieces."""
+    words, begin = [], 0
+    for index, ends in enumerate(word_ends(pieces, marking, finished)):
+        if ends:
+            words.append(text_of(pieces[begin : index + 1]))
+            begin = index + 1
+    return words, pieces[begin:]
+
+
 @pytest.mark.parametrize(
     ("pieces", "marking", "ends"),
     [
@@ -67,33 +83,19 @@ def test_where_words_end(pieces, marking, ends):
 
 @given(SENTENCES, st.sampled_from(["prefix", "suffix", "joined"]))
 def test_finished_pieces_give_all_words(words, marking):
-    pieces = pieces_of(words, marking)
-    found = whole_words(pieces, marking, finished=True)
-    assert found.words == tuple(words)
-    assert found.pieces == len(pieces)
-    assert join_pieces(pieces, marking) == " ".join(words)
+    assert whole_words(pieces_of(words, marking), marking, finished=True) == (words, [])
 
 
 @given(SENTENCES, st.sampled_from(["prefix", "suffix", "joined"]), st.integers(0, 40))
 def test_a_word_that_is_over_never_changes(words, marking, cut):
     pieces = pieces_of(words, marking)[:cut]
-    found = whole_words(pieces, marking)
-    assert found.words == tuple(words[: len(found.words)])
-    rest = join_pieces(pieces[found.pieces :], marking)
-    assert " " not in rest
-    assert "".join(words).startswith("".join(found.words) + rest)
+    found, rest = whole_words(pieces, marking)
+    assert found == words[: len(found)]
+    following = words[len(found)] if len(found) < len(words) else ""
+    assert following.startswith(text_of(rest))
 
 
 @given(SENTENCES.filter(bool), st.sampled_from(["suffix", "joined"]))
 def test_marked_ends_are_seen_without_waiting(words, marking):
-    assert whole_words(pieces_of(words, marking), marking).words == tuple(words)
-    assert whole_words(pieces_of(words, "prefix"), "prefix").words == tuple(words[:-1])
-
-
-@pytest.mark.parametrize("marking", ["prefix", "suffix"])
-def test_the_marking_of_a_vocabulary(marking):
-    model = MODELS[marking]
-    assert marking_of(model.id_to_piece(i) for i in range(len(model))) == marking
-    assert marking_of(joined_pieces(["translation", "works"], 3)) == "joined"
-    with pytest.raises(DragomanError, match="no word boundaries"):
-        marking_of(["a", "b"])
+    assert whole_words(pieces_of(words, marking), marking)[0] == words
+    assert whole_words(pieces_of(words, "prefix"), "prefix")[0] == words[:-1]

@@ -50,6 +50,16 @@ def in_turn(text, start=0.0, pace=0.3):
     ]
 
 
+def test_a_date_is_spoken_in_one_breath():
+    """A voice reads the 8. as an ordinal only if it sees what follows."""
+    voice = ToneVoice()
+    voice.languages = ("de",)
+    text = "Es war am 8. September soweit."
+    assert told(in_turn(text), voice=voice) == [text]
+    voice.languages = ()  # somebody's own
+    assert told(in_turn(text), voice=voice) == ["Es war am 8.", "September soweit."]
+
+
 def test_phrases_lie_at_their_moments_in_both_files(tmp_path):
     voice = ToneVoice(seconds_per_character=0.1)
     with Narration(voice, tmp_path / "speech.wav", tmp_path / "mix.wav") as narration:

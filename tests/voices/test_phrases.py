@@ -19,8 +19,8 @@ def test_a_space_stands_between_texts_unless_both_scripts_have_none():
     assert joined("Yes", ", of course") == "Yes, of course"
 
 
-def stop_of(text, few, following=""):
-    words = Words()
+def stop_of(text, few, following="", language=""):
+    words = Words(language)
     return best_stop(words.add(text, 0.0), few, following)
 
 
@@ -32,6 +32,11 @@ def test_the_best_place_to_stop_leaves_no_fragment():
 
 def test_words_that_are_fewer_than_a_phrase_are_spoken_together():
     assert stop_of("Yes, sir", few=3) == 2
+
+
+def test_nobody_stops_between_an_ordinal_and_its_noun():
+    assert stop_of("Er kam am 8. September", few=3, language="en") == 4
+    assert stop_of("Er kam am 8. September", few=3, language="de") == 5
 
 
 def test_the_word_that_follows_counts():

@@ -115,6 +115,14 @@ def test_all_is_spoken_in_order_and_without_overlap():
     assert reports == []
 
 
+@pytest.mark.parametrize(("language", "phrases"), [("de", 1), ("en", 2)])
+def test_a_date_waits_for_its_month(language, phrases):
+    voice = ToneVoice(rate=1000)
+    voice.languages = (language,)
+    voice, _, _ = perform([(0.0, "Es war am 8."), (0.5, " September soweit.")], voice)
+    assert len(voice.spoken) == phrases
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 3), st.text("abc .,", max_size=30)), max_size=15))
 def test_nothing_is_lost_whatever_comes_when(steps):

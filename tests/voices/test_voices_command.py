@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from dragoman.cli.voices import command
 from dragoman.errors import DragomanError
 from dragoman.voices import VOICES
+from tests.cli.terminal import terminal
 
 
 def run(*arguments, **how):
@@ -66,3 +67,30 @@ def test_a_voice_without_the_language_is_a_sentence(tmp_path):
     with pytest.raises(DragomanError, match="'hibari' does not speak 'de'; choose"):
         run("say", "Guten Morgen.", str(out), "-l", "de", "--voice", "hibari")
     assert not out.exists()
+
+
+@pytest.mark.parametrize("columns", [80, 40])
+def test_nothing_is_torn_on_a_narrow_terminal(columns, monkeypatch):
+    """A word that is copied from the terminal is whole: ELEVENLABS_API_KEY, a command."""
+    monkeypatch.delenv("ELEVENLABS_API_KEY", raising=False)
+    with terminal("voices", columns=columns, lines=60) as screen:
+        assert screen.rest() == 0
+    words = " ".join(screen.everything).split()
+    for word in ("hibari", "Apache-2.0", "piper-en_US-joe", "ELEVENLABS_API_KEY", "speakers"):
+        assert word in words
+    if columns == 80:
+        assert screen.lines[0].split()[0] == "name"  # a table
+
+
+def test_a_pipe_gets_a_row_a_voice():
+    row = next(line for line in run().output.splitlines() if line.startswith("kokoro"))
+    assert row.split()[1:7] == ["en", "es", "fr", "hi", "it", "pt"]
+    assert "natural, 41 speakers" in row
+
+
+@pytest.mark.parametrize("text", ["", " ", "…"])
+def test_nothing_to_say_makes_no_file(text, tmp_path):
+    for said, stdin in ((text, None), ("-", text)):
+        with pytest.raises(DragomanError, match="There is nothing to say"):
+            run("say", said, str(tmp_path / "out.wav"), input=stdin)
+    assert not (tmp_path / "out.wav").exists()

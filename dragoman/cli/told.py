@@ -1,0 +1,167 @@
+"""What an interpreter tells beside the result: the language, a machine too slow, the summary."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from dragoman.audio.chunk import Chunk
+from dragoman.cli.notes import Notes
+from dragoman.errors import DragomanError
+from dragoman.interpreter import Update
+from dragoman.lag import Lag
+from dragoman.listeners import Listener
+
+if TYPE_CHECKING:
+    from dragoman.setup import Setup
+
+LATE_CHUNKS = 4
+"""So many chunks in a row that came late mean that the machine is too slow…"""
+BUSY = 0.7
+"""…if it worked for most of the time: a driver that wakes up brings much at once, too."""
+
+DOUBTED_S = 3.0  # of speech in an unexpected language after which that is told
+
+
+@contextmanager
+def detected(setup: Setup, notes: Notes) -> Iterator[Listener]:
+    """Tells which language is heard, once it is known, if nobody said which; and if it turns out
+    to be another one."""
+    yield _Detected(setup.source, notes)
+
+
+class _Detected:
+    def __init__(self, known: str | None, notes: Notes) -> None:
+        self._known, self._notes = known, notes
+        self._expected: str | None = None  # by the model
+        self._doubted_s = 0.0
+        self._told = False
+
+    def take(self, chunk: Chunk, update: Update) -> None:
+        self._expected = update.language or self._expected
+        self._doubted_s = 0.0 if update.language else self._doubted_s + chunk.seconds
+        if self._expected and self._doubted_s >= DOUBTED_S and not self._told:
+            self._told = True
+            self._notes.tell(
+                f"This does not sound like {language_name(self._expected)}; nothing is said as "
+                "long as that is so. Name the language that is spoken: --from CODE."
+            )
+        if self._known is None and update.language is not None and update.said:
+            self._known = update.language
+            name = language_name(update.language)
+            self._notes.tell(f"Heard: {name}. If that is wrong, name the language: --from CODE.")
+
+
+def language_name(code: str) -> str:
+    """English name and code: German (de)."""
+    from dragoman.text.languages import find_language
+
+    try:
+        return f"{find_language(code).name} ({code})"
+    except DragomanError:  # a model of somebody's own may hear others
+        return code
+
+
+@contextmanager
+def pressed(setup: Setup, notes: Notes) -> Iterator[Listener]:
+    """Tells once, while a live talk runs, that the machine is too slow for the setting."""
+    yield _Pressed(setup, notes)
+
+
+class _Pressed:
+    def __init__(self, setup: Setup, notes: Notes) -> None:
+        self._setup, self._notes = setup, notes
+        self._late = 0
+        self._work_ms = self._speech_ms = 0.0  # of the chunks that came late
+        self._told = False
+
+    def take(self, chunk: Chunk, update: Update) -> None:
+        hearing, step_ms = update.hearing, self._setup.step_ms
+        joined = chunk.seconds * 1000 > 1.5 * step_ms
+        waited = hearing.start_ms - hearing.arrival_ms > step_ms
+        if not (joined or waited):
+            self._late, self._work_ms, self._speech_ms = 0, 0.0, 0.0
+            return
+        self._late += 1
+        self._work_ms += hearing.compute_ms
+        self._speech_ms += chunk.seconds * 1000
+        busy = self._work_ms > BUSY * self._speech_ms
+        if self._late >= LATE_CHUNKS and busy and not self._told:
+            self._told = True
+            slow = self._work_ms > self._speech_ms
+            verdict = "is too slow for the setting" if slow else "hardly keeps up with the setting"
+            self._notes.tell(
+                f"This machine {verdict}: {self._work_ms / 1000:.1f} s of work "
+                f"for {self._speech_ms / 1000:.1f} s of speech. {advice(self._setup)}"
+            )
+
+
+def advice(setup: Setup) -> str:
+    """What to do when the machine is too slow."""
+    smaller = "a smaller model ('dragoman models list'); 'dragoman check' measures it."
+    cheaper = [f"--step {max(1.0, setup.step_ms / 500):g}s"] if setup.step_ms < 2000 else []
+    cheaper += ["--beams 1"] if setup.beams > 1 else []
+    if not cheaper:
+        return f"Try {smaller}"
+    return f"Try '--max-latency auto', or {' '.join(cheaper)}, or {smaller}"
+
+
+@contextmanager
+def summary(setup: Setup, notes: Notes) -> Iterator[Listener]:
+    """At the end: how far behind the speaker the words were."""
+    counter = _Summary(setup)
+    try:
+        yield counter
+    finally:  # also when something went wrong after a talk, or in the middle of it
+        if counter.lag.audio_ms:
+            notes.tell(counter.sentence())
+    if counter.lag.load > 1:
+        notes.tell(f"A live speaker is too fast for this machine. {advice(setup)}")
+
+
+class _Summary:
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._languages: Counter[str] = Counter()  # words said of each
+        self.lag = Lag()
+
+    def take(self, chunk: Chunk, update: Update) -> None:
+        before = self.lag.words
+        self.lag.take(update)
+        if update.language is not None and self._setup.source is None:
+            self._languages[update.language] += self.lag.words - before
+
+    def sentence(self) -> str:
+        lag = self.lag
+        if not lag.words:
+            return _nothing(lag.audio_ms / 1000, self._setup.source)
+        words = "1 word" if lag.words == 1 else f"{lag.words} words"
+        return (
+            f"{words} from {lag.audio_ms / 1000:.1f} s of speech{self._heard()}{_behind(lag)}; "
+            f"{lag.load:.2f} s of work per second."
+        )
+
+    def _heard(self) -> str:
+        """The language that was detected; after a pause another one may have been."""
+        found = [language for language, words in self._languages.most_common() if words]
+        if not found:
+            return ""
+        mostly = "mostly " if len(found) > 1 else ""
+        return f", heard {mostly}as {language_name(found[0])}"
+
+
+def _nothing(seconds: float, source: str | None) -> str:
+    """Of a talk without a word: what might be wrong."""
+    known = f"is it {language_name(source)}?" if source else "name the language: --from CODE."
+    return f"Nobody was heard to speak in {seconds:.1f} s of sound. If somebody does, {known}"
+
+
+def _behind(lag: Lag) -> str:
+    if lag.plain_ms is None or lag.aware_ms is None:
+        return f", shown {lag.wait_ms / 1000:.1f} s after the sound that led to them"
+    return (
+        f", on average {lag.aware_ms / 1000:.1f} s behind the speaker "
+        f"({lag.plain_ms / 1000:.1f} s without computation)"
+    )

@@ -1,0 +1,51 @@
+"""The help of every command, as a person reads it on a terminal of 80 columns."""
+
+import inspect
+import shlex
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from dragoman.cli.app import COMMANDS, dragoman
+
+
+def commands(group: click.Group, *names: str):
+    """Every command with its full name."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        yield (*names, name), command
+        if isinstance(command, click.Group):
+            yield from commands(command, *names, name)
+
+
+ALL = dict(commands(dragoman))
+
+
+def examples(command: click.Command) -> list[str]:
+    """The lines of its description that are commands."""
+    lines = inspect.cleandoc(command.help or "").splitlines()
+    return [line.strip() for line in lines if line.strip().startswith("dragoman ")]
+
+
+@pytest.mark.parametrize("names", ALL, ids=" ".join)
+def test_help(names):
+    shown = CliRunner().invoke(dragoman, [*names, "--help"], terminal_width=80)
+    assert shown.exit_code == 0
+    lines = [line.strip() for line in shown.output.splitlines()]
+    for example in examples(ALL[names]):
+        assert example in lines  # it can be copied: no line was broken
+    assert "..." not in shown.output.partition("Commands:")[2]  # no summary is cut
+    assert max(map(len, shown.output.splitlines())) <= 80
+    assert all(option.help for option in ALL[names].params if isinstance(option, click.Option))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_examples_are_understood(name):
+    found = examples(ALL[name,])
+    if COMMANDS[name].group in ("Measure", "Train") and name != "carbon":
+        assert found
+    for example in found:
+        words = shlex.split(example.partition(" > ")[0], comments=True)[1:]
+        ALL[words[0],].make_context(words[0], words[1:])  # read, not run
