@@ -41,7 +41,10 @@ class _Detected:
 
     def take(self, chunk: Chunk, update: Update) -> None:
         self._expected = update.language or self._expected
-        self._doubted_s = 0.0 if update.language else self._doubted_s + chunk.seconds
+        if update.language:
+            self._doubted_s = 0.0
+        elif update.silence_ms < 1000 * chunk.seconds:  # somebody speaks
+            self._doubted_s += chunk.seconds
         if self._expected and self._doubted_s >= DOUBTED_S and not self._told:
             self._told = True
             self._notes.tell(

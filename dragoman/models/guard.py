@@ -12,6 +12,7 @@ EVIDENCE, ENOUGH = 24, 12  # newest tokens by which speech is judged; with fewer
 # Mean log-probabilities below which it is, or may be, not understood. Noisy English of people whose
 # language it is not comes near them: higher ones silence more of other languages, and some of that.
 STRANGE, DOUBTFUL = -1.0, -0.9
+FOREIGN = -0.6  # the same where the sound is that of another language
 
 
 def cut_loop(said: Sequence[int], draft: Sequence[int]) -> int:
@@ -64,17 +65,19 @@ def invented(silence: float | None, log_probs: Sequence[float]) -> bool:
     return silence > SILENT and sum(log_probs) / len(log_probs) < UNSURE
 
 
-def understood(log_probs: Sequence[float], *, final: bool) -> bool:
+def understood(log_probs: Sequence[float], *, final: bool, foreign: bool = False) -> bool:
     """Whether a recogniser knows what it writes down.
 
     One that has learnt a single language takes any other for it, and writes fluent nonsense; but
     it is not sure of that. As long as there are few tokens, it may be asked again later, unless
-    this is `final`.
+    this is `final`. What sounds `foreign` it must be surer of.
     """
     newest = log_probs[-EVIDENCE:]
     if not newest:
         return True
     mean = sum(newest) / len(newest)
+    if foreign:
+        return mean >= FOREIGN
     if len(newest) < ENOUGH:
         return final or mean >= DOUBTFUL
     return mean >= STRANGE

@@ -96,3 +96,12 @@ def test_more_sound_holds_more_tokens():
     assert most_tokens(2000, english=True) == 24
     assert most_tokens(4000, english=True) == 38
     assert most_tokens(4000, english=False) == 90
+
+
+def test_what_sounds_foreign_must_be_surer_however_little_there_is():
+    for count in (1, 11, 12, 24):
+        for final in (False, True):
+            assert understood([-0.6] * count, final=final, foreign=True)
+            assert not understood([-0.61] * count, final=final, foreign=True)
+    assert understood([], final=False, foreign=True)
+    assert understood([-9.0, *[-0.6] * 24], final=False, foreign=True)  # the newest 24

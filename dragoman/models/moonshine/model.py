@@ -121,9 +121,11 @@ class MoonshineModel(WindowModel[MoonshineStream]):
 
     def _if_understood(self, stream: MoonshineStream, found: Found, *, final: bool) -> Found:
         """What was found, or nothing if another language may be spoken."""
-        stream.language = None if stream.foreign else LANGUAGE
         known = found.log_probs if final else found.log_probs[:-EDGE]
-        good = stream.language is not None and understood((*stream.sureness, *known), final=final)
+        foreign = stream.foreign
+        good = understood((*stream.sureness, *known), final=final, foreign=foreign)
+        if known:
+            stream.language = None if foreign and not good else LANGUAGE
         stream.doubted = () if good else known
         return found if good else Found()
 
