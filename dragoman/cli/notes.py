@@ -8,8 +8,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import click
-
 
 class Notes(logging.Handler):
     """Sentences for the user, the warnings of all rooms among them.
@@ -45,7 +43,8 @@ class Notes(logging.Handler):
 def _print(text: str) -> None:
     from dragoman.cli.wrap import fitted
 
-    click.echo(fitted(text, sys.stderr), err=True)
+    # Not by click, which looks behind what is put before standard error: a bar lets notes pass it.
+    print(fitted(text, sys.stderr), file=sys.stderr, flush=True)
 
 
 @contextmanager

@@ -39,6 +39,18 @@ def test_a_file_gets_the_text_and_the_terminal_the_rest(wav, tmp_path):
     assert "words from 16.0 s of speech" in " ".join(screen.lines)
 
 
+def test_a_note_stands_above_the_bar(wav, tmp_path):
+    """It was written behind it, on the same line, and broken where the terminal ends."""
+    doubting = ("--model", "tests.talkers:doubting", *SYSTEM[2:])
+    out = tmp_path / "out.txt"
+    with out.open("wb") as file, terminal("translate", wav, *doubting, stdout=file) as screen:
+        assert screen.rest() == 0
+    assert b"listening" in screen.raw
+    told = next(line for line in screen.everything if "does not sound" in line)
+    assert told.startswith("This does not sound like Welsh (cy); nothing is said as long as")
+    assert not any("listening" in line for line in screen.everything)
+
+
 def test_no_bar_stands_before_text_that_comes_through_a_pipe(wav):
     """`dragoman translate talk.wav | tee` shows it on the same terminal."""
     with terminal("translate", wav, *SYSTEM, stdout=subprocess.PIPE) as screen:
