@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import soundfile
 from dragoman.audio.chunk import Chunk
 from dragoman.cli import EXTRAS
 from dragoman.cli.notes import Notes
-from dragoman.cli.told import pressed, summary
+from dragoman.cli.told import detected, pressed, summary
 from dragoman.interpreter import Update
 from dragoman.setup import Setup
 from dragoman.trace import Hearing
@@ -57,6 +58,21 @@ def test_another_language_than_expected_is_told_once(tmp_path, said, seconds, to
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("This does not sound like Welsh (cy)") == told
     assert "sound like" not in done.stdout
+
+
+def test_silence_is_no_other_language():
+    chunk = Chunk(np.zeros(16000, np.float32), False)
+    notes = Notes()
+    with detected(Setup(source="en"), notes) as listener:
+        listener.take(chunk, SimpleNamespace(language="en", said=(), silence_ms=0.0))
+        for second in range(1, 9):  # the last word was foreign, then nobody speaks
+            doubt = SimpleNamespace(language=None, said=(), silence_ms=1000.0 * second)
+            listener.take(chunk, doubt)
+        assert notes.latest == ""
+        for _ in range(3):
+            assert notes.latest == ""
+            listener.take(chunk, SimpleNamespace(language=None, said=(), silence_ms=999.0))
+    assert notes.latest.startswith("This does not sound like English (en)")
 
 
 def test_a_language_that_is_not_known_yet_is_no_other(wav):

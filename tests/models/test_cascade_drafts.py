@@ -265,6 +265,8 @@ def test_what_a_cascade_offers():
     assert (model.name, model.hears, model.speaks) == ("both", ("en", "es"), ("de",))
     stream = model.open(None, "de")
     assert (stream.language, stream.speech.language) == ("en", "en")
+    stream.speech.language = None  # who listens finds that it is another one
+    assert stream.language is None
     stream.speech.heard_ms, stream.speech.ends_heard = 700.0, 3
     assert (stream.heard_ms, stream.ends_heard) == (700.0, 3)
     assert CascadeModel("x", DiaryModel(None, ALL_FEATURES), WordForWord()).features == (

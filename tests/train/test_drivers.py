@@ -97,6 +97,14 @@ def test_it_stops_in_time_and_goes_on(end_to_end):
     assert calls[-3].startswith("train")
 
 
+def test_nothing_is_trained_before_all_is_translated(end_to_end):
+    """Two languages are translated into at a time; the script waits for both."""
+    status, said, calls = end_to_end(slow="distill")
+    assert status == 75
+    assert said.count("out of time: translating") == 2
+    assert {call.split()[0] for call in calls} == {"voice", "distill"}
+
+
 def test_without_time_nothing_is_begun(end_to_end):
     status, said, calls = end_to_end(LIMIT="0")
     assert status == 75
