@@ -34,10 +34,10 @@ def test_a_state_s_number_is_a_weighted_sum():
 def test_the_mean_of_the_newest_states_tells():
     assert not foreign(numbers(*[-9] * 124))  # too few
     assert foreign(numbers(*[-9] * 125))
-    assert foreign(numbers(*[1] * 100, *[-1] * 101))
-    assert not foreign(numbers(*[1] * 100, *[-1] * 100))  # 0 is English still
+    assert foreign(numbers(*[1] * 100, *[-5] * 101))
+    assert not foreign(numbers(*[1] * 100, *[-5] * 100))  # -2 is English still
     assert not foreign(numbers(*[-9] * 500, *[1] * 250))  # what was before them is forgotten
-    assert foreign(numbers(*[-251] * 500, *[1] * 249))
+    assert foreign(numbers(*[-751] * 500, *[1] * 249))
     assert not foreign(no_judgement())
 
 
@@ -87,11 +87,11 @@ def test_what_sounds_foreign_must_be_surer():
     model, _ = toy()
     stream = model.open(None, "en")
     sure, fairly, hardly = found(-0.1), found(-0.59), found(-0.61)
-    heard(stream, *[0.1] * 125)
+    heard(stream, *[-1.9] * 125)
     for one in (sure, fairly, hardly):
         assert model._if_understood(stream, one, final=False) is one
         assert stream.language == "en"
-    heard(stream, *[-0.1] * 125)
+    heard(stream, *[-2.1] * 125)
     for final in (False, True):
         assert model._if_understood(stream, hardly, final=final) == Found()
         assert stream.language is None
@@ -100,7 +100,7 @@ def test_what_sounds_foreign_must_be_surer():
     assert stream.language is None  # of silence nothing is learned
     assert model._if_understood(stream, fairly, final=False) is fairly
     assert stream.language == "en"
-    heard(stream, *[-0.1] * 124)
+    heard(stream, *[-2.1] * 124)
     assert model._if_understood(stream, hardly, final=False) is hardly
     assert model._if_understood(stream, found(-1.1), final=False) == Found()
     assert stream.language == "en"  # it may be a bad microphone
@@ -110,11 +110,11 @@ def test_what_left_the_window_tells_too():
     model, _ = toy()
     stream = model.open(None, "en")
     stream.samples = np.zeros(200 * STATE, np.float32)
-    heard(stream, *[-1] * 100, *[3] * 100)
+    heard(stream, *[-3] * 100, *[3] * 100)
     stream.forget(100 * STATE * 1000 / RATE)
-    assert stream.judged.tolist() == [-1] * 100
+    assert stream.judged.tolist() == [-3] * 100
     assert not stream.foreign  # too little again
-    heard(stream, *[-1] * 25)
+    heard(stream, *[-3] * 25)
     assert stream.foreign
     heard(stream, *[2] * 60)
     assert not stream.foreign

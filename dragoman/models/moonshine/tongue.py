@@ -13,11 +13,14 @@ from dragoman.models.search import Floats
 
 FILE = "tongues.json"  # made by recipes/tongues/learn.py
 EVIDENCE, ENOUGH = 250, 125  # newest states by which a language is told, and the fewest
+FOREIGN = (
+    -2.0
+)  # their mean below which it is another: talk has pauses and noises, and 0 is too near
 
 
 @dataclass(frozen=True, eq=False)
 class Tongue:
-    """One number for each state; their mean is below 0 where another language is spoken."""
+    """One number for each state; their mean is low where another language is spoken."""
 
     weight: Floats
     bias: float
@@ -35,7 +38,7 @@ def no_judgement(states: Floats | None = None) -> Floats:
 def foreign(judged: Floats) -> bool:
     """Whether another language is spoken, as far as the newest states tell."""
     newest = judged[-EVIDENCE:]
-    return len(newest) >= ENOUGH and float(newest.mean()) < 0.0
+    return len(newest) >= ENOUGH and float(newest.mean()) < FOREIGN
 
 
 @cache
