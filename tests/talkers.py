@@ -6,6 +6,7 @@ import logging
 import random
 import sys
 import time
+from collections.abc import Callable
 
 from dragoman.errors import DragomanError
 from dragoman.models import Feature
@@ -99,27 +100,23 @@ def failing() -> ScriptedModel:
 
 def doubting() -> ScriptedModel:
     """Takes it for Welsh for a second, doubts that for one, and then for good."""
-    model = sentences()
-    hear = model.hear
-
-    def hear_welsh(streams, sounds) -> None:
-        hear(streams, sounds)
-        for stream in streams:
-            stream.language = "cy" if stream.heard_ms // 1000 in (0, 2) else None
-
-    model.hear = hear_welsh
-    return model
+    return welsh(lambda heard_ms: heard_ms // 1000 in (0, 2))
 
 
 def detecting() -> ScriptedModel:
     """Finds out after a second that the speaker talks Welsh."""
+    return welsh(lambda heard_ms: heard_ms >= 1000)
+
+
+def welsh(known: Callable[[float], bool]) -> ScriptedModel:
+    """Hears Welsh, and knows it at some moments."""
     model = sentences()
     hear = model.hear
 
     def hear_welsh(streams, sounds) -> None:
         hear(streams, sounds)
         for stream in streams:
-            stream.language = "cy" if stream.heard_ms >= 1000 else None
+            stream.language = "cy" if known(stream.heard_ms) else None
 
     model.hear = hear_welsh
     return model

@@ -32,9 +32,7 @@ class MoonshineStream(WindowStream):
     words_before: int = 0  # the window
     sureness: tuple[float, ...] = ()  # log-probabilities of the newest tokens that are final
     doubted: tuple[float, ...] = ()  # those of the last draft, if what is spoken was not understood
-    judged: Floats = field(
-        default_factory=tongue.no_judgement
-    )  # whether the states before are English
+    judged: Floats = field(default_factory=tongue.no_judgement)  # the newest states before it
 
     @property
     def heard_ms(self) -> float:
@@ -106,7 +104,7 @@ class MoonshineStream(WindowStream):
 
     def _judged(self, states: int) -> Floats:
         """The newest judgements, up to so many states of the window."""
-        return np.concatenate([self.judged, self.states.judged[:states]])[-tongue.EVIDENCE :]
+        return np.concatenate([self.judged, self.states.judged[:states]])[-tongue.NEWEST :]
 
     def trust(self, log_probs: Sequence[float]) -> None:
         """Tokens became final, or were passed over for good."""

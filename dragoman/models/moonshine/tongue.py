@@ -12,10 +12,10 @@ import numpy as np
 from dragoman.models.search import Floats
 
 FILE = "tongues.json"  # made by recipes/tongues/learn.py
-EVIDENCE, ENOUGH = 250, 125  # newest states by which a language is told, and the fewest
-FOREIGN = (
-    -2.0
-)  # their mean below which it is another: talk has pauses and noises, and 0 is too near
+NEWEST, FEWEST = 250, 125  # states by which a language is told
+# Their mean below which it is another; 0, where a hundredth of English lies below, is too near for
+# talk, which has pauses and noises.
+OTHER = -2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +37,8 @@ def no_judgement(states: Floats | None = None) -> Floats:
 
 def foreign(judged: Floats) -> bool:
     """Whether another language is spoken, as far as the newest states tell."""
-    newest = judged[-EVIDENCE:]
-    return len(newest) >= ENOUGH and float(newest.mean()) < FOREIGN
+    newest = judged[-NEWEST:]
+    return len(newest) >= FEWEST and float(newest.mean()) < OTHER
 
 
 @cache
