@@ -20,7 +20,8 @@ FILE = "dragoman.json"
 T = TypeVar("T")
 # By the architecture that a model.bin names.
 CTRANSLATE2 = {"WhisperSpec": "whisper", "TransformerSpec": "text"}
-EXPORTED = {"speech": "exported", "text": "exported-text"}  # by the input of a net
+# By the input of a net.
+EXPORTED = {"speech": "exported", "text": "exported-text", "states": "grafted"}
 RUN = ("recipe.yaml", "final.pt")  # of a training run that has ended
 # By the files of exporters that declare nothing: one of each group.
 FILES = {

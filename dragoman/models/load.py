@@ -31,6 +31,7 @@ KINDS = {
     "whisper-onnx": "dragoman.models.whisper.from_onnx:WhisperOnnx",
     "moonshine": "dragoman.models.moonshine.model:MoonshineModel",
     "moonshine-net": "dragoman.models.moonshine.trained:TrainedMoonshine",
+    "grafted": "dragoman.models.grafted.model:GraftedModel",
     "exported": "dragoman.models.exported.model:ExportedModel",
     "run": "dragoman.train.running:AnyRun",
 }
@@ -102,7 +103,7 @@ def exported_net(name: str) -> ExportedNet | Settings | None:
         from dragoman.models.moonshine.trained import Settings
 
         return Settings.read(folder)
-    if kind not in ("exported", "exported-text"):
+    if kind not in ("exported", "exported-text", "grafted"):
         return None
     from dragoman.models.exported.config import ExportedNet
 

@@ -21,6 +21,7 @@ from dragoman.errors import DragomanError
 from dragoman.files import whole_folder
 from dragoman.models.exported.config import Chunks, ExportedNet, Kept, Languages
 from dragoman.models.exported.net import OnnxNet
+from dragoman.train.export_grafted import write_grafted
 from dragoman.train.export_moonshine import write_moonshine
 from dragoman.train.graphs import (
     bands_of,
@@ -33,6 +34,7 @@ from dragoman.train.graphs import (
     write_graphs,
 )
 from dragoman.train.nets.base import Net
+from dragoman.train.nets.grafted import Grafted
 from dragoman.train.nets.moonshine import Moonshine
 from dragoman.train.nets.registry import NETS
 
@@ -65,6 +67,9 @@ def export(net: Net, folder: Path, around: Surroundings, *, int8: bool = False) 
                 shutil.copyfile(path, made / f"{name}.model")
         if isinstance(net, Moonshine):
             write_moonshine(net, made, around, int8=int8)
+            return
+        if isinstance(net, Grafted):
+            write_grafted(net, made, around, int8=int8)
             return
         describe(net, around).write(made)
         write_graphs(net, made)

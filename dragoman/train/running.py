@@ -18,13 +18,17 @@ from dragoman.models.base import Model
 from dragoman.models.exported.config import ExportedNet
 from dragoman.models.exported.model import ExportedModel
 from dragoman.models.exported.net import Array, Arrays, OnnxNet
+from dragoman.models.grafted.encoder import GraftedNet
+from dragoman.models.grafted.model import GraftedModel
 from dragoman.models.moonshine.trained import TrainedMoonshine
 from dragoman.models.options import Options
 from dragoman.models.whisper.weights import Weights
 from dragoman.train.export import Surroundings, describe
+from dragoman.train.export_grafted import GraftGraph, described
 from dragoman.train.export_moonshine import arrays_of, settings_of
 from dragoman.train.graphs import ChunkGraph, DecoderGraph, EncoderGraph, hears_chunks
 from dragoman.train.nets.base import Net
+from dragoman.train.nets.grafted import Grafted
 from dragoman.train.nets.moonshine import Moonshine
 from dragoman.train.recipe import Recipe
 from dragoman.train.run import RunFolder
@@ -45,8 +49,8 @@ class TorchNet(OnnxNet):
     def _run(self, session: Any, inputs: Sequence[Array]) -> Arrays:
         tensors = [torch.from_numpy(np.ascontiguousarray(a)).to(self._device) for a in inputs]
         first, second, *rest = tensors
-        if isinstance(session, EncoderGraph):
-            outputs = session(first, second)
+        if isinstance(session, EncoderGraph | GraftGraph):
+            outputs = session(*tensors)
         elif isinstance(session, ChunkGraph):
             outputs = session(first, second, tuple(rest))
         else:
@@ -57,15 +61,26 @@ class TorchNet(OnnxNet):
         return tuple(tensor.cpu().numpy() for tensor in outputs)
 
 
+class TorchGrafted(TorchNet, GraftedNet):
+    """The same of a net behind Moonshine's encoder."""
+
+    def __init__(self, net: Grafted, config: ExportedNet) -> None:
+        super().__init__(net, config, torch.device("cpu"))
+        self._encoder = GraftGraph(net)
+
+
 class AnyRun:
     """What loads a run folder, by the net that it trains."""
 
     @classmethod
     def load(cls, folder: Path, name: str, options: Options) -> Model:
-        if RunFolder(folder).recipe().net != "moonshine":
+        if RunFolder(folder).recipe().net not in ("moonshine", "grafted"):
             return RunModel.load(folder, name, options)
         trained = open_run(folder)
         net = trained.task.net
+        if isinstance(net, Grafted):
+            made = TorchGrafted(net.eval(), described(net, surroundings(folder, trained)))
+            return GraftedModel.behind(made, folder, name, options.on_cpu("Moonshine"))
         assert isinstance(net, Moonshine)
         settings = settings_of(net, surroundings(folder, trained), int8=False)
         weights = Weights(folder, arrays_of(net, settings))
@@ -102,7 +117,7 @@ def surroundings(folder: Path, trained: Trained) -> Surroundings:
 
 def kept_encoder(recipe: Recipe) -> str:
     """The model of the store whose encoder a run has started from and left as it was."""
-    if recipe.net != "moonshine" or "encoder" not in recipe.freeze:
+    if recipe.net not in ("moonshine", "grafted") or "encoder" not in recipe.freeze:
         return ""
     runs = [one.run for one in starts_of(recipe) if not one.parts or "encoder" in one.parts]
     last = runs[-1] if runs else ""

@@ -126,10 +126,11 @@ def plan_003() -> dict[str, Run]:
     spec = ("--policies", "offline", "--policies", "ksn:k=100|200,s=10|20,n=1|2|3")
     ask = Ask("003", "ksn", sweep=(*spec, "--steps", "100ms"))
     units = "vocabulary.target.kind=bpe", "vocabulary.target.size={}"
-    runs = {"vgg-char": Run("vgg.en-de", asks=(ask,), steps="vgg")}
+    ears = "spelling-vgg.en"
+    runs = {ears: Run(ears, steps="ears"), "vgg-char": Run("vgg.en-de", (), ears, (ask,), "vgg")}
     for size in (400, 2000):
         settings = (units[0], units[1].format(size))
-        runs[f"vgg-bpe{size}"] = Run("vgg.en-de", settings, asks=(ask,), steps="vgg")
+        runs[f"vgg-bpe{size}"] = Run("vgg.en-de", settings, ears, (ask,), "vgg")
     return runs
 
 

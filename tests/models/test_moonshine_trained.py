@@ -17,8 +17,8 @@ from dragoman.models.moonshine.encoder import Pace
 from dragoman.models.moonshine.trained import (
     Settings,
     TrainedMoonshine,
-    _counting,
     count_words,
+    counting,
     engine_of,
     whole,
 )
@@ -52,7 +52,7 @@ def test_a_folder_holds_settings_weights_and_units(tmp_path, monkeypatch, counts
 
     monkeypatch.setattr(module, "Weights", lambda path: told.update(weights=path) or weights)
     monkeypatch.setattr(module, "engine_of", engine)
-    monkeypatch.setattr(module, "_counting", lambda *given: given)
+    monkeypatch.setattr(module, "counting", lambda *given: given)
     monkeypatch.setattr(Pieces, "of_target", lambda *given: given)
     made = TrainedMoonshine.load(tmp_path, "net", Options(threads=3, beams=2))
     assert told["weights"] == tmp_path / "model.bin"
@@ -138,7 +138,7 @@ def test_what_a_decoder_reads_follows_from_its_weights(scaled):
 def test_words_are_counted_by_the_units_of_the_source(monkeypatch):
     told = {}
     monkeypatch.setattr(Pieces, "load", noting(told, "units"))
-    count = _counting(Path("net"), replace(SETTINGS, source_suffix=True))
+    count = counting(Path("net"), replace(SETTINGS, source_suffix=True))
     assert told == {"given": (Path("net/source.model"), 12), "more": {"suffix": True}}
     assert (count.func, count.args) == (count_words, ("units", 12))
     assert isinstance(count, partial)

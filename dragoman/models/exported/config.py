@@ -68,7 +68,7 @@ class ExportedNet:
     settings: dict[str, Any]  # as the net was configured
     target_units: int
     source_units: int
-    input: Literal["speech", "text"]
+    input: Literal["speech", "text", "states"]  # states: of `encoder`
     bands: int  # mel bands of a speech net
     memory: int  # how many tensors the decoder reads of the source
     memory_time: int  # the axis of them that runs over states
@@ -84,6 +84,7 @@ class ExportedNet:
     source_suffix: bool = False
     source_plain: bool = False  # what a text net reads has neither case nor punctuation
     languages: Languages = Languages()
+    encoder: str = ""  # the model of the store whose encoder is in front of it
     state_ms: float = 40.0
     precision: Literal["float32", "int8"] = "float32"
     format: int = FORMAT

@@ -92,7 +92,7 @@ class Encoded:
 
     def anew(self) -> Encoded:
         """Nothing of a window yet, of a speaker whose level is known."""
-        return Encoded(self.level)
+        return type(self)(self.level)
 
 
 class Encoder:
@@ -172,14 +172,14 @@ class Encoder:
         kept, longest = max(finals), max(opens)
         feed: dict[str, Any] = {
             "x": np.stack(
-                [_filled(w.frames[:n], longest, 0) for w, n in zip(windows, opens, strict=True)]
+                [filled(w.frames[:n], longest, 0) for w, n in zip(windows, opens, strict=True)]
             ),
-            "mask": _mask(finals, opens),
+            "mask": mask_beyond(finals, opens),
             **self._turns(finals, longest),
         }
         for name in self._names:
             past = (one.past.get(name, self._nothing) for one in windows)
-            feed[name] = np.concatenate([_filled(array, kept, 2) for array in past])
+            feed[name] = np.concatenate([filled(array, kept, 2) for array in past])
         states, *outputs = self._layers.run(None, feed)
         made = []
         for index, one in enumerate(windows):
@@ -217,7 +217,7 @@ def _joined(before: Layers, after: Layers) -> Layers:
     return {name: np.concatenate([before[name], array], axis=2) for name, array in after.items()}
 
 
-def _filled(array: Floats, length: int, axis: int) -> Floats:
+def filled(array: Floats, length: int, axis: int) -> Floats:
     """An array with zeros behind it, up to a length."""
     missing = length - array.shape[axis]
     if not missing:
@@ -225,7 +225,7 @@ def _filled(array: Floats, length: int, axis: int) -> Floats:
     return np.pad(array, [(0, missing if at == axis else 0) for at in range(array.ndim)])
 
 
-def _mask(finals: Sequence[int], opens: Sequence[int]) -> Floats:
+def mask_beyond(finals: Sequence[int], opens: Sequence[int]) -> Floats:
     """What must not be looked at: that which fills shorter windows up."""
 
     def beyond(lengths: Sequence[int]) -> Any:

@@ -28,6 +28,7 @@ class MoonshineStream(WindowStream):
     samples: Samples = field(default_factory=lambda: np.empty(0, np.float32))  # of the window
     start: int = 0  # samples before the window
     states: Encoded = field(default_factory=Encoded)  # what the encoder made of it so far
+    joined: int = 1  # states that are one for the decoder
     words_in: Callable[[Labels], int] = len  # that a CTC head hears; without one, there are none
     words_before: int = 0  # the window
     sureness: tuple[float, ...] = ()  # log-probabilities of the newest tokens that are final
@@ -44,7 +45,8 @@ class MoonshineStream(WindowStream):
 
     @property
     def span(self) -> Span:
-        return Span(self.start_ms, len(self.samples) // STATE, STATE_MS)
+        states = -(-(len(self.samples) // STATE) // self.joined)
+        return Span(self.start_ms, states, STATE_MS * self.joined)
 
     def take_in(self, sound: Sound) -> None:
         self.samples = np.concatenate([self.samples, sound.samples])
@@ -57,7 +59,7 @@ class MoonshineStream(WindowStream):
         self.samples = self.samples[gone:].copy()
         self.start += gone
         if gone:
-            self.words_before += self.words_in(self.states.labels[: gone // STATE])
+            self.words_before += self.words_in(self.states.labels[: gone // STATE // self.joined])
             self.judged = self._judged(gone // STATE)
             self.states = self.states.anew()
 

@@ -113,7 +113,7 @@ class TrainedMoonshine(MoonshineModel):
         engine = engine_of(folder, settings, weights, threads=options.threads)
         codes = settings.languages.targets or ("",)
         units = {code: Pieces.of_target(folder, settings, code) for code in codes}
-        count = _counting(folder, settings) if CTC in weights else None
+        count = counting(folder, settings) if CTC in weights else None
         return cls(name, engine, settings, units, count, beams=options.beams)
 
     def open(self, source: str | None, target: str, *, transcript: bool = False) -> MoonshineStream:
@@ -173,7 +173,7 @@ def whole(weights: Weights) -> Arrays:
     return arrays
 
 
-def _counting(folder: Path, settings: Settings) -> Callable[[Labels], int]:
+def counting(folder: Path, settings: Settings) -> Callable[[Labels], int]:
     path = folder / "source.model"
     source = Pieces.load(path, settings.source_units, suffix=settings.source_suffix)
     return partial(count_words, source, settings.source_units)

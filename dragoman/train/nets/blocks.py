@@ -1,6 +1,7 @@
 """States in chunks, each laid out with those ahead of it that it sees: no layer sees further."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 import torch.nn.functional as F
@@ -30,13 +31,18 @@ class Blocks:
         self.chunk, self.count, self.size = chunk, count, chunk + right
         self.places = self.index.flatten()
         self.mask = (self.places < lengths.unsqueeze(1)).unsqueeze(-1)  # [B, N * size, 1]
+        self._context, self._starts = context, starts
 
+    @cached_property
+    def bias(self) -> Tensor:
+        """What each one sees: [B, 1, N * size, N * size]"""
+        starts, chunk = self._starts, self.chunk
         start = starts.expand_as(self.index).flatten()  # of the block each one belongs to
         ahead = (self.index >= starts + chunk).flatten()
         query, key = start.unsqueeze(1), self.places
         own = query == start
-        past = ~ahead & (key < query) & (key >= query - context.left)
-        self.bias = as_bias(own | past) + as_bias(self.mask.transpose(1, 2)).unsqueeze(1)
+        past = ~ahead & (key < query) & (key >= query - self._context.left)
+        return as_bias(own | past) + as_bias(self.mask.transpose(1, 2)).unsqueeze(1)
 
     def lay(self, x: Tensor) -> Tensor:
         """[B, S, D] -> [B, N * size, D], zeros past the end"""

@@ -273,11 +273,20 @@ class EncoderLayer(nn.Module):
 
     def forward(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
         """[B, T, D] -> [B, T, D]"""
+        return self.going_on(x, bias)[0]
+
+    def going_on(
+        self, x: Tensor, bias: Tensor | None, past: tuple[Tensor, Tensor] | None = None
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """What stands behind `past` keys and values, and all keys and values: see SelfAttention."""
+        around = () if past is None else (past,)
         if self.pre_norm:
-            x = x + self.dropout(self.attention(self.attention_norm(x), bias)[0])
-            return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
-        x = self.attention_norm(x + self.dropout(self.attention(x, bias)[0]))
-        return self.feed_forward_norm(x + self.dropout(self.feed_forward(x)))
+            seen, kept = self.attention(self.attention_norm(x), bias, *around)
+            x = x + self.dropout(seen)
+            return x + self.dropout(self.feed_forward(self.feed_forward_norm(x))), kept
+        seen, kept = self.attention(x, bias, *around)
+        x = self.attention_norm(x + self.dropout(seen))
+        return self.feed_forward_norm(x + self.dropout(self.feed_forward(x))), kept
 
 
 class DecoderLayer(nn.Module):

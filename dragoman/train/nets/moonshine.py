@@ -80,6 +80,15 @@ def states_in(samples: Tensor) -> Tensor:
     return samples.clamp(min=1)
 
 
+def rows_in(config: MoonshineConfig, samples: Tensor) -> Tensor:
+    """How many rows an encoder makes of so many samples: with each chunk, those ahead of it."""
+    chunk, ahead = config.chunk, config.ahead
+    states = states_in(samples)
+    if not chunk:
+        return states
+    return torch.div(states + chunk - 1, chunk, rounding_mode="floor") * (chunk + ahead)
+
+
 class Norm(nn.Module):
     """Layer normalisation without a bias."""
 
@@ -301,11 +310,7 @@ class Moonshine(Listening):
         return states_in(samples)
 
     def rows_in(self, samples: Tensor) -> Tensor:
-        chunk, ahead = self.config.chunk, self.config.ahead
-        states = states_in(samples)
-        if not chunk:
-            return states
-        return torch.div(states + chunk - 1, chunk, rounding_mode="floor") * (chunk + ahead)
+        return rows_in(self.config, samples)
 
     def listen(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         return self.encoder.heard(features, lengths)

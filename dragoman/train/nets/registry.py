@@ -7,6 +7,7 @@ from dragoman.errors import DragomanError
 from dragoman.train.nets.base import Net, Vocabularies
 from dragoman.train.nets.caat import Caat, CaatConfig
 from dragoman.train.nets.conformer import Conformer, ConformerConfig
+from dragoman.train.nets.grafted import Grafted, GraftedConfig
 from dragoman.train.nets.incremental import Incremental, IncrementalConfig
 from dragoman.train.nets.joint import JointConfig, JointMma
 from dragoman.train.nets.mma import Mma, MmaConfig
@@ -25,6 +26,7 @@ NETS: dict[str, tuple[type[Any], type[Net]]] = {
     "vgg-blstm": (VggBlstmConfig, VggBlstm),
     "text-transformer": (TextTransformerConfig, TextTransformer),
     "moonshine": (MoonshineConfig, Moonshine),
+    "grafted": (GraftedConfig, Grafted),
     "mma": (MmaConfig, Mma),
     "joint-mma": (JointConfig, JointMma),
     "caat": (CaatConfig, Caat),
