@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# Tests start hundreds of processes: none of them shall compile again what others have.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test check bench lock clean help
 
@@ -13,16 +15,18 @@ help:
 	@echo "make bench  measure speed, as ratios within one run"
 	@echo "make lock   pin what the image installs (deploy/requirements.txt) to what is newest"
 
-# torch goes first and alone: a later request for it is then already satisfied.
-$(BIN)/.base: pyproject.toml
+$(BIN)/pip:
 	$(PYTHON) -m venv $(VENV)
+
+$(BIN)/.base: pyproject.toml | $(BIN)/pip
 	$(BIN)/pip install -q -e ".[espeak]"
 	@touch $@
 
-$(BIN)/.dev: $(BIN)/.base
+# torch goes first and alone: a later request for it is then already satisfied.
+$(BIN)/.dev: pyproject.toml | $(BIN)/pip
 	$(BIN)/pip install -q torch==2.13.0
 	$(BIN)/pip install -q -e ".[espeak,train,dev]"
-	@touch $@
+	@touch $(BIN)/.base $@
 
 demo: $(BIN)/.base
 	$(BIN)/dragoman demo
@@ -35,8 +39,10 @@ check: $(BIN)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Three processes keep two cores busy: there is always a test that waits, for a browser, a server,
+# or sound that comes as it is spoken.
 test: check
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(BIN)/pytest -n 3 --dist worksteal
 
 bench: $(BIN)/.dev
 	$(BIN)/python -m benchmarks

@@ -1,12 +1,17 @@
 """For all tests: the machine may be busy, so no example of a property has a time limit; examples
-are the same in every run; and what was left out is told at the end.
+are the same in every run; nets have one thread; and what was left out is told at the end.
 
 `pytest --hypothesis-profile searching` looks for examples that were never tried.
 """
 
+import os
 from collections import Counter
 
 from hypothesis import HealthCheck, settings
+
+# Before any library reads it. Nets of tests are tiny, and several processes share the machine:
+# threads that wait for each other only cost.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 busy = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("patient", derandomize=True, **busy)

@@ -6,22 +6,15 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
 
-ROOT = Path(__file__).parents[2]
+from tests.cli.commands import ROOT, dragoman
+
 WORDS = [f"word{i}" for i in range(12)]
 SYSTEM = ("--model", "tests.scripted:steady", "--from", "de", "--step", "500ms")
-
-
-def dragoman(*args: object, **options) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "dragoman", *map(str, args)],
-        cwd=ROOT, capture_output=True, text=True, check=False, **options,
-    )  # fmt: skip
 
 
 @pytest.fixture

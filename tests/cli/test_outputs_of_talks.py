@@ -10,16 +10,10 @@ import numpy as np
 import pytest
 import soundfile
 
-ROOT = Path(__file__).parents[2]
+from tests.cli.commands import ROOT, dragoman, process
+
 SYSTEM = ("--model", "tests.talkers:sentences", "--from", "de", "--step", "500ms",
           "--policy", "greedy")  # fmt: skip
-
-
-def dragoman(*args, **options):
-    return subprocess.run(
-        [sys.executable, "-m", "dragoman", *map(str, args)],
-        cwd=ROOT, capture_output=True, text=True, check=False, **options,
-    )  # fmt: skip
 
 
 @pytest.fixture
@@ -54,7 +48,7 @@ def test_nor_is_what_standard_input_reads(wav):
     before = wav.read_bytes()
     for name in ("-", "/dev/stdin", "/proc/self/fd/0"):
         with wav.open("rb") as stdin:
-            done = dragoman("translate", name, *SYSTEM, "--mix", wav, stdin=stdin)
+            done = process("translate", name, *SYSTEM, "--mix", wav, stdin=stdin)
         assert done.returncode == 2, done.stderr
         assert "is read by this command" in done.stderr
     assert wav.read_bytes() == before
@@ -199,7 +193,7 @@ def test_a_trace_that_finds_no_more_room_costs_nothing_else(tmp_path):
     wav, trace, captions = (tmp_path / name for name in ("t.wav", "t.jsonl", "t.srt"))
     soundfile.write(wav, np.zeros(8000 * 240, np.int16), 8000)
     limit = 70_000
-    done = dragoman(
+    done = process(
         *("translate", wav, *SYSTEM, "--step", "100ms", "--trace", trace, "--captions", captions),
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
     )

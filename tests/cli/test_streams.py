@@ -12,6 +12,7 @@ import pytest
 import soundfile
 
 from dragoman.cli import main
+from tests.cli.commands import dragoman
 from tests.cli.terminal import ROOT, terminal
 
 SYSTEM = ("--model", "tests.talkers:sentences", "--step", "500ms", "--policy", "greedy")
@@ -239,11 +240,7 @@ def test_an_interrupt_before_the_command_has_begun_is_quiet(monkeypatch, capsys)
     ("more", "hint"), [((), "name the language"), (("--from", "de"), "is it German (de)?")]
 )
 def test_a_recording_in_which_nobody_speaks(wav, more, hint):
-    done = subprocess.run(
-        [sys.executable, "-m", "dragoman", "translate", wav, "--model", "tests.talkers:speechless",
-         *SYSTEM[2:], *more],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = dragoman("translate", wav, "--model", "tests.talkers:speechless", *SYSTEM[2:], *more)
     assert done.stdout == ""
     assert done.stderr.startswith("Nobody was heard to speak in 16.0 s of sound.")
     assert hint in done.stderr

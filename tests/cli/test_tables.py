@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import termios
+from functools import cache
 
 import pytest
 
@@ -67,11 +68,16 @@ def numbers_of(text):
     return {name: sorted(numbers) for name, numbers in found.items() if name}
 
 
+@cache
+def piped(name):
+    """What the command prints into a pipe."""
+    return subprocess.run(command(name), capture_output=True, text=True, check=True).stdout
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("columns", [20, 40, *range(72, 82), 120])
 def test_no_number_is_cut(name, columns):
-    piped = subprocess.run(command(name), capture_output=True, text=True, check=True).stdout
-    wanted = numbers_of(piped)
+    wanted = numbers_of(piped(name))
     assert len(wanted) >= 14
     assert numbers_of(on_a_terminal(name, columns)) == wanted
 

@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,19 +17,12 @@ from dragoman.cli.told import detected, pressed, summary
 from dragoman.interpreter import Update
 from dragoman.setup import Setup
 from dragoman.trace import Hearing
+from tests.cli.commands import ROOT, dragoman
 from tests.talkers import PLACED
 
-ROOT = Path(__file__).parents[2]
 SYSTEM = ("--step", "500ms", "--policy", "greedy")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRA_PACKAGES = PROJECT["optional-dependencies"]
-
-
-def dragoman(*args, **options):
-    return subprocess.run(
-        [sys.executable, "-m", "dragoman", *map(str, args)],
-        cwd=ROOT, capture_output=True, text=True, check=False, **options,
-    )  # fmt: skip
 
 
 @pytest.fixture

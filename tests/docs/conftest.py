@@ -49,11 +49,23 @@ PROGRAMS = {
 }
 
 
+@pytest.fixture(scope="session")
+def recordings(tmp_path_factory):
+    """The recordings, in every kind of file; what needs one takes a copy."""
+    folder = tmp_path_factory.mktemp("recordings")
+    sound = chirp(5.0)
+    for name in ("talk.wav", "talk.flac", "talk.mp3"):
+        soundfile.write(folder / name, sound, 16000)
+    soundfile.write(folder / "talk.ogg", sound, 16000, format="OGG", subtype="OPUS")
+    shutil.copy(folder / "talk.wav", folder / "talk.m4a")  # what is inside decides
+    return folder
+
+
 @pytest.fixture
-def sandbox(tmp_path, monkeypatch):
+def sandbox(recordings, tmp_path, monkeypatch):
     """The folder; it is where commands and snippets run."""
+    shutil.copytree(recordings, tmp_path, dirs_exist_ok=True)
     _programs(tmp_path / "bin")
-    _recordings(tmp_path)
     _corpora(tmp_path)
     _logs(tmp_path)
     (tmp_path / "best.yaml").write_text("model: tests.scripted:steady\nsource: de\nstep_ms: 1000\n")
@@ -71,14 +83,6 @@ def _programs(folder: Path) -> None:
     for name, text in PROGRAMS.items():
         (folder / name).write_text(text.format(python=sys.executable, root=ROOT))
         (folder / name).chmod(0o755)
-
-
-def _recordings(folder: Path) -> None:
-    sound = chirp(5.0)
-    for name in ("talk.wav", "talk.flac", "talk.mp3"):
-        soundfile.write(folder / name, sound, 16000)
-    soundfile.write(folder / "talk.ogg", sound, 16000, format="OGG", subtype="OPUS")
-    shutil.copy(folder / "talk.wav", folder / "talk.m4a")  # what is inside decides
 
 
 def _corpora(folder: Path) -> None:

@@ -146,3 +146,17 @@ def teacher(tiny, sung, tmp_path_factory):
         train(convert(Recipe, settings), run)
 
     return made_once(folder / "run", learn)
+
+
+@pytest.fixture(scope="session")
+def exported_teacher(teacher, tmp_path_factory) -> Path:
+    """Its graphs, for all to read; who changes them takes a copy."""
+    from dragoman.train.export import export
+    from dragoman.train.running import surroundings
+    from dragoman.train.trained import open_run
+
+    def write(folder: Path) -> None:
+        trained = open_run(teacher)
+        export(trained.task.net, folder, surroundings(teacher, trained))
+
+    return made_once(shared_folder(tmp_path_factory) / "exported-teacher", write)

@@ -1,12 +1,14 @@
 """Weights that come from elsewhere: an exported net teaches as the run did that it was made of."""
 
+import shutil
+
 import pytest
 import torch
 
 from dragoman.errors import DragomanError
 from dragoman.train.data.pack import Pack
 from dragoman.train.distill import distill
-from dragoman.train.export import Surroundings, export
+from dragoman.train.export import quantise
 from dragoman.train.foreign import weights_in
 from dragoman.train.recipe import Recipe
 from dragoman.train.run import RunFolder
@@ -26,21 +28,10 @@ SMALL = {
 
 
 @pytest.fixture(scope="module")
-def exported(teacher, tmp_path_factory):
+def exported(exported_teacher, tmp_path_factory):
     """The teacher in eight bits."""
     folder = tmp_path_factory.mktemp("exported") / "net"
-    trained = open_run(teacher)
-    units = trained.recipe.vocabulary
-    around = Surroundings(
-        "en",
-        "de",
-        teacher / "target.model",
-        teacher / "source.model",
-        units.target.suffix,
-        units.source.suffix,
-        units.source.plain,
-    )
-    export(trained.task.net, folder, around, int8=True)
+    quantise(shutil.copytree(exported_teacher, folder))
     return folder
 
 

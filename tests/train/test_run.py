@@ -247,7 +247,7 @@ def test_other_code_that_goes_on_is_noted(whole, tiny, tmp_path, monkeypatch):
         train(recipe_of(tiny), run)
     code = json.loads((run / "code.json").read_text())
     assert set(code) >= {"git", "torch"}
-    assert code["later"] == [{"dragoman": "later"}]
+    assert code["later"].count({"dragoman": "later"}) == 1  # whatever is edited meanwhile
 
 
 def test_half_written_files_are_swept_away(whole, tiny, tmp_path):

@@ -22,17 +22,9 @@ from dragoman.train.trained import open_run
 from tests.scripted import COLOURS, chunks_of
 
 
-@pytest.fixture(scope="module")
-def folder(teacher, tmp_path_factory):
-    """The teacher, exported."""
-    out = tmp_path_factory.mktemp("exported") / "net"
-    units = {f"{side}_units": teacher / f"{side}.model" for side in ("source", "target")}
-    export(open_run(teacher).task.net, out, Surroundings("en", "de", **units))
-    return out
-
-
-def test_it_translates_as_the_trained_net_does(teacher, folder, sung):
-    trained, made = open_run(teacher), TextNet.load(folder, options=Options(threads=1, beams=1))
+def test_it_translates_as_the_trained_net_does(teacher, exported_teacher, sung):
+    trained = open_run(teacher)
+    made = TextNet.load(exported_teacher, options=Options(threads=1, beams=1))
     for item in Pack(sung).items[:10]:
         ids = trained.source.encode([item.text["en"]])
         with torch.no_grad():
@@ -70,9 +62,9 @@ def test_pieces_belong_to_the_words_that_they_are_of(words, data):
     assert owners([2 * piece for piece in pieces], texts) == wanted
 
 
-def test_a_cascade_hears_and_translates(folder):
+def test_a_cascade_hears_and_translates(exported_teacher):
     """The ears say colours, one every 400 ms; the mouth has learned them."""
-    name = f"tests.scripted:colours+{folder}"
+    name = f"tests.scripted:colours+{exported_teacher}"
     assert exported_net(name).languages.target == "de"
     model = load_model(name, threads=1)
     for policy in ("offline", "local-agreement:n=2"):
@@ -84,11 +76,11 @@ def test_a_cascade_hears_and_translates(folder):
         assert (first == len(said) - 1) == (policy == "offline")
 
 
-def test_halves_in_the_wrong_place(folder, exporter):
+def test_halves_in_the_wrong_place(exported_teacher, exporter):
     with pytest.raises(DragomanError, match="hears speech; it cannot read text"):
         load_model(f"tests.scripted:colours+{exporter.folder_of('transformer')}")
     with pytest.raises(DragomanError, match="reads text; it cannot hear"):
-        load_model(f"{folder}+{folder}")
+        load_model(f"{exported_teacher}+{exported_teacher}")
     with pytest.raises(DragomanError, match="nowhere"):
         load_model("tests.scripted:colours+nowhere")
 
