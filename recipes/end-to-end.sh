@@ -2,7 +2,7 @@
 # TEXT=europarl.en-de.tsv.xz sh recipes/end-to-end.sh [SETTING=VALUE...]
 #
 # From text to a model that hears English and writes German and Spanish: speaks the text, has a text
-# model translate it, trains recipes/moonshine.en-x.yaml (with the settings given), exports, and tries
+# model translate it, trains recipes/grafted.en-x.yaml (with the settings given), exports, and tries
 # the model on spoken sentences that it has not learned from. Run it in the repository's root.
 #
 # Every part goes on where it was stopped: run the same command again. With LIMIT it stops by itself
@@ -24,7 +24,7 @@ RUN=${RUN:-runs/end-to-end}
 MODEL=${MODEL:-models/end-to-end}
 TRIED=${TRIED:-60}                # sentences to try the model on,
 JOBS=${JOBS:-$(nproc)}            # so many at a time
-RECIPE=${RECIPE:-recipes/moonshine.en-x.yaml}
+RECIPE=${RECIPE:-recipes/grafted.en-x.yaml}
 UPDATES=${UPDATES:-}
 FINISH=${FINISH:-}
 START_UP=${START_UP:-90}          # seconds from the start of training to its first new update
