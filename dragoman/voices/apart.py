@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from queue import SimpleQueue
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+POLL = 0.1
 
 
 class Apart(Generic[T]):
@@ -37,7 +39,7 @@ class Apart(Generic[T]):
         What a piece of work raised is raised here, in its turn.
         """
         while self.left and (wait or not self._outcomes.empty()):
-            outcome = self._outcomes.get()
+            outcome = self._next()
             if outcome is None:
                 self._outcomes.put(None)  # for the next time
                 return
@@ -45,6 +47,13 @@ class Apart(Generic[T]):
             if isinstance(outcome, BaseException):
                 raise outcome
             yield outcome[0]
+
+    def _next(self) -> tuple[T] | BaseException | None:
+        """The next outcome. A signal that another thread of the process gets does not wake this
+        one, so it looks up by itself now and then."""
+        while True:
+            with suppress(Empty):
+                return self._outcomes.get(timeout=POLL)
 
     def end(self) -> None:
         """Let the thread go: what it has not begun is not done. A signal may call this, too."""

@@ -129,16 +129,20 @@ def test_who_gives_up_waits_for_nothing_and_has_what_was_spoken(tmp_path):
 
 
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
-def test_so_does_who_is_told_that_it_takes_longer_than_the_talk(tmp_path, kind):
+def test_so_does_who_is_told_that_it_takes_longer_than_the_talk(tmp_path, kind, monkeypatch):
+    waited_for = threading.Event()
+
     class Interrupted(SlowVoice):
         def speak(self, text, speed=1.0):
-            if self.spoken:
+            if self.spoken and waited_for.wait(10):
                 os.kill(os.getpid(), kind)
             return super().speak(text, speed)
 
-    voice, told = Interrupted(at_once=1), []
-    before = signal.signal(kind, lambda *_: None)
-    dub = narration(tmp_path / "a.wav", None, voice, 12, told.append, live=True)
+    finish = Narration.finish
+    monkeypatch.setattr(Narration, "finish", lambda self: (waited_for.set(), finish(self))[1])
+    voice = Interrupted(at_once=1)
+    before = signal.signal(kind, lambda *_: None)  # should it come at another time
+    dub = narration(tmp_path / "a.wav", None, voice, 12, live=True)
     try:
         with pytest.raises(KeyboardInterrupt), dub as listener:
             talk(listener._narrator)
