@@ -25,7 +25,6 @@ from dragoman.errors import DragomanError
 from dragoman.events import Event, Events
 from dragoman.policies import make_policy
 from dragoman.setup import Setup, System
-from dragoman.text.languages import find_language
 
 Sound = NDArray[Any]
 """Samples: floats in [-1, 1] or integers of full scale; shape (frames,) or (frames, channels)."""
@@ -56,7 +55,6 @@ class Translator:
         """
         if max_latency is not None and "policy" in changes:
             raise DragomanError("max_latency chooses a policy; give it or policy, not both.")
-        changes |= {name: _code(changes[name]) for name in ("source", "target") if name in changes}
         chosen = (setup or Setup()).with_changes(**changes)
         if max_latency is not None or setup is None:
             budget_ms = _milliseconds(2.0 if max_latency is None else max_latency)
@@ -253,11 +251,6 @@ def mono(sound: Sound) -> Samples:
             "given as they are (int16), or divided by 32768."
         )
     return samples
-
-
-def _code(language: str | None) -> str | None:
-    """A language as the command line takes it: by its code or its name."""
-    return None if language is None else find_language(language).code
 
 
 def _milliseconds(seconds: float) -> float:

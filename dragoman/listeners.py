@@ -89,12 +89,27 @@ def narration(
     mix: Path | None,
     voice: Voice,
     duck_db: float,
+    report: Report | None = None,
+    *,
+    live: bool = False,
 ) -> Iterator[Listener]:
-    """The translation spoken into files, each phrase where in the recording it was spoken."""
+    """The translation spoken into files, each phrase where in the recording it was spoken.
+
+    In a live talk the voice works on a thread of its own, so that the text never waits for it. If
+    it needs longer than the talk, that is reported; who does not want to wait interrupts it.
+    """
     from dragoman.voices import Narration
 
-    with Narration(voice, speak=speak, mix=mix, duck_db=duck_db) as narrator:
+    with Narration(voice, speak=speak, mix=mix, duck_db=duck_db, apart=live) as narrator:
         yield _Narrated(narrator)
+        if narrator.waiting > 1 and report is not None:
+            report(
+                f"The voice has {narrator.waiting} phrases left to speak; Ctrl-C leaves them out."
+            )
+        with _interrupts(narrator.give_up, narrator.give_up):
+            whole = narrator.finish()
+        if not whole:
+            raise KeyboardInterrupt
 
 
 class _Narrated:
@@ -236,23 +251,31 @@ class Talk:
         """Ctrl-C ends the talk, as does a request to terminate; a second one gives up. So does a
         terminal that is gone, unless somebody has seen to that (nohup)."""
 
-        def on_interrupt(*_: object) -> None:
+        def on_interrupt() -> None:
             if self._ended:
                 raise KeyboardInterrupt
             self.end()
 
-        def on_hangup(*_: object) -> None:  # it may come twice: from the shell and from the system
-            _leave_terminal()
-            self.end()
-
-        before = {kind: signal.signal(kind, on_interrupt) for kind in _INTERRUPTS}
-        if _HANGUP is not None and signal.getsignal(_HANGUP) != signal.SIG_IGN:
-            before[_HANGUP] = signal.signal(_HANGUP, on_hangup)
-        try:
+        with _interrupts(on_interrupt, self.end):
             yield
-        finally:
-            for kind, handler in before.items():
-                signal.signal(kind, handler)
+
+
+@contextmanager
+def _interrupts(asked: Callable[[], None], gone: Callable[[], None]) -> Iterator[None]:
+    """What is done when somebody asks us to end, and when the terminal is gone."""
+
+    def on_hangup(*_: object) -> None:  # it may come twice: from the shell and from the system
+        _leave_terminal()
+        gone()
+
+    before = {kind: signal.signal(kind, lambda *_: asked()) for kind in _INTERRUPTS}
+    if _HANGUP is not None and signal.getsignal(_HANGUP) != signal.SIG_IGN:
+        before[_HANGUP] = signal.signal(_HANGUP, on_hangup)
+    try:
+        yield
+    finally:
+        for kind, handler in before.items():
+            signal.signal(kind, handler)
 
 
 def _leave_terminal() -> None:

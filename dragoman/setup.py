@@ -22,6 +22,7 @@ from dragoman.models.choose import AUTO, choose
 from dragoman.models.load import is_function, load_model
 from dragoman.models.options import Compute, Device, Options
 from dragoman.policies import make_policy
+from dragoman.text.languages import find_language
 from dragoman.trace import Recorder
 
 # The policy and the step for a latency budget, widest budget last; `results/` has the figures.
@@ -41,6 +42,7 @@ TUNED_CASCADE: tuple[tuple[float, str, float], ...] = (
 # Below 40 ms a chunk holds less than one state of any encoder; above a minute nothing is live.
 STEP_MS = (40.0, 60_000.0)
 MOST_BEAMS = 64
+LANGUAGES = ("source", "target")
 MOST_THREADS = 256  # beyond, thread pools fail in ways nobody can read
 
 
@@ -80,11 +82,11 @@ class Setup:
         Options(self.threads, self.beams, self.device, self.compute)
 
     def with_changes(self, **changes: Any) -> Setup:
-        """The same setup with every value that is not None exchanged."""
+        """The same setup with every value that is not None exchanged; languages may be named."""
         _check_keys(changes, "There is no setting")
         given = {key: value for key, value in changes.items() if value is not None}
         _check_kinds(given)
-        return replace(self, **given)
+        return replace(self, **_with_codes(given))
 
     def settled(self) -> Setup:
         """The same setup with its model named."""
@@ -115,7 +117,8 @@ class Setup:
 
     @classmethod
     def read(cls, path: Path) -> Setup:
-        """Read a setup from YAML; an unknown key or a wrong type is an error."""
+        """Read a setup from YAML; languages may be named. An unknown key or a wrong type is an
+        error."""
         import yaml
 
         try:
@@ -134,9 +137,13 @@ class Setup:
 
         _check_keys(values, f"{path} has an unknown key")
         try:
-            return msgspec.convert(values, cls, strict=True)
+            setup = msgspec.convert(values, cls, strict=True)
         except msgspec.ValidationError as error:
-            raise DragomanError(f"{path}: {error}.") from error
+            raise DragomanError(f"{path}: {error}.{_about_no(values)}") from error
+        try:
+            return replace(setup, **_with_codes({name: getattr(setup, name) for name in LANGUAGES}))
+        except DragomanError as error:
+            raise DragomanError(f"{path}: {error}") from error
 
     def write(self, path: Path) -> None:
         """Write the setup so that `read` returns it."""
@@ -153,6 +160,18 @@ def _check_keys(values: dict[str, Any], problem: str) -> None:
             near = get_close_matches(str(key), known, n=1)
             hint = f"Did you mean '{near[0]}'?" if near else f"Keys are: {', '.join(known)}."
             raise DragomanError(f"{problem} '{key}'. {hint}")
+
+
+def _with_codes(values: dict[str, Any]) -> dict[str, Any]:
+    """The same settings, languages by their codes, whatever they were called."""
+    named = {name: values[name] for name in LANGUAGES if values.get(name) is not None}
+    return values | {name: find_language(language).code for name, language in named.items()}
+
+
+def _about_no(values: dict[str, Any]) -> str:
+    """To YAML the code of Norwegian is a truth value."""
+    name = next((name for name in LANGUAGES if values.get(name) is False), None)
+    return f' Norwegian is {name}: "no", in quotes.' if name else ""
 
 
 def _check_kinds(values: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from dragoman.cli.setup_options import read_setup
 from dragoman.errors import DragomanError
 from dragoman.models.load import load_model
 from dragoman.setup import Setup
@@ -20,6 +21,10 @@ def test_a_setup_survives_its_file(tmp_path):
         ("step_ms: soon\n", "Expected `float`, got `str`"),
         ("- a\n", "should hold lines of 'key: value'"),
         ("a: [\n", "is not YAML"),
+        ("source: Germn\n", "'Germn' is not a language that is known here. Did you mean 'German'"),
+        ("target: ''\n", "'' is not a language"),
+        ("source: 7\n", "Expected `str | null`, got `int`"),
+        ("source: no\n", 'got `bool` - at `$.source`. Norwegian is source: "no", in quotes.'),
     ],
 )
 def test_faults_are_named(tmp_path, text, sentence):
@@ -29,6 +34,20 @@ def test_faults_are_named(tmp_path, text, sentence):
         Setup.read(path)
     assert sentence in str(caught.value)
     assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "target"), [("German", "English"), ("deu", "en-GB"), ("de", "en")]
+)
+def test_languages_are_read_as_on_the_command_line(tmp_path, source, target):
+    path = tmp_path / "s.yaml"
+    path.write_text(f"source: {source}\ntarget: {target}\n")
+    by_options = read_setup(source=source, target=target)
+    for setup in (Setup.read(path), Setup().with_changes(source=source, target=target), by_options):
+        assert (setup.source, setup.target) == ("de", "en")
+    path.write_text("target: German\n")
+    assert Setup.read(path) == Setup(target="de")  # who speaks may be detected
+    assert read_setup(setup=str(path), source="English").target == "de"
 
 
 def test_models_from_functions_and_folders(tmp_path):

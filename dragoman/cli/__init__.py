@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from io import StringIO
 
 EXTRAS = {
     "train": ("torch", "lightning", "lhotse", "codecarbon", "onnxscript", "tensorboard"),
@@ -49,17 +50,19 @@ def _run(args: Sequence[str] | None) -> int:
         status = dragoman.main(args, prog_name="dragoman", standalone_mode=False)
         return status if isinstance(status, int) else 0
     except click.ClickException as error:
-        error.show()
+        shown = StringIO()
+        error.show(shown)
+        _print(shown.getvalue().rstrip("\n"))
         return error.exit_code
     except click.Abort:  # Ctrl-C: whoever had something to say about it has said it
         return 130
     except DragomanError as error:
-        print(f"dragoman: {error}", file=sys.stderr)
+        _print(f"dragoman: {error}")
         return 2
     except ModuleNotFoundError as error:
         if (sentence := _missing(error.name or "")) is None:
             raise
-        print(f"dragoman: {sentence}", file=sys.stderr)
+        _print(f"dragoman: {sentence}")
         return 2
     except SystemExit as end:
         # The reader of our output went away (`dragoman score x | head`): not an error of ours. So
@@ -84,8 +87,16 @@ def _tell(error: OSError) -> int:
         sentence = found
     else:
         raise error
-    print(f"dragoman: {sentence}", file=sys.stderr)
+    _print(f"dragoman: {sentence}")
     return 2
+
+
+def _print(text: str) -> None:
+    """Say what was wrong, if anybody can be told; a terminal breaks it between words."""
+    from dragoman.cli.wrap import fitted
+
+    if sys.stderr is not None:
+        print(fitted(text, sys.stderr), file=sys.stderr)
 
 
 def _missing(module: str) -> str | None:

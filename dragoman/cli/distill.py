@@ -39,14 +39,11 @@ def command(
     dragoman distill runs/mt.en-de packs/train packs/train-kd
     dragoman train RECIPE 'data.train=[packs/train,packs/train-kd]'
     """
-    from rich.console import Console
-    from rich.progress import Progress
-
+    from dragoman.cli.progress import clip_progress
     from dragoman.train.data.faults import FAULTS, read_faults, summary_of
     from dragoman.train.distill import distill
 
-    with Progress(console=Console(stderr=True)) as progress:
-        task = progress.add_task("translating", total=None)
+    with clip_progress("translating") as count:
         header = distill(
             run,
             pack,
@@ -55,7 +52,7 @@ def command(
             beam=beam,
             device=device,
             together=together,
-            progress=lambda done, total: progress.update(task, completed=done, total=total),
+            progress=count,
         )
     click.echo(f"{out}: {header.items} utterances, {header.hours:.2f} hours of speech.")
     if faults := read_faults(out / FAULTS):

@@ -22,6 +22,8 @@ class Notes(logging.Handler):
         self._waiting: list[str] = []
         self.latest = ""
         """For whoever shows notes in a place of his own."""
+        self.advised = False
+        """Whether it was told what to do about a machine that is too slow."""
 
     def tell(self, text: str) -> None:
         self.latest = text

@@ -1,4 +1,4 @@
-"""Progress bars on standard error, shown to people only."""
+"""Progress bars on standard error, shown to people only, and gone before anything else is told."""
 
 from __future__ import annotations
 
@@ -23,6 +23,17 @@ def clip_progress(title: str) -> Iterator[Callable[[int, int], None]]:
     with _bar(MofNCompleteColumn()) as bar:
         task = bar.add_task(title, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def voicing_progress(limit: int | None) -> Iterator[Callable[[int, float], None]]:
+    """A bar over utterances, of which there may be a limit: call it with (done, hours)."""
+    from rich.progress import TimeElapsedColumn
+
+    spoken = "{task.completed} utterances  {task.fields[hours]:.1f} h of speech"
+    with _bar(spoken, TimeElapsedColumn()) as bar:
+        task = bar.add_task("voicing", total=limit, hours=0.0)
+        yield lambda done, hours: bar.update(task, completed=done, hours=hours)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -158,11 +159,13 @@ def read_setup(
     if max_latency is not None and policy is not None:
         raise DragomanError("--max-latency chooses a policy; give it or --policy, not both.")
     base = Setup() if setup is None else Setup.read(Path(setup))
-    source, target = _code(source), _code(target)
     known = exported_net(model) if model is not None and setup is None else None
     if known is not None:
-        source = source or known.languages.source or None
-        target = target or _only(known.languages.targets)
+        base = replace(  # by whatever codes it has
+            base,
+            source=known.languages.source or base.source,
+            target=_only(known.languages.targets) or base.target,
+        )
         if known.decides != "no" and max_latency is None:
             policy = policy or "follow"  # its own decisions
     base = base.with_changes(source=source, target=target, model=model)
@@ -182,9 +185,3 @@ def read_setup(
 def _only(targets: tuple[str, ...]) -> str | None:
     """The language of a net that speaks one alone."""
     return targets[0] if len(targets) == 1 else None
-
-
-def _code(language: str | None) -> str | None:
-    from dragoman.text.languages import find_language
-
-    return None if language is None else find_language(language).code

@@ -78,7 +78,6 @@ class _Pressed:
         self._setup, self._notes = setup, notes
         self._late = 0
         self._work_ms = self._speech_ms = 0.0  # of the chunks that came late
-        self._told = False
 
     def take(self, chunk: Chunk, update: Update) -> None:
         hearing, step_ms = update.hearing, self._setup.step_ms
@@ -91,18 +90,25 @@ class _Pressed:
         self._work_ms += hearing.compute_ms
         self._speech_ms += chunk.seconds * 1000
         busy = self._work_ms > BUSY * self._speech_ms
-        if self._late >= LATE_CHUNKS and busy and not self._told:
-            self._told = True
+        if self._late >= LATE_CHUNKS and busy:
             slow = self._work_ms > self._speech_ms
             verdict = "is too slow for the setting" if slow else "hardly keeps up with the setting"
-            self._notes.tell(
+            _advise(
+                self._notes,
                 f"This machine {verdict}: {self._work_ms / 1000:.1f} s of work "
-                f"for {self._speech_ms / 1000:.1f} s of speech. {advice(self._setup)}"
+                f"for {self._speech_ms / 1000:.1f} s of speech.",
+                self._setup,
             )
 
 
-def advice(setup: Setup) -> str:
-    """What to do when the machine is too slow."""
+def _advise(notes: Notes, found: str, setup: Setup) -> None:
+    """Tell that the machine is too slow, and what to do; once in a talk, be it during or after."""
+    if not notes.advised:
+        notes.advised = True
+        notes.tell(f"{found} {_advice(setup)}")
+
+
+def _advice(setup: Setup) -> str:
     smaller = "a smaller model ('dragoman models list'); 'dragoman check' measures it."
     cheaper = [f"--step {max(1.0, setup.step_ms / 500):g}s"] if setup.step_ms < 2000 else []
     cheaper += ["--beams 1"] if setup.beams > 1 else []
@@ -121,7 +127,7 @@ def summary(setup: Setup, notes: Notes) -> Iterator[Listener]:
         if counter.lag.audio_ms:
             notes.tell(counter.sentence())
     if counter.lag.load > 1:
-        notes.tell(f"A live speaker is too fast for this machine. {advice(setup)}")
+        _advise(notes, "A live speaker is too fast for this machine.", setup)
 
 
 class _Summary:

@@ -110,8 +110,15 @@ def command(
         in_source = bool(captions_source or captions_both)
         narrator = open_voice(voice, setup.target) if speak or mix else None
         check_fit(system, both or in_source)
-        # The summary comes first in, last out: after the last line of text has been ended.
+        # First in, last out: the summary comes after the last line of text has been ended, and so
+        # does the wait for a voice that needs longer than the talk.
         audience = [] if quiet else [enter(told.summary(setup, notes))]
+        spoken = []
+        if narrator is not None:
+            duck = DUCK_DB if duck is None else duck
+            tell = None if quiet else notes.tell
+            dub = listeners.narration(speak, mix, narrator, duck, tell, live=sound.live)
+            spoken.append(enter(dub))
         text = printed.json_lines(both) if as_json else printed.plain_text(setup, notes, both)
         audience.append(enter(text))
         if not quiet:
@@ -122,9 +129,7 @@ def command(
             setup, captions, captions_source, captions_both, resume, start
         ):
             audience.append(enter(listener))
-        if narrator is not None:
-            duck = DUCK_DB if duck is None else duck
-            audience.append(enter(listeners.narration(speak, mix, narrator, duck)))
+        audience += spoken
         record = enter(listeners.traced(trace, file, notes.tell))
         interpreter = open_interpreter(system, record, sound.clock(), both or in_source)
         if before is not None:

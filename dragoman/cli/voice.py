@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -87,6 +85,7 @@ def command(
     \b
     dragoman voice europarl.en-de.tsv.xz voiced --columns en,de,_,_ --limit 10000
     """
+    from dragoman.cli.progress import voicing_progress
     from dragoman.train.data.faults import FAULTS, read_faults, summary_of
     from dragoman.train.data.packing import hours_there
     from dragoman.train.data.unpack import unpack
@@ -97,7 +96,7 @@ def command(
     staging = Staging(speak, seed, parse_shares(voices), codec, rooms, noise, max_words, join, cut)
     workers = _workers(jobs, cluster)
     hours_before, begun, cpu = hours_there(out), time.perf_counter(), _cpu()
-    with _counting(limit) as count:
+    with voicing_progress(limit) as count:
         header = voice_text(
             text,
             out,
@@ -118,7 +117,7 @@ def command(
     if made > 0:
         speed = f"{3600 * made / wall:.0f} hours of speech an hour"
         if isinstance(workers, FreshProcesses):
-            speed += f" with {workers.count} processes, "
+            speed += f" with {workers.count} process{'es' * (workers.count > 1)}, "
             speed += f"{3600 * made / work:.0f} per hour of one core's work"
         click.echo(f"{speed}.")
 
@@ -138,20 +137,3 @@ def _cpu() -> float:
 
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
-
-
-@contextmanager
-def _counting(limit: int | None) -> Iterator[Callable[[int, float], None]]:
-    """A progress line on stderr: utterances, hours of speech, hours an hour."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        TextColumn("voicing"),
-        BarColumn(),
-        TextColumn("{task.completed} utterances  {task.fields[hours]:.1f} h of speech"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task("voicing", total=limit, hours=0.0)
-        yield lambda items, hours: progress.update(task, completed=items, hours=hours)

@@ -83,9 +83,12 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
               show_default=True, help="How fast to speak.")  # fmt: skip
 def say(text: str, out: Path, language: str, voice: str | None, speed: float) -> None:
     """Speak TEXT (- reads standard input) into the file OUT (.wav, .flac, .mp3, .ogg or .opus)."""
-    from dragoman.audio.write import write_sound
+    from dragoman.audio.write import format_of, write_sound
+    from dragoman.cli.outputs import check_outputs
     from dragoman.voices.base import is_speakable
 
+    format_of(out)
+    check_outputs([], [out])
     if text == "-":
         text = "" if sys.stdin is None else sys.stdin.read()
     if not is_speakable(text):

@@ -218,10 +218,9 @@ class Connection:
             heard = []
             if session.sample - sample >= (1 if session.stopped else session.rate // 2):
                 sample, heard = session.sample, [session.heard]
-            await self._send(*written, *said, *closed, *heard)
-            if interim != session.interim:
-                interim = session.interim
-                await self._send(Interim(interim))
+            shown = [Interim(session.interim)] if interim != session.interim else []
+            interim = session.interim
+            await self._send(*written, *said, *closed, *heard, *shown)
             if state != session.state:
                 state = session.state
                 await self._send(State(session.state))

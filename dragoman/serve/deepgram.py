@@ -30,6 +30,7 @@ from dragoman.serve.dialect import (
     bearer,
     told_as_sound,
 )
+from dragoman.serve.downloads import timed
 from dragoman.serve.protocol import (
     MOST_SOUND,
     Audio,
@@ -44,7 +45,7 @@ from dragoman.serve.protocol import (
     Summary,
 )
 from dragoman.text.plain import plain
-from dragoman.text.word_times import LETTERS_PER_SECOND
+from dragoman.text.words import is_whole, whole_words
 
 _DEFAULT_RATE = 16000
 _CONTAINERS: dict[str, Container | None] = {
@@ -64,7 +65,9 @@ class Deepgram(Dialect):
         self._rest = b""  # of a sample that is not whole yet
         self._channels = 1
         self._opus: OpusStream | None = None
+        self._held: list[Said] = []  # a word that a mark may join
         self._interim = ""
+        self._shown = ""  # what was held and the interim text
         self._end = 0.0  # of the last word, in seconds
         query = socket.query_params
         self._wants_interim = query.get("interim_results", "false") == "true"
@@ -154,35 +157,45 @@ class Deepgram(Dialect):
         return first, samples.mean(axis=1, dtype=np.float32) / np.float32(32768)
 
     def write(self, news: Sequence[News]) -> Iterable[str]:
-        said = [one for one in news if isinstance(one, Said)]
         closed = [one for one in news if isinstance(one, Closed)]
-        if said or any(one.asked for one in closed):
-            yield self._final(said, bool(closed), any(one.asked for one in closed))
+        asked = any(one.asked for one in closed)
         for event in news:
-            if isinstance(event, Interim):
-                if event.text != self._interim and event.text.strip() and self._wants_interim:
-                    yield self._results([], event.text.strip(), final=False)
-                self._interim = event.text
-            elif isinstance(event, Error):
+            self._interim = event.text if isinstance(event, Interim) else self._interim
+        over = closed or any(isinstance(one, Error | Summary) for one in news)
+        said = self._whole([one for one in news if isinstance(one, Said)], bool(over))
+        if said or asked:
+            yield self._final(said, bool(closed), asked)
+        shown = "".join(one.text for one in self._held) + self._interim
+        if shown != self._shown and shown.strip() and self._wants_interim:
+            yield self._results([], shown.strip(), final=False)
+        self._shown = shown
+        for event in news:
+            if isinstance(event, Error):
                 yield _json("Error", variant=event.code.upper(), description=event.message)
             elif isinstance(event, Summary):
                 yield self._metadata(event)
 
+    def _whole(self, said: Sequence[Said], over: bool) -> list[Said]:
+        """What may be told: clients join results by spaces, so that no mark may come alone. The
+        last word waits for its mark where the draft has one, or nothing yet."""
+        known = [*self._held, *said]
+        last = whole_words(known)[-1] if known and not over else []
+        text = "".join(one.text for one in last)
+        self._held = [] if is_whole(text, self._interim) else last
+        return known[: len(known) - len(self._held)]
+
     def _final(self, said: Sequence[Said], closed: bool, asked: bool) -> str:
         words = []
-        for place, one in enumerate(said):
-            start = one.source_ms / 1000
-            end = start + len(one.text) / LETTERS_PER_SECOND
-            if place + 1 < len(said):
-                end = min(end, max(start, said[place + 1].source_ms / 1000))
+        for parts, times in zip(whole_words(said), whole_words(timed(said)), strict=True):
+            text = "".join(one.text for one in parts)
             words.append(
                 {
-                    "word": plain(one.text),
-                    "punctuated_word": one.text.strip(),
-                    "start": round(start, 3),
-                    "end": round(end, 3),
-                    "confidence": round(one.probability or 0.0, 4),
-                    "lag_ms": one.lag_ms,
+                    "word": plain(text),
+                    "punctuated_word": text.strip(),
+                    "start": round(times[0].start, 3),
+                    "end": round(times[-1].end, 3),
+                    "confidence": round(parts[0].probability or 0.0, 4),
+                    "lag_ms": parts[-1].lag_ms,
                 }
             )
         text = "".join(one.text for one in said).strip()

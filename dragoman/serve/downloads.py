@@ -1,6 +1,6 @@
 """What was said in a talk, as a file, while it goes on: captions or plain text.
 
-To lay out the captions of an hour takes a second or two, and a whole audience may ask for them. So
+To lay out the captions of an hour takes about a second, and a whole audience may ask for them. So
 it is done on a thread, once for all who ask, and of a talk that goes on only what is new.
 """
 

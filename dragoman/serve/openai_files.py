@@ -32,6 +32,7 @@ from dragoman.text.caption_files import captions_of
 from dragoman.text.captions import TimedWord, make_cues
 from dragoman.text.languages import find_language
 from dragoman.text.plain import plain
+from dragoman.text.words import whole_words
 
 MOST_BYTES = 200 << 20
 FORMATS = ("json", "text", "srt", "vtt", "verbose_json")
@@ -190,8 +191,12 @@ def _response(
         body["segments"] = list(_segments(spoken, language))
     if "word" in granular:
         body["words"] = [
-            {"word": plain(one.text), "start": round(one.start, 3), "end": round(one.end, 3)}
-            for one in spoken
+            {
+                "word": plain("".join(one.text for one in parts)),
+                "start": round(parts[0].start, 3),
+                "end": round(parts[-1].end, 3),
+            }
+            for parts in whole_words(spoken)
         ]
     return JSONResponse(body)
 

@@ -10,14 +10,15 @@ from __future__ import annotations
 import asyncio
 import urllib.error
 import urllib.request
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from http.client import HTTPException
 from urllib.parse import urlsplit, urlunsplit
 
 from dragoman.serve.logs import note
-from dragoman.serve.protocol import Captions, Code, Fault
+from dragoman.serve.protocol import Captions, Code, Fault, Said
 from dragoman.serve.session import Session
+from dragoman.text.words import is_whole, whole_words
 
 EVERY = 1.0  # seconds
 TIMEOUT = 5.0
@@ -72,6 +73,7 @@ class Pusher:
         self._session, self._captions, self._send = session, captions, send
         self._word = session.last_word  # the last that was posted
         self._number = session.last_word
+        self._held = 0  # the last word that was held back
 
     async def run(self, every: float = EVERY) -> None:
         """Post what is new, until all is said; two tries more for the last words."""
@@ -95,7 +97,7 @@ class Pusher:
 
     async def _push(self) -> bool:
         """Post the words since the last post; whether nothing is left."""
-        words = self._session.words_after(self._word)
+        words = self._whole(self._session.words_after(self._word))
         text = "".join(word.text for word in words).strip()[-MOST_LETTERS:]
         if not text:
             return True
@@ -105,6 +107,17 @@ class Pusher:
             return False
         self._number, self._word = number, words[-1].word
         return True
+
+    def _whole(self, words: Sequence[Said]) -> Sequence[Said]:
+        """Words without the last, as long as its mark may come, but no longer than until the next
+        post: a mark would else be a caption of its own."""
+        last = whole_words(words)[-1] if words else []
+        text, number = "".join(one.text for one in last), last[-1].word if last else 0
+        waits = not self._session.finished and not is_whole(text, self._session.interim)
+        if not waits or number == self._held:
+            return words
+        self._held = number
+        return words[: len(words) - len(last)]
 
     def _address(self, number: int) -> str:
         url, sign = self._captions.url, "&" if "?" in self._captions.url else "?"

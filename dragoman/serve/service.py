@@ -25,7 +25,6 @@ from dragoman.serve.speech import Voices
 from dragoman.serve.tickets import Tickets
 from dragoman.serve.visits import Visits
 from dragoman.setup import Setup, System
-from dragoman.text.languages import find_language
 
 
 class Service:
@@ -213,11 +212,9 @@ class Service:
 def _wanted(setup: Setup, request: Start) -> Setup:
     """The server's setup with what a client wants of it."""
     try:
-        source = request.source and find_language(request.source).code
-        target = request.target and find_language(request.target).code
+        setup = setup.with_changes(source=request.source, target=request.target)
     except DragomanError as error:
         raise Fault(Code.LANGUAGE, str(error)) from error
-    setup = setup.with_changes(source=source, target=target)
     if request.policy is None and request.latency_ms is None:
         return setup
     return _tuned(setup, request.policy, request.latency_ms)

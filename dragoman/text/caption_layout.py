@@ -7,6 +7,7 @@ nothing else is left.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -26,6 +27,10 @@ UNEVEN = 1.5
 """What it costs if one line is empty and the other full."""
 TORN = 8.0
 """A line that ends inside what belongs together: another cue is better than that."""
+
+_Broken = tuple[float, list[int]]
+"""What it costs to break words into lines, and before which of them."""
+_AS_IT_IS: _Broken = (0.0, [])
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,7 @@ class CaptionSettings:
             )
 
 
+@lru_cache(maxsize=4096)
 def width(text: str) -> int:
     """The columns of a text: one for each character, two for a wide one."""
     return sum(map(_columns, text))
@@ -95,18 +101,21 @@ class Passage:
         self._pieces = [
             join_words(pair, language).removeprefix(pair[0]) for pair in pairwise(["", *texts])
         ]
+        # Sums up to each word, so that what a cue costs takes no look at all its words.
         self._ends = [0, *accumulate(map(width, self._pieces))]
+        spaces = (len(piece) - len(piece.lstrip()) for piece in self._pieces)
+        self._starts = [end + space for end, space in zip(self._ends, spaces, strict=False)]
+        pauses = [two.start - one.end >= settings.pause_seconds for one, two in pairwise(words)]
+        self._pauses = [0, *accumulate(pauses)]
         costs = [break_cost(*pair, language) for pair in pairwise(texts)]
         self._breaks = [SENTENCE, *costs, SENTENCE]
+        self._sentences = [*accumulate(cost == SENTENCE for cost in self._breaks)]
 
     def text(self, first: int, last: int) -> str:
         return "".join(self._pieces[first:last]).lstrip()
 
     def width(self, first: int, last: int) -> int:
-        if first == last:
-            return 0
-        space = len(self._pieces[first]) - len(self._pieces[first].lstrip())
-        return self._ends[last] - self._ends[first] - space
+        return self._ends[last] - self._starts[first] if first < last else 0
 
     def lines(self, first: int, last: int, most: int) -> list[str] | None:
         """As few lines as it takes, broken where it reads best; None if they are too many."""
@@ -121,41 +130,40 @@ class Passage:
         found = self._best_lines(first, last, most)
         if found is None:
             return None
-        words, settings = self.words[first:last], self._settings
+        seconds = self.words[last - 1].end - self.words[first].start
         cost = found[0] / 2 + self._breaks[last] + self._mixed(first, last)
         cost += SHORT * (self.width(first, last) < SHORT_COLUMNS)
-        cost += TOO_LONG * (words[-1].end - words[0].start > settings.max_seconds)
-        gaps = (two.start - one.end for one, two in pairwise(words))
-        return cost + PAUSE * sum(gap >= settings.pause_seconds for gap in gaps)
+        cost += TOO_LONG * (seconds > self._settings.max_seconds)
+        return cost + PAUSE * (self._pauses[last - 1] - self._pauses[first])
 
     def _mixed(self, first: int, last: int) -> float:
         """A cue is part of a sentence or whole ones, rather than an end and a beginning."""
-        if SENTENCE not in self._breaks[first + 1 : last]:
+        if self._sentences[last - 1] == self._sentences[first]:
             return 0.0
         return MIXED * (0.3 if self._breaks[first] == self._breaks[last] == SENTENCE else 1.0)
 
-    def _best_lines(self, first: int, last: int, most: int) -> tuple[float, list[int]] | None:
+    def _best_lines(self, first: int, last: int, most: int) -> _Broken | None:
         """The cheapest way to the fewest lines: its cost, and before which words they break."""
         if self.width(first, last) <= self._columns:
-            return 0.0, []
+            return _AS_IT_IS
         for count in range(2, most + 1):
             if (found := min(self._ways(first, last, count), default=None)) is not None:
                 return found
         return None
 
-    def _ways(self, first: int, last: int, count: int) -> Iterator[tuple[float, list[int]]]:
+    def _ways(self, first: int, last: int, count: int) -> Iterator[_Broken]:
         """Every way to break words into exactly so many lines."""
-        if count == 1:
-            if self.width(first, last) <= self._columns:
-                yield 0.0, []
-            return
-        for place in range(first + 1, last):
-            if (head := self.width(first, place)) > self._columns:
-                return
+        columns, begin = self._columns, self._starts[first]
+        high = min(last, bisect_right(self._ends, begin + columns))  # beyond, the first is too wide
+        low = first + 1
+        if count == 2:  # before, the second is
+            low = max(low, bisect_left(self._starts, self._ends[last] - columns))
+        for place in range(low, high):
+            head = self._ends[place] - begin
             broken = TORN if self._breaks[place] >= INSIDE else self._breaks[place]
-            for cost, places in self._ways(place, last, count - 1):
-                second = self.width(place, min([last, *places[:1]]))
-                uneven = UNEVEN * abs(head - second) / self._columns
+            for cost, places in self._ways(place, last, count - 1) if count > 2 else [_AS_IT_IS]:
+                second = self.width(place, places[0] if places else last)
+                uneven = UNEVEN * abs(head - second) / columns
                 yield cost + broken + uneven, [place, *places]
 
 

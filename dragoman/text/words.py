@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Protocol, TypeVar
 
 from dragoman.text.languages import UNSPACED, find_language
+from dragoman.text.plain import plain
 
 _CLOSING = frozenset(",.;:!?%)]}»”’…")
 _OPENING = frozenset("([{«“¿¡")
 _APART_IN_FRENCH = frozenset("!?;:%«»")
+_FIRST = re.compile(r"\s*\S+")
+
+
+class _Word(Protocol):
+    @property
+    def text(self) -> str: ...
+
+
+Word = TypeVar("Word", bound=_Word)
 
 
 def split_words(text: str, language: str) -> list[str]:
@@ -34,6 +46,32 @@ def join_words(words: Iterable[str], language: str) -> str:
         parts += [" ", word] if previous and apart else [word]
         previous = word
     return "".join(parts)
+
+
+def whole_words(words: Sequence[Word]) -> list[list[Word]]:
+    """Words that were said one by one, with their spacing: each with the marks that came later."""
+    whole: list[list[Word]] = []
+    for word in words:
+        if whole and goes_on(word.text):
+            whole[-1].append(word)
+        else:
+            whole.append([word])
+    return whole
+
+
+def goes_on(text: str) -> bool:
+    """Whether a text, with the space before it, belongs to the word before it: a mark on its own,
+    or what no space sets apart, in a script that has spaces."""
+    tight = not text[:1].isspace() and not UNSPACED.match(text)
+    return tight or not plain(text)
+
+
+def is_whole(word: str, draft: str) -> bool:
+    """Whether nothing will be added to a word, as far as the draft of what follows it tells."""
+    if following := _FIRST.match(draft):
+        return not goes_on(following[0])
+    last = word.rstrip()[-1:]
+    return bool(UNSPACED.match(last)) or not plain(last)
 
 
 def _characters(text: str) -> list[str]:

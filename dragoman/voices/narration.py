@@ -7,7 +7,9 @@ spoken faster, within limits; what is late all the same is caught up with in the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -19,6 +21,7 @@ from dragoman.audio.mix import DUCK_DB, StereoMix, pad_until
 from dragoman.audio.resample import resample
 from dragoman.audio.write import SoundWriter
 from dragoman.errors import DragomanError
+from dragoman.voices.apart import Apart
 from dragoman.voices.base import Voice, sound_of
 from dragoman.voices.phrases import Pace, Phrase, Word, Words, best_stop, text_of
 
@@ -37,6 +40,9 @@ SLACK = 0.5
 SMOOTH = 0.15
 """How much the speed may change from one phrase to the next."""
 
+_Sound = tuple[float, Samples]
+"""Of a phrase, and when it begins."""
+
 
 class Narration:
     """Speaks into sound files.
@@ -49,6 +55,9 @@ class Narration:
     interpreter right, at 16 kHz, the speaker `duck_db` softer while the interpreter speaks. Memory
     does not grow with the sound. What was said so far is kept when the user or an error ends the
     talk early.
+
+    With `apart` the voice speaks on a thread of its own: a slow one delays neither `hear` nor
+    `say`, and the files are the same. What goes wrong there is raised by one of the next calls.
     """
 
     def __init__(
@@ -58,6 +67,7 @@ class Narration:
         mix: str | Path | None = None,
         pace: Pace | None = None,
         duck_db: float = DUCK_DB,
+        apart: bool = False,
     ) -> None:
         if speak is not None and mix is not None and Path(speak) == Path(mix):
             raise DragomanError(f"The speech and the mix cannot both be written to {speak}.")
@@ -68,23 +78,31 @@ class Narration:
         self._free = 0.0
         self._fault: DragomanError | None = None
         self._speech: SoundWriter | None = None
+        self._apart: Apart[_Sound] | None = None
         self._mix = StereoMix(mix, duck_db) if mix is not None else None
         try:
             self._speech = SoundWriter(speak, voice.rate) if speak is not None else None
         except DragomanError:
-            self._discard()
+            self._end(keep=False)
             raise
+        self._apart = Apart[_Sound]("narration") if apart else None
 
     @property
     def end(self) -> float:
         """When the phrase spoken last is over, in seconds."""
         return self._free
 
+    @property
+    def waiting(self) -> int:
+        """Phrases that the voice has not spoken yet."""
+        return self._apart.left if self._apart is not None else 0
+
     def hear(self, samples: Samples) -> None:
         """The next of the speaker."""
         self._heard += len(samples)
         if self._mix is not None:
             self._mix.hear(samples)
+        self._write_spoken()
 
     def say(self, text: str, at_ms: float, end_ms: float | None = None) -> None:
         """The interpreter's next words, and when in the talk the speaker said them."""
@@ -96,16 +114,31 @@ class Narration:
                 self._speak_some()
             self._words.append([word])
 
+    def finish(self) -> bool:
+        """Speak what is left, up to the end of the talk; returns when all of it is written, or
+        with False if it was given up."""
+        self._speak(len(self._words.waiting), self._heard / RATE)
+        self._write_spoken(wait=True)
+        if self._speech is not None:
+            pad_until(self._speech, self._heard / RATE)
+        return not self.waiting
+
+    def give_up(self) -> None:
+        """Leave out what is not spoken by now; for a signal that comes while all wait for it."""
+        if self._apart is None:
+            raise KeyboardInterrupt
+        self._apart.end()
+
     def close(self) -> None:
         """Speak what is left and keep the files; a voice that failed on the way is told now."""
+        keep = True
         try:
-            self._speak(len(self._words.waiting), self._heard / RATE)
-            if self._speech is not None:
-                pad_until(self._speech, self._heard / RATE)
+            self.finish()
+        except DragomanError:
+            keep = bool(self.phrases)
+            raise
         finally:
-            for file in (self._speech, self._mix):
-                if file is not None:
-                    file.close()
+            self._end(keep)
         if self._fault is not None:
             raise self._fault
 
@@ -133,7 +166,14 @@ class Narration:
         """Speak the first words that wait; what follows them begins at a moment."""
         if not count:
             return
-        words = self._words.take(count)
+        work = partial(self._spoken, self._words.take(count), room_until)
+        if self._apart is None:
+            self._write(*work())
+        else:
+            self._apart.do(work)
+
+    def _spoken(self, words: Sequence[Word], room_until: float) -> _Sound:
+        """When a phrase begins, and its sound."""
         text, at = text_of(words), words[0].at
         start = max(self._free, at + BEHIND)
         sound = self._sound_of(text, 1.0, start)
@@ -143,6 +183,15 @@ class Narration:
             sound = self._sound_of(text, speed, start)
         self.phrases.append(Phrase(text, at, start, speed))
         self._free = start + len(sound) / self._voice.rate
+        return start, sound
+
+    def _write_spoken(self, *, wait: bool = False) -> None:
+        """Write what was spoken apart; the files are this thread's alone."""
+        if self._apart is not None:
+            for start, sound in self._apart.taken(wait=wait):
+                self._write(start, sound)
+
+    def _write(self, start: float, sound: Samples) -> None:
         if self._mix is not None:
             self._mix.say(start, resample(sound, self._voice.rate))
         if self._speech is not None:
@@ -161,15 +210,21 @@ class Narration:
             try:
                 return sound_of(self._voice, text, speed)
             except DragomanError as error:
-                if not self.phrases:
-                    raise
                 since = f"{int(start) // 60}:{int(start) % 60:02d}"
-                self._fault = DragomanError(f"From {since} on nothing is spoken: {error}")
+                told = f"From {since} on nothing is spoken: {error}"
+                self._fault = DragomanError(told) if self.phrases else error
+        if not self.phrases:
+            raise self._fault
         return np.zeros(0, np.float32)
 
-    def _discard(self) -> None:
+    def _end(self, keep: bool) -> None:
+        """Keep what was spoken, or leave no trace; what waits for the voice stays unsaid."""
+        if self._apart is not None:
+            self._apart.end()
         for file in (self._speech, self._mix):
-            if file is not None:
+            if file is not None and keep:
+                file.close()
+            elif file is not None:
                 file.discard()
 
     def __enter__(self) -> Self:
@@ -181,11 +236,16 @@ class Narration:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        spoken = isinstance(error, DragomanError) and bool(self.phrases)
         if error is None:
             self.close()
-        elif spoken or isinstance(error, KeyboardInterrupt):
-            with suppress(DragomanError):  # the first error is the one to tell
-                self.close()
-        else:
-            self._discard()
+            return
+        interrupted = isinstance(error, KeyboardInterrupt)
+        expected = interrupted or isinstance(error, DragomanError)
+        with suppress(DragomanError):  # the first error is the one to tell
+            try:
+                if interrupted and self._apart is not None:
+                    self._write_spoken()  # what is not spoken by now may take long
+                elif expected:
+                    self.finish()
+            finally:
+                self._end(keep=interrupted or (expected and bool(self.phrases)))

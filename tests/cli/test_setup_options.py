@@ -14,14 +14,14 @@ def exported(tmp_path) -> str:
     return folder_of(tmp_path / "pt-cy")
 
 
-def folder_of(folder: Path, **changes) -> str:
-    """A folder that says of itself: Portuguese to Welsh."""
+def folder_of(folder: Path, languages: Languages | None = None, **changes) -> str:
+    """A folder that says of itself: Portuguese to Welsh, or between others."""
     folder.mkdir()
     (folder / "encoder.onnx").touch()
     ExportedNet(
         net="transformer", settings={}, target_units=9, source_units=9, input="speech", bands=80,
         memory=2, memory_time=3, cache=(), chunks=None, attention_layer=0, ctc=False,
-        boundaries=False, languages=Languages("pt", "cy"), **changes,
+        boundaries=False, languages=languages or Languages("pt", "cy"), **changes,
     ).write(folder)  # fmt: skip
     return str(folder)
 
@@ -29,6 +29,11 @@ def folder_of(folder: Path, **changes) -> str:
 def test_an_exported_net_brings_its_languages(exported):
     setup = read_setup(model=exported)
     assert (setup.source, setup.target) == ("pt", "cy")
+
+
+def test_its_languages_need_not_be_known_here(tmp_path):
+    setup = read_setup(model=folder_of(tmp_path / "own", Languages("nds", "frr")))
+    assert (setup.source, setup.target) == ("nds", "frr")
 
 
 def test_what_is_asked_for_goes_first(exported, tmp_path):

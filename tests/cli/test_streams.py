@@ -185,6 +185,26 @@ def test_standard_input_may_be_closed():
     )
 
 
+def test_nor_is_a_closed_standard_error_a_reason_to_crash():
+    script = 'exec "$@" 2>&-'
+    command = [sys.executable, "-m", "dragoman", "translate", "x.wav", "--from", "Germn"]
+    done = subprocess.run(["sh", "-c", script, "sh", *command], cwd=ROOT, stdout=subprocess.PIPE)
+    assert (done.returncode, done.stdout) == (2, b"")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--from", "Germn"), "'Germn' is not a language that is known here."),
+        (("--beams", "0"), "0 is not in the range"),
+    ],
+)
+def test_what_is_wrong_breaks_between_words_too(options, words):
+    with terminal("translate", "x.wav", *options, columns=30) as screen:
+        assert screen.rest() == 2
+    assert words in " ".join(screen.lines)
+
+
 def test_a_warning_waits_for_the_end_of_the_line(wav):
     """It is given in the middle of the first sentence."""
     system = ("--model", "tests.talkers:warning", *SYSTEM[2:])

@@ -1,11 +1,15 @@
 """Deepgram's own client, against our server."""
 
 import json
+from typing import ClassVar
 
 import numpy as np
 import pytest
 from starlette.websockets import WebSocketDisconnect
 
+from dragoman.serve.deepgram import Deepgram
+from dragoman.serve.dialect import Closed
+from dragoman.serve.protocol import Code, Error, Interim, Said, Summary
 from tests.serve.clients import PATH, Client, steady_words
 from tests.serve.running import running
 
@@ -82,6 +86,74 @@ def test_interim_text_is_told_if_it_is_wanted():
                 rest = [event for event in socket if event.type == "Results"]
         assert rest[-1].is_final
         assert wanted == "true" or all(one.is_final for one in rest)
+
+
+def test_no_mark_comes_alone_however_late_it_is():
+    """Its clients put spaces between results, and between words."""
+    with running(model="tests.evaluate.late_stops:model") as (service, url):
+        service.system = service.system.changed(policy="greedy", step_ms=200.0)
+        with listen(url, encoding="linear16", sample_rate=16000, interim_results="true") as socket:
+            socket.send_media(pcm(5, 16000))
+            socket.send_close_stream()
+            results = [event for event in socket if event.type == "Results"]
+    best = [one.channel.alternatives[0] for one in results if one.is_final]
+    text = "It rains. We stay at home, dry and warm."
+    assert " ".join(one.transcript for one in best) == text
+    words = [word for one in best for word in one.words]
+    assert " ".join(word.punctuated_word for word in words) == text
+    assert " ".join(word.word for word in words) == "it rains we stay at home dry and warm"
+    ends = {word.word: word.end - word.start for word in words}
+    assert ends["rains"] > 0
+
+
+class Socket:
+    """What a dialect sees of a client's."""
+
+    query_params: ClassVar = {"interim_results": "true"}
+
+
+def told(frames):
+    """(final, text) of results."""
+    results = [json.loads(frame) for frame in frames]
+    return [
+        (one["is_final"], one["channel"]["alternatives"][0]["transcript"])
+        for one in results
+        if one["type"] == "Results"
+    ]
+
+
+def said(number, text):
+    return Said(number, text, 1000.0 * number, 1000.0 * number, 500.0, 0.9)
+
+
+def test_a_word_waits_for_its_mark_only_while_one_may_come():
+    dialect = Deepgram(Socket())
+    first = [said(1, " Wir"), said(2, " danken"), Interim(".")]
+    assert told(dialect.write(first)) == [(True, "Wir"), (False, "danken.")]
+    assert told(dialect.write([Interim(". Sie")])) == [(False, "danken. Sie")]
+    assert told(dialect.write([said(3, "."), Interim(" Sie")])) == [
+        (True, "danken."),
+        (False, "Sie"),
+    ]
+    assert told(dialect.write([said(4, " Sie"), Interim(" kommen")])) == [
+        (True, "Sie"), (False, "kommen"),
+    ]  # fmt: skip
+    assert told(dialect.write([said(5, " kommen"), Interim("")])) == []  # what follows, who knows
+    assert told(dialect.write([Closed(asked=False)])) == [(True, "kommen")]
+    assert told(dialect.write([said(6, " Und"), said(7, " 今"), said(8, "日")])) == [
+        (True, "Und 今日")
+    ]
+
+
+@pytest.mark.parametrize(
+    "last", [Summary(1, 1000.0, None, 0.1, "de"), Error(Code.FAILED, "It broke.")]
+)
+def test_no_word_is_held_when_a_talk_ends(last):
+    dialect = Deepgram(Socket())
+    assert told(dialect.write([said(1, " danken")])) == [(False, "danken")]
+    frames = list(dialect.write([last]))
+    assert told(frames) == [(True, "danken")]
+    assert json.loads(frames[-1])["type"] in ("Metadata", "Error")
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,17 @@ def test_captions_and_times(client):
     assert all(one.start <= one.end for one in words)
 
 
+def test_a_mark_is_no_word(opened):
+    _, web = opened(model="tests.evaluate.late_stops:model")
+    fields = {"response_format": "verbose_json", "timestamp_granularities[]": "word"}
+    files = {"file": ("talk.wav", wav())}
+    found = web.post("/v1/audio/translations", data=fields, files=files).json()
+    assert found["text"] == "It rains. We stay at home, dry and warm."
+    assert [one["word"] for one in found["words"]] == [
+        "it", "rains", "we", "stay", "at", "home", "dry", "and", "warm",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("changes", "status", "code"),
     [

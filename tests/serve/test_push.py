@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from dragoman.serve.protocol import Captions, Fault, Start, Summary
+from dragoman.serve.protocol import Captions, Fault, Said, Start, Summary
 from dragoman.serve.push import Pusher, check
 from tests.serve.clients import PATH, Client, closed, make_service
 from tests.serve.processes import in_time
@@ -103,6 +103,35 @@ def test_a_try_that_fails_keeps_its_number():
     in_time(pushed())
     assert [number for number, _ in sent] == ["1", "1"]
     assert sent[0][1].split(b"\n")[1] == sent[1][1].split(b"\n")[1] == TEXT.encode()
+
+
+def test_a_mark_that_comes_late_is_no_caption_of_its_own():
+    """A word waits for its mark, but not beyond the next post."""
+    posts = []
+
+    async def send(url, body):
+        posts.append(body.decode().split("\n")[1])
+        return ""
+
+    async def pushed():
+        session = await make_service().start(Start())
+        pusher = Pusher(session, Captions("http://x", "youtube"), send)
+
+        async def say(*texts, interim=""):
+            for text in texts:
+                session.words.append(Said(session.last_word + 1, text, 0.0, 0.0, None, 1.0))
+            session.interim = interim
+            await pusher._push()
+
+        await say(" Wir", " danken", interim=". Sie")
+        await say(".", interim=" Sie")
+        await say(" Sie", interim=" gehen")
+        await say(" gehen")
+        await say()
+        await say(".")
+
+    in_time(pushed())
+    assert posts == ["Wir", "danken.", "Sie", "gehen", "."]
 
 
 def test_where_captions_may_go_is_the_servers_to_say(opened):

@@ -13,11 +13,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
-from dragoman.cli.app import dragoman
+from dragoman.cli import main
 from dragoman.errors import DragomanError
 from dragoman.serve.connection import Connection
 from dragoman.serve.protocol import (
@@ -31,7 +30,7 @@ from dragoman.serve.protocol import (
     read_event,
     write,
 )
-from dragoman.serve.run import allow_many_connections, bound, make_server
+from dragoman.serve.run import Server, allow_many_connections, bound, make_server
 from dragoman.serve.session import MOST_WAITING
 from tests.serve.clients import PATH, Client, make_service, silence, steady_words
 from tests.talkers import TEXT
@@ -366,21 +365,28 @@ def test_talks_that_do_not_end_are_ended_for_them():
         (["--token-file", "short.txt"], "at least 16 characters"),
         (["--token-file", "empty.txt"], "at least 16 characters"),
         (["--proxy", "talks.example"], "--proxy takes an address"),
+        (["--proxy", "*", "--proxy", ""], "or '*', not ''."),
+        (["--proxy", "10.0.0.7/8"], "a network like 10.0.0.0/8"),
         (["--origin", "https://talks.example/page"], "--origin takes a site"),
         (["--tls-cert", "short.txt"], "go together"),
         (["--tls-cert", "short.txt", "--tls-key", "short.txt"], "Cannot serve TLS"),
         (["--host", "no.such.host.invalid", "--token-file", "long.txt"], "Cannot listen on"),
     ],
 )
-def test_a_wrong_start_is_a_sentence(options, complaint, tmp_path, monkeypatch):
+def test_a_wrong_start_is_a_sentence(options, complaint, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DRAGOMAN_TOKEN", raising=False)
     for name, text in [("short.txt", "x"), ("empty.txt", ""), ("long.txt", "x" * 16)]:
         Path(name).write_text(text)
-    model = ["--model", "tests.scripted:steady"]
-    done = CliRunner().invoke(dragoman, ["serve", "--port", "0", *model, *options])
-    assert isinstance(done.exception, DragomanError)
-    assert complaint in str(done.exception)
+    started: list[object] = []
+    monkeypatch.setattr(Server, "run", lambda self, sockets: started.append(sockets))  # or it stays
+    with pytest.raises(SystemExit) as end:
+        main(["serve", "--port", "0", "--model", "tests.scripted:steady", *options])
+    assert not started
+    assert end.value.code == 2
+    told = capsys.readouterr().err
+    assert complaint in told
+    assert "Ready" not in told
 
 
 def test_a_port_that_is_taken_is_a_sentence():

@@ -163,6 +163,26 @@ def test_a_text_beside_itself_is_cut_as_it_is_alone(steps):
     assert [(start[0], end[0]) for start, end in twice] == [(i, j) for (i,), (j,) in alone]
 
 
+class Counted(list):
+    """Words, and how many of them somebody has looked at."""
+
+    looks = 0
+
+    def __getitem__(self, place):
+        found = super().__getitem__(place)
+        self.looks += len(found) if isinstance(place, slice) else 1
+        return found
+
+
+def test_what_a_cue_costs_takes_no_look_at_all_its_words():
+    """There are many more cues than words, and most are thrown away."""
+    words = Counted(timed((text, 0.3) for text in ["a", "word", "of", "the", "end."] * 20))
+    passage, counts = Passage(words, "en", CaptionSettings()), [1, 2, 5, 15]
+    words.looks = 0
+    assert all(passage.cost(7, 7 + count, 2) is not None for count in counts)
+    assert words.looks <= 2 * len(counts)
+
+
 def test_whole_sentences_share_a_cue_more_cheaply_than_an_end_and_a_beginning():
     words = timed((text, 0.1) for text in ["Ja", "so.", "Ah.", "Nein", "es"])
     passage = Passage(words, "en", SETTINGS)

@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.text.words import join_words, split_words
+from dragoman.text.caption_layout import TimedWord
+from dragoman.text.words import is_whole, join_words, split_words, whole_words
 
 MIXED = st.text(alphabet="ab1 ,.!่ั กข你好，。ーアɛ\u0301\n", max_size=40)
 
@@ -60,3 +61,40 @@ def test_characters_come_back_from_their_text(text, language):
 @given(st.lists(st.text("abcä'-", min_size=1), max_size=8), st.sampled_from(["en", "fr", "de"]))
 def test_words_come_back_from_their_text(words, language):
     assert split_words(join_words(words, language), language) == words
+
+
+@pytest.mark.parametrize(
+    ("said", "whole"),
+    [
+        ((" Good", " morning", ".", " We"), (" Good", " morning.", " We")),
+        ((" 3", ",", "5", " %"), (" 3,5 %",)),  # a mark with its space, as in French
+        ((" merci", " !"), (" merci !",)),
+        ((" (", "a", ")"), (" (a)",)),
+        (("今", "日", "。", "は"), ("今", "日。", "は")),
+        ((".", " So"), (".", " So")),
+        ((), ()),
+    ],
+)
+def test_marks_that_come_late_belong_to_their_word(said, whole):
+    found = whole_words([TimedWord(text, 0.0, 0.0) for text in said])
+    assert tuple("".join(part.text for part in parts) for parts in found) == whole
+
+
+@pytest.mark.parametrize(
+    ("word", "draft", "whole"),
+    [
+        (" danken", ". Wir", False),
+        (" danken", "  Wir", True),
+        (" danken", " ", False),
+        (" merci", " !", False),
+        (" danken.", "", True),
+        (" danken.", "”", False),
+        (" danken", "", False),
+        ("日", "", True),
+        ("日", "。", False),
+        ("日", "本", True),
+        ("", "", True),
+    ],
+)
+def test_a_word_is_whole_when_nothing_can_be_added(word, draft, whole):
+    assert is_whole(word, draft) == whole

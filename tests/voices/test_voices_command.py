@@ -94,3 +94,13 @@ def test_nothing_to_say_makes_no_file(text, tmp_path):
         with pytest.raises(DragomanError, match="There is nothing to say"):
             run("say", said, str(tmp_path / "out.wav"), input=stdin)
     assert not (tmp_path / "out.wav").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"), [("out.txt", "Sound is written to"), ("no/way/out.wav", "Cannot write")]
+)
+def test_where_nothing_can_be_written_nothing_is_spoken(name, sentence, tmp_path, monkeypatch):
+    (tmp_path / "no").touch()
+    monkeypatch.setattr("dragoman.cli.voices.open_voice", lambda *_: pytest.fail("it was opened"))
+    with pytest.raises(DragomanError, match=sentence):
+        run("say", "Good morning.", str(tmp_path / name))
