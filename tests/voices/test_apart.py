@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -45,7 +46,9 @@ def talk(narration):
 
 def hear_on(narration, waiting=0):
     """Until no more phrases wait for the voice than these."""
+    until = time.monotonic() + 10
     while narration.waiting > waiting:
+        assert time.monotonic() < until, "what was spoken is not taken"
         narration.hear(np.zeros(0, np.float32))
 
 
@@ -206,7 +209,10 @@ def test_what_has_not_begun_when_it_ends_is_not_done():
     (thread,) = (one for one in threading.enumerate() if one.name == "ending")
     apart.end()
     for _ in range(2):
-        assert list(apart.taken(wait=True)) == []
+        waiting = threading.Thread(target=lambda: done.extend(apart.taken(wait=True)), daemon=True)
+        waiting.start()
+        waiting.join(10)
+        assert not waiting.is_alive()
     gate.set()
     thread.join(10)
     assert not thread.is_alive()
