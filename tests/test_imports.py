@@ -31,7 +31,9 @@ MAY_IMPORT = {
         *("audio", "text", "trace", "models", "detectors", "policies", "clock"),
         *("utterance", "batch"),
     },
-    "setup": {"audio", "trace", "models", "detectors", "policies", "interpreter", "clock"},
+    "setup": {
+        *("audio", "text", "trace", "models", "detectors", "policies", "interpreter", "clock"),
+    },
     "voices": {"audio", "text", "store"},
     "listeners": {"audio", "text", "trace", "interpreter", "voices"},
     "lag": {"interpreter"},

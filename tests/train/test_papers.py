@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from dragoman.models.exported.config import ExportedNet
 from dragoman.train.checkpoints import fitting
 from dragoman.train.nets.base import Vocabularies
 from dragoman.train.nets.registry import build
@@ -39,10 +40,15 @@ def test_nets_have_the_papers_sizes(name, paper):
 
 
 def net_before(run):
-    """The net of a run that a recipe starts from, or Moonshine base with its own units."""
+    """The net of a run that a recipe starts from, or Moonshine base with its own units, or a text
+    model that is shipped."""
     if run == "store:moonshine-base":
         with torch.device("meta"):
             return build("moonshine", {}, Vocabularies(32_768, 1))
+    if run.startswith("weights/"):
+        known = ExportedNet.read(FOLDER.parent / run)
+        with torch.device("meta"):
+            return build(known.net, known.settings, Vocabularies(16_000, 16_000))
     return net_of(read_recipe(FOLDER / f"{Path(run).relative_to('runs')}.yaml"))
 
 
