@@ -83,7 +83,9 @@ def _exported(folder: Path) -> Kind | None:
     told = config.get("languages") or {}
     source, target = told.get("source") or "mul", told.get("target") or "mul"
     task: Task = "text translation" if config.get("input") == "text" else "translation"
-    return Kind("recognition", (source,)) if source == target else Kind(task, (source,), (target,))
+    if source == target:
+        return Kind("recognition", (source,))
+    return Kind(task, (source,), tuple(target.split(",")))
 
 
 def _vocabulary(folder: Path, name: str) -> list[str]:

@@ -144,6 +144,10 @@ def test_translators_of_text(tmp_path, words, title, languages, targets, file):
             '{"input": "text", "languages": {"source": "en", "target": "de"}}',
             Kind("text translation", ("en",), ("de",)),
         ),
+        (
+            '{"input": "states", "languages": {"source": "en", "target": "de,es"}}',
+            Kind("translation", ("en",), ("de", "es")),
+        ),
         ("not json", None),
         ("[]", None),
     ],
