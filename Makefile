@@ -39,10 +39,8 @@ check: $(BIN)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Three processes keep two cores busy: there is always a test that waits, for a browser, a server,
-# or sound that comes as it is spoken.
 test: check
-	$(BIN)/pytest -n 3 --dist worksteal
+	$(BIN)/pytest -n 2 --dist worksteal
 
 bench: $(BIN)/.dev
 	$(BIN)/python -m benchmarks

@@ -281,6 +281,8 @@ remember();
 $("options").open = matchMedia("(min-width: 60rem)").matches;
 chooseSound();
 onMicrophoneChange(() => { if (!talk) chooseSound(); listDevices(); });
-addEventListener("beforeunload", (event) => { if (talk) event.preventDefault(); });
+// Once all is said, nothing is lost by leaving.
+const unsaid = () => talk && $("state").dataset.state !== "done";
+addEventListener("beforeunload", (event) => { if (unsaid()) event.preventDefault(); });
 listDevices();
 meet().catch(() => trouble(`${UNREACHABLE} Reload the page once it is.`));
