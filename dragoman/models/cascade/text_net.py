@@ -13,7 +13,7 @@ from dragoman.models.cascade.owners import Owned, nothing, over_words, owners, r
 from dragoman.models.cascade.translator import Pair, Translation
 from dragoman.models.exported.decoder import Texts
 from dragoman.models.exported.net import BOS, OnnxNet
-from dragoman.models.exported.pieces import Pieces, open_units
+from dragoman.models.exported.pieces import Pieces, open_units, tag_of
 from dragoman.models.options import Options
 from dragoman.models.search import Prompt, search
 from dragoman.models.words import Words
@@ -98,4 +98,4 @@ class TextNet:
     def _tag(self, target: str) -> list[int]:
         if len(self._net.config.languages.targets) < 2:
             return []
-        return [int(self._source.piece_to_id(f"<2{target}>"))]
+        return [int(self._source.piece_to_id(tag_of(target)))]

@@ -89,6 +89,11 @@ class Pieces:
         return text if not self.spaced or closes(text, self.language) else f" {text}"
 
 
+def tag_of(language: str) -> str:
+    """What a unit is called that asks a net of several targets for a language."""
+    return f"<2{language}>"
+
+
 def _spaced(text: str) -> str:
     for space in SPACES:
         text = text.replace(space, " ")

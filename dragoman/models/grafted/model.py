@@ -18,7 +18,7 @@ from dragoman.audio.chunk import Samples
 from dragoman.errors import DragomanError
 from dragoman.models.exported.config import ExportedNet
 from dragoman.models.exported.decoder import Texts
-from dragoman.models.exported.pieces import Pieces, open_units
+from dragoman.models.exported.pieces import Pieces, open_units, tag_of
 from dragoman.models.grafted.encoder import GraftedEncoder, GraftedNet, Heard
 from dragoman.models.graphs import Graphs
 from dragoman.models.moonshine.encoder import Encoded
@@ -103,7 +103,7 @@ def settings_of(folder: Path, config: ExportedNet) -> Settings:
     tags = {}
     if len(config.languages.targets) > 1:
         model = open_units(folder / "target.model")
-        tags = {code: int(model.piece_to_id(f"<2{code}>")) for code in config.languages.targets}
+        tags = {code: int(model.piece_to_id(tag_of(code))) for code in config.languages.targets}
     return Settings(
         target_units=config.target_units,
         source_units=config.source_units,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from dragoman.errors import DragomanError
 from dragoman.files import whole_file
+from dragoman.models.exported.pieces import tag_of
 from dragoman.text.plain import plain
 from dragoman.train.recipe import Units
 
@@ -81,11 +82,6 @@ class Pieces:
                 f"{unknown / total:.0%} of the {what} units are unknown to the vocabulary: "
                 "it was trained on another language or script. Give the right one."
             )
-
-
-def tag_of(language: str) -> str:
-    """What a unit is called that asks for a language."""
-    return f"<2{language}>"
 
 
 def train_pieces(

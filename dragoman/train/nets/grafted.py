@@ -9,6 +9,7 @@ hear units and those above it read them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -187,16 +188,10 @@ class Grafted(TransformerDecoded, Listening):
         self, x: Tensor, places: Tensor, bias: Tensor, lengths: Tensor, blocks: Blocks | None
     ) -> Encoded:
         x = self.dropout(x + sinusoids(places, x.shape[-1]))
-        bias = bias.to(x.dtype)
-        logits = None
-        layer: Any  # an EncoderLayer
-        for depth, layer in enumerate(self.layers, start=1):
-            x = layer(x, bias)
-            if self.ctc is not None and depth == self.config.ctc_layer:
-                logits = self.ctc(x if blocks is None else blocks.chunks(x))
-        x = self.norm(x)
-        states = x if blocks is None else blocks.chunks(x)
-        return Encoded(states, lengths, logits, None if logits is None else lengths)
+        x, heard, _ = self._through(x, bias.to(x.dtype))
+        if blocks is not None:
+            x, heard = blocks.chunks(x), blocks.chunks(heard)
+        return self._encoded(x, heard, lengths)
 
     def read_on(
         self, groups: Tensor, places: Tensor, bias: Tensor, past: tuple[Tensor, Tensor]
@@ -207,13 +202,25 @@ class Grafted(TransformerDecoded, Listening):
         """
         x = self.graft(groups)
         x = x + sinusoids(places, x.shape[-1])
-        logits, kept = None, []
+        layers = zip(past[0].unbind(1), past[1].unbind(1), strict=True)
+        x, heard, kept = self._through(x, bias, list(layers))
+        new = ([one[:, :, -groups.shape[1] :] for one in kind] for kind in zip(*kept, strict=True))
+        keys, values = (torch.stack(kind, dim=1) for kind in new)
+        return self._encoded(x, heard, torch.full((len(x),), x.shape[1])), (keys, values)
+
+    def _through(
+        self, x: Tensor, bias: Tensor, past: Sequence[tuple[Tensor, Tensor]] = ()
+    ) -> tuple[Tensor, Tensor, list[tuple[Tensor, Tensor]]]:
+        """What the layers make of x, what the CTC head listens to, and all keys and values."""
+        heard, kept = x, []
         layer: Any  # an EncoderLayer
         for depth, layer in enumerate(self.layers, start=1):
-            x, pair = layer.going_on(x, bias, (past[0][:, depth - 1], past[1][:, depth - 1]))
-            kept.append(tuple(one[:, :, -groups.shape[1] :] for one in pair))
-            if self.ctc is not None and depth == self.config.ctc_layer:
-                logits = self.ctc(x)
-        keys, values = (torch.stack(kind, dim=1) for kind in zip(*kept, strict=True))
-        lengths = torch.full((len(x),), x.shape[1])
-        return Encoded(self.norm(x), lengths, logits, lengths), (keys, values)
+            x, pair = layer.going_on(x, bias, past[depth - 1] if past else None)
+            kept.append(pair)
+            heard = x if depth == self.config.ctc_layer else heard
+        return self.norm(x), heard, kept
+
+    def _encoded(self, states: Tensor, heard: Tensor, lengths: Tensor) -> Encoded:
+        if self.ctc is None:
+            return Encoded(states, lengths)
+        return Encoded(states, lengths, self.ctc(heard), lengths)

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from dragoman.errors import DragomanError
+from dragoman.models.exported.pieces import tag_of
 from dragoman.train.data.corpus import open_set
 from dragoman.train.data.faults import Faults
 from dragoman.train.data.loader import Loader
 from dragoman.train.data.pack import Header, Item, ShardWriter, write_header
 from dragoman.train.data.plan import Plan
 from dragoman.train.data.texts import pack_text
-from dragoman.train.data.vocabulary import EOS, UNK, Pieces, tag_of, train_pieces
+from dragoman.train.data.vocabulary import EOS, UNK, Pieces, train_pieces
 from dragoman.train.recipe import Batch, Data, Units
 
 ROWS = {
