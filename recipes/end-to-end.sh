@@ -6,9 +6,7 @@
 # the model on spoken sentences that it has not learned from. Run it in the repository's root.
 #
 # Every part goes on where it was stopped: run the same command again. With LIMIT it stops by itself
-# after so many seconds (status 75). Where the number of updates is not known beforehand, leave
-# UPDATES out of the first calls: the learning rate stays at its peak until a call is told with
-# FINISH in how many seconds training shall end.
+# after so many seconds (status 75). Training takes UPDATES, or MINUTES if that is less.
 set -eu
 ROWS=${ROWS:-120000}              # of the text to learn from; the first DEV_ROWS are tried
 DEV_ROWS=${DEV_ROWS:-600}
@@ -16,6 +14,7 @@ TEXT_COLUMNS=${TEXT_COLUMNS:-en,de,_,_}
 # Who speaks: a net that has heard real speech understands the neural voice three times as well, but
 # that is one voice, and a sixth as fast.
 VOICES=${VOICES:-espeak*0.5,hibari*0.5}
+DEVICE=${DEVICE:-cpu}             # that neural voices run on; a GPU makes Kokoro affordable: cuda
 LANGUAGES=${LANGUAGES:-de es}     # that the teacher writes and the model learns
 TEACHER=${TEACHER:-weights/mt-en}
 BEAM=${BEAM:-4}                   # of the teacher
@@ -25,9 +24,8 @@ MODEL=${MODEL:-models/end-to-end}
 TRIED=${TRIED:-60}                # sentences to try the model on,
 JOBS=${JOBS:-$(nproc)}            # so many at a time
 RECIPE=${RECIPE:-recipes/grafted.en-x.yaml}
-UPDATES=${UPDATES:-}
-FINISH=${FINISH:-}
-START_UP=${START_UP:-90}          # seconds from the start of training to its first new update
+UPDATES=${UPDATES:-16000}
+MINUTES=${MINUTES:-0}
 LIMIT=${LIMIT:-1000000}
 begun=$(date +%s)
 
@@ -47,7 +45,7 @@ speak() {
     out=$1; shift
     # Long sentences are left out, and corpora have many: that is no fault.
     part "speaking $out" dragoman voice "$TEXT" "$out" --columns "$TEXT_COLUMNS" --max-words 40 \
-        --fault-limit 0.5 --voices "$VOICES" "$@"
+        --fault-limit 0.5 --voices "$VOICES" --device "$DEVICE" "$@"
 }
 packs() {  # a list of the packs with an ending, one for each language
     list=
@@ -70,22 +68,11 @@ for code in $LANGUAGES; do translate "$code" & pids="$pids $!"; done
 for pid in $pids; do wait "$pid" || status=$?; done
 [ "$status" -eq 0 ] || exit "$status"
 
-updates=${UPDATES:-1000000}
-if [ -n "$FINISH" ]; then
-    updates=$(python3 - "$RUN/metrics.jsonl" "$FINISH" "$START_UP" <<'PYTHON'
-import json, sys
-path, finish, start_up = sys.argv[1], float(sys.argv[2]), float(sys.argv[3])
-lines = [line for line in map(json.loads, open(path)) if line["kind"] == "train"]
-speed = sorted(line["updates_per_second"] for line in lines[-9:])[len(lines[-9:]) // 2]
-print(lines[-1]["step"] + max(1, int(speed * (finish - start_up))))
-PYTHON
-    )
-fi
 targets=$(echo "$LANGUAGES" | tr ' ' ,)
 if [ ! -f "$RUN/final.pt" ]; then
-    part "training for $updates updates" dragoman train "$RECIPE" --run "$RUN" \
+    part training dragoman train "$RECIPE" --run "$RUN" \
         "data.train=$(packs '')" "data.dev=$(packs -dev)" "data.target=$targets" \
-        "steps.total=$updates" "$@"
+        "steps.total=$UPDATES" "steps.minutes=$MINUTES" "$@"
 fi
 [ -d "$MODEL" ] || part exporting dragoman export "$RUN" "$MODEL" --int8
 part trying dragoman evaluate "$PACKS-dev/corpus.tsv" --model "$MODEL" --from en \

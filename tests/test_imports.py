@@ -59,7 +59,7 @@ HEAVY = {"torch", "lightning", "lhotse", "codecarbon"}
 # Of other machines only these two know.
 ON_CLUSTER = ("cluster.py", "serve/cluster.py")
 # What works on a GPU needs torch, and is imported only where there is one.
-ON_GPU = ("models/whisper/gpu/", "models/device.py", "audio/vad_gpu.py")
+ON_GPU = ("models/whisper/gpu/", "models/device.py", "audio/vad_gpu.py", "voices/gpu/")
 
 
 def imports_of(path: Path) -> set[str]:

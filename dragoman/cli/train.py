@@ -77,6 +77,9 @@ class Show:
                 say(f"{line['net']} with {line['size'] / 1e6:.1f} M parameters")
                 say(f"{train['items']} utterances, {train['hours']} h; faults: {line['faults']}")
                 self.progress.update(self.task, total=line["total"], now="")
+            case "total":
+                say(f"its time is up after {line['total']} updates: the rate falls now")
+                self.progress.update(self.task, total=line["total"])
             case "train":
                 now = f"loss {line['loss']:.3f}  {line['hours_per_second'] * 3600:.0f}x real time"
                 if line["waited"] > WAITS:

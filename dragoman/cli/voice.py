@@ -12,6 +12,7 @@ import click
 from dragoman.cli.app import GroupedCommand, GroupedOption
 from dragoman.cli.corpus_options import check_one_way, cluster_option
 from dragoman.cli.ranges import Number
+from dragoman.errors import DragomanError
 from dragoman.workers import FreshProcesses, Workers
 
 
@@ -39,6 +40,9 @@ from dragoman.workers import FreshProcesses, Workers
               show_default=True, help="Share that breaks off in mid-sentence.")  # fmt: skip
 @click.option("--voices", cls=GroupedOption, group="Voices", default="espeak", show_default=True,
               help="Voices and their shares, e.g. espeak*0.8,hibari*0.2.")  # fmt: skip
+@click.option("--device", cls=GroupedOption, group="Voices", type=click.Choice(["cpu", "cuda"]),
+              default="cpu", show_default=True,
+              help="Where Kokoro and Piper voices run; cuda needs dragoman[train].")  # fmt: skip
 @click.option("--rooms", cls=GroupedOption, group="Voices", type=Number(0, 1),
               default=0.5, show_default=True, help="Share heard in a room.")  # fmt: skip
 @click.option("--noise", cls=GroupedOption, group="Voices", type=Number(0, 1),
@@ -68,6 +72,7 @@ def command(
     join: float,
     cut: float,
     voices: str,
+    device: str,
     rooms: float,
     noise: float,
     seed: int,
@@ -86,6 +91,7 @@ def command(
     dragoman voice europarl.en-de.tsv.xz voiced --columns en,de,_,_ --limit 10000
     """
     from dragoman.cli.progress import voicing_progress
+    from dragoman.models.device import why_no_gpu
     from dragoman.train.data.faults import FAULTS, read_faults, summary_of
     from dragoman.train.data.packing import hours_there
     from dragoman.train.data.unpack import unpack
@@ -93,7 +99,11 @@ def command(
     from dragoman.train.voicing.shard import Staging
     from dragoman.train.voicing.spoken import parse_shares
 
-    staging = Staging(speak, seed, parse_shares(voices), codec, rooms, noise, max_words, join, cut)
+    if device == "cuda" and (wish := why_no_gpu()):
+        raise DragomanError(wish)
+    staging = Staging(
+        speak, seed, parse_shares(voices), codec, rooms, noise, max_words, join, cut, device
+    )
     workers = _workers(jobs, cluster)
     hours_before, begun, cpu = hours_there(out), time.perf_counter(), _cpu()
     with voicing_progress(limit) as count:

@@ -30,7 +30,7 @@ from dragoman.train.keep import kept_states
 from dragoman.train.prepare import Prepared
 from dragoman.train.recipe import Recipe
 from dragoman.train.run import RunFolder
-from dragoman.train.schedule import rate_at
+from dragoman.train.schedule import FALLING, rate_at
 from dragoman.train.tally import Tally
 from dragoman.train.tasks.base import Task
 from dragoman.train.trained import translation_quality
@@ -53,6 +53,8 @@ class State:
     best: float = float("inf")
     best_step: int = 0
     stale: int = 0  # validations since the best
+    spent: float = 0.0  # seconds of training
+    total: int = 0  # updates after which it ends, once `steps.minutes` has decided
 
 
 class Training:
@@ -91,18 +93,35 @@ class Training:
         steps, state = self.recipe.steps, self.state
         self.task.train()
         batches = self.batches()
-        while state.step < steps.total and not self.stopped_early():
+        self.clock = time.perf_counter() - state.spent
+        while state.step < self.total and not self.stopped_early():
             state.step += 1
             begun = time.perf_counter()
             rate, norm = self.update(batches)
             self.tally.elapsed += time.perf_counter() - begun
             if state.step % steps.log == 0:
                 self.log(rate, norm)
-            if state.step % steps.validate == 0 or state.step == steps.total:
+                self.mind_the_time()
+            if state.step % steps.validate == 0 or state.step == self.total:
                 self.validate()
-            if state.step % steps.save == 0 or state.step == steps.total or self.stopped_early():
+            if state.step % steps.save == 0 or state.step == self.total or self.stopped_early():
                 self.save()
         batches.close()
+
+    @property
+    def total(self) -> int:
+        """The number of updates, as far as it is known."""
+        return self.state.total or self.recipe.steps.total
+
+    def mind_the_time(self) -> None:
+        """With `steps.minutes`, the end is known when it is time for the rate to fall."""
+        state, minutes = self.state, self.recipe.steps.minutes
+        # One process decides for all.
+        state.spent = self.fabric.broadcast(time.perf_counter() - self.clock)
+        if minutes and not state.total and state.spent >= 60 * minutes * (1 - FALLING):
+            state.total = min(self.total, math.ceil(state.step / (1 - FALLING)))
+            if self.fabric.is_global_zero:
+                self.watch({"kind": "total", "total": state.total})
 
     def update(self, batches: Iterator[tuple[Batch, int]]) -> tuple[float, torch.Tensor]:
         """One step of the optimiser, over the micro-batches of all processes.
@@ -110,7 +129,7 @@ class Training:
         Returns the learning rate and the gradient's norm.
         """
         recipe, fabric, state = self.recipe, self.fabric, self.state
-        rate = rate_at(state.step, recipe.steps.total, recipe.optimiser)
+        rate = rate_at(state.step, self.total, recipe.optimiser)
         self.plain_task.at_step(state.step)
         for turn in range(recipe.batch.accumulate):
             asked = time.perf_counter()

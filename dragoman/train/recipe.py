@@ -113,6 +113,9 @@ class Steps:
     """When things happen, counted in updates."""
 
     total: Whole = 100_000
+    minutes: Annotated[float, Meta(ge=0)] = (
+        0.0  # of training after which it ends, if that comes first; 0: no limit
+    )
     validate: Whole = 1000
     save: Whole = 1000  # resume points
     patience: Count = 10  # validations without a better one before stopping; 0: never
@@ -160,6 +163,10 @@ class Recipe:
     init_more: tuple[Start, ...] = ()  # further runs to take parts of
     freeze: tuple[str, ...] = ()  # parts of the net that stay as they are
     seed: Annotated[int, Meta(ge=0, lt=2**40)] = 1
+
+    def __post_init__(self) -> None:
+        if self.steps.minutes and self.optimiser.schedule == "cosine":
+            raise ValueError("a cosine must know its end in updates: it cannot go by steps.minutes")
 
 
 def read_recipe(path: Path, changes: tuple[str, ...] = ()) -> Recipe:

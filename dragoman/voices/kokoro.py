@@ -1,7 +1,9 @@
 """Kokoro 82M: natural voices for six languages, from the weight store.
 
-English is read by hibari's dictionary, whose alphabet is Kokoro's own; the other languages by
-eSpeak NG. It speaks Japanese and Chinese as well, but eSpeak NG cannot read those for it.
+A speaker is a table of numbers, and the mean of two is a speaker too: `af_bella+am_adam`, or with
+an accent, `af_bella+zm_yunxi`. English is read by hibari's dictionary, whose alphabet is Kokoro's
+own; the other languages by eSpeak NG. It speaks Japanese and Chinese as well, but eSpeak NG cannot
+read those for it.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ _LETTERS = {
 
 
 class KokoroVoice:
-    """One of Kokoro's speakers."""
+    """One of Kokoro's speakers, or several blended: their names with a plus between them."""
 
     rate = 24000
 
@@ -92,7 +94,7 @@ class KokoroVoice:
             None,
             {
                 "input_ids": np.array([[0, *tokens, 0]], np.int64),
-                "style": self._styles[None, min(len(tokens), len(self._styles) - 1)],
+                "style": self._style(len(tokens))[None],
                 "speed": np.array([speed], np.float32),
             },
         )
@@ -107,11 +109,11 @@ class KokoroVoice:
         table = json.loads((self._folder / "tokenizer.json").read_text(encoding="utf-8"))
         return dict(table["model"]["vocab"])
 
-    @cached_property
-    def _styles(self) -> Samples:
-        """A style vector for every length of a phrase: [phonemes, 256]."""
-        path = self._folder / "voices" / f"{self._speaker}.bin"
-        return np.fromfile(path, np.float32).reshape(-1, 256)
+    def _style(self, length: int) -> Samples:
+        """The style vector for a phrase of so many phonemes."""
+        tables = [_styles(self._folder / "voices" / f"{n}.bin") for n in self._speaker.split("+")]
+        mean: Samples = np.mean([table[min(length, len(table) - 1)] for table in tables], axis=0)
+        return mean
 
     @property
     def _english(self) -> Any:
@@ -122,6 +124,12 @@ class KokoroVoice:
 def _network(folder: Path) -> Any:
     """One network for all speakers."""
     return load_network(folder / "model.onnx")
+
+
+@cache
+def _styles(path: Path) -> Samples:
+    """A speaker's vector for every length of a phrase: [phonemes, 256]."""
+    return np.fromfile(path, np.float32).reshape(-1, 256)
 
 
 @cache
@@ -142,23 +150,33 @@ def missing(language: str) -> str | None:
     return None if language == "en" else espeak.missing(language)
 
 
-def speakers(language: str) -> tuple[str, ...]:
-    """All that speak a language."""
-    return _able(language, get(MODEL))
+def draw(language: str, random: np.random.Generator) -> str:
+    """Somebody for an utterance of a corpus: half of the time a speaker of the language, else one
+    blended with any other, who may bring an accent."""
+    folder = get(MODEL)
+    speaker = str(random.choice(_able(language, folder)))
+    return speaker if random.random() < 0.5 else f"{speaker}+{random.choice(_known(folder))}"
+
+
+@cache
+def _known(folder: Path) -> tuple[str, ...]:
+    return tuple(sorted(path.stem for path in (folder / "voices").glob("*.bin")))
 
 
 def _able(language: str, folder: Path) -> tuple[str, ...]:
-    known = sorted(path.stem for path in (folder / "voices").glob("*.bin"))
-    return tuple(name for name in known if _LANGUAGE_OF_LETTER.get(name[0]) == language)
+    return tuple(n for n in _known(folder) if _LANGUAGE_OF_LETTER.get(n[0]) == language)
 
 
 def _check(speaker: str, language: str, folder: Path) -> str:
-    """The speaker, if there is one of that name for that language."""
-    able = _able(language, folder)
-    if speaker not in able:
-        known = {path.stem for path in (folder / "voices").glob("*.bin")}
-        problem = "does not speak" if speaker in known else "is no speaker of"
+    """The speaker, if there is one of that name for that language; blended with anybody."""
+    first, *others = speaker.split("+")
+    able, known = _able(language, folder), _known(folder)
+    strangers = [name for name in others if name not in known]
+    if strangers:
+        raise DragomanError(f"Kokoro has no '{strangers[0]}'; it has {', '.join(known)}.")
+    if first not in able:
+        problem = "does not speak" if first in known else "is no speaker of"
         raise DragomanError(
-            f"Kokoro's '{speaker}' {problem} '{language}'; choose one of {', '.join(able)}."
+            f"Kokoro's '{first}' {problem} '{language}'; choose one of {', '.join(able)}."
         )
     return speaker

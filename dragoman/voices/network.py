@@ -21,8 +21,21 @@ def vits_length(speed: float) -> float:
     return max(0.1, (1.0 / speed - ROUNDING) / (1.0 - ROUNDING))
 
 
+_device = "cpu"
+
+
+def run_on(device: str) -> None:
+    """Networks that are loaded from now on run there: `cpu`, or what torch calls a device."""
+    global _device
+    _device = device
+
+
 def load_network(path: Path) -> Any:
     """An inference session; the same talk gives the same sound in every run."""
+    if _device != "cpu":
+        from dragoman.voices.gpu.graph import TorchNetwork
+
+        return TorchNetwork(path, _device)
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

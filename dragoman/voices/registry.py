@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from dragoman.errors import DragomanError
 from dragoman.voices import dittli, elevenlabs, espeak, kokoro, piper
 from dragoman.voices.base import Voice
@@ -27,8 +29,8 @@ class Offer:
     """
     local: bool = True
     """Whether the text stays on this machine; a voice that sends it away is never a default."""
-    speakers: Callable[[str], tuple[str, ...]] = lambda language: ()
-    """Speakers of a language that one may choose from, where it has a list of them."""
+    draw: Callable[[str, np.random.Generator], str] | None = None
+    """Somebody to speak one utterance of a corpus, where there are several."""
 
 
 def _hibari(language: str, speaker: str | None) -> Voice:
@@ -51,7 +53,7 @@ VOICES: dict[str, Offer] = {
         kokoro.languages,
         kokoro.missing,
         kokoro.KokoroVoice,
-        speakers=kokoro.speakers,
+        draw=kokoro.draw,
     ),
     "piper-en_US-joe": Offer(
         "American English, male",

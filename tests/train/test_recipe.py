@@ -132,3 +132,10 @@ def test_rates_follow_their_formulas():
     assert rates == pytest.approx([1.0, 2.0, 2.0, 2.0, 1.0, 0.0])
     constant = Optimiser(rate=2.0, warmup=0, schedule="constant")
     assert rate_at(5, 10, constant) == 2.0
+
+
+def test_a_cosine_cannot_end_by_the_clock(path):
+    with pytest.raises(DragomanError, match=r"cosine must know its end.*steps\.minutes"):
+        read_recipe(path, ("steps.minutes=3", "optimiser.schedule=cosine"))
+    with pytest.raises(DragomanError, match=r"steps\.minutes"):
+        read_recipe(path, ("steps.minutes=-3",))

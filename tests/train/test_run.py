@@ -15,9 +15,11 @@ import torch
 import yaml
 
 from dragoman.errors import DragomanError
+from dragoman.train import loop
 from dragoman.train.checkpoints import around, load_weights, numbered
 from dragoman.train.data.faults import FAULTS, Fault, write_faults
 from dragoman.train.data.loader import Loader
+from dragoman.train.loop import Training
 from dragoman.train.recipe import Recipe
 from dragoman.train.run import RunFolder
 from dragoman.train.settings import convert, merge
@@ -85,6 +87,47 @@ def test_waiting_for_data_is_seen(tiny, tmp_path, monkeypatch):
     train(recipe, tmp_path / "run")
     first, *_ = map(json.loads, (tmp_path / "run" / "metrics.jsonl").read_text().splitlines())
     assert 0.05 < first["waited"] < 1  # a second, and the step takes what a busy machine needs
+
+
+class Clock:
+    """Ten seconds go by with every update; stops the run before a step, if asked to."""
+
+    def __init__(self, monkeypatch, now, stop=None):
+        self.now = now
+        monkeypatch.setattr(loop, "time", self)
+        update = Training.update
+
+        def slow(training, batches):
+            if training.state.step == stop:
+                raise KeyboardInterrupt
+            self.now += 10
+            return update(training, batches)
+
+        monkeypatch.setattr(Training, "update", slow)
+
+    def perf_counter(self):
+        self.now += 1e-6
+        return self.now
+
+
+def test_a_run_with_a_time_limit_falls_in_its_last_quarter(tiny, tmp_path, monkeypatch):
+    steps = {"total": 50, "minutes": 2, "validate": 6, "save": 3, "log": 1, "patience": 0}
+    recipe = recipe_of(tiny, steps=steps, optimiser={"schedule": "trapezoid", "warmup": 1})
+    told = []
+    with monkeypatch.context() as patch:
+        Clock(patch, 500.0, stop=8)
+        with pytest.raises(KeyboardInterrupt):
+            train(recipe, tmp_path / "run")
+    with monkeypatch.context() as patch:  # goes on from step 6, with the minute that was spent
+        Clock(patch, 9.0)
+        train(recipe, tmp_path / "run", told.append)
+    lines = map(json.loads, (tmp_path / "run" / "metrics.jsonl").read_text().splitlines())
+    rates = {line["step"]: line["rate"] for line in lines if line["kind"] == "train"}
+    peak = recipe.optimiser.rate
+    assert sorted(rates) == list(range(1, 13))
+    assert rates[9] == peak
+    assert [rates[step] / peak for step in (10, 11, 12)] == pytest.approx([2 / 3, 1 / 3, 0])
+    assert {"kind": "total", "total": 12} in told
 
 
 def test_averages_are_means(whole):

@@ -71,6 +71,25 @@ def test_a_speaker_of_another_language_is_refused(model):
         open_voice("kokoro", "ja")
 
 
+def test_speakers_can_be_blended_with_anybody(model):
+    open_voice("kokoro:af_heart+ef_dora", "en").speak("Hello, children!")
+    (inputs,) = model.asked
+    assert inputs["style"][0, 0] == (1 + 3) / 2 + len("həlˈO, ʧˈɪldɹᵊn!")
+    with pytest.raises(DragomanError, match="'ef_dora' does not speak 'en'"):
+        open_voice("kokoro:ef_dora+af_heart", "en")
+    with pytest.raises(DragomanError, match="has no 'nobody'; it has af_heart, bm_lewis, ef_dora"):
+        open_voice("kokoro:af_heart+nobody", "en")
+
+
+def test_who_speaks_in_a_corpus_is_drawn(model):
+    random = np.random.default_rng(1)
+    drawn = [kokoro.draw("en", random) for _ in range(200)]
+    assert {name.partition("+")[0] for name in drawn} == {"af_heart", "bm_lewis"}
+    others = [name.partition("+")[2] for name in drawn if "+" in name]
+    assert set(others) == {"af_heart", "bm_lewis", "ef_dora"}
+    assert 70 < len(others) < 130
+
+
 def test_without_espeak_only_english(model, monkeypatch):
     monkeypatch.setattr(espeak, "languages", lambda: ())
     assert open_voice("kokoro", "en").languages == ("en",)

@@ -76,7 +76,7 @@ def _told(rows: Iterable[Row], staging: Staging) -> Iterator[Row]:
 
 
 def _jobs(folder: Path, rows: Iterator[Row], staging: Staging) -> Iterator[VoicedShard]:
-    fast = all(share.engine in FAST for share in staging.shares)
+    fast = staging.device != "cpu" or all(share.engine in FAST for share in staging.shares)
     size = ROWS_PER_SHARD if fast else ROWS_OF_SLOW_VOICES
     for number, group in enumerate(groups_of(rows, size)):
         yield VoicedShard(folder, number, group, staging)

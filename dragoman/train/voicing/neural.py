@@ -39,22 +39,19 @@ class HibariEngine:
 class NamedVoice:
     """Any voice that Dragoman speaks with (Kokoro, Piper, ...); it does not tell word ends.
 
-    One that has a list of speakers (`kokoro`) draws one for every utterance, unless its name
-    chooses (`kokoro:af_heart`). Whether the same seed gives the same bytes depends on the voice.
+    One that has several speakers (`kokoro`) draws one for every utterance, unless its name chooses
+    (`kokoro:af_heart`). Whether the same seed gives the same bytes depends on the voice.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.voices: dict[str, Voice] = {}
-        self.speakers: dict[str, tuple[str, ...]] = {}
 
     def casting(self, language: str, random: np.random.Generator) -> str:
         """`kokoro:af_bella speed 1.05 size 0.93`"""
-        if language not in self.speakers:
-            offer = VOICES.get(self.name)  # None: the name has a speaker in it, or is a path
-            self.speakers[language] = offer.speakers(language) if offer else ()
-        drawn = self.speakers[language]
-        name = f"{self.name}:{random.choice(drawn)}" if drawn else self.name
+        offer = VOICES.get(self.name)  # None: the name has a speaker in it, or is a path
+        draw = offer.draw if offer else None
+        name = f"{self.name}:{draw(language, random)}" if draw else self.name
         if name not in self.voices:
             self.voices[name] = open_voice(name, language)
         speed = float(np.clip(random.normal(1.0, 0.12), 0.75, 1.35))

@@ -19,6 +19,7 @@ from dragoman.train.data.pack import RATE, Codec, Item, ShardReport, ShardWriter
 from dragoman.train.data.rooms import add_noise, impulse_response, in_room, random_room
 from dragoman.train.voicing.spoken import Engine, Share, Spoken, open_engine
 from dragoman.train.voicing.text import Row
+from dragoman.voices.network import run_on
 
 MOST_SECONDS = 60.0
 
@@ -36,6 +37,7 @@ class Staging:
     max_words: int
     join: float = 0.0  # the share of rows that are spoken together with the next
     cut: float = 0.0  # the share of utterances that break off in mid-sentence
+    device: str = "cpu"  # that neural voices run on
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class VoicedShard:
 
 def make_shard(job: VoicedShard, tick: Tick) -> ShardReport:
     """Voice the rows of a job into its shard; runs in a process of its own."""
+    run_on(job.staging.device)
     return ShardWriter(job.folder, job.number, job.staging.codec).write(_perform(job), tick)
 
 

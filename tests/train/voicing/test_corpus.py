@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from dragoman.errors import DragomanError
 from dragoman.train.data.pack import Pack
 from dragoman.train.voicing import corpus, shard
-from dragoman.train.voicing.shard import Staging, voice_row
+from dragoman.train.voicing.shard import Staging, VoicedShard, make_shard, voice_row
 from dragoman.train.voicing.spoken import parse_shares
 from dragoman.train.voicing.text import Row, columns_of, joined, read_rows
 from dragoman.voices.registry import VOICES
@@ -203,7 +203,7 @@ def test_a_voice_with_speakers_draws_one_for_every_row(monkeypatch):
             return np.ones(24_000, np.float32)
 
     opened = []
-    offer = replace(VOICES["kokoro"], speakers=lambda language: ("ann", "bob"))
+    offer = replace(VOICES["kokoro"], draw=lambda _, random: random.choice(["ann", "bob"]))
     monkeypatch.setattr(neural, "VOICES", {"choir": offer})
     monkeypatch.setattr(neural, "open_voice", lambda name, _: opened.append(name) or Choir())
     engine, random = neural.NamedVoice("choir"), np.random.default_rng(0)
@@ -355,3 +355,23 @@ def test_workers_that_cannot_start_are_told_and_not_waited_for(tmp_path):
     )
     assert done.returncode == 1
     assert "A worker process failed" in done.stderr
+
+
+def test_a_gpu_that_is_not_there_is_told_before_any_work(tmp_path, monkeypatch):
+    from dragoman.cli.voice import command
+    from dragoman.models import device
+
+    monkeypatch.setattr(device, "gpus", lambda: 0)
+    (tmp_path / "text.tsv").write_text("One.\tEins.\n")
+    result = CliRunner().invoke(
+        command, [str(tmp_path / "text.tsv"), str(tmp_path / "out"), "--device", "cuda"]
+    )
+    assert "no CUDA GPU" in str(result.exception)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_device_reaches_the_process_that_speaks(tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr(shard, "run_on", told.append)
+    make_shard(VoicedShard(tmp_path, 0, [], replace(staging(), device="cuda")), lambda *_: None)
+    assert told == ["cuda"]

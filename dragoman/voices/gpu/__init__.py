@@ -1,0 +1,1 @@
+"""Networks of voices on a GPU, by torch: to voice whole corpora."""
