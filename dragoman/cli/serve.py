@@ -47,6 +47,12 @@ TOKEN, SECRET = "DRAGOMAN_TOKEN", "DRAGOMAN_SECRET"
     metavar="FILE",
     help=f"Shared by processes that go on with each other's talks (or ${SECRET}).",
 )
+@_network(
+    "--peer",
+    multiple=True,
+    metavar="URL",
+    help="Another process with this secret, or a name of them all: a room is found in any.",
+)
 @_network("--origin", multiple=True, metavar="URL", help="Another site whose pages may connect.")
 @_network(
     "--captions-to",
@@ -99,6 +105,7 @@ def command(
     port: int,
     token_file: Path | None,
     secret_file: Path | None,
+    peer: tuple[str, ...],
     origin: tuple[str, ...],
     captions_to: tuple[str, ...],
     tls_cert: Path | None,
@@ -146,8 +153,21 @@ def command(
         check_tls(tls_cert, tls_key)
     if replicas is not None and cluster is None:
         raise DragomanError("--replicas are those of a cluster; give --cluster, too.")
-    for option, addresses in (("--origin", origin), ("--captions-to", captions_to)):
+    for option, addresses in (
+        ("--origin", origin),
+        ("--captions-to", captions_to),
+        ("--peer", peer),
+    ):
         _check_addresses(option, addresses)
+    secret = _read_secret("secret", secret_file, SECRET)
+    if peer and secret is None:
+        raise DragomanError(
+            f"Processes that are --peer share a secret; set {SECRET}, or give --secret-file FILE."
+        )
+    if peer and cluster is not None:
+        raise DragomanError(
+            "--peer is for processes without --cluster, where rooms have a place of their own."
+        )
     _check_proxies(proxy)
     if voice is not None:
         check_name(voice)
@@ -171,7 +191,8 @@ def command(
         origins=tuple(one.rstrip("/").lower() for one in origin),  # as browsers write them
         proxies=proxy,
         captions_to=captions_to,
-        secret=_read_secret("secret", secret_file, SECRET),
+        secret=secret,
+        peers=tuple(one.rstrip("/") for one in peer),
         listeners=listeners,
         voice=voice,
     )
@@ -205,9 +226,9 @@ def command(
 def _check_addresses(option: str, addresses: Sequence[str]) -> None:
     """Refuse what no address begins with: nobody would be let in, and nobody would know why."""
     for address in addresses:
-        if option == "--origin" and address.rstrip("/").count("/") > 2:
+        if option != "--captions-to" and address.rstrip("/").count("/") > 2:
             raise DragomanError(
-                f"--origin takes a site, like https://talks.example; not '{address}'."
+                f"{option} takes a site, like https://talks.example; not '{address}'."
             )
         if not address.startswith(("http://", "https://")):
             raise DragomanError(

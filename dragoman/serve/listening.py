@@ -5,7 +5,17 @@ from __future__ import annotations
 from starlette.websockets import WebSocket
 
 from dragoman.serve.connection import FIRST_WORDS, Connection
-from dragoman.serve.protocol import Code, Encoding, Fault, Interim, Listen, Speak, read_request
+from dragoman.serve.peers import Peers, Place
+from dragoman.serve.protocol import (
+    Close,
+    Code,
+    Encoding,
+    Fault,
+    Interim,
+    Listen,
+    Speak,
+    read_request,
+)
 from dragoman.serve.rooms import Room
 from dragoman.serve.service import Service
 from dragoman.serve.session import Session
@@ -17,13 +27,16 @@ _WISHES = 100
 class Listening(Connection):
     """A listener, from the first message to the close."""
 
-    def __init__(self, service: Service, socket: WebSocket, name: str) -> None:
-        super().__init__(service, socket)
-        self._name = name
+    def __init__(
+        self, service: Service, socket: WebSocket, name: str, peers: Peers, sent: bool
+    ) -> None:
+        """`sent`: by another process, which has looked for the one that the room is in."""
+        super().__init__(service, socket, sent=sent)
+        self._name, self._peers = name, peers
         self._speech: Encoding | None = None
         self._hears: tuple[Session | None, Encoding | None] = (None, None)
 
-    async def _talk(self) -> None:
+    async def _talk(self) -> int:
         request = await self._wish(min(self._service.settings.idle, FIRST_WORDS))
         if not isinstance(request, Listen):
             raise Fault(Code.MALFORMED, "The first message of a listener is 'listen'.")
@@ -31,6 +44,9 @@ class Listening(Connection):
         if not rooms.may_listen(self._name, request.access_token):
             raise Fault(Code.TOKEN, "This is not the token of this room.")
         rooms.admit_listener()
+        place = None if self._sent else await self._peers.holder(self._name)
+        if place is not None:
+            return await self._be_led(place, request)
         room = rooms.enter(self._name)
         self._speech = request.speech
         room.join(1)
@@ -39,6 +55,15 @@ class Listening(Connection):
         finally:
             self._earphone.take_off()
             room.join(-1)
+        return Close.COME_AGAIN
+
+    async def _be_led(self, place: Place, request: Listen) -> int:
+        rooms = self._service.rooms
+        rooms.led += 1
+        try:
+            return await self._relay(place, request)
+        finally:
+            rooms.led -= 1
 
     async def _wish(self, seconds: float | None) -> Listen | Speak:
         message = await self._receive(seconds)
@@ -59,10 +84,10 @@ class Listening(Connection):
         raise Fault(Code.MALFORMED, f"A listener has {_WISHES} wishes; come in again.")
 
     async def _tell_room(self, room: Room, known: Listen) -> None:
-        """Tell what is new, for ever."""
+        """Tell what is new, for as long as the room is here."""
         at = known.next if known.log == room.log else 0
         told, interim = None, ""
-        while True:
+        while not room.left:
             pulse = room.pulse.next
             await self._speak()  # first: the last phrases come when the talk is over
             await self._listen_on(room.session)

@@ -69,14 +69,26 @@ class Service:
         name = secrets.token_hex(8)
         return await self._begin(name, self._tickets.make(name), request)
 
+    def keeps(self, session: str) -> bool:
+        """Whether a talk can be resumed in this process, as it is."""
+        known = self._sessions.get(session)
+        return known is not None and not known.given_up
+
+    def known(self, request: Resume) -> Session | None:
+        """The talk that is resumed, if this process has the latest of it and can go on: should
+        another have gone on with it, the client has another token."""
+        session = self._sessions.get(request.session)
+        if session is None or not session.opened_by(request.resume_token):
+            return None
+        return None if session.given_up and request.elsewhere else session
+
     async def resume(self, request: Resume) -> Session:
         """A talk that goes on, here or in place of the process that had it.
 
         An unknown one and somebody else's are told in the same words.
         """
-        session = self._sessions.get(request.session)
-        known = session is not None and session.opened_by(request.resume_token)
-        if session is not None and known and not (session.given_up and request.elsewhere):
+        session = self.known(request)
+        if session is not None:
             ahead = (
                 request.word > session.last_word
                 or request.transcript > session.last_transcript
