@@ -3,173 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
-import urllib.request
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
+from contextlib import suppress
 
 import pytest
 from websockets.asyncio.client import connect
-from websockets.exceptions import WebSocketException
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from dragoman.serve.client import Talk
-from dragoman.serve.protocol import Listen, Room, Said, Start, Summary, Told, read_event, write
-from tests.serve.numbers import sound_of, words_of
-from tests.serve.processes import Proxy, command, in_time, proxied
-from tests.serve.test_elsewhere import NUMBERS, secret
-
-
-class House:
-    """Processes behind one proxy, which prefers the first; each has a line of its own to the others."""
-
-    def __init__(self, front: Proxy, url: str, lines: list[tuple[Proxy, str]], options: tuple):
-        self.front, self.url, self.lines, self.options = front, url, lines, options
-        self.processes: dict[int, object] = {}
-        self._stack = ExitStack()
-
-    async def open(self, number: int) -> None:
-        """A process, for the first time or again in the place of one that ended."""
-        peers = [word for _, url in self.lines for word in ("--peer", url.replace("ws", "http"))]
-        starting = command(*self.options, *peers)
-        process, url = await asyncio.to_thread(self._stack.enter_context, starting)
-        self.processes[number] = process
-        self.lines[number][0].ports = [int(url.rpartition(":")[2])]
-
-    def prefer(self, *numbers: int) -> None:
-        """Where the proxy sends whoever connects from now on."""
-        self.front.ports = [port for number in numbers for port in self.lines[number][0].ports]
-
-    def close(self) -> None:
-        self._stack.close()
-
-
-@asynccontextmanager
-async def house(count: int, *options: str) -> AsyncIterator[House]:
-    async with AsyncExitStack() as stack:
-        front, url = await stack.enter_async_context(proxied())
-        lines = [await stack.enter_async_context(proxied()) for _ in range(count)]
-        here = House(front, url, lines, (*NUMBERS, *options))
-        stack.callback(here.close)
-        for number in range(count):
-            await here.open(number)
-        here.prefer(*range(count))
-        yield here
-
-
-class Ear:
-    """A listener who comes back whenever the connection is lost."""
-
-    def __init__(self, url: str, room: dict) -> None:
-        self._url, self._token = f"{url}/v1/rooms/{room['room']}/listen", room["listener_token"]
-        self.log, self.next, self.told, self.state = "", 0, [], ""
-        self._news = asyncio.Condition()
-        self._task = asyncio.create_task(self._run())
-
-    @property
-    def words(self) -> list[tuple[int, str]]:
-        return [(one.word, one.text) for one in self.told if isinstance(one, Said)]
-
-    @property
-    def over(self) -> bool:
-        return any(isinstance(one, Summary) for one in self.told)
-
-    async def until(self, true: Callable[[Ear], bool]) -> None:
-        async with self._news:
-            await self._news.wait_for(lambda: true(self))
-
-    async def leave(self) -> None:
-        self._task.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._task
-
-    async def _run(self) -> None:
-        while True:
-            with suppress(OSError, WebSocketException):
-                async with connect(self._url, compression=None, proxy=None) as socket:
-                    await socket.send(write(Listen(self.log, self.next, access_token=self._token)))
-                    async for frame in socket:
-                        await self._take(read_event(frame))
-            await asyncio.sleep(0.05)
-
-    async def _take(self, event: object) -> None:
-        async with self._news:
-            if isinstance(event, Room):
-                if event.log != self.log:
-                    self.told, self.next = [], 0
-                self.log, self.state = event.log, event.state
-            elif isinstance(event, Told):
-                self.told += event.events
-                self.next = event.next
-            self._news.notify_all()
-
-
-class Mouth:
-    """A speaker who counts, some times as fast as one would, until it is time to end."""
-
-    def __init__(self, url: str, room: dict) -> None:
-        path = f"{url}/v1/rooms/{room['room']}/speak"
-        self.talk = Talk(path, Start(access_token=room["speaker_token"]))
-        self.count, self._ending = 0, False
-        self._task = asyncio.create_task(self._run())
-
-    async def end(self) -> list[tuple[int, str]]:
-        """The words that were to be said."""
-        self._ending = True
-        await self._task
-        return words_of(self.count)
-
-    async def _run(self) -> None:
-        async for _ in self.talk.run(self._spoken()):
-            pass
-
-    async def _spoken(self):
-        while not self._ending:
-            yield sound_of(self.count, 2)
-            self.count += 2
-            await asyncio.sleep(0.05)
-
-
-async def open_room(url: str) -> dict:
-    def ask() -> dict:
-        request = urllib.request.Request(url.replace("ws", "http") + "/v1/rooms", method="POST")
-        with urllib.request.urlopen(request) as answer:
-            return json.load(answer)
-
-    return await asyncio.to_thread(ask)
-
-
-async def file_of(url: str, room: dict) -> str:
-    def ask() -> str:
-        path = f"/v1/rooms/{room['room']}/translation.txt"
-        headers = {"Authorization": f"Bearer {room['listener_token']}"}
-        request = urllib.request.Request(url.replace("ws", "http") + path, headers=headers)
-        with urllib.request.urlopen(request) as answer:
-            return answer.read().decode()
-
-    return await asyncio.to_thread(ask)
-
-
-def has(count: int) -> Callable[[Ear], bool]:
-    return lambda ear: len(ear.words) >= count
-
-
-async def more(ear: Ear) -> None:
-    """The talk goes on: ten words more than now."""
-    await ear.until(has(len(ear.words) + 10))
-
-
-async def ended(*ears: Ear) -> list[list[tuple[int, str]]]:
-    """What each was told in the end."""
-    for ear in ears:
-        await ear.until(lambda ear: ear.over)
-        await ear.leave()
-    return [ear.words for ear in ears]
+from dragoman.serve import peers
+from dragoman.serve.client import TalkError
+from dragoman.serve.protocol import Code, Event, Listen, Speak, read_event, write
+from tests.serve.house import (
+    Ear,
+    Mouth,
+    ended,
+    file_of,
+    has,
+    house,
+    more,
+    open_room,
+    processes,
+    threads,
+)
+from tests.serve.processes import in_time
 
 
 def test_a_room_whose_process_was_killed_is_found_by_newcomers(tmp_path):
     async def talk():
-        async with house(2, *secret(tmp_path)) as here:
+        async with house(2, processes(tmp_path)) as here:
             room = await open_room(here.url)
             early, mouth = Ear(here.url, room), Mouth(here.url, room)
             await early.until(has(10))
@@ -187,3 +48,240 @@ def test_a_room_whose_process_was_killed_is_found_by_newcomers(tmp_path):
     said, told, file = in_time(talk())
     assert told == [said] * 3
     assert file == [text.strip() for _, text in said]
+
+
+def test_a_process_that_drains_keeps_its_rooms_and_they_are_found(tmp_path):
+    """A balancer sends nobody to it any more; who is there stays, who comes is led there."""
+
+    async def talk():
+        async with house(2, processes(tmp_path)) as here:
+            room = await open_room(here.url)
+            early, mouth = Ear(here.urls[0], room), Mouth(here.url, room)
+            await early.until(has(10))
+            here.processes[0].send_signal(signal.SIGTERM)
+            await early.until(lambda ear: ear.state == "draining")
+            here.prefer(1)
+            late = Ear(here.url, room)
+            await late.until(has(len(early.words)))
+            logs = {early.log, late.log}
+            here.front.cut()  # the speaker, too, comes back by the other
+            await mouth.until(lambda mouth: mouth.talk.connections == 2)
+            await more(early)
+            await more(late)
+            said = await mouth.end()
+            told = await ended(early, late)
+            return said, told, logs | {early.log, late.log}, here.processes[0].wait()
+
+    said, told, logs, status = in_time(talk())
+    assert told == [said] * 2
+    assert len(logs) == 1  # all the time it was one room, and nothing was told anew
+    assert status == 0
+
+
+def test_who_waits_elsewhere_comes_when_the_talk_begins():
+    async def talk():
+        async with house(3, threads()) as here:
+            room = await open_room(here.url)
+            ears = [Ear(here.urls[number], room) for number in (0, 1, 2)]
+            for ear in ears:
+                await ear.until(lambda ear: ear.state == "waiting")
+            mouth = Mouth(here.urls[1], room)
+            await mouth.until(lambda mouth: mouth.audience == 3)
+            for ear in ears:
+                await more(ear)
+            said = await mouth.end()
+            return said, await ended(*ears)
+
+    said, told = in_time(talk())
+    assert told == [said] * 3
+
+
+def test_a_speaker_who_moves_takes_the_listeners_along():
+    """The process is there, but cannot be reached by the others: one of them goes on."""
+
+    async def talk():
+        async with house(2, threads()) as here:
+            room = await open_room(here.url)
+            ear, mouth = Ear(here.urls[0], room), Mouth(here.url, room)
+            await ear.until(has(10))
+            log = ear.log
+            here.connect(0, there=False)
+            here.prefer(1)
+            here.front.cut()
+            await ear.until(lambda ear: ear.log != log)
+            await more(ear)
+            assert [here.processes[number].streams for number in (0, 1)] == [0, 1]
+            here.connect(0)  # from now on it answers; what it has of the room is out of date
+            late = [Ear(here.urls[number], room) for number in (0, 1)]
+            for one in late:
+                await one.until(has(len(ear.words)))
+            here.prefer(0)
+            here.front.cut()  # back to the first process, and through it to the second
+            await mouth.until(lambda mouth: mouth.talk.connections == 3)
+            await more(ear)
+            assert [here.processes[number].streams for number in (0, 1)] == [0, 1]
+            said = await mouth.end()
+            return said, await ended(ear, *late)
+
+    said, told = in_time(talk())
+    assert told == [said] * 3
+
+
+def test_the_next_talk_of_a_room_is_where_the_first_was():
+    async def talks():
+        async with house(2, threads()) as here:
+            room = await open_room(here.url)
+            ear = Ear(here.urls[0], room)
+            first = Mouth(here.urls[0], room)
+            await ear.until(has(10))
+            second = Mouth(here.urls[1], room)
+            with pytest.raises(TalkError) as caught:
+                await second.end()
+            assert caught.value.code == Code.TAKEN
+            said = await first.end()
+            await ear.until(lambda ear: ear.over)
+            third = Mouth(here.urls[1], room)
+            await third.until(lambda mouth: mouth.count >= 10)
+            said += await third.end()
+            late = Ear(here.urls[1], room)
+            for one in (ear, late):
+                await one.until(has(len(said)))
+                await one.leave()
+            return said, [ear.words, late.words]
+
+    said, told = in_time(talks())
+    assert told == [said] * 2
+
+
+@pytest.mark.parametrize("came", [0, 1])
+def test_a_talk_begins_elsewhere_if_its_process_takes_no_more(came):
+    """Whichever of the two the speaker comes to."""
+
+    async def talks():
+        async with house(2, threads(streams=1)) as here:
+            room, other = await open_room(here.url), await open_room(here.url)
+            first = Mouth(here.urls[0], room)
+            ear = Ear(here.urls[0], room)
+            await ear.until(has(10))
+            await first.end()
+            await ear.until(lambda ear: ear.over)
+            full = Mouth(here.urls[0], other)
+            await full.until(lambda mouth: mouth.talk.words)
+            log = ear.log
+            second = Mouth(here.urls[came], room)
+            await ear.until(lambda ear: ear.log != log)
+            await more(ear)
+            said = await second.end()
+            assert here.processes[1].streams == 0
+            await full.end()
+            return said, await ended(ear)
+
+    said, told = in_time(talks())
+    assert told == [said]
+
+
+def test_a_process_that_ends_hands_its_rooms_on(tmp_path):
+    async def talk():
+        async with house(2, processes(tmp_path, "--drain", "0.01")) as here:
+            room = await open_room(here.url)
+            early, mouth = Ear(here.url, room), Mouth(here.url, room)
+            await early.until(has(10))
+            here.processes[0].send_signal(signal.SIGTERM)
+            await mouth.until(lambda mouth: mouth.talk.connections == 2)
+            await early.until(lambda ear: ear.state == "listening")
+            await more(early)
+            late = Ear(here.url, room)
+            await late.until(has(len(early.words)))
+            said = await mouth.end()
+            return said, await ended(early, late), here.processes[0].wait()
+
+    said, told, status = in_time(talk())
+    assert told == [said] * 2
+    assert status == 0
+
+
+def test_what_a_process_tells_is_handed_on_as_it_is():
+    async def talk():
+        async with house(2, threads()) as here:
+            room = await open_room(here.url)
+            place = f"{here.urls[1]}/v1/rooms/{room['room']}"
+            mouth = Mouth(here.urls[0], room)
+            await mouth.until(lambda mouth: mouth.talk.words)
+            codes = {}
+            for sent in (b"sound", '{"type": "stop"}', "no json"):
+                async with connect(f"{place}/listen", proxy=None) as socket:
+                    await socket.send(write(Listen(access_token=room["listener_token"])))
+                    await socket.send(write(Speak(None)))
+                    await socket.send(sent)
+                    *_, last = await frames(socket)
+                    codes[sent] = last.code, socket.close_code
+            await mouth.until(lambda mouth: mouth.audience == 0)
+            assert set(codes.values()) == {(Code.MALFORMED, 4400)}
+            assert here.processes[1].rooms.led == here.processes[1].rooms.listeners == 0
+            await mouth.end()
+
+    in_time(talk())
+
+
+async def frames(socket) -> list[Event]:
+    """All that is told until the close."""
+    told = []
+    with suppress(ConnectionClosed):
+        async for frame in socket:
+            told.append(read_event(frame))
+    return told
+
+
+def test_a_process_that_does_not_answer_keeps_nobody_waiting(monkeypatch):
+    monkeypatch.setattr(peers, "PATIENCE", 0.2)
+
+    async def talk():
+        async def say_nothing(reader, writer):
+            await reader.read()
+            writer.close()
+
+        mute = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
+        async with mute, house(1, threads()) as here:
+            here.lines[0][0].ports = [mute.sockets[0].getsockname()[1]]
+            room = await open_room(here.url)
+            ear, mouth = Ear(here.url, room), Mouth(here.url, room)
+            await more(ear)
+            said = await mouth.end()
+            return said, await ended(ear)
+
+    said, told = in_time(talk())
+    assert told == [said]
+
+
+def test_only_processes_with_the_secret_are_answered():
+    async def ask():
+        async with house(2, threads()) as here:
+            for headers in ({}, {"Dragoman-Peer": "guessed"}, {"Dragoman-Peer": ""}):
+                with pytest.raises(InvalidStatus) as caught:
+                    await connect(here.url + peers.PATH, additional_headers=headers, proxy=None)
+                assert caught.value.response.status_code == 403
+
+    in_time(ask())
+
+
+def test_who_is_led_is_counted_where_they_came():
+    """The other process knows one address, this one's, for all of them."""
+
+    async def talk():
+        async with house(2, threads(connects=8, listeners=3)) as here:
+            room = await open_room(here.url)
+            mouth = Mouth(here.urls[0], room)
+            await mouth.until(lambda mouth: mouth.talk.words)
+            ears = [Ear(here.urls[1], room) for _ in range(3)]
+            for ear in ears:
+                await more(ear)
+            assert here.processes[1].rooms.led == 3
+            async with connect(f"{here.urls[1]}/v1/rooms/{room['room']}/listen", proxy=None) as one:
+                await one.send(write(Listen(access_token=room["listener_token"])))
+                (refused,) = await frames(one)
+            assert refused.code == Code.FULL
+            for ear in ears:
+                await ear.leave()
+            await mouth.end()
+
+    in_time(talk())
