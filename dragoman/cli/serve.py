@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -153,21 +154,10 @@ def command(
         check_tls(tls_cert, tls_key)
     if replicas is not None and cluster is None:
         raise DragomanError("--replicas are those of a cluster; give --cluster, too.")
-    for option, addresses in (
-        ("--origin", origin),
-        ("--captions-to", captions_to),
-        ("--peer", peer),
-    ):
+    for option, addresses in (("--origin", origin), ("--captions-to", captions_to)):
         _check_addresses(option, addresses)
     secret = _read_secret("secret", secret_file, SECRET)
-    if peer and secret is None:
-        raise DragomanError(
-            f"Processes that are --peer share a secret; set {SECRET}, or give --secret-file FILE."
-        )
-    if peer and cluster is not None:
-        raise DragomanError(
-            "--peer is for processes without --cluster, where rooms have a place of their own."
-        )
+    _check_peers(peer, secret, cluster)
     _check_proxies(proxy)
     if voice is not None:
         check_name(voice)
@@ -234,6 +224,27 @@ def _check_addresses(option: str, addresses: Sequence[str]) -> None:
             raise DragomanError(
                 f"{option} takes an address that begins with https:// or http://, not '{address}'."
             )
+
+
+def _check_peers(peers: Sequence[str], secret: str | None, cluster: str | None) -> None:
+    """Refuse what no other process is found by, and what it would not answer."""
+    _check_addresses("--peer", peers)
+    for peer in peers:
+        try:
+            parts = urlsplit(peer)
+            named = bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            named = False
+        if not named:
+            raise DragomanError(
+                f"--peer takes an address like http://interpreter:8020, not '{peer}'."
+            )
+    if peers and cluster is not None:
+        raise DragomanError("--peer is for single processes; a cluster has one place for rooms.")
+    if peers and secret is None:
+        raise DragomanError(
+            f"A --peer answers who shares its secret; set {SECRET}, or give --secret-file FILE."
+        )
 
 
 def _check_proxies(proxies: Sequence[str]) -> None:

@@ -51,6 +51,7 @@ def make_app(service: Service, beside: Beside | None = None) -> Starlette:
     def figures() -> str:
         service.metrics.tasks.set(len(asyncio.all_tasks()))
         service.metrics.listeners.set(service.rooms.listeners)
+        service.metrics.led.set(service.rooms.led)
         return service.metrics.text()
 
     def speaking(dialect: type[Dialect]) -> Callable[[WebSocket], Awaitable[None]]:

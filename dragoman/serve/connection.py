@@ -127,13 +127,17 @@ class Connection:
         """Hand messages to and fro between this client and another process, in which its room is;
         the code with which that one closes. If it is lost, the client shall come again."""
         token = bearer(self._socket) or request.access_token
+        rooms, closed = self._service.rooms, None
+        rooms.led += 1
         try:
             async with place.connect(self._socket.url.path) as there:
                 await there.send(write(replace(request, access_token=token)))
                 await self._both_ways(self._hand_back(there), self._hand_on(there))
                 closed = there.close_code
         except (OSError, TimeoutError, WebSocketException):
-            closed = None
+            note("lost a peer", host=place.host, port=place.port)
+        finally:
+            rooms.led -= 1
         return Close.COME_AGAIN if closed in (None, *_NOT_SENT) else closed
 
     async def _hand_back(self, there: ClientConnection) -> None:

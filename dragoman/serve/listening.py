@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.websockets import WebSocket
 
 from dragoman.serve.connection import FIRST_WORDS, Connection
-from dragoman.serve.peers import Peers, Place
+from dragoman.serve.peers import Peers
 from dragoman.serve.protocol import (
     Close,
     Code,
@@ -46,7 +46,7 @@ class Listening(Connection):
         rooms.admit_listener()
         place = None if self._sent else await self._peers.holder(self._name)
         if place is not None:
-            return await self._be_led(place, request)
+            return await self._relay(place, request)
         room = rooms.enter(self._name)
         self._speech = request.speech
         room.join(1)
@@ -56,14 +56,6 @@ class Listening(Connection):
             self._earphone.take_off()
             room.join(-1)
         return Close.COME_AGAIN
-
-    async def _be_led(self, place: Place, request: Listen) -> int:
-        rooms = self._service.rooms
-        rooms.led += 1
-        try:
-            return await self._relay(place, request)
-        finally:
-            rooms.led -= 1
 
     async def _wish(self, seconds: float | None) -> Listen | Speak:
         message = await self._receive(seconds)
@@ -85,7 +77,7 @@ class Listening(Connection):
 
     async def _tell_room(self, room: Room, known: Listen) -> None:
         """Tell what is new, for as long as the room is here."""
-        at = known.next if known.log == room.log else 0
+        at = known.next if known.log == room.log and known.next <= room.next else 0
         told, interim = None, ""
         while not room.left:
             pulse = room.pulse.next

@@ -1,6 +1,6 @@
 """The processes beside this one, and in which of them a room is.
 
-A room is where its last talk began, or went on. Nothing is kept of what others have: they are asked
+A room is where its speaker came last. Nothing is kept of what others have: they are asked
 when somebody comes for a room in which nobody speaks here, and now and then while somebody waits in
 one. Who came to the wrong process is led to the right one through it, and need not know.
 """
@@ -23,7 +23,7 @@ from websockets.exceptions import WebSocketException
 from dragoman.serve.downloads import FILES
 from dragoman.serve.logs import note
 from dragoman.serve.protocol import Close, Resume, Start
-from dragoman.serve.rooms import Role
+from dragoman.serve.rooms import Role, Room
 from dragoman.serve.service import Service
 
 PATH = "/v1/peers"
@@ -35,7 +35,7 @@ _HEADER = "Dragoman-Peer"
 class Holding(Struct, frozen=True):
     """What a process has of a room in which somebody has spoken."""
 
-    since: float  # when the last talk began there or went on there; the latest has the room
+    since: float  # when the speaker last came there; the latest has the room
     talk: str  # its session, if it can be resumed there
     live: bool  # it goes on
 
@@ -109,6 +109,8 @@ class Peers:
         self._process = secrets.token_hex(8)
         self._key = self._rooms.keys.token("", Role.PEER)
         self._asking: dict[str, asyncio.Task[list[Found]]] = {}
+        self._own: set[Place] = set()
+        self._silent: set[Place] = set()
 
     def sent(self, socket: WebSocket) -> bool:
         """Whether it is another process that connects; it has looked who is behind it."""
@@ -140,22 +142,29 @@ class Peers:
 
     async def choose(self, name: str, request: Start | Resume) -> tuple[Place | None, float]:
         """Where a talk in a room belongs, None: here; and since when others have had the room."""
-        if isinstance(request, Resume) and self._service.known(request) is not None:
-            return None, 0.0
         found = await self.find(name)
-        latest = _latest(found)
-        after = latest.since if latest else 0.0
-        room = self._rooms.get(name)
+        latest, chosen = _latest(found), self._chosen(self._rooms.get(name), request, found)
+        return chosen.place if chosen else None, latest.since if latest else 0.0
+
+    def _chosen(
+        self, room: Room | None, request: Start | Resume, found: Sequence[Found]
+    ) -> Found | None:
+        """Who has the talk; else who has the room; else who has a place for it, if we have not."""
         if isinstance(request, Resume):
+            if self._service.known(request) is not None:
+                return None
             chosen = _latest(one for one in found if one.knows(request.session))
-        elif room is not None and room.since >= after and room.live:
-            return None, after
         else:
-            there = latest is not None and (room is None or latest.since > room.since)
-            chosen = latest if latest and there and (latest.live or latest.ready) else None
+            chosen = _latest(found)
+            if chosen is None or (room is not None and room.since >= chosen.since):
+                chosen = None
+                if room is not None and room.live:
+                    return None
+            elif not chosen.live and not chosen.ready:
+                chosen = None
         if chosen is None and self._service.status != "ready":
             chosen = next((one for one in found if one.ready), None)
-        return chosen.place if chosen else None, after
+        return chosen
 
     async def file(self, place: Place, name: str, file: str) -> str | None:
         """A file of a room that is elsewhere; None: it cannot be had."""
@@ -212,14 +221,24 @@ class Peers:
 
     async def _ask(self, names: Sequence[str]) -> dict[Place, Answer]:
         """What the others answer who do in time, each once."""
-        places = await self._places()
+        places = [one for one in await self._places() if one not in self._own]
         replies = await asyncio.gather(*(_ask(place, Question(list(names))) for place in places))
-        answers: dict[str, tuple[Place, Answer]] = {
-            answer.process: (place, answer)
-            for place, answer in zip(places, replies, strict=True)
-            if answer is not None and answer.process != self._process
-        }
+        answers: dict[str, tuple[Place, Answer]] = {}
+        for place, answer in zip(places, replies, strict=True):
+            self._notice(place, answer)
+            if answer is not None and answer.process != self._process:
+                answers[answer.process] = (place, answer)
         return dict(answers.values())
+
+    def _notice(self, place: Place, answer: Answer | None) -> None:
+        """This process need not be asked; of one that does not answer the log tells once."""
+        if answer is None and place not in self._silent:
+            note("no answer of a peer", host=place.host, port=place.port)
+            self._silent.add(place)
+        elif answer is not None:
+            self._silent.discard(place)
+            if answer.process == self._process:
+                self._own.add(place)
 
     async def _places(self) -> list[Place]:
         """Where the others are, this process among them: a name may stand for all."""
@@ -261,6 +280,6 @@ async def _addresses(url: str) -> list[tuple[str, int]]:
         async with asyncio.timeout(PATIENCE):
             loop = asyncio.get_running_loop()
             found = await loop.getaddrinfo(parts.hostname, port, type=SOCK_STREAM)
-    except (OSError, TimeoutError):  # nobody has this name now
+    except (OSError, TimeoutError, UnicodeError):  # nobody has this name, or not now
         return []
     return [(str(address[0]), port) for *_, address in found]

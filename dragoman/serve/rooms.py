@@ -93,7 +93,7 @@ class Room:
         self.talk = ""
         """The one that was told last, by its session's name."""
         self.since = 0.0
-        """When it began here or went on here, in seconds since 1970; 0: there was none."""
+        """When its speaker last came here, in seconds since 1970; 0: none ever did."""
         self.left = False  # the room is in another process
         self.pulse = Pulse()
         self._files = Files()
@@ -157,6 +157,8 @@ class Room:
         begun anew, from what its client has kept, goes on where it was.
 
         `after`: until when the room was elsewhere, by clocks that may differ from ours."""
+        if not session.finished:
+            self.since = max(time.time(), self.since, after + 0.001)
         before = self.session
         if before is session:
             self.look()
@@ -166,8 +168,6 @@ class Room:
             before.stop()
         self.session = session
         self._phrases = 0
-        if not session.finished:
-            self.since = max(time.time(), after + 0.001)
         if session.id != self.talk:
             self.talk = session.id
             self._begin(session.setup)
@@ -241,7 +241,7 @@ class Rooms:
     def __init__(self, settings: Settings) -> None:
         self.keys = Keys(settings.secret or settings.token)
         self.led = 0
-        """Listeners that came here and are in rooms of other processes."""
+        """Who came here and is in a room of another process."""
         self._most = settings.listeners
         self._rooms: dict[str, Room] = {}
 

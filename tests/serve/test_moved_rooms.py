@@ -12,7 +12,19 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from dragoman.serve import peers
 from dragoman.serve.client import TalkError
-from dragoman.serve.protocol import Code, Event, Listen, Speak, read_event, write
+from dragoman.serve.protocol import (
+    Code,
+    Elsewhere,
+    Event,
+    Listen,
+    Resume,
+    Speak,
+    Start,
+    Stop,
+    read_event,
+    write,
+    write_sound,
+)
 from tests.serve.house import (
     Ear,
     Mouth,
@@ -25,6 +37,7 @@ from tests.serve.house import (
     processes,
     threads,
 )
+from tests.serve.numbers import sound_of, words_of
 from tests.serve.processes import in_time
 
 
@@ -125,6 +138,38 @@ def test_a_speaker_who_moves_takes_the_listeners_along():
 
     said, told = in_time(talk())
     assert told == [said] * 3
+
+
+def test_who_never_heard_that_another_process_went_on_is_found_where_it_came_back():
+    """A connection is lost before its first answer. Two processes have the talk then."""
+
+    async def talk():
+        async with house(2, threads()) as here:
+            room = await open_room(here.url)
+            path, token = f"/v1/rooms/{room['room']}/speak", room["speaker_token"]
+            async with connect(here.urls[0] + path, proxy=None) as socket:
+                await socket.send(write(Start(access_token=token)))
+                ready = read_event(await socket.recv())
+            past = Elsewhere(Start(), 0, 0)
+            again = Resume(ready.session, ready.resume_token, 0, 0, 0, past, token)
+            here.connect(0, there=False)
+            async with connect(here.urls[1] + path, proxy=None) as socket:
+                await socket.send(write(again))
+                assert read_event(await socket.recv()).resume_token != ready.resume_token
+            here.connect(0)
+            async with connect(here.urls[0] + path, proxy=None) as socket:
+                await socket.send(write(again))
+                assert read_event(await socket.recv()).resume_token == ready.resume_token
+                await socket.send(write_sound(0, sound_of(0, 10)))
+                ears = [Ear(here.urls[number], room) for number in (0, 1)]
+                for ear in ears:
+                    await ear.until(has(10))
+                while here.processes[1].streams:  # it is given up there
+                    await asyncio.sleep(0.01)
+                await socket.send(write(Stop()))
+                return await ended(*ears)
+
+    assert in_time(talk()) == [words_of(10)] * 2
 
 
 def test_the_next_talk_of_a_room_is_where_the_first_was():

@@ -136,6 +136,11 @@ def test_a_listener_who_comes_back_is_told_the_rest_alone(opened, had):
         if had < len(first.told):
             again.until_told(Summary)
         assert again.told == first.told[had:]
+    with listens(web, room) as ear:  # so many were never told: all is told anew
+        anew = Listener(ear)
+        anew.come_in(room, log=log, next=len(first.told) + 1)
+        anew.until_told(Summary)
+    assert anew.told == first.told
     with listens(web, room) as ear:  # the log of another process: all is told anew
         anew = Listener(ear)
         anew.come_in(room, log="another", next=had)

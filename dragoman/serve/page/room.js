@@ -44,6 +44,7 @@ export function here() {
 export class Follower {
   next = 0;
   log = "";
+  void = false;
   tries = 0;
   speech = null;
 
@@ -80,10 +81,11 @@ export class Follower {
     if (event.type === "room") {
       this.tries = 0;
       this.refused = "";
-      if (this.log && this.log !== event.log) this.on({ type: "anew" });
-      this.log = event.log;
+      this.know(event.log);
     }
     if (event.type === "told") {
+      if (this.void) this.on({ type: "anew" });
+      this.void = false;
       this.next = event.next;
       event.events.forEach((one) => this.on(one));
     } else if (event.type === "error" && event.code !== "voice") {
@@ -94,6 +96,14 @@ export class Follower {
     } else {
       this.on(event);
     }
+  }
+
+  // Another log: what was told is void, and is shown until there is something else to show.
+  know(log) {
+    if (log === this.log) return;
+    this.void ||= this.log !== "";
+    this.log = log;
+    this.next = 0;
   }
 
   closed() {

@@ -1,6 +1,7 @@
 """Those who follow: the listener's page, the code that leads there, the hall, the overlay."""
 
 import json
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from PIL import Image
 from dragoman.errors import DragomanError
 from dragoman.serve import speech
 from tests.serve.pages.looking import SHOWN, STATE, link, save, start, stop
-from tests.serve.stage import staged
+from tests.serve.stage import Line, staged
 from tests.talkers import SPOKEN, TEXT
 from tests.voices.fakes import ToneVoice
 
@@ -34,6 +35,62 @@ def test_a_talk_and_its_listeners_go_on_in_another_process(visit):
             assert [word.strip(".") for word in words] == [f"word{i}" for i in range(len(words))]
         assert page.run(SHOWN).startswith(before)
         assert len(other.service._sessions) == 1
+
+
+def test_a_room_that_is_empty_for_a_moment_loses_no_word(visit):
+    """Who listens is in the other process before the speaker is, and is lost there, too."""
+    with (
+        staged("endless_orator", secret=SECRET) as other,
+        staged("endless_orator", secret=SECRET) as stage,
+        closing(Line(0)) as line,
+    ):
+        page = visit(stage.address)
+        start(page, 6)
+        line.lead_to(stage.line.port)
+        listener = visit(link(page).replace(f":{stage.line.port}/", f":{line.port}/"))
+        listener.wait(f"{SHOWN}.split(' ').length >= 12")
+        for _ in range(2):
+            line.lead_to(other.line.port)
+            line.cut()
+            listener.wait(f"{STATE} === 'waiting'")
+            assert len(listener.run(SHOWN).split()) >= 12  # it stays until there is other text
+        stage.line.lead_to(other.line.port)
+        stage.cut()
+        listener.wait(f"{STATE} === 'listening'")
+        page.wait(f"{SHOWN}.split(' ').length >= 40")
+        listener.wait(f"{SHOWN}.split(' ').length >= 40")
+        words = listener.run(SHOWN).split()
+        assert [word.strip(".") for word in words] == [f"word{i}" for i in range(len(words))]
+
+
+def test_the_link_leads_to_the_room_by_whichever_process_it_is_opened(visit):
+    with closing(Line(0)) as one, closing(Line(0)) as two:
+        peers = tuple(f"http://127.0.0.1:{line.port}" for line in (one, two))
+        with (
+            staged("endless_orator", secret=SECRET, peers=peers) as stage,
+            staged("endless_orator", secret=SECRET, peers=peers) as other,
+        ):
+            one.lead_to(stage.line.port)
+            two.lead_to(other.line.port)
+            page = visit(stage.address)
+            page.click("#share-open")
+            page.wait("document.getElementById('share').open")
+            address = link(page).replace(stage.address, other.address)
+            early = visit(address)  # before anybody speaks
+            early.wait(f"{STATE} === 'waiting'")
+            page.press("Escape")
+            start(page, 6)
+            late = visit(address)
+            for listener in (early, late):
+                listener.wait(f"{SHOWN}.split(' ').length >= 20")
+                words = listener.run(SHOWN).split()
+                assert [word.strip(".") for word in words] == [
+                    f"word{i}" for i in range(len(words))
+                ]
+            page.wait("document.getElementById('audience').textContent.includes('2 listening')")
+            save(late, "translation.txt")
+            assert late.downloaded("translation.txt").decode().startswith("word0 word1")
+            assert other.service.streams == 0
 
 
 def test_who_joins_late_sees_what_was_said_and_comes_back_too(visit):
