@@ -57,8 +57,8 @@ PASSING = {Code.FULL, Code.OVERLOADED, Code.DRAINING, Code.IDLE, Code.TOO_FAST}
 GOES_ON = {Code.POLICY, Code.UNFIT, Code.TOO_LONG, Code.VOICE}
 """Errors after which a talk that has begun goes on."""
 MOST_HISTORY = 100_000
-"""Characters of words, and as many of transcripts, that are told to another process: some 800 words.
-All of a long talk would be too big a message."""
+"""Characters of words, and as many of transcripts, that are told to another process: some 800 of
+each. All of a long talk would be too big a message."""
 
 
 class TalkError(DragomanError):

@@ -152,8 +152,7 @@ class Connection:
         with suppress(ConnectionClosed):
             while True:
                 await there.send(await self._receive(None))
-        await there.wait_closed()
-        await asyncio.Event().wait()  # until what was told before the close is handed back
+        await asyncio.Event().wait()  # what was told before the close is handed back meanwhile
 
     async def _first(self) -> Beginning:
         idle, dialect = self._service.settings.idle, self._dialect

@@ -313,10 +313,11 @@ def test_who_is_led_is_counted_where_they_came():
     """The other process knows one address, this one's, for all of them."""
 
     async def talk():
-        async with house(2, threads(connects=8, listeners=3)) as here:
+        async with house(2, threads(connects=4, listeners=3)) as here:
+            here.processes[0].rooms._most = 100
             room = await open_room(here.url)
-            mouth = Mouth(here.urls[0], room)
-            await mouth.until(lambda mouth: mouth.talk.words)
+            mouth, first = Mouth(here.urls[0], room), Ear(here.urls[0], room)
+            await more(first)
             ears = [Ear(here.urls[1], room) for _ in range(3)]
             for ear in ears:
                 await more(ear)
@@ -325,7 +326,7 @@ def test_who_is_led_is_counted_where_they_came():
                 await one.send(write(Listen(access_token=room["listener_token"])))
                 (refused,) = await frames(one)
             assert refused.code == Code.FULL
-            for ear in ears:
+            for ear in (first, *ears):
                 await ear.leave()
             await mouth.end()
 
