@@ -92,7 +92,7 @@ class Service:
             ahead = (
                 request.word > session.last_word
                 or request.transcript > session.last_transcript
-                or request.sample > session.sample
+                or request.sample > session.furthest
             )
             if ahead:
                 raise Fault(Code.NO_SESSION, "This talk has not come as far as the client says.")
