@@ -43,6 +43,7 @@ if find_spec("ray") is None:
     pytest.skip("Ray is not installed: pip install 'dragoman[cluster]'", allow_module_level=True)
 START = 300.0
 PATIENCE = 110.0  # seconds, on a machine that has much else to do
+GAVE_UP = "timed out during startup|Ray Serve did not start"
 MARK = "DRAGOMAN_TEST_CLUSTER"
 
 
@@ -120,7 +121,7 @@ def _started():
     """A service that is ready; None: Ray has given up, as it does early on a busy machine."""
     service = Clustered()
     try:
-        ready = service.line(r"Ready on http(://\S+?)/\s|timed out during startup", START)
+        ready = service.line(rf"Ready on http(://\S+?)/\s|{GAVE_UP}", START)
     except BaseException:
         service.end()
         raise
