@@ -103,8 +103,8 @@ class Connection:
         if place is not None:
             return await self._relay(place, request)
         if isinstance(request, Start):
-            self._door.begin()
-            session, known = await self._service.start(request), Resume("", "")
+            with self._door.beginning():
+                session, known = await self._service.start(request), Resume("", "")
         else:
             session, known = await self._service.resume(request), request
         self._dialect.expect(session.audio)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol
 
 from dragoman.serve.peers import Peers, Place
@@ -20,8 +22,8 @@ class Door(Protocol):
     async def leads(self, request: Start | Resume) -> Place | None:
         """Into another process, where this talk belongs; None: into this one."""
 
-    def begin(self) -> None:
-        """A talk is about to begin; a fault if it may not."""
+    def beginning(self) -> AbstractContextManager[None]:
+        """A talk is opened meanwhile; a fault if it may not be."""
 
     def opened(self, session: Session) -> None:
         """A talk begins or goes on behind it."""
@@ -39,8 +41,9 @@ class FrontDoor:
     async def leads(self, request: Start | Resume) -> None:
         """Such a talk may go on anywhere."""
 
-    def begin(self) -> None:
+    def beginning(self) -> AbstractContextManager[None]:
         """As many as the service lets in."""
+        return nullcontext()
 
     def opened(self, session: Session) -> None:
         """Nobody else follows this talk."""
@@ -61,9 +64,16 @@ class RoomDoor:
         place, self._after = await self._peers.choose(self._name, request)
         return None if self._sent else place
 
-    def begin(self) -> None:
-        if self._rooms.enter(self._name).spoken_in:
+    @contextmanager
+    def beginning(self) -> Iterator[None]:
+        room = self._rooms.enter(self._name)
+        if room.spoken_in or room.opening:
             raise Fault(Code.TAKEN, "Somebody speaks in this room already.")
+        room.opening = True
+        try:
+            yield
+        finally:
+            room.opening = False
 
     def opened(self, session: Session) -> None:
         self._rooms.enter(self._name).follow(session, self._after)

@@ -94,6 +94,7 @@ class Room:
         """The one that was told last, by its session's name."""
         self.since = 0.0
         """When its speaker last came here, in seconds since 1970; 0: none ever did."""
+        self.opening = False  # a talk is about to begin
         self.left = False  # the room is in another process
         self.pulse = Pulse()
         self._files = Files()
@@ -130,7 +131,7 @@ class Room:
 
     @property
     def empty(self) -> bool:
-        return self.session is None and not self.listeners
+        return self.session is None and not self.opening and not self.listeners
 
     def frame(self, start: int) -> tuple[str, int]:
         """A `told` from an entry on, as text, and the number after it."""

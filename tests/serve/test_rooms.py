@@ -1,6 +1,7 @@
 """Rooms: one speaks, many listen, and who comes late is told what was said."""
 
 import json
+import threading
 from types import SimpleNamespace
 
 import msgspec
@@ -358,6 +359,37 @@ def test_only_one_speaks_at_a_time(opened):
         second.send(Start(access_token=room["speaker_token"]))
         assert second.next().code == "taken"
         assert closed(second) == 4409
+
+
+def test_two_who_begin_at_the_same_moment_do_not_both(opened):
+    """The second comes while the talk of the first is opened; who failed before is in no way."""
+    service, web = opened()
+    room = open_room(web)
+    with speaks(web, room) as mouth:
+        failing = Client(mouth)
+        failing.send(Start(access_token=room["speaker_token"], policy="nonsense"))
+        assert failing.next().code == "policy"
+    asked, go = threading.Event(), threading.Event()
+    open_one = service._open
+
+    def slowly(*args):
+        asked.set()
+        assert go.wait(30)
+        return open_one(*args)
+
+    service._open = slowly
+    with speaks(web, room) as mouth, speaks(web, room) as other:
+        first, second = Client(mouth), Client(other)
+        first.send(Start(access_token=room["speaker_token"]))
+        assert asked.wait(30)
+        second.send(Start(access_token=room["speaker_token"]))
+        refused = second.next()
+        go.set()
+        assert isinstance(refused, Error)
+        assert refused.code == "taken"
+        assert isinstance(first.next(), Ready)
+        finish(first)
+    assert first.words == steady_words()
 
 
 @pytest.mark.parametrize(
