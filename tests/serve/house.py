@@ -89,7 +89,13 @@ def processes(folder, *options: str) -> Callable:
 def threads(**settings) -> Callable:
     """Services in this process, which start faster."""
     settings = {"model": "tests.serve.numbers:numbers", "secret": SECRET, **settings}
-    return lambda others: running(peers=others, fastest=1000, **settings)
+
+    def start(others):
+        if "cert" in settings:
+            others = tuple(url.replace("http:", "https:") for url in others)
+        return running(peers=others, fastest=1000, **settings)
+
+    return start
 
 
 class Ear:

@@ -277,17 +277,22 @@ async def frames(socket) -> list[Event]:
     return told
 
 
-def test_a_process_that_does_not_answer_keeps_nobody_waiting(monkeypatch):
+@pytest.mark.parametrize(
+    "said", [None, b"", b"\x00\xff" * 99 + b"\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\nhello"]
+)
+def test_what_is_no_peer_keeps_nobody_waiting(said, monkeypatch):
+    """It says nothing, hangs up, or is something else."""
     monkeypatch.setattr(peers, "PATIENCE", 0.2)
 
     async def talk():
-        async def say_nothing(reader, writer):
-            await reader.read()
+        async def speak(reader, writer):
+            writer.write(said or b"")
+            await (reader.read() if said is None else reader.read(1))
             writer.close()
 
-        mute = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
-        async with mute, house(1, threads()) as here:
-            here.lines[0][0].ports = [mute.sockets[0].getsockname()[1]]
+        other = await asyncio.start_server(speak, "127.0.0.1", 0)
+        async with other, house(1, threads()) as here:
+            here.lines[0][0].ports = [other.sockets[0].getsockname()[1]]
             room = await open_room(here.url)
             ear, mouth = Ear(here.url, room), Mouth(here.url, room)
             await more(ear)
