@@ -49,12 +49,12 @@ class Listening(Connection):
             return await self._relay(place, request)
         room = rooms.enter(self._name)
         self._speech = request.speech
-        room.join(1)
+        room.join(self)
         try:
             await self._both_ways(self._tell_room(room, request), self._take_wishes(room))
         finally:
             self._earphone.take_off()
-            room.join(-1)
+            room.part(self)
         return Close.COME_AGAIN
 
     async def _wish(self, seconds: float | None) -> Listen | Speak:
@@ -89,6 +89,7 @@ class Listening(Connection):
             while at < room.next:
                 frame, at = room.frame(at)
                 await self._socket.send_text(frame)
+            room.reached[self] = at
             if interim != room.interim:
                 interim = room.interim
                 await self._send(Interim(interim))

@@ -85,7 +85,8 @@ class Room:
         self.name = name
         self.log = secrets.token_hex(4)
         self.talks = 0
-        self.listeners = 0
+        self.reached: dict[object, int] = {}
+        """Up to which entry each who listens has been told."""
         self.interim = ""
         self.state: Literal["waiting", "listening", "degraded", "draining", "away", "over"]
         self.state = "waiting"
@@ -104,6 +105,10 @@ class Room:
         self._word = self._transcript = self._phrases = 0  # the last of this talk that were taken
         self._summed_up = False
         self._frame = (-1, -1, "")  # the last one: nearly all listeners ask for the same
+
+    @property
+    def listeners(self) -> int:
+        return len(self.reached)
 
     @property
     def next(self) -> int:
@@ -148,9 +153,12 @@ class Room:
         entries = self._entries[self._began - self._first :] if self.talks else []
         return await self._files.get(name, self.next, lambda: _read(entries))
 
-    def join(self, change: Literal[1, -1]) -> None:
-        """A listener comes or goes."""
-        self.listeners += change
+    def join(self, listener: object) -> None:
+        self.reached[listener] = 0
+        self._tell_speaker()
+
+    def part(self, listener: object) -> None:
+        del self.reached[listener]
         self._tell_speaker()
 
     def follow(self, session: Session, after: float = 0.0) -> None:
@@ -249,6 +257,13 @@ class Rooms:
     @property
     def listeners(self) -> int:
         return sum(room.listeners for room in self._rooms.values())
+
+    @property
+    def behind(self) -> bool:
+        """Somebody has not been told all that was said."""
+        return any(
+            min(one.reached.values(), default=one.next) < one.next for one in self._rooms.values()
+        )
 
     @property
     def waiting(self) -> list[str]:

@@ -40,6 +40,7 @@ class House:
         self._start, self.front, self.url, self.lines = start, front, url, lines
         self.processes: dict[int, object] = {}  # or services, on threads
         self.urls: dict[int, str] = {}
+        self._replaced: list = []
         self._stack = ExitStack()
 
     async def open(self, number: int) -> None:
@@ -47,8 +48,15 @@ class House:
         others = tuple(url.replace("ws", "http") for _, url in self.lines)
         starting = self._start(others)
         opened = await asyncio.to_thread(self._stack.enter_context, starting)
+        if number in self.processes:
+            self._replaced.append(self.processes[number])
         self.processes[number], self.urls[number] = opened
         self.connect(number)
+
+    async def ended(self) -> None:
+        """Wait for the processes that others have taken the place of."""
+        for process in self._replaced:
+            await asyncio.to_thread(process.wait)
 
     def connect(self, number: int, *, there: bool = True) -> None:
         """Whether the others reach it."""

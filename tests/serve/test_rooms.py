@@ -1,6 +1,7 @@
 """Rooms: one speaks, many listen, and who comes late is told what was said."""
 
 import json
+import signal
 import threading
 from types import SimpleNamespace
 
@@ -8,7 +9,7 @@ import msgspec
 import pytest
 from starlette.websockets import WebSocketDisconnect
 
-from dragoman.serve import rooms
+from dragoman.serve import rooms, run
 from dragoman.serve.protocol import (
     Audience,
     Code,
@@ -32,8 +33,10 @@ from dragoman.serve.protocol import (
 )
 from dragoman.serve.protocol import Room as RoomEvent
 from dragoman.serve.rooms import Keys, Role, Room, is_room, new_room
-from tests.serve.clients import Client, closed, silence, steady_words
+from dragoman.serve.run import make_server
+from tests.serve.clients import Client, closed, make_service, silence, steady_words
 from tests.serve.numbers import sound_of, words_of
+from tests.serve.processes import in_time
 
 TOKEN = "a token that nobody guesses"
 
@@ -359,6 +362,28 @@ def test_only_one_speaks_at_a_time(opened):
         second.send(Start(access_token=room["speaker_token"]))
         assert second.next().code == "taken"
         assert closed(second) == 4409
+
+
+def test_a_process_that_ends_waits_for_slow_listeners(monkeypatch):
+    """Until they have been told all, but not for ever."""
+
+    async def ticks():
+        service = make_service()
+        server = make_server(service)
+        server.handle_exit(signal.SIGTERM, None)
+        room = service.rooms.enter("abcdefgh")
+        room.join("slow")
+        room.join("quick")
+        quiet = [await server.on_tick(1)]
+        room._entries += ["one", "two"]
+        for listener, at in (("quick", 2), ("slow", 1), ("slow", 2)):
+            room.reached[listener] = at
+            quiet.append(await server.on_tick(1))
+        room._entries.append("three")
+        monkeypatch.setattr(run, "_FLUSH", -1.0)
+        return [*quiet, await server.on_tick(1)]
+
+    assert in_time(ticks()) == [True, False, False, True, True]
 
 
 def test_two_who_begin_at_the_same_moment_do_not_both(opened):
