@@ -23,6 +23,10 @@ from tests.serve.house import Ear, House, Mouth, ended, house, open_room, proces
 
 PROCESSES = 3
 ROOMS = 3
+LONGEST = 60.0
+"""Seconds of a talk: it counts to some 2,400, and the model reads no more than 4,096 levels."""
+LEAST = 6
+"""Faults in every talk, however short the time."""
 KEPT = 700
 """Words that a speaker's client tells another process, at least."""
 FAULTS = {
@@ -71,32 +75,44 @@ class Meeting:
 async def _soak(start, seconds: float, chance: random.Random) -> dict[str, int]:
     counts = dict.fromkeys((*FAULTS, "words", "resumes", "listeners", "wrong"), 0)
     async with house(PROCESSES, start) as here:
-        meetings = [await _meet(here) for _ in range(ROOMS)]
         until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            await asyncio.sleep(chance.uniform(0.1, 0.8))
-            fault = chance.choices(list(FAULTS), list(FAULTS.values()))[0]
-            counts[fault] += 1
-            await _go_wrong(fault, here, meetings, chance)
-        await here.ended()  # a room that is over goes with its process
-        here.front.halves = 0
-        for number in range(PROCESSES):
-            here.connect(number)
-        for meeting in meetings:
-            said = await meeting.mouth.end()
-            told = await ended(*meeting.ears)
-            counts["words"] += len(said)
-            counts["resumes"] += meeting.mouth.talk.connections - 1
-            counts["listeners"] += len(told)
-            spoken = [(word.word, word.text) for word in meeting.mouth.talk.words]
-            counts["wrong"] += spoken != said
-            counts["wrong"] += sum(not _right(words, said) for words in told)
+        while not counts["words"] or time.monotonic() < until:
+            left = min(until - time.monotonic(), LONGEST)
+            await _talks(here, left, chance, counts)
     return counts
 
 
+async def _talks(here: House, seconds: float, chance: random.Random, counts: dict) -> None:
+    """One talk in every room, while things go wrong; then it is counted who was told what."""
+    meetings = [await _meet(here) for _ in range(ROOMS)]
+    until, faults = time.monotonic() + seconds, 0
+    while faults < LEAST or time.monotonic() < until:
+        faults += 1
+        await asyncio.sleep(chance.uniform(0.1, 0.8))
+        fault = chance.choices(list(FAULTS), list(FAULTS.values()))[0]
+        counts[fault] += 1
+        await _go_wrong(fault, here, meetings, chance)
+    await here.ended()  # a room that is over goes with its process
+    here.front.halves = 0
+    for number in range(PROCESSES):
+        here.connect(number)
+    for meeting in meetings:
+        said = await meeting.mouth.end()
+        told = await ended(*meeting.ears)
+        counts["words"] += len(said)
+        counts["resumes"] += meeting.mouth.talk.connections - 1
+        counts["listeners"] += len(told)
+        spoken = [(word.word, word.text) for word in meeting.mouth.talk.words]
+        counts["wrong"] += spoken != said
+        counts["wrong"] += sum(not _right(words, said) for words in told)
+
+
 async def _meet(here: House) -> Meeting:
+    """In which somebody speaks already."""
     room = await open_room(here.url)
-    return Meeting(room, Mouth(here.url, room), [Ear(here.url, room), Ear(here.url, room)])
+    meeting = Meeting(room, Mouth(here.url, room), [Ear(here.url, room), Ear(here.url, room)])
+    await meeting.mouth.until(lambda mouth: mouth.talk.words)
+    return meeting
 
 
 def _right(words: list, said: list) -> bool:

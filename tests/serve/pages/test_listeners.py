@@ -14,6 +14,7 @@ from tests.serve.stage import Line, staged
 from tests.talkers import SPOKEN, TEXT
 from tests.voices.fakes import ToneVoice
 
+READ_OUT = "document.getElementById('announced').textContent"
 SECRET = "what two processes share, and nobody else"
 
 
@@ -26,6 +27,8 @@ def test_a_talk_and_its_listeners_go_on_in_another_process(visit):
         start(page, 6)
         listener = visit(link(page))
         listener.wait(f"{SHOWN}.split(' ').length >= 6")
+        listener.wait(f"{READ_OUT}.includes('word')")  # from now on what is told is read out
+        listener.run("document.getElementById('announced').replaceChildren()")
         before = page.run(SHOWN)
         stage.line.lead_to(other.line.port)  # the one that served until now is gone
         stage.cut()
@@ -33,6 +36,7 @@ def test_a_talk_and_its_listeners_go_on_in_another_process(visit):
             one.wait(f"{SHOWN}.split(' ').length >= {len(before.split()) + 10}")
             words = one.run(SHOWN).split()
             assert [word.strip(".") for word in words] == [f"word{i}" for i in range(len(words))]
+        assert "word1 " not in listener.run(READ_OUT)  # what is told anew is not read out again
         assert page.run(SHOWN).startswith(before)
         assert len(other.service._sessions) == 1
 
@@ -317,3 +321,58 @@ def test_a_hall_shows_the_way_in_and_then_huge_words(visit, tmp_path):
             hall.run("parseFloat(getComputedStyle(document.getElementById('target')).fontSize)")
             > 50
         )
+
+
+FOLLOW = """
+import("/page/room.js").then(({ Follower }) => {
+  window.WebSocket = class { close() {} };
+  const shown = [];
+  const follower = new Follower({ room: "k7f2m9qa", token: "x" }, (event) => {
+    if (event.type === "anew") shown.length = 0;
+    else if (event.text) shown.push(`${event.type} ${event.text}`);
+  });
+  const frames = FRAMES;
+  return frames.map((frame) => { follower.take(frame); return [...shown]; });
+})
+"""
+
+
+def told(words=(), written=(), talk=1, text="word"):
+    said = [{"type": "said", "word": n, "text": f"{text}{n}", "source_ms": n} for n in words]
+    heard = [
+        {"type": "transcript", "number": n, "text": f"Wort{n}", "source_ms": n} for n in written
+    ]
+    begin = [{"type": "talk", "talk": talk, "from": "de", "to": "en"}] if talk else []
+    return {"type": "told", "next": 1, "events": [*begin, *heard, *said]}
+
+
+def in_log(log):
+    return {"type": "room", "log": log, "state": "listening"}
+
+
+def test_what_a_new_process_does_not_know_is_still_shown(visit):
+    """Of a long talk the speaker's client tells it the end; of another talk nothing is left."""
+    frames = [
+        in_log("one"),
+        told(range(1, 7), range(1, 5)),
+        in_log("two"),
+        told((), (3, 4, 5)),  # many: the words come in the next frame
+        told((5, 6, 7), talk=None),
+        in_log("three"),
+        told((6, 7, 8)),
+        in_log("four"),
+        told((6, 7, 8), text="other"),
+        told((1, 2), talk=2, text="other"),
+    ]
+    with staged() as stage:
+        page = visit(stage.address)
+        seen = page.run(FOLLOW.replace("FRAMES", json.dumps(frames)))
+    words = [f"said word{n}" for n in range(1, 9)]
+    written = [f"transcript Wort{n}" for n in range(1, 6)]
+    assert seen[1] == written[:4] + words[:6]
+    assert seen[2] == seen[1]
+    assert seen[4] == written + words[:7]
+    assert seen[6] == words
+    other = [f"said other{n}" for n in (6, 7, 8)]
+    assert seen[8] == other
+    assert seen[9] == other + [f"said other{n}" for n in (1, 2)]
