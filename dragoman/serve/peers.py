@@ -29,6 +29,7 @@ from dragoman.serve.service import Service
 PATH = "/v1/peers"
 EVERY = 1.0  # seconds between two looks for a room in which somebody waits
 PATIENCE = 2.0  # seconds for an answer; who has none by then counts as gone
+FILE_PATIENCE = 30.0  # for the captions of a long talk, which are laid out first
 _HEADER = "Dragoman-Peer"
 
 
@@ -168,7 +169,7 @@ class Peers:
 
     async def file(self, place: Place, name: str, file: str) -> str | None:
         """A file of a room that is elsewhere; None: it cannot be had."""
-        return await _exchange(place, Question([name], file))
+        return await _exchange(place, Question([name], file), FILE_PATIENCE)
 
     async def run(self) -> None:
         """While somebody waits here, look whether the room is elsewhere by now; for ever."""
@@ -262,9 +263,9 @@ async def _ask(place: Place, question: Question) -> Answer | None:
         return None
 
 
-async def _exchange(place: Place, question: Question) -> str | None:
+async def _exchange(place: Place, question: Question, patience: float | None = None) -> str | None:
     try:
-        async with asyncio.timeout(PATIENCE), place.connect(PATH) as socket:
+        async with asyncio.timeout(patience or PATIENCE), place.connect(PATH) as socket:
             await socket.send(msgspec.json.encode(question).decode())
             reply = await socket.recv()
             return reply if isinstance(reply, str) else None
