@@ -17,7 +17,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
-from dragoman.serve.dialect import Act, Beginning, Closed, Dialect, Flush, Native, News, bearer
+from dragoman.serve.dialect import Act, Beginning, Closed, Dialect, Flush, Native, News
 from dragoman.serve.doors import Door, FrontDoor
 from dragoman.serve.logs import note
 from dragoman.serve.peers import Place
@@ -101,7 +101,8 @@ class Connection:
         request, acts = await self._first()
         place = await self._door.leads(request)
         if place is not None:
-            return await self._relay(place, request)
+            token = self._dialect.token(request)
+            return await self._relay(place, replace(request, access_token=token))
         if isinstance(request, Start):
             with self._door.beginning():
                 session, known = await self._service.start(request), Resume("", "")
@@ -126,12 +127,11 @@ class Connection:
     async def _relay(self, place: Place, request: Start | Resume | Listen) -> int:
         """Hand messages to and fro between this client and another process, in which its room is;
         the code with which that one closes. If it is lost, the client shall come again."""
-        token = bearer(self._socket) or request.access_token
         rooms, closed = self._service.rooms, None
         rooms.led += 1
         try:
             async with place.connect(self._socket.url.path) as there:
-                await there.send(write(replace(request, access_token=token)))
+                await there.send(write(request))
                 await self._both_ways(self._hand_back(there), self._hand_on(there))
                 closed = there.close_code
         except (OSError, TimeoutError, WebSocketException):

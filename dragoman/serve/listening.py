@@ -43,8 +43,8 @@ class Listening(Connection):
         rooms = self._service.rooms
         if not rooms.may_listen(self._name, request.access_token):
             raise Fault(Code.TOKEN, "This is not the token of this room.")
-        rooms.admit_listener()
         place = None if self._sent else await self._peers.holder(self._name)
+        rooms.admit_listener()
         if place is not None:
             return await self._relay(place, request)
         room = rooms.enter(self._name)

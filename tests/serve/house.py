@@ -156,9 +156,11 @@ class Ear:
 class Mouth:
     """A speaker who counts, some times as fast as one would, until it is time to end."""
 
-    def __init__(self, url: str, room: dict) -> None:
-        path = f"{url}/v1/rooms/{room['room']}/speak"
-        self.talk = Talk(path, Start(access_token=room["speaker_token"]))
+    def __init__(self, url: str, room: dict, header: bool = False) -> None:
+        """`header`: the token comes there, and not in the first message."""
+        path, token = f"{url}/v1/rooms/{room['room']}/speak", room["speaker_token"]
+        start = Start() if header else Start(access_token=token)
+        self.talk = Talk(path, start, token=token if header else None)
         self.count, self._ending, self.audience = 0, False, 0
         self._news = asyncio.Condition()
         self._task = asyncio.create_task(self._run())

@@ -15,6 +15,7 @@ from dragoman.serve.client import TalkError
 from dragoman.serve.protocol import (
     Code,
     Elsewhere,
+    Error,
     Event,
     Listen,
     Resume,
@@ -185,7 +186,7 @@ def test_the_next_talk_of_a_room_is_where_the_first_was():
             assert caught.value.code == Code.TAKEN
             said = await first.end()
             await ear.until(lambda ear: ear.over)
-            third = Mouth(here.urls[1], room)
+            third = Mouth(here.urls[1], room, header=True)
             await third.until(lambda mouth: mouth.count >= 10)
             said += await third.end()
             late = Ear(here.urls[1], room)
@@ -266,6 +267,34 @@ def test_what_a_process_tells_is_handed_on_as_it_is():
             await mouth.end()
 
     in_time(talk())
+
+
+@pytest.mark.parametrize("came", [0, 1])
+def test_of_many_who_come_at_once_as_many_are_let_in_as_there_are_seats(came):
+    """Where the room is, and where they are led. Another token in a header is in no way."""
+
+    async def talk():
+        async with house(2, threads(listeners=3)) as here:
+            here.processes[1 - came].rooms._most = 100
+            room = await open_room(here.url)
+            place = f"{here.urls[came]}/v1/rooms/{room['room']}/listen"
+            header = {"Authorization": "Bearer of something else"}
+            mouth = Mouth(here.urls[0], room) if came else None
+            if mouth:
+                await mouth.until(lambda mouth: mouth.talk.words)
+            sockets = [
+                await connect(place, additional_headers=header, proxy=None) for _ in range(9)
+            ]
+            for socket in sockets:
+                await socket.send(write(Listen(access_token=room["listener_token"])))
+            first = [read_event(await socket.recv()) for socket in sockets]
+            for socket in sockets:
+                await socket.close()
+            if mouth:
+                await mouth.end()
+            return [one.code if isinstance(one, Error) else "in" for one in first]
+
+    assert sorted(in_time(talk())) == ["full"] * 6 + ["in"] * 3
 
 
 async def frames(socket) -> list[Event]:
