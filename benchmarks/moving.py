@@ -54,7 +54,7 @@ def soak(minutes: float, seed: int) -> dict[str, int]:
     """Print and return what happened, and how many were told something wrong."""
     with tempfile.TemporaryDirectory() as folder:
         more = ("--model", "tests.serve.numbers:restless_numbers", "--streams", "20")
-        more += ("--connects", "1000000", "--drain", "3")
+        more += ("--connects", "1000000", "--drain", "1")
         start = processes(Path(folder), *more)
         counts = asyncio.run(_soak(start, minutes * 60, random.Random(seed)))
     print(", ".join(f"{name}: {count}" for name, count in counts.items()))

@@ -82,8 +82,7 @@ async def house(count: int, start: Callable) -> AsyncIterator[House]:
         lines = [await stack.enter_async_context(proxied()) for _ in range(count)]
         here = House(start, front, url, lines)
         stack.push_async_callback(here.close)
-        for number in range(count):
-            await here.open(number)
+        await asyncio.gather(*(here.open(number) for number in range(count)))
         here.prefer(*range(count))
         yield here
 
