@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -46,6 +47,12 @@ TOKEN, SECRET = "DRAGOMAN_TOKEN", "DRAGOMAN_SECRET"
     type=_FILE,
     metavar="FILE",
     help=f"Shared by processes that go on with each other's talks (or ${SECRET}).",
+)
+@_network(
+    "--peer",
+    multiple=True,
+    metavar="URL",
+    help="Another process with this secret, or a name of them all: a room is found in any.",
 )
 @_network("--origin", multiple=True, metavar="URL", help="Another site whose pages may connect.")
 @_network(
@@ -99,6 +106,7 @@ def command(
     port: int,
     token_file: Path | None,
     secret_file: Path | None,
+    peer: tuple[str, ...],
     origin: tuple[str, ...],
     captions_to: tuple[str, ...],
     tls_cert: Path | None,
@@ -148,6 +156,8 @@ def command(
         raise DragomanError("--replicas are those of a cluster; give --cluster, too.")
     for option, addresses in (("--origin", origin), ("--captions-to", captions_to)):
         _check_addresses(option, addresses)
+    secret = _read_secret("secret", secret_file, SECRET)
+    _check_peers(peer, secret, cluster)
     _check_proxies(proxy)
     if voice is not None:
         check_name(voice)
@@ -171,7 +181,8 @@ def command(
         origins=tuple(one.rstrip("/").lower() for one in origin),  # as browsers write them
         proxies=proxy,
         captions_to=captions_to,
-        secret=_read_secret("secret", secret_file, SECRET),
+        secret=secret,
+        peers=tuple(one.rstrip("/") for one in peer),
         listeners=listeners,
         voice=voice,
     )
@@ -205,14 +216,35 @@ def command(
 def _check_addresses(option: str, addresses: Sequence[str]) -> None:
     """Refuse what no address begins with: nobody would be let in, and nobody would know why."""
     for address in addresses:
-        if option == "--origin" and address.rstrip("/").count("/") > 2:
+        if option != "--captions-to" and address.rstrip("/").count("/") > 2:
             raise DragomanError(
-                f"--origin takes a site, like https://talks.example; not '{address}'."
+                f"{option} takes a site, like https://talks.example; not '{address}'."
             )
         if not address.startswith(("http://", "https://")):
             raise DragomanError(
                 f"{option} takes an address that begins with https:// or http://, not '{address}'."
             )
+
+
+def _check_peers(peers: Sequence[str], secret: str | None, cluster: str | None) -> None:
+    """Refuse what no other process is found by, and what it would not answer."""
+    _check_addresses("--peer", peers)
+    for peer in peers:
+        try:
+            parts = urlsplit(peer)
+            named = bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            named = False
+        if not named:
+            raise DragomanError(
+                f"--peer takes an address like http://interpreter:8020, not '{peer}'."
+            )
+    if peers and cluster is not None:
+        raise DragomanError("--peer is for single processes; a cluster has one place for rooms.")
+    if peers and secret is None:
+        raise DragomanError(
+            f"A --peer answers who shares its secret; set {SECRET}, or give --secret-file FILE."
+        )
 
 
 def _check_proxies(proxies: Sequence[str]) -> None:

@@ -19,14 +19,15 @@ from dragoman.serve.dialect import Dialect, Native
 from dragoman.serve.openai_files import answer_file
 from dragoman.serve.openai_realtime import OpenAIRealtime
 from dragoman.serve.pages import page_routes
+from dragoman.serve.peers import Peers
 from dragoman.serve.protocol import Close
 from dragoman.serve.room_routes import room_routes
 from dragoman.serve.service import Service
 from dragoman.serve.settings import may_enter, origin_allowed
 
 
-class Peers(Protocol):
-    """Those who serve beside this process, as far as figures go."""
+class Beside(Protocol):
+    """The figures of those who serve beside this process, as one."""
 
     async def run(self, figures: Callable[[], str]) -> None:
         """Let them have ours, for ever."""
@@ -35,20 +36,22 @@ class Peers(Protocol):
         """Ours, as they are now, and theirs."""
 
 
-def make_app(service: Service, peers: Peers | None = None) -> Starlette:
+def make_app(service: Service, beside: Beside | None = None) -> Starlette:
     """The application of one service."""
+    peers = Peers(service)
 
     @asynccontextmanager
     async def working(app: Starlette) -> AsyncIterator[None]:
-        tasks = [asyncio.create_task(service.scheduler.run())]
-        if peers is not None:
-            tasks.append(asyncio.create_task(peers.run(figures)))
+        tasks = [asyncio.create_task(work) for work in (service.scheduler.run(), peers.run())]
+        if beside is not None:
+            tasks.append(asyncio.create_task(beside.run(figures)))
         yield
         await ended(*tasks)
 
     def figures() -> str:
         service.metrics.tasks.set(len(asyncio.all_tasks()))
         service.metrics.listeners.set(service.rooms.listeners)
+        service.metrics.led.set(service.rooms.led)
         return service.metrics.text()
 
     def speaking(dialect: type[Dialect]) -> Callable[[WebSocket], Awaitable[None]]:
@@ -74,7 +77,7 @@ def make_app(service: Service, peers: Peers | None = None) -> Starlette:
         offered = request.headers.get("authorization", "").removeprefix("Bearer ")
         if not may_enter(service.settings, offered):
             return PlainTextResponse("This needs the access token.\n", 401)
-        text = figures() if peers is None else await peers.all(figures())
+        text = figures() if beside is None else await beside.all(figures())
         return Response(text, media_type="text/plain; version=0.0.4")
 
     async def transcriptions(request: Request) -> Response:
@@ -86,7 +89,7 @@ def make_app(service: Service, peers: Peers | None = None) -> Starlette:
     return Starlette(
         routes=[
             *page_routes(service),
-            *room_routes(service),
+            *room_routes(service, peers),
             WebSocketRoute("/v1/interpret", speaking(Native)),
             WebSocketRoute("/v1/listen", speaking(Deepgram)),
             WebSocketRoute("/v1/realtime/translations", speaking(OpenAIRealtime)),

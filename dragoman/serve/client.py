@@ -57,8 +57,8 @@ PASSING = {Code.FULL, Code.OVERLOADED, Code.DRAINING, Code.IDLE, Code.TOO_FAST}
 GOES_ON = {Code.POLICY, Code.UNFIT, Code.TOO_LONG, Code.VOICE}
 """Errors after which a talk that has begun goes on."""
 MOST_HISTORY = 100_000
-"""Characters of words, and as many of transcripts, that are told to another process: the last ten
-minutes. All of a long talk would be too big a message."""
+"""Characters of words, and as many of transcripts, that are told to another process: some 800 of
+each. All of a long talk would be too big a message."""
 
 
 class TalkError(DragomanError):
@@ -118,9 +118,10 @@ class Talk:
         context: ssl.SSLContext | None = None,
     ) -> None:
         """`patience`: seconds without a server that goes on with it after which the talk is given
-        up."""
+        up. `context`: for wss, if the usual certificates are not those to trust."""
         self._url, self._start, self._token = url, start or Start(), token
-        self._patience, self._context = patience, context
+        self._patience = patience
+        self._ssl = context or (True if url.startswith("wss:") else None)  # True: the usual one
         self._encode = _encoder(self._start.audio)
         self._kept = _Kept(opus.BEFORE if self._start.audio.encoding == "opus" else 0)
         self._ready: Ready | None = None
@@ -183,7 +184,7 @@ class Talk:
                 additional_headers=headers,
                 compression=None,
                 max_size=None,
-                ssl=self._context,
+                ssl=self._ssl,
                 open_timeout=10,
             ) as socket:
                 await socket.send(write(self._first()))

@@ -96,17 +96,20 @@ def _serving(ray: Any, serve: Any, place: Place) -> Iterator[int]:
     with bound(place.host, place.port) as address:
         port = address.getsockname()[1]
     logging.getLogger("ray.serve").setLevel(logging.WARNING)
-    serve.start(
-        proxy_location="EveryNode",
-        http_options={
-            "host": place.host.strip("[]"),
-            "port": port,
-            "ssl_certfile": place.cert and str(place.cert.absolute()),
-            "ssl_keyfile": place.key and str(place.key.absolute()),
-        },
-        logging_config={"log_level": "WARNING", "enable_access_log": False},
-    )
+    options = {
+        "host": place.host.strip("[]"),
+        "port": port,
+        "ssl_certfile": place.cert and str(place.cert.absolute()),
+        "ssl_keyfile": place.key and str(place.key.absolute()),
+    }
+    logs = {"log_level": "WARNING", "enable_access_log": False}
     try:
+        try:
+            serve.start(proxy_location="EveryNode", http_options=options, logging_config=logs)
+        except ray.exceptions.RayError as error:  # it waits some seconds for its own processes
+            raise DragomanError(
+                "Ray Serve did not start; on a machine that has much else to do, try again."
+            ) from error
         yield port
     finally:
         serve.shutdown()

@@ -10,12 +10,17 @@ import asyncio
 from collections import deque
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
+from msgspec.structs import replace
 from starlette.websockets import WebSocket, WebSocketDisconnect
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from dragoman.serve.dialect import Act, Beginning, Closed, Dialect, Flush, Native, News
+from dragoman.serve.doors import Door, FrontDoor
 from dragoman.serve.logs import note
+from dragoman.serve.peers import Place
 from dragoman.serve.protocol import (
     Audience,
     Change,
@@ -25,49 +30,22 @@ from dragoman.serve.protocol import (
     Event,
     Fault,
     Interim,
+    Listen,
     Ready,
     Resume,
     Speak,
     Start,
     State,
     Stop,
+    write,
 )
 from dragoman.serve.service import Service
 from dragoman.serve.session import Session
-from dragoman.serve.settings import Settings, may_enter
 from dragoman.serve.speech import Earphone
 
 FIRST_WORDS = 10.0  # seconds until the first message, of somebody whose token is not known yet
 LAST_WORDS = 10.0  # seconds for an error and the close, should the client not read
-
-
-class Door(Protocol):
-    """Where a speaker comes in: by the server's own door, or by that of a room."""
-
-    def admits(self, offered: str | None) -> bool:
-        """Whether a token opens it."""
-
-    def begin(self) -> None:
-        """A talk is about to begin; a fault if it may not."""
-
-    def opened(self, session: Session) -> None:
-        """A talk begins or goes on behind it."""
-
-
-class FrontDoor:
-    """The server's own: who has its token may speak."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-
-    def admits(self, offered: str | None) -> bool:
-        return may_enter(self._settings, offered)
-
-    def begin(self) -> None:
-        """As many as the service lets in."""
-
-    def opened(self, session: Session) -> None:
-        """Nobody else follows this talk."""
+_NOT_SENT = (1005, 1006, 1015)  # close codes that stand for none
 
 
 class Connection:
@@ -79,8 +57,10 @@ class Connection:
         socket: WebSocket,
         dialect: type[Dialect] = Native,
         door: Door | None = None,
+        sent: bool = False,
     ) -> None:
-        self._service, self._socket = service, socket
+        """`sent`: another process has let this client in, and counts it."""
+        self._service, self._socket, self._sent = service, socket, sent
         self._dialect = dialect(socket)
         self._door = door or FrontDoor(service.settings)
         self._earphone = Earphone(service.voices)
@@ -97,9 +77,9 @@ class Connection:
         """Accept, talk, close; whatever is wrong is told to this client alone."""
         await self._socket.accept(self._dialect.subprotocol)
         try:
-            self._service.greet(self._socket.client.host if self._socket.client else "")
-            await self._talk()
-            await self._close(Close.DONE)
+            if not self._sent:
+                self._service.greet(self._socket.client.host if self._socket.client else "")
+            await self._close(await self._talk())
         except Fault as fault:
             note("refused", code=fault.code)
             self._service.metrics.refused.labels(fault.code).inc()
@@ -109,18 +89,23 @@ class Connection:
         finally:
             self._replaced.cancel()
 
-    async def _close(self, code: Close, fault: Fault | None = None) -> None:
+    async def _close(self, code: int, fault: Fault | None = None) -> None:
         with suppress(WebSocketDisconnect, OSError, RuntimeError, TimeoutError):
             async with asyncio.timeout(LAST_WORDS):
                 if fault is not None:
                     await self._send(fault.event)
                 await self._socket.close(code)
 
-    async def _talk(self) -> None:
+    async def _talk(self) -> int:
+        """The code to close with."""
         request, acts = await self._first()
+        place = await self._door.leads(request)
+        if place is not None:
+            token = self._dialect.token(request)
+            return await self._relay(place, replace(request, access_token=token))
         if isinstance(request, Start):
-            self._door.begin()
-            session, known = await self._service.start(request), Resume("", "")
+            with self._door.beginning():
+                session, known = await self._service.start(request), Resume("", "")
         else:
             session, known = await self._service.resume(request), request
         self._dialect.expect(session.audio)
@@ -137,6 +122,37 @@ class Connection:
         finally:
             self._earphone.take_off()
             self._service.detach(session, self)
+        return Close.DONE
+
+    async def _relay(self, place: Place, request: Start | Resume | Listen) -> int:
+        """Hand messages to and fro between this client and another process, in which its room is;
+        the code with which that one closes. If it is lost, the client shall come again."""
+        rooms, closed = self._service.rooms, None
+        rooms.led += 1
+        try:
+            async with place.connect(self._socket.url.path) as there:
+                await there.send(write(request))
+                await self._both_ways(self._hand_back(there), self._hand_on(there))
+                closed = there.close_code
+        except (OSError, TimeoutError, WebSocketException):
+            note("lost a peer", host=place.host, port=place.port)
+        finally:
+            rooms.led -= 1
+        return Close.COME_AGAIN if closed in (None, *_NOT_SENT) else closed
+
+    async def _hand_back(self, there: ClientConnection) -> None:
+        with suppress(ConnectionClosed):
+            async for frame in there:
+                if isinstance(frame, str):
+                    await self._socket.send_text(frame)
+                else:
+                    await self._socket.send_bytes(frame)
+
+    async def _hand_on(self, there: ClientConnection) -> None:
+        with suppress(ConnectionClosed):
+            while True:
+                await there.send(await self._receive(None))
+        await asyncio.Event().wait()  # what was told before the close is handed back meanwhile
 
     async def _first(self) -> Beginning:
         idle, dialect = self._service.settings.idle, self._dialect

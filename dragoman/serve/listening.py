@@ -5,7 +5,17 @@ from __future__ import annotations
 from starlette.websockets import WebSocket
 
 from dragoman.serve.connection import FIRST_WORDS, Connection
-from dragoman.serve.protocol import Code, Encoding, Fault, Interim, Listen, Speak, read_request
+from dragoman.serve.peers import Peers
+from dragoman.serve.protocol import (
+    Close,
+    Code,
+    Encoding,
+    Fault,
+    Interim,
+    Listen,
+    Speak,
+    read_request,
+)
 from dragoman.serve.rooms import Room
 from dragoman.serve.service import Service
 from dragoman.serve.session import Session
@@ -17,28 +27,35 @@ _WISHES = 100
 class Listening(Connection):
     """A listener, from the first message to the close."""
 
-    def __init__(self, service: Service, socket: WebSocket, name: str) -> None:
-        super().__init__(service, socket)
-        self._name = name
+    def __init__(
+        self, service: Service, socket: WebSocket, name: str, peers: Peers, sent: bool
+    ) -> None:
+        """`sent`: by another process, which has looked for the one that the room is in."""
+        super().__init__(service, socket, sent=sent)
+        self._name, self._peers = name, peers
         self._speech: Encoding | None = None
         self._hears: tuple[Session | None, Encoding | None] = (None, None)
 
-    async def _talk(self) -> None:
+    async def _talk(self) -> int:
         request = await self._wish(min(self._service.settings.idle, FIRST_WORDS))
         if not isinstance(request, Listen):
             raise Fault(Code.MALFORMED, "The first message of a listener is 'listen'.")
         rooms = self._service.rooms
         if not rooms.may_listen(self._name, request.access_token):
             raise Fault(Code.TOKEN, "This is not the token of this room.")
+        place = None if self._sent else await self._peers.holder(self._name)
         rooms.admit_listener()
+        if place is not None:
+            return await self._relay(place, request)
         room = rooms.enter(self._name)
         self._speech = request.speech
-        room.join(1)
+        room.join(self)
         try:
             await self._both_ways(self._tell_room(room, request), self._take_wishes(room))
         finally:
             self._earphone.take_off()
-            room.join(-1)
+            room.part(self)
+        return Close.COME_AGAIN
 
     async def _wish(self, seconds: float | None) -> Listen | Speak:
         message = await self._receive(seconds)
@@ -59,10 +76,10 @@ class Listening(Connection):
         raise Fault(Code.MALFORMED, f"A listener has {_WISHES} wishes; come in again.")
 
     async def _tell_room(self, room: Room, known: Listen) -> None:
-        """Tell what is new, for ever."""
-        at = known.next if known.log == room.log else 0
+        """Tell what is new, for as long as the room is here."""
+        at = known.next if known.log == room.log and known.next <= room.next else 0
         told, interim = None, ""
-        while True:
+        while not room.left:
             pulse = room.pulse.next
             await self._speak()  # first: the last phrases come when the talk is over
             await self._listen_on(room.session)
@@ -72,6 +89,7 @@ class Listening(Connection):
             while at < room.next:
                 frame, at = room.frame(at)
                 await self._socket.send_text(frame)
+            room.reached[self] = at
             if interim != room.interim:
                 interim = room.interim
                 await self._send(Interim(interim))

@@ -25,6 +25,11 @@ class Metrics:
         self.listeners = Gauge(
             "dragoman_listeners", "Who follows a talk in a room.", registry=self._registry
         )
+        self.led = Gauge(
+            "dragoman_led",
+            "Who came here for a room of another process.",
+            registry=self._registry,
+        )
         self.lag = histogram("dragoman_lag_seconds", "How far behind the speaker words are.")
         self.step = histogram("dragoman_step_seconds", "Work on one step of a batch.")
         self.wait = histogram("dragoman_wait_seconds", "From a chunk's arrival to its step.")

@@ -15,8 +15,9 @@ from typing import Any, BinaryIO
 
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.types import Message
 
 from dragoman.audio.chunk import Chunk
 from dragoman.audio.source import open_audio
@@ -37,15 +38,27 @@ from dragoman.text.words import whole_words
 MOST_BYTES = 200 << 20
 FORMATS = ("json", "text", "srt", "vtt", "verbose_json")
 _GONE = 499  # nobody reads it
-_STATUS = {Close.TOKEN: 401, Close.ORIGIN: 403, Close.TOO_BIG: 413, Close.TRY_LATER: 503}
+_STATUS = {
+    Close.TOKEN: 401,
+    Close.ORIGIN: 403,
+    Close.IDLE: 408,
+    Close.TOO_BIG: 413,
+    Close.TRY_LATER: 503,
+}
 
 
 async def answer_file(service: Service, request: Request, *, translate: bool) -> Response:
     """The text of the file in a request, or what is wrong, in OpenAI's words."""
     try:
         _check_visitor(service, request)
-        async with request.form(max_files=1, max_fields=20) as form:
+        with service.receiving():
+            form = await _received(service, request)
+        try:
             return await _answer(service, request, form, translate)
+        finally:
+            await form.close()
+    except ClientDisconnect:
+        return Response(status_code=_GONE)
     except HTTPException:
         fault = Fault(Code.MALFORMED, "The form is not as it should be.")
     except Fault as error:
@@ -66,6 +79,20 @@ def _check_visitor(service: Service, request: Request) -> None:
     size = headers.get("content-length", "")
     if not size.isdigit() or int(size) > MOST_BYTES:
         raise Fault(Code.TOO_BIG, f"A file has at most {MOST_BYTES >> 20} MiB, and says so.")
+
+
+async def _received(service: Service, request: Request) -> FormData:
+    """The form, which may take as long as it likes as long as something comes."""
+    idle = service.settings.idle
+
+    async def receive() -> Message:
+        try:
+            async with asyncio.timeout(idle):
+                return await request.receive()
+        except TimeoutError:
+            raise Fault(Code.IDLE, f"Nothing came for {idle:g} s.") from None
+
+    return await Request(request.scope, receive).form(max_files=1, max_fields=20)
 
 
 async def _answer(service: Service, request: Request, form: FormData, translate: bool) -> Response:

@@ -19,6 +19,7 @@ class Past:
     """Of a talk that begins here, nothing."""
 
     sample: int = 0  # the first that is heard here
+    heard: int = 0  # all before this one had arrived there
     until: int = 0  # of the sound before this one, words were said there
     elapsed_ms: float = 0.0  # since the talk began
     word: int = 0  # the last that was said of the sound before the first sample
@@ -42,6 +43,7 @@ class Past:
             elapsed_ms = passed_ms
         return cls(
             elsewhere.keep,
+            heard,
             min(max(heard, elsewhere.keep), most),
             elapsed_ms,
             elsewhere.word,

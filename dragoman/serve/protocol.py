@@ -58,6 +58,7 @@ class Close(IntEnum):
     DONE = 1000
     TOO_BIG = 1009
     FAILED = 1011
+    COME_AGAIN = 1012
     TRY_LATER = 1013
     BAD = 4400
     TOKEN = 4401

@@ -8,16 +8,18 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from dragoman.serve.connection import Connection
+from dragoman.serve.doors import RoomDoor
 from dragoman.serve.downloads import FILES
 from dragoman.serve.listening import Listening
 from dragoman.serve.logs import note
+from dragoman.serve.peers import PATH, Peers
 from dragoman.serve.protocol import Close
-from dragoman.serve.rooms import Role, RoomDoor, is_room, new_room
+from dragoman.serve.rooms import Role, is_room, new_room
 from dragoman.serve.service import Service
 from dragoman.serve.settings import may_enter, origin_allowed
 
 
-def room_routes(service: Service) -> list[BaseRoute]:
+def room_routes(service: Service, peers: Peers) -> list[BaseRoute]:
     rooms, settings = service.rooms, service.settings
 
     def is_ours(request: Request | WebSocket) -> bool:
@@ -45,16 +47,17 @@ def room_routes(service: Service) -> list[BaseRoute]:
         name = socket.path_params["room"]
         if not await _welcome(socket, name):
             return
-        door = RoomDoor(rooms, name)
+        sent = peers.sent(socket)
+        door = RoomDoor(rooms, name, peers, sent)
         try:
-            await Connection(service, socket, door=door).serve()
+            await Connection(service, socket, door=door, sent=sent).serve()
         finally:
             door.left()
 
     async def listen(socket: WebSocket) -> None:
         name = socket.path_params["room"]
         if await _welcome(socket, name):
-            await Listening(service, socket, name).serve()
+            await Listening(service, socket, name, peers, peers.sent(socket)).serve()
 
     async def _welcome(socket: WebSocket, name: str) -> bool:
         """Whether a socket may ask for a room; if not, the handshake answers 403."""
@@ -71,7 +74,12 @@ def room_routes(service: Service) -> list[BaseRoute]:
             return _refused("This needs the token of the room.", 401)
         if file not in FILES:
             return _refused(f"There are {', '.join(FILES)}.", 404)
-        text = await rooms.enter(name).file(file)
+        place = await peers.holder(name)
+        text = await (
+            rooms.enter(name).file(file) if place is None else peers.file(place, name, file)
+        )
+        if text is None:
+            return _refused("The process that has this room does not answer; try again.", 503)
         return Response(
             text, media_type=FILES[file].media_type, headers={"Cache-Control": "no-store"}
         )
@@ -80,6 +88,7 @@ def room_routes(service: Service) -> list[BaseRoute]:
         Route("/v1/rooms", open_room, methods=["POST"]),
         WebSocketRoute("/v1/rooms/{room}/speak", speak),
         WebSocketRoute("/v1/rooms/{room}/listen", listen),
+        WebSocketRoute(PATH, peers.answer),
         Route("/v1/rooms/{room}/{file}", download),
     ]
 

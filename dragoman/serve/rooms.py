@@ -11,6 +11,7 @@ import base64
 import hashlib
 import hmac
 import secrets
+import time
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Literal
@@ -46,6 +47,7 @@ class Role(StrEnum):
 
     SPEAKER = "speaker"
     LISTENER = "listener"
+    PEER = "peer"  # of no room: another process that shares the secret
 
 
 class Keys:
@@ -83,11 +85,18 @@ class Room:
         self.name = name
         self.log = secrets.token_hex(4)
         self.talks = 0
-        self.listeners = 0
+        self.reached: dict[object, int] = {}
+        """Up to which entry each who listens has been told."""
         self.interim = ""
         self.state: Literal["waiting", "listening", "degraded", "draining", "away", "over"]
         self.state = "waiting"
         self.session: Session | None = None
+        self.talk = ""
+        """The one that was told last, by its session's name."""
+        self.since = 0.0
+        """When its speaker last came here, in seconds since 1970; 0: none ever did."""
+        self.opening = False  # a talk is about to begin
+        self.left = False  # the room is in another process
         self.pulse = Pulse()
         self._files = Files()
         self._entries: list[str] = []
@@ -95,8 +104,11 @@ class Room:
         self._began = 0  # and of the first of the last talk
         self._word = self._transcript = self._phrases = 0  # the last of this talk that were taken
         self._summed_up = False
-        self._talk = ""  # the one that was told last, by its session's name
         self._frame = (-1, -1, "")  # the last one: nearly all listeners ask for the same
+
+    @property
+    def listeners(self) -> int:
+        return len(self.reached)
 
     @property
     def next(self) -> int:
@@ -113,8 +125,18 @@ class Room:
         return RoomEvent(self.name, self.log, self.state)
 
     @property
+    def live(self) -> bool:
+        """A talk goes on here, perhaps without its speaker for a moment."""
+        return self.session is not None and not self.session.finished
+
+    @property
+    def spoken_in(self) -> bool:
+        """A talk goes on, and its speaker is here."""
+        return self.live and self.session is not None and self.session.listener is not None
+
+    @property
     def empty(self) -> bool:
-        return self.session is None and not self.listeners
+        return self.session is None and not self.opening and not self.listeners
 
     def frame(self, start: int) -> tuple[str, int]:
         """A `told` from an entry on, as text, and the number after it."""
@@ -131,14 +153,21 @@ class Room:
         entries = self._entries[self._began - self._first :] if self.talks else []
         return await self._files.get(name, self.next, lambda: _read(entries))
 
-    def join(self, change: Literal[1, -1]) -> None:
-        """A listener comes or goes."""
-        self.listeners += change
+    def join(self, listener: object) -> None:
+        self.reached[listener] = 0
         self._tell_speaker()
 
-    def follow(self, session: Session) -> None:
+    def part(self, listener: object) -> None:
+        del self.reached[listener]
+        self._tell_speaker()
+
+    def follow(self, session: Session, after: float = 0.0) -> None:
         """This talk is told here from now on; one that was told before is ended. A talk that was
-        begun anew, from what its client has kept, goes on where it was."""
+        begun anew, from what its client has kept, goes on where it was.
+
+        `after`: until when the room was elsewhere, by clocks that may differ from ours."""
+        if not session.finished:
+            self.since = max(time.time(), self.since, after + 0.001)
         before = self.session
         if before is session:
             self.look()
@@ -148,12 +177,22 @@ class Room:
             before.stop()
         self.session = session
         self._phrases = 0
-        if session.id != self._talk:
-            self._talk = session.id
+        if session.id != self.talk:
+            self.talk = session.id
             self._begin(session.setup)
         session.news.follow(self.look)
         self._tell_speaker()
         self.look()
+
+    def leave(self) -> Session | None:
+        """The room is elsewhere. Who listens here is sent away, to come again and be led there;
+        the talk that was followed here is returned."""
+        session, self.session = self.session, None
+        if session is not None:
+            session.news.unfollow(self.look)
+        self.left = True
+        self.pulse.beat()
+        return session
 
     def _begin(self, setup: Setup) -> None:
         self.talks += 1
@@ -210,12 +249,31 @@ class Rooms:
 
     def __init__(self, settings: Settings) -> None:
         self.keys = Keys(settings.secret or settings.token)
+        self.led = 0
+        """Who came here and is in a room of another process."""
         self._most = settings.listeners
         self._rooms: dict[str, Room] = {}
 
     @property
     def listeners(self) -> int:
         return sum(room.listeners for room in self._rooms.values())
+
+    @property
+    def behind(self) -> bool:
+        """Somebody has not been told all that was said."""
+        return any(
+            min(one.reached.values(), default=one.next) < one.next for one in self._rooms.values()
+        )
+
+    @property
+    def waiting(self) -> list[str]:
+        """The names of those in which somebody waits for the speaker, or a talk does."""
+        rooms = self._rooms.values()
+        return [one.name for one in rooms if not one.empty and not one.spoken_in]
+
+    def get(self, name: str) -> Room | None:
+        """The room of a name, if somebody has been there."""
+        return self._rooms.get(name)
 
     def enter(self, name: str) -> Room:
         """The room of a name, for somebody whose token was looked at."""
@@ -229,32 +287,15 @@ class Rooms:
             kept -= one.kept
         return room
 
+    def leave(self, name: str) -> Session | None:
+        """A room is in another process; the talk that was followed here is returned."""
+        return self._rooms.pop(name).leave()
+
     def admit_listener(self) -> None:
-        if self.listeners >= self._most:
+        if self.listeners + self.led >= self._most:
             raise Fault(Code.FULL, f"All {self._most} seats are taken; try later.")
 
     def may_listen(self, room: str, offered: str | None) -> bool:
         """Who may speak in a room may listen there, too."""
-        return any(self.keys.admits(room, role, offered) for role in Role)
-
-
-class RoomDoor:
-    """Where the speaker of a room comes in."""
-
-    def __init__(self, rooms: Rooms, name: str) -> None:
-        self._rooms, self._name = rooms, name
-
-    def admits(self, offered: str | None) -> bool:
-        return self._rooms.keys.admits(self._name, Role.SPEAKER, offered)
-
-    def begin(self) -> None:
-        session = self._rooms.enter(self._name).session
-        if session is not None and not session.finished and session.listener is not None:
-            raise Fault(Code.TAKEN, "Somebody speaks in this room already.")
-
-    def opened(self, session: Session) -> None:
-        self._rooms.enter(self._name).follow(session)
-
-    def left(self) -> None:
-        """The speaker's connection is gone, for whatever reason."""
-        self._rooms.enter(self._name).look()
+        roles = (Role.SPEAKER, Role.LISTENER)
+        return any(self.keys.admits(room, role, offered) for role in roles)

@@ -16,7 +16,7 @@ from dragoman.serve.service import Service
 
 LARGEST = 1 << 20  # bytes of a message
 _FILES = 65536  # that may be open
-_FLUSH = 10.0  # seconds for the rest of talks that were ended for them
+_FLUSH = 10.0  # seconds for the rest of talks that were ended for them, and for slow listeners
 
 
 class Server(uvicorn.Server):
@@ -26,6 +26,7 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._service = service
         self._patience: float | None = None  # until when talks may go on
+        self._quiet_since: float | None = None
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self._patience is not None:
@@ -38,7 +39,7 @@ class Server(uvicorn.Server):
         if self._patience is not None:
             if not self._service.draining:
                 self._service.drain()
-            if self._service.quiet:
+            if self._service.quiet and self._told():
                 return True
             late = time.monotonic() - self._patience
             if late > 0:
@@ -46,6 +47,11 @@ class Server(uvicorn.Server):
             if late > _FLUSH:
                 return True
         return await super().on_tick(counter)
+
+    def _told(self) -> bool:
+        """Whether those who listen in rooms have been told all, or have been waited for."""
+        self._quiet_since = self._quiet_since or time.monotonic()
+        return not self._service.rooms.behind or time.monotonic() - self._quiet_since > _FLUSH
 
 
 def allow_many_connections() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 from dragoman.audio import opus
@@ -39,7 +41,7 @@ class Service:
         self.draining = False
         self._tickets = Tickets(settings.secret.encode() if settings.secret else None)
         self._sessions: dict[str, Session] = {}
-        self._opening = 0
+        self._opening = self._receiving = 0
         self._visits = Visits(settings.connects)
         self._pushing: set[asyncio.Task[None]] = set()
 
@@ -51,7 +53,8 @@ class Service:
     @property
     def quiet(self) -> bool:
         """All is said, and whoever listens has been told."""
-        return not self.streams and all(one.listener is None for one in self._sessions.values())
+        told = all(one.listener is None for one in self._sessions.values())
+        return told and not self.streams and not self._receiving
 
     @property
     def status(self) -> Literal["ready", "full", "draining"]:
@@ -64,23 +67,57 @@ class Service:
         """Somebody has connected; too often is a fault."""
         self._visits.note(address)
 
+    def _admit(self) -> None:
+        """Whether another talk is let in; a fault if it is not."""
+        if self.draining:
+            raise Fault(Code.DRAINING, "This server is about to end; try another, or later.")
+        if self.streams >= self.settings.streams:
+            raise Fault(Code.FULL, f"All {self.settings.streams} streams are taken; try later.")
+        if self.scheduler.refusing:
+            raise Fault(Code.FULL, "This machine is behind with the talks it has; try later.")
+
+    @contextmanager
+    def receiving(self) -> Iterator[None]:
+        """A file is on its way, which is to be a talk: it is not sent for nothing, no more come at
+        once than there may be talks, and the process does not end in its middle."""
+        self._admit()
+        if self._receiving >= self.settings.streams:
+            raise Fault(Code.FULL, f"{self._receiving} files are on their way already; try later.")
+        self._receiving += 1
+        try:
+            yield
+        finally:
+            self._receiving -= 1
+
     async def start(self, request: Start) -> Session:
         """Open a talk, if there is room for it."""
         name = secrets.token_hex(8)
         return await self._begin(name, self._tickets.make(name), request)
+
+    def keeps(self, session: str) -> bool:
+        """Whether a talk can be resumed in this process, as it is."""
+        known = self._sessions.get(session)
+        return known is not None and not known.given_up
+
+    def known(self, request: Resume) -> Session | None:
+        """The talk that is resumed, if this process has the latest of it and can go on: should
+        another have gone on with it, the client has another token."""
+        session = self._sessions.get(request.session)
+        if session is None or not session.opened_by(request.resume_token):
+            return None
+        return None if session.given_up and request.elsewhere else session
 
     async def resume(self, request: Resume) -> Session:
         """A talk that goes on, here or in place of the process that had it.
 
         An unknown one and somebody else's are told in the same words.
         """
-        session = self._sessions.get(request.session)
-        known = session is not None and session.opened_by(request.resume_token)
-        if session is not None and known and not (session.given_up and request.elsewhere):
+        session = self.known(request)
+        if session is not None:
             ahead = (
                 request.word > session.last_word
                 or request.transcript > session.last_transcript
-                or request.sample > session.sample
+                or request.sample > session.furthest
             )
             if ahead:
                 raise Fault(Code.NO_SESSION, "This talk has not come as far as the client says.")
@@ -107,12 +144,7 @@ class Service:
     async def _begin(
         self, name: str, token: str, request: Start, past: Past | None = None
     ) -> Session:
-        if self.draining:
-            raise Fault(Code.DRAINING, "This server is about to end; try another, or later.")
-        if self.streams >= self.settings.streams:
-            raise Fault(Code.FULL, f"All {self.settings.streams} streams are taken; try later.")
-        if self.scheduler.refusing:
-            raise Fault(Code.FULL, "This machine is behind with the talks it has; try later.")
+        self._admit()
         setup = _wanted(self.system.setup, request)
         if request.captions is not None:
             push.check(request.captions, self.settings.captions_to)

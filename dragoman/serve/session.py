@@ -142,6 +142,12 @@ class Session:
         """What has arrived, and what a client keeps of its sound should this process end."""
         return Heard(self.sample, *self._kept)
 
+    @property
+    def furthest(self) -> int:
+        """The last `heard` that a client may have, of this process or of the one before: the sound
+        that was heard there may be on its way still."""
+        return max(self.sample, self._past.heard)
+
     def words_after(self, number: int) -> list[Said]:
         """Those with greater numbers, as far as they are known here."""
         return self.words[max(0, number - self.last_word + len(self.words)) :]

@@ -28,6 +28,7 @@ class Settings:
     voice: str | None = None  # that speaks the translation; None: the best that is ready
     captions_to: tuple[str, ...] = ()  # beginnings of addresses that captions may be posted to
     secret: str | None = None  # what processes share that go on with each other's talks
+    peers: tuple[str, ...] = ()  # addresses of theirs, by which rooms are found
 
 
 def is_loopback(host: str) -> bool:

@@ -10,16 +10,16 @@ from tests.serve.clients import make_service
 
 
 @contextmanager
-def running(**settings):
+def running(cert=None, key=None, **settings):
     """The service and its address."""
     service = make_service(**settings)
-    server = make_server(service)
+    server = make_server(service, cert, key)
     with bound("127.0.0.1", 0) as address:
         address.listen()
         thread = threading.Thread(target=server.run, kwargs={"sockets": [address]}, daemon=True)
         thread.start()
         try:
-            yield service, f"ws://127.0.0.1:{address.getsockname()[1]}"
+            yield service, f"{'wss' if cert else 'ws'}://127.0.0.1:{address.getsockname()[1]}"
         finally:
             server.should_exit = True
             thread.join(60)

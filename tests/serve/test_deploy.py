@@ -24,6 +24,11 @@ def check_options(words):
     assert [word for word in words if word.startswith("--") and word not in OPTIONS] == []
 
 
+def option(words, name):
+    """What an option is given."""
+    return words[words.index(name) + 1]
+
+
 def test_the_image():
     lines = text("Dockerfile").replace("\\\n", " ").splitlines()
     steps = [line.split(maxsplit=1) for line in lines if line and not line.startswith("#")]
@@ -54,8 +59,9 @@ def test_compose():
     assert minutes * 60 > Settings().drain + GRACE
     assert (DEPLOY / interpreter["build"]["context"] / interpreter["build"]["dockerfile"]).exists()
     assert "interpreter" in services
+    assert option(interpreter["command"], "--peer") == "http://interpreter:8020"  # all of them
     assert "ports" not in interpreter  # only the proxy, whose word counts, reaches it
-    assert interpreter["command"][interpreter["command"].index("--proxy") + 1] == "*"
+    assert option(interpreter["command"], "--proxy") == "*"
 
 
 def test_the_proxy_sends_all_of_a_room_to_one_process():
@@ -86,11 +92,11 @@ def test_the_unit():
 
 
 def test_kubernetes():
-    deployment, pods, proxy, service = yaml.safe_load_all(text("kubernetes.yaml"))
+    deployment, pods, peers, proxy, service = yaml.safe_load_all(text("kubernetes.yaml"))
     pod = deployment["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     check_options(container["args"])
-    drain = float(container["args"][container["args"].index("--drain") + 1])
+    drain = float(option(container["args"], "--drain"))
     assert drain >= Settings().longest
     assert pod["terminationGracePeriodSeconds"] > drain + GRACE
     # Who follows a talk in a room can come in though no other talk can.
@@ -102,7 +108,10 @@ def test_kubernetes():
     assert pod["securityContext"]["runAsNonRoot"]
     assert pods["metadata"]["name"] == "interpreter"  # as the proxy calls them
     assert pods["spec"]["clusterIP"] == "None"  # it wants the addresses of all
-    for one, behind in ((pods, deployment), (service, proxy)):
+    assert option(container["args"], "--peer") == f"http://{peers['metadata']['name']}:8020"
+    assert peers["spec"]["clusterIP"] == "None"
+    assert peers["spec"]["publishNotReadyAddresses"]  # one that drains has rooms
+    for one, behind in ((pods, deployment), (peers, deployment), (service, proxy)):
         assert one["spec"]["selector"] == behind["spec"]["template"]["metadata"]["labels"]
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 pytest.importorskip("benchmarks.serve")
-from benchmarks import serve
+from benchmarks import moving, serve
 
 
 def test_connections_leave_nothing_behind():
@@ -23,6 +23,14 @@ def test_faults_lose_no_word():
     assert counts["talks"] >= 3
     assert counts["wrong talks"] == 0
     assert counts["resumes"] > 0
+
+
+def test_rooms_that_move_lose_no_word():
+    counts = moving.soak(0.0, seed=363)
+    assert counts["wrong"] == 0
+    assert counts["kills"] == counts["drains"] == 1
+    assert counts["resumes"] >= moving.ROOMS
+    assert counts["listeners"] > 2 * moving.ROOMS
 
 
 def test_a_load_is_reported(capsys):

@@ -145,19 +145,88 @@ def test_a_full_server_says_so(opened):
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "full")
 
 
+HEAD = 'Content-Disposition: form-data; name="file"; filename="talk.wav"'
+KIND = {"Content-Type": "multipart/form-data; boundary=x"}
+
+
+def line_to(url):
+    host, port = url.removeprefix("ws://").split(":")
+    return http.client.HTTPConnection(host, int(port))
+
+
+def form(sound):
+    return f"--x\r\n{HEAD}\r\n\r\n".encode() + sound + b"\r\n--x--\r\n"
+
+
 @contextmanager
 def sent(**settings):
     """A file that is being heard, so slowly that it would take hours; the service, and the line."""
     with running(**settings) as (service, url):
-        host, port = url.removeprefix("ws://").split(":")
-        line = http.client.HTTPConnection(host, int(port))
-        head = 'Content-Disposition: form-data; name="file"; filename="talk.wav"'
-        body = f"--x\r\n{head}\r\n\r\n".encode() + wav(90, 4000) + b"\r\n--x--\r\n"
-        kind = {"Content-Type": "multipart/form-data; boundary=x"}
-        line.request("POST", "/v1/audio/translations", body, kind)
+        line = line_to(url)
+        line.request("POST", "/v1/audio/translations", form(wav(90, 4000)), KIND)
         wait_until(lambda: service._sessions)
         yield service, line
         line.close()
+
+
+@contextmanager
+def on_its_way(**settings):
+    """Half of a file; the service, its address, the line, and the other half."""
+    body = form(wav(1))
+    half = len(body) // 2
+    with running(**settings) as (service, url):
+        line = line_to(url)
+        line.putrequest("POST", "/v1/audio/translations")
+        for name, value in {**KIND, "Content-Length": str(len(body))}.items():
+            line.putheader(name, value)
+        line.endheaders(body[:half])
+        wait_until(lambda: service._receiving)
+        yield service, url, line, body[half:]
+        line.close()
+
+
+def answered(line):
+    answer = line.getresponse()
+    return answer.status, json.loads(answer.read())
+
+
+def test_a_process_does_not_end_while_a_file_is_on_its_way():
+    with on_its_way() as (service, _, line, rest):
+        service.draining = True
+        assert not service.quiet
+        line.send(rest)
+        status, told = answered(line)
+        assert (status, told["error"]["code"]) == (503, "draining")
+        assert service.quiet
+
+
+def test_no_file_is_sent_for_nothing():
+    """Who could not be heard is told before the sound, which may be large, has come."""
+    with on_its_way(streams=1) as (_, url, line, rest):
+        other = line_to(url)
+        other.putrequest("POST", "/v1/audio/translations")
+        for name, value in {**KIND, "Content-Length": "100000000"}.items():
+            other.putheader(name, value)
+        other.endheaders(b"--x\r\n")
+        status, told = answered(other)
+        assert (status, told["error"]["code"]) == (503, "full")
+        other.close()
+        line.send(rest)
+        assert answered(line)[0] == 200
+
+
+def test_a_file_that_does_not_come_is_given_up():
+    with on_its_way(idle=0.2) as (service, _, line, _):
+        status, told = answered(line)
+        assert (status, told["error"]["code"]) == (408, "idle")
+        assert service.quiet
+
+
+def test_who_hangs_up_before_the_file_is_there_is_no_fault_of_the_server(caplog):
+    with on_its_way() as (service, _, line, _):
+        line.close()
+        wait_until(lambda: not service._receiving)
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 def test_a_file_whose_sender_is_gone_is_heard_no_longer():

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from msgspec import structs
 
 from dragoman.serve import service as services
 from dragoman.serve.past import Past
@@ -54,6 +55,23 @@ def test_words_are_told_in_order_of_time_whatever_the_clock_does(jump, monkeypat
     session = in_time(taken_over())
     assert 15_000 <= session.now_ms < 15_000 + 60_000
     assert session.last_word == 6
+
+
+@pytest.mark.parametrize("heard", [240_000, 16000 * 600])  # also more than is heard again
+def test_a_connection_that_is_lost_before_its_sound_was_sent_again_loses_no_talk(heard):
+    """The client knows how much the process before had heard; this one has not come as far."""
+
+    async def resumed_twice():
+        service = make_service()
+        request = Resume("a talk", service._tickets.make("a talk"), 6, 0, heard, ELSEWHERE)
+        session = await service.resume(request)
+        again = structs.replace(request, resume_token=session.resume_token)
+        assert await service.resume(again) is session
+        with pytest.raises(Fault) as caught:
+            await service.resume(structs.replace(again, sample=heard + 1))
+        return session.sample, caught.value.code
+
+    assert in_time(resumed_twice()) == (16000, "no_session")
 
 
 @pytest.mark.parametrize(("word", "transcript"), [(5, 0), (7, 0), (6, 1)])

@@ -1,13 +1,15 @@
 """Rooms: one speaks, many listen, and who comes late is told what was said."""
 
 import json
+import signal
+import threading
 from types import SimpleNamespace
 
 import msgspec
 import pytest
 from starlette.websockets import WebSocketDisconnect
 
-from dragoman.serve import rooms
+from dragoman.serve import rooms, run
 from dragoman.serve.protocol import (
     Audience,
     Code,
@@ -31,8 +33,10 @@ from dragoman.serve.protocol import (
 )
 from dragoman.serve.protocol import Room as RoomEvent
 from dragoman.serve.rooms import Keys, Role, Room, is_room, new_room
-from tests.serve.clients import Client, closed, silence, steady_words
+from dragoman.serve.run import make_server
+from tests.serve.clients import Client, closed, make_service, silence, steady_words
 from tests.serve.numbers import sound_of, words_of
+from tests.serve.processes import in_time
 
 TOKEN = "a token that nobody guesses"
 
@@ -136,6 +140,11 @@ def test_a_listener_who_comes_back_is_told_the_rest_alone(opened, had):
         if had < len(first.told):
             again.until_told(Summary)
         assert again.told == first.told[had:]
+    with listens(web, room) as ear:  # so many were never told: all is told anew
+        anew = Listener(ear)
+        anew.come_in(room, log=log, next=len(first.told) + 1)
+        anew.until_told(Summary)
+    assert anew.told == first.told
     with listens(web, room) as ear:  # the log of another process: all is told anew
         anew = Listener(ear)
         anew.come_in(room, log="another", next=had)
@@ -355,6 +364,59 @@ def test_only_one_speaks_at_a_time(opened):
         assert closed(second) == 4409
 
 
+def test_a_process_that_ends_waits_for_slow_listeners(monkeypatch):
+    """Until they have been told all, but not for ever."""
+
+    async def ticks():
+        service = make_service()
+        server = make_server(service)
+        server.handle_exit(signal.SIGTERM, None)
+        room = service.rooms.enter("abcdefgh")
+        room.join("slow")
+        room.join("quick")
+        quiet = [await server.on_tick(1)]
+        room._entries += ["one", "two"]
+        for listener, at in (("quick", 2), ("slow", 1), ("slow", 2)):
+            room.reached[listener] = at
+            quiet.append(await server.on_tick(1))
+        room._entries.append("three")
+        monkeypatch.setattr(run, "_FLUSH", -1.0)
+        return [*quiet, await server.on_tick(1)]
+
+    assert in_time(ticks()) == [True, False, False, True, True]
+
+
+def test_two_who_begin_at_the_same_moment_do_not_both(opened):
+    """The second comes while the talk of the first is opened; who failed before is in no way."""
+    service, web = opened()
+    room = open_room(web)
+    with speaks(web, room) as mouth:
+        failing = Client(mouth)
+        failing.send(Start(access_token=room["speaker_token"], policy="nonsense"))
+        assert failing.next().code == "policy"
+    asked, go = threading.Event(), threading.Event()
+    open_one = service._open
+
+    def slowly(*args):
+        asked.set()
+        assert go.wait(30)
+        return open_one(*args)
+
+    service._open = slowly
+    with speaks(web, room) as mouth, speaks(web, room) as other:
+        first, second = Client(mouth), Client(other)
+        first.send(Start(access_token=room["speaker_token"]))
+        assert asked.wait(30)
+        second.send(Start(access_token=room["speaker_token"]))
+        refused = second.next()
+        go.set()
+        assert isinstance(refused, Error)
+        assert refused.code == "taken"
+        assert isinstance(first.next(), Ready)
+        finish(first)
+    assert first.words == steady_words()
+
+
 @pytest.mark.parametrize(
     "message",
     [silence(0), write(Start()), write(Stop()), write(Listen()), '{"type": "shout"}', "no json"],
@@ -473,7 +535,7 @@ def test_processes_with_the_same_access_token_agree():
         assert not keys.admits("abcdefgh", Role.LISTENER, made)
     assert not one.admits("abcdefgj", Role.LISTENER, made)
     assert not one.admits("abcdefgh", Role.SPEAKER, made)
-    assert len({one.token("abcdefgh", role) for role in Role}) == 2
+    assert len({one.token("abcdefgh", role) for role in Role}) == len(Role)
     assert TOKEN not in made
 
 

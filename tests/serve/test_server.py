@@ -368,6 +368,15 @@ def test_talks_that_do_not_end_are_ended_for_them():
         (["--proxy", "*", "--proxy", ""], "or '*', not ''."),
         (["--proxy", "10.0.0.7/8"], "a network like 10.0.0.0/8"),
         (["--origin", "https://talks.example/page"], "--origin takes a site"),
+        (["--peer", "http://two:8020"], "set DRAGOMAN_SECRET, or give --secret-file"),
+        (
+            ["--peer", "two:8020", "--secret-file", "long.txt"],
+            "--peer takes an address that begins",
+        ),
+        (["--peer", "http://:8020", "--secret-file", "long.txt"], "like http://interpreter:8020"),
+        (["--peer", "http://two:x", "--secret-file", "long.txt"], "like http://interpreter:8020"),
+        (["--peer", "http://two/room", "--secret-file", "long.txt"], "--peer takes a site"),
+        (["--peer", "http://two", "--secret-file", "long.txt", "--cluster"], "one place for rooms"),
         (["--tls-cert", "short.txt"], "go together"),
         (["--tls-cert", "short.txt", "--tls-key", "short.txt"], "Cannot serve TLS"),
         (["--host", "no.such.host.invalid", "--token-file", "long.txt"], "Cannot listen on"),
@@ -375,7 +384,8 @@ def test_talks_that_do_not_end_are_ended_for_them():
 )
 def test_a_wrong_start_is_a_sentence(options, complaint, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("DRAGOMAN_TOKEN", raising=False)
+    for name in ("DRAGOMAN_TOKEN", "DRAGOMAN_SECRET"):
+        monkeypatch.delenv(name, raising=False)
     for name, text in [("short.txt", "x"), ("empty.txt", ""), ("long.txt", "x" * 16)]:
         Path(name).write_text(text)
     started: list[object] = []

@@ -12,6 +12,7 @@ from dragoman.errors import DragomanError
 from dragoman.serve.client import Talk
 from dragoman.serve.protocol import Summary
 from tests.serve.clients import PATH
+from tests.serve.house import Ear, Mouth, ended, house, more, open_room, threads
 from tests.serve.numbers import sound_of, words_of
 from tests.serve.processes import command, in_time
 
@@ -78,3 +79,19 @@ def test_what_is_wrong_with_a_certificate_is_a_sentence(certificate, tmp_path, w
     assert isinstance(told.exception, DragomanError)
     assert complaint in str(told.exception)
     assert str(made) in str(told.exception)
+
+
+def test_a_room_is_found_over_tls(certificate, monkeypatch):
+    """The certificate is that of the name in `--peer`, whatever address it leads to."""
+    cert, key = certificate
+    monkeypatch.setenv("SSL_CERT_FILE", str(cert))
+
+    async def led():
+        async with house(2, threads(cert=cert, key=key)) as here:
+            room = await open_room(here.urls[0])
+            mouth, ear = Mouth(here.urls[0], room), Ear(here.urls[1], room)
+            await more(ear)
+            return await mouth.end(), await ended(ear)
+
+    said, told = in_time(led())
+    assert told == [said]

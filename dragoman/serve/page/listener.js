@@ -18,15 +18,16 @@ const announcer = new Announcer($("announced"));
 const voice = new Voice();
 const place = here();
 let late = true; // what was said before one came in is not read out
+let hushed = 0;
 
 const TAKES = {
-  anew: () => { source.clear(); target.clear(); },
+  anew: () => { source.clear(); target.clear(); hush(); },
   connection: ({ state, message }) => { tellListener($("state"), state); trouble(message ?? ""); },
   room: ({ state }) => {
     tellListener($("state"), state);
     trouble("");
     keepAwake(!["waiting", "over"].includes(state));
-    setTimeout(() => { late = false; }, 1000);
+    if (late) hush();
   },
   talk: ({ from, to }) => {
     [source, target].forEach((pane) => pane.divide());
@@ -48,6 +49,14 @@ const TAKES = {
   speech: (event) => voice.take(event),
   error: ({ message }) => { trouble(message); listenAloud(false); }, // of the voice alone
 };
+
+// For a moment all that is told was said before.
+function hush() {
+  late = true;
+  clearTimeout(hushed);
+  hushed = setTimeout(() => { late = false; }, 1000);
+}
+
 const follower = new Follower(place, (event) => TAKES[event.type]?.(event));
 
 function press(id, pressed) {

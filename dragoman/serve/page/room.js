@@ -44,6 +44,9 @@ export function here() {
 export class Follower {
   next = 0;
   log = "";
+  void = false;
+  kept = { said: [], transcript: [] }; // of the talk that is told
+  lost = this.kept; // of a log that is void
   tries = 0;
   speech = null;
 
@@ -80,12 +83,12 @@ export class Follower {
     if (event.type === "room") {
       this.tries = 0;
       this.refused = "";
-      if (this.log && this.log !== event.log) this.on({ type: "anew" });
-      this.log = event.log;
+      this.know(event.log);
     }
     if (event.type === "told") {
+      if (this.void) this.anew();
       this.next = event.next;
-      event.events.forEach((one) => this.on(one));
+      event.events.forEach((one) => this.tell(one));
     } else if (event.type === "error" && event.code !== "voice") {
       this.refused = event.code === "token"
         ? "This link does not open this room. Ask the speaker for the whole link."
@@ -96,9 +99,45 @@ export class Follower {
     }
   }
 
+  // Another log: what was told is void, and is shown until there is something else to show.
+  know(log) {
+    if (log === this.log) return;
+    this.void ||= this.log !== "";
+    this.log = log;
+    this.next = 0;
+  }
+
+  anew() {
+    this.void = false;
+    this.lost = this.kept;
+    this.kept = { said: [], transcript: [] };
+    this.on({ type: "anew" });
+  }
+
+  // What is final. A process that goes on with a talk may know no more than the end of what was said
+  // before: its beginning is told from what is kept here.
+  tell(event) {
+    if (event.type === "talk") this.kept = { said: [], transcript: [] };
+    const kept = this.kept[event.type];
+    const first = kept?.length === 0 ? before(this.lost[event.type], event) : [];
+    for (const one of [...first, event]) {
+      kept?.push(one);
+      this.on(one);
+    }
+  }
+
   closed() {
     const state = this.refused ? "refused" : "reconnecting";
     this.on({ type: "connection", state, message: this.refused ?? "" });
     if (!this.final) setTimeout(() => this.connect(), pause(this.tries++));
   }
+}
+
+// The events before one that is among them; none, if it is not, and belongs to another talk.
+function before(events, event) {
+  const numbered = (one) => one.word ?? one.number;
+  const at = events.findIndex((one) => numbered(one) === numbered(event));
+  const known = events[at];
+  const same = known?.text === event.text && known?.source_ms === event.source_ms;
+  return same ? events.slice(0, at) : [];
 }

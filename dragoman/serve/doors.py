@@ -1,0 +1,84 @@
+"""Where a speaker comes in: by the server's own door, or by that of a room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Protocol
+
+from dragoman.serve.peers import Peers, Place
+from dragoman.serve.protocol import Code, Fault, Resume, Start
+from dragoman.serve.rooms import Role, Rooms
+from dragoman.serve.session import Session
+from dragoman.serve.settings import Settings, may_enter
+
+
+class Door(Protocol):
+    """What a connection asks before a talk, and tells."""
+
+    def admits(self, offered: str | None) -> bool:
+        """Whether a token opens it."""
+
+    async def leads(self, request: Start | Resume) -> Place | None:
+        """Into another process, where this talk belongs; None: into this one."""
+
+    def beginning(self) -> AbstractContextManager[None]:
+        """A talk is opened meanwhile; a fault if it may not be."""
+
+    def opened(self, session: Session) -> None:
+        """A talk begins or goes on behind it."""
+
+
+class FrontDoor:
+    """The server's own: who has its token may speak."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def admits(self, offered: str | None) -> bool:
+        return may_enter(self._settings, offered)
+
+    async def leads(self, request: Start | Resume) -> None:
+        """Such a talk may go on anywhere."""
+
+    def beginning(self) -> AbstractContextManager[None]:
+        """As many as the service lets in."""
+        return nullcontext()
+
+    def opened(self, session: Session) -> None:
+        """Nobody else follows this talk."""
+
+
+class RoomDoor:
+    """That of a room, which is in one process."""
+
+    def __init__(self, rooms: Rooms, name: str, peers: Peers, sent: bool) -> None:
+        """`sent`: by another process, which has looked for the right one."""
+        self._rooms, self._name, self._peers, self._sent = rooms, name, peers, sent
+        self._after = 0.0  # since when others have had it
+
+    def admits(self, offered: str | None) -> bool:
+        return self._rooms.keys.admits(self._name, Role.SPEAKER, offered)
+
+    async def leads(self, request: Start | Resume) -> Place | None:
+        place, self._after = await self._peers.choose(self._name, request)
+        return None if self._sent else place
+
+    @contextmanager
+    def beginning(self) -> Iterator[None]:
+        room = self._rooms.enter(self._name)
+        if room.spoken_in or room.opening:
+            raise Fault(Code.TAKEN, "Somebody speaks in this room already.")
+        room.opening = True
+        try:
+            yield
+        finally:
+            room.opening = False
+
+    def opened(self, session: Session) -> None:
+        self._rooms.enter(self._name).follow(session, self._after)
+
+    def left(self) -> None:
+        """The speaker's connection is gone, for whatever reason."""
+        if (room := self._rooms.get(self._name)) is not None:
+            room.look()
