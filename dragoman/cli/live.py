@@ -94,7 +94,7 @@ def command(
     with ExitStack() as stack:
         enter = stack.enter_context
         notes = enter(open_notes())
-        system = read_system(notes.tell, pause_ms=PAUSE_MS, **options)
+        system = read_system(notes.tell, notes.advise, pause_ms=PAUSE_MS, **options)
         setup, both = system.setup, show == "both"
         in_source = bool(captions_source or captions_both)
         sound = _open_file(file, setup) if file is not None else None

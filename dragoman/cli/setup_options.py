@@ -122,11 +122,15 @@ AUTO = "auto"
 
 
 def read_system(
-    tell: Callable[[str], None], pause_ms: float | None = None, **options: Any
+    tell: Callable[[str], None],
+    advise: Callable[[str], None] | None = None,
+    pause_ms: float | None = None,
+    **options: Any,
 ) -> System:
     """The system that the options describe, its model not loaded unless it had to be tried.
 
-    `pause_ms` is a pause that ends an utterance, where the setup does not say.
+    `advise` tells what to do about a machine that is too slow, where others may, too. `pause_ms`
+    is a pause that ends an utterance, where the setup does not say.
     """
     auto = options.get("max_latency") == AUTO
     setup = read_setup(**options | {"max_latency": "2s"} if auto else options)
@@ -137,7 +141,7 @@ def read_system(
     from dragoman.trial import suited
 
     trial = suited(setup, step=options.get("step"), beams=options.get("beams"))
-    tell(trial.sentence())
+    (tell if trial.keeps_up else advise or tell)(trial.sentence())
     return trial.system
 
 

@@ -93,19 +93,10 @@ class _Pressed:
         if self._late >= LATE_CHUNKS and busy:
             slow = self._work_ms > self._speech_ms
             verdict = "is too slow for the setting" if slow else "hardly keeps up with the setting"
-            _advise(
-                self._notes,
+            self._notes.advise(
                 f"This machine {verdict}: {self._work_ms / 1000:.1f} s of work "
-                f"for {self._speech_ms / 1000:.1f} s of speech.",
-                self._setup,
+                f"for {self._speech_ms / 1000:.1f} s of speech. {_advice(self._setup)}"
             )
-
-
-def _advise(notes: Notes, found: str, setup: Setup) -> None:
-    """Tell that the machine is too slow, and what to do; once in a talk, be it during or after."""
-    if not notes.advised:
-        notes.advised = True
-        notes.tell(f"{found} {_advice(setup)}")
 
 
 def _advice(setup: Setup) -> str:
@@ -127,7 +118,7 @@ def summary(setup: Setup, notes: Notes) -> Iterator[Listener]:
         if counter.lag.audio_ms:
             notes.tell(counter.sentence())
     if counter.lag.load > 1:
-        _advise(notes, "A live speaker is too fast for this machine.", setup)
+        notes.advise(f"A live speaker is too fast for this machine. {_advice(setup)}")
 
 
 class _Summary:

@@ -99,7 +99,7 @@ def command(
     with ExitStack() as stack:
         enter = stack.enter_context
         notes = enter(open_notes())
-        system = read_system(notes.tell, **options)
+        system = read_system(notes.tell, notes.advise, **options)
         setup = system.setup
         before = None
         if resume and start is None and not is_pipe(file):
