@@ -13,7 +13,7 @@ from dragoman.cli.app import GroupedCommand, GroupedOption
 from dragoman.cli.ranges import Number
 from dragoman.cli.report import print_signatures
 from dragoman.cli.scoring import Scoring, at_work, scoring_options
-from dragoman.cli.tables import Column, open_console, print_rows
+from dragoman.cli.tables import UNDEFINED, Column, open_console, print_rows
 from dragoman.errors import DragomanError
 from dragoman.metrics.instance import Instance
 from dragoman.metrics.lines import Log
@@ -158,7 +158,7 @@ def _print_table(
         console.print(f"{title:7} [bold]{escape(str(log.path))}[/]", soft_wrap=True)
     print_rows(console, _columns(sampling.level), _rows(report, comparisons))
     console.print(
-        f"[dim]{len(report.instances)} sentences, {sampling.resamples} resamples, seed "
+        f"[dim]sentences: {len(report.instances)}, resamples: {sampling.resamples}, seed "
         f"{sampling.seed}. p-values: paired bootstrap, random swaps, paired t-test; "
         "* all three are below 0.05.[/]"
     )
@@ -191,4 +191,4 @@ def _rows(report: Report, comparisons: list[Comparison]) -> list[list[str]]:
 
 
 def _number(value: float, digits: int, sign: str = "") -> str:
-    return "undefined" if isnan(value) else f"{value:{sign},.{digits}f}"
+    return UNDEFINED if isnan(value) else f"{value:{sign},.{digits}f}"

@@ -35,7 +35,8 @@ def check_outputs(inputs: Sequence[str | Path | None], outputs: Sequence[Path | 
 def check_suffix(option: str, path: Path | None, suffixes: Sequence[str]) -> None:
     """Refuse a name that promises another format than is written."""
     if path is not None and path.suffix.lower() not in suffixes:
-        known = " or ".join(suffixes)
+        *others, last = suffixes
+        known = f"{', '.join(others)} or {last}"
         raise DragomanError(f"{option} writes a {known} file, not {path.name}; change the name.")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,20 @@ from dragoman.voices import VOICES, open_voice
 from dragoman.voices.registry import Offer
 
 
+def _list_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Which voices are listed, and how."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="As JSON."),
+        click.option(
+            "--language", "-l", metavar="CODE", help="Only voices that speak this language."
+        ),
+    ):
+        function = option(function)
+    return function
+
+
 @click.group(invoke_without_command=True)
-@click.option("--language", "-l", metavar="CODE", help="Only voices that speak this language.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@_list_options
 @click.pass_context
 def command(ctx: click.Context, language: str | None, as_json: bool) -> None:
     """List the voices, or hear one: dragoman voices say "Good morning." out.wav
@@ -30,13 +42,24 @@ def command(ctx: click.Context, language: str | None, as_json: bool) -> None:
     kokoro:af_bella, espeak:en-gb+f3, elevenlabs:VOICE_ID, anna.onnx:SPEAKER.
     """
     if ctx.invoked_subcommand is None:
-        code = find_language(language).code if language else None
-        rows = [_row(name, offer, code) for name, offer in VOICES.items()]
-        rows = [row for row in rows if code is None or code in row["languages"]]
-        if as_json:
-            print(json.dumps(rows, indent=2))
-        else:
-            _print_table(rows)
+        _list(language, as_json)
+
+
+@command.command("list", short_help="List the voices.")
+@_list_options
+def list_voices(language: str | None, as_json: bool) -> None:
+    """List the voices, with their licences, and what is to be done for those not ready."""
+    _list(language, as_json)
+
+
+def _list(language: str | None, as_json: bool) -> None:
+    code = find_language(language).code if language else None
+    rows = [_row(name, offer, code) for name, offer in VOICES.items()]
+    rows = [row for row in rows if code is None or code in row["languages"]]
+    if as_json:
+        print(json.dumps(rows, indent=2))
+    else:
+        _print_table(rows)
 
 
 def _row(name: str, offer: Offer, language: str | None) -> dict[str, Any]:
