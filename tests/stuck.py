@@ -1,4 +1,4 @@
-"""What waits without end fails instead: a broken implementation must not hold up all other tests."""
+"""What waits without end fails instead: what is broken must not hold up all other tests."""
 
 import signal
 from collections.abc import Iterator

@@ -162,6 +162,8 @@ def read_setup(
     """The setup that the options describe: the file first, then what the options change."""
     if max_latency is not None and policy is not None:
         raise DragomanError("--max-latency chooses a policy; give it or --policy, not both.")
+    if model is not None:
+        _check_hears(model)
     base = Setup() if setup is None else Setup.read(Path(setup))
     known = exported_net(model) if model is not None and setup is None else None
     if known is not None:
@@ -184,6 +186,25 @@ def read_setup(
         device=device,
         compute=compute,
     ).settled()
+
+
+def _check_hears(model: str) -> None:
+    """Refuse a model of the catalogue that does something else than to hear speech."""
+    from dragoman.store import catalogue
+
+    if Path(model).is_dir() or model not in catalogue.names():
+        return
+    entry = catalogue.model(model)
+    if entry.task in ("translation", "recognition"):
+        return
+    if entry.task == "text translation":
+        recogniser = "moonshine-base" if entry.languages == ("en",) else "whisper-base"
+        what = f"translates text; put a recogniser before it: --model {recogniser}+{model}"
+    elif entry.task == "synthesis":
+        what = f"is a voice; --voice {model} speaks with it, and --model takes what hears"
+    else:
+        what = "hears no words; 'dragoman models list' shows what does"
+    raise DragomanError(f"'{model}' {what}.")
 
 
 def _only(targets: tuple[str, ...]) -> str | None:

@@ -154,8 +154,9 @@ class _Summary:
 
 def _nothing(seconds: float, source: str | None) -> str:
     """Of a talk without a word: what might be wrong."""
-    known = f"is it {language_name(source)}?" if source else "name the language: --from CODE."
-    return f"Nobody was heard to speak in {seconds:.1f} s of sound. If somebody does, {known}"
+    spoken = f" {language_name(source)}" if source else ""
+    hint = "another language is spoken, name it" if source else "somebody does, name the language"
+    return f"Nobody was heard to speak{spoken} in {seconds:.1f} s of sound. If {hint}: --from CODE."
 
 
 def _behind(lag: Lag) -> str:

@@ -143,7 +143,7 @@ def _check(name: str, offer: Offer, language: str) -> None:
 
 def _instead(language: str) -> str:
     others = [name for name, offer in VOICES.items() if language in offer.languages()]
-    return f"choose {' or '.join(others)}" if others else "no other voice has it"
+    return f"choose one of {', '.join(others)}" if others else "no other voice has it"
 
 
 def _from_file(name: str, language: str) -> Voice:
