@@ -48,7 +48,7 @@ def _print_table(log: Log, report: Report) -> None:
     size, sentences = len(log.instances), len(report.instances)
     talks = "" if size == sentences else f"talks: {size}, "
     path = escape(str(log.path))  # '[draft]' is not markup
-    console.print(f"[bold]{path}[/]  {log.kind}, {talks}sentences: {sentences}", soft_wrap=True)
+    console.print(f"[bold]{path}[/]  {log.kind}, {talks}sentences: {sentences}")
     print_rows(console, _COLUMNS, _rows(report))
     print_signatures(console, report)
 

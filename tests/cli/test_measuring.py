@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -68,6 +69,21 @@ def test_sweep_scores_by_the_target_and_shows_what_was_spoken(corpus, tmp_path):
     assert page.count("data:audio/ogg") == 4
     done("sweep", corpus, tmp_path / "quiet", *QUICK, "--sound", "0")
     assert "data:audio" not in (tmp_path / "quiet" / "report.html").read_text()
+
+
+def test_the_numbers_of_systems_stand_below_one_another(corpus, tmp_path):
+    """The names, which may be long, come last; all of it fits into a line of eighty columns."""
+    policies = ("--policies", "wait-k:k=1|30", "--policies", "local-agreement:n=2")
+    shown = done("sweep", corpus, tmp_path / "out", *MODEL, *policies).stdout.splitlines()
+    form = r"BLEU +[\d.]+  LAAL +[\d.-]+ s  LAAL_CA +[\d.-]+ s  RTF [\d.]+  "
+    assert [re.sub(f"^{form}", "", line) for line in shown] == [
+        *(f"wait-k:k={k}, 1 s steps" for k in (1, 30)),
+        "local-agreement:n=2, 1 s steps",
+    ]
+    assert len({line.index("RTF") for line in shown}) == 1
+    told = done("tune", corpus, tmp_path / "b.yaml", *MODEL, *policies, "--max-latency", "9s")
+    form = r"best: BLEU +[\d.]+  latency +[\d.]+ s  (wait-k|local-agreement):.*, 0.5 s steps"
+    assert re.fullmatch(form, told.stdout.splitlines()[0])
 
 
 def test_tune_ranks_by_the_target(corpus, tmp_path, monkeypatch):
