@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dragoman.cli.app import grouped
 from dragoman.cli.outputs import check_suffix
-from dragoman.cli.setup_options import grouped
 from dragoman.errors import DragomanError
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ import click
 
 from dragoman import __version__
 from dragoman.cli import EXTRAS
-from dragoman.cli.app import GroupedCommand
-from dragoman.cli.setup_options import grouped
+from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.wrap import columns_of, fitted
 from dragoman.errors import DragomanError
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from dragoman.cli.app import GroupedCommand, GroupedOption
+from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.ranges import Number
 from dragoman.cli.report import print_signatures
 from dragoman.cli.scoring import Scoring, at_work, scoring_options
@@ -19,6 +19,9 @@ from dragoman.metrics.instance import Instance
 from dragoman.metrics.lines import Log
 from dragoman.metrics.score import Report
 from dragoman.metrics.significance import Comparison, Measure, Sampling, compare
+
+_significance = grouped("Significance")
+_files = grouped("Input and output")
 
 SAME_LENGTH = 100.0
 """Milliseconds: tools round the length of a recording differently."""
@@ -31,39 +34,31 @@ SAME_LENGTH = 100.0
 @click.argument("first", type=click.Path(path_type=Path))
 @click.argument("second", type=click.Path(path_type=Path))
 @scoring_options
-@click.option(
+@_significance(
     "--resamples",
     type=click.IntRange(1, 1_000_000),
     default=1000,
     show_default=True,
-    cls=GroupedOption,
-    group="Significance",
     help="How often to resample the sentences.",
 )
-@click.option(
+@_significance(
     "--seed",
     type=click.IntRange(min=0),
     default=12345,
     show_default=True,
-    cls=GroupedOption,
-    group="Significance",
     help="Where the random draws start; the same seed gives the same result.",
 )
-@click.option(
+@_significance(
     "--level",
     type=Number(0, 1, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
-    cls=GroupedOption,
-    group="Significance",
     help="How sure the interval of the difference is.",
 )
-@click.option(
+@_files(
     "--json",
     "as_json",
     is_flag=True,
-    cls=GroupedOption,
-    group="Input and output",
     help="Print one JSON object.",
 )
 def command(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dragoman.cli.app import grouped
 from dragoman.cli.ranges import COUNT, JOBS
-from dragoman.cli.setup_options import grouped
 from dragoman.errors import DragomanError
 
 if TYPE_CHECKING:

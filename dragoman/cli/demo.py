@@ -10,9 +10,8 @@ from pathlib import Path
 import click
 
 from dragoman.audio.chunk import Chunk
-from dragoman.cli.app import GroupedCommand
+from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.ranges import THREADS
-from dragoman.cli.setup_options import grouped
 from dragoman.interpreter import Update
 from dragoman.listeners import Listener
 from dragoman.setup import Setup

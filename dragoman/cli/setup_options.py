@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import click
 
-from dragoman.cli.app import GroupedOption
+from dragoman.cli.app import grouped
 from dragoman.cli.ranges import BEAMS, STEP, THREADS, milliseconds
 from dragoman.errors import DragomanError
 from dragoman.models.load import exported_net
@@ -17,15 +17,6 @@ from dragoman.models.options import Compute, Device
 from dragoman.setup import Setup, System
 
 _Function = Callable[..., Any]
-
-
-def grouped(group: str) -> Callable[..., Callable[[_Function], _Function]]:
-    """`click.option` for one group of a command's help."""
-
-    def option(*names: str, **settings: Any) -> Callable[[_Function], _Function]:
-        return click.option(*names, cls=GroupedOption, group=group, **settings)
-
-    return option
 
 
 _language = grouped("Languages")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dragoman.cli.app import GroupedCommand
+from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.corpus_options import (
     chosen_workers,
     corpus_options,
@@ -18,7 +18,7 @@ from dragoman.cli.corpus_options import (
 )
 from dragoman.cli.outputs import check_folder
 from dragoman.cli.ranges import STEPS, Number
-from dragoman.cli.setup_options import grouped, read_setup, shared_setup_options
+from dragoman.cli.setup_options import read_setup, shared_setup_options
 from dragoman.cli.tables import UNDEFINED
 from dragoman.cli.wrap import fitted
 

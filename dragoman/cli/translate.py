@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dragoman.cli.app import GroupedCommand
+from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.captions import CaptionFiles, caption_options
 from dragoman.cli.outputs import check_outputs, check_suffix
 from dragoman.cli.ranges import MOMENT, Number
-from dragoman.cli.setup_options import grouped, read_system, setup_options, show_option
+from dragoman.cli.setup_options import read_system, setup_options, show_option
 from dragoman.errors import DragomanError
 
 if TYPE_CHECKING:

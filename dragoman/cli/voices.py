@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from dragoman.cli.app import GroupedCommand, GroupedOption
+from dragoman.cli.app import GroupedCommand
 from dragoman.cli.ranges import Number
 from dragoman.cli.tables import Column, open_console, print_rows
 from dragoman.cli.wrap import fitted
@@ -97,12 +97,12 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 @command.command(cls=GroupedCommand, short_help="Speak a text into a file.")
 @click.argument("text")
 @click.argument("out", type=click.Path(path_type=Path))
-@click.option("--language", "-l", cls=GroupedOption, default="en", show_default=True,
+@click.option("--language", "-l", default="en", show_default=True,
               metavar="CODE", help="The language of the text.")  # fmt: skip
-@click.option("--voice", cls=GroupedOption, metavar="NAME",
+@click.option("--voice", metavar="NAME",
               help="A voice of the list or a Piper file  [default: the best that is ready]",
               )  # fmt: skip
-@click.option("--speed", cls=GroupedOption, type=Number(0.5, 2.0), default=1.0,
+@click.option("--speed", type=Number(0.5, 2.0), default=1.0,
               show_default=True, help="How fast to speak.")  # fmt: skip
 def say(text: str, out: Path, language: str, voice: str | None, speed: float) -> None:
     """Speak TEXT (- reads standard input) into the file OUT (.wav, .flac, .mp3, .ogg or .opus)."""
