@@ -34,6 +34,9 @@ DEMOS = {
     "en-de": Demo("report.en", Setup(source="en", target="de").tuned(2000.0), "English → German"),
 }
 
+ADVICE = "'dragoman check' finds a setting with which it keeps up."
+"""The demo has no settings."""
+
 
 @click.command(cls=GroupedCommand)
 @click.argument("pair", default="de-en", type=click.Choice(list(DEMOS)))
@@ -62,7 +65,7 @@ def command(pair: str, fast: bool, speak: bool, threads: int) -> None:
     sound = open_file(TALKS / f"{demo.talk}.ogg", setup.step_ms, realtime=not fast)
     with ExitStack() as stack:
         notes = stack.enter_context(open_notes())
-        audience = [stack.enter_context(told.summary(setup, notes))]
+        audience = [stack.enter_context(told.summary(setup, notes, ADVICE))]
         if speak:
             voice = listeners.spoken(None, setup.target, notes.tell)
             audience.append(stack.enter_context(voice))

@@ -109,8 +109,11 @@ def _advice(setup: Setup) -> str:
 
 
 @contextmanager
-def summary(setup: Setup, notes: Notes) -> Iterator[Listener]:
-    """At the end: how far behind the speaker the words were."""
+def summary(setup: Setup, notes: Notes, advice: str = "") -> Iterator[Listener]:
+    """At the end: how far behind the speaker the words were.
+
+    `advice` is what to do about a machine that is too slow, where other options are no help.
+    """
     counter = _Summary(setup)
     try:
         yield counter
@@ -118,7 +121,7 @@ def summary(setup: Setup, notes: Notes) -> Iterator[Listener]:
         if counter.lag.audio_ms:
             notes.tell(counter.sentence())
     if counter.lag.load > 1:
-        notes.advise(f"A live speaker is too fast for this machine. {_advice(setup)}")
+        notes.advise(f"A live speaker is too fast for this machine. {advice or _advice(setup)}")
 
 
 class _Summary:
