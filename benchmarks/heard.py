@@ -1,5 +1,5 @@
-"""A voice beside people: what Whisper base hears in recordings, and in the voice that reads out what
-was said in them.
+"""A voice beside people: what Whisper base hears in recordings, and in the voice that reads out
+what was said in them.
 
     python -m benchmarks heard --corpus autodub.de-en.tsv --language de --limit 40
 
