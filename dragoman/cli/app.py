@@ -83,11 +83,16 @@ class LazyGroup(click.Group):
 
 
 class GroupedOption(click.Option):
-    """An option that `--help` lists under a heading of its own: `group="Output"`."""
+    """An option that `--help` lists under a heading of its own: `group="Output"`.
+
+    A number is called N there.
+    """
 
     def __init__(self, *args: Any, group: str = "Options", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.group = group
+        if self.metavar is None and isinstance(self.type, click.IntRange | click.FloatRange):
+            self.metavar = "N"
 
 
 def grouped(group: str) -> Callable[..., Decorator]:

@@ -102,7 +102,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 @click.option("--voice", metavar="NAME",
               help="A voice of the list or a Piper file  [default: the best that is ready]",
               )  # fmt: skip
-@click.option("--speed", type=Number(0.5, 2.0), default=1.0,
+@click.option("--speed", type=Number(0.5, 2.0), default=1.0, metavar="N",
               show_default=True, help="How fast to speak.")  # fmt: skip
 def say(text: str, out: Path, language: str, voice: str | None, speed: float) -> None:
     """Speak TEXT (- reads standard input) into the file OUT (.wav, .flac, .mp3, .ogg or .opus)."""
