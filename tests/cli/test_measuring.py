@@ -86,6 +86,21 @@ def test_the_numbers_of_systems_stand_below_one_another(corpus, tmp_path):
     assert re.fullmatch(form, told.stdout.splitlines()[0])
 
 
+@pytest.mark.parametrize(("spoken", "told"), [("fr", 1), ("de", 0), ("en", 0)])
+def test_a_language_that_a_corpus_knows_nothing_of_is_told(corpus, spoken, told):
+    result = done("evaluate", corpus, "--model", MODEL[1], "--from", spoken, "--to", "en")
+    asked = f"has texts in de, en, zh, and none in '{spoken}': is that what is spoken in it"
+    assert result.stderr.count(asked) == told
+    assert result.stderr.count("(--from)?") == told
+
+
+def test_references_alone_say_nothing_of_what_is_spoken(corpus, tmp_path):
+    (tmp_path / "wavs.txt").write_text("0.wav\n1.wav\n")
+    (tmp_path / "refs.txt").write_text("a word\na word\n")
+    result = done("evaluate", tmp_path / "wavs.txt", *MODEL, "--references", tmp_path / "refs.txt")
+    assert "none in" not in result.stderr
+
+
 def test_tune_ranks_by_the_target(corpus, tmp_path, monkeypatch):
     """What it maximises is BLEU by the tokenizer of the target, on its unit."""
     from dragoman.evaluate.result import Scorer
