@@ -1,6 +1,7 @@
 """What the user is told beside the text: the language, a machine too slow, what is missing."""
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -94,7 +95,10 @@ def test_a_live_speaker_who_is_too_fast_is_told_of_while_he_talks(tmp_path):
     path = tmp_path / "talk.wav"
     soundfile.write(path, np.zeros(16000 * 7, np.float32), 16000)
     done = dragoman("live", "--file", path, "--model", "tests.talkers:slow", *SYSTEM, "--json")
-    assert done.stderr.count("This machine is too slow for the setting") == 1
+    told = re.findall(
+        "This machine (is too slow for|hardly keeps up with) the setting", done.stderr
+    )
+    assert len(told) == 1
     assert done.stderr.count("Try '--max-latency auto', or --step 1s --beams 1") == 1
 
 
