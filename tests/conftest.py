@@ -1,5 +1,6 @@
 """For all tests: the machine may be busy, so no example of a property has a time limit; examples
-are the same in every run; nets have one thread; and what was left out is told at the end.
+are the same in every run; nets have one thread; what is stuck fails; and what was left out is told
+at the end.
 
 `pytest --hypothesis-profile searching` looks for examples that were never tried.
 """
@@ -7,7 +8,10 @@ are the same in every run; nets have one thread; and what was left out is told a
 import os
 from collections import Counter
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.stuck import failing_after
 
 # Before any library reads it. Nets of tests are tiny, and several processes share the machine:
 # threads that wait for each other only cost.
@@ -17,6 +21,16 @@ busy = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("patient", derandomize=True, **busy)
 settings.register_profile("searching", **busy)
 settings.load_profile("patient")
+
+STUCK = 300.0
+"""Seconds after which a test is stuck: many times what the slowest needs on a busy machine."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """A test that waits for something that never comes fails, and the others run."""
+    with failing_after(STUCK):
+        return (yield)
 
 
 def pytest_terminal_summary(terminalreporter):

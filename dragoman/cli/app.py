@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -12,6 +13,8 @@ from typing import Any
 import click
 
 from dragoman import __version__
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +83,25 @@ class LazyGroup(click.Group):
 
 
 class GroupedOption(click.Option):
-    """An option that `--help` lists under a heading of its own: `group="Output"`."""
+    """An option that `--help` lists under a heading of its own: `group="Output"`.
+
+    A number is called N there.
+    """
 
     def __init__(self, *args: Any, group: str = "Options", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.group = group
+        if self.metavar is None and isinstance(self.type, click.IntRange | click.FloatRange):
+            self.metavar = "N"
+
+
+def grouped(group: str) -> Callable[..., Decorator]:
+    """`click.option` for one group of a command's help."""
+
+    def option(*names: str, **settings: Any) -> Decorator:
+        return click.option(*names, cls=GroupedOption, group=group, **settings)
+
+    return option
 
 
 class GroupedCommand(click.Command):

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import wraps
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from dragoman.cli.app import grouped
 from dragoman.cli.outputs import check_suffix
-from dragoman.cli.setup_options import grouped
 from dragoman.errors import DragomanError
 
 if TYPE_CHECKING:
@@ -22,9 +23,25 @@ if TYPE_CHECKING:
 _FILE = click.Path(path_type=Path)
 _output = grouped("Output")
 
+LEAD = 0.3
+"""Seconds that are heard of the sentence before: where a word begins is known no better."""
 
-def caption_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options `captions`, `captions_source`, `captions_both` and `resume`."""
+
+def caption_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `CaptionFiles`, which it gets as its argument `captions`."""
+
+    @wraps(command)
+    def with_captions(
+        captions: tuple[Path, ...],
+        captions_source: Path | None,
+        captions_both: Path | None,
+        resume: bool,
+        **values: Any,
+    ) -> None:
+        files = CaptionFiles(captions, captions_source, captions_both, resume)
+        command(captions=files, **values)
+
+    decorated: Callable[..., None] = with_captions
     for option in (
         _output("--resume", is_flag=True, help="Go on with captions where a crash cut them off."),
         _output("--captions-both", type=_FILE, metavar="FILE", help="Both languages, a line each."),
@@ -33,58 +50,8 @@ def caption_options(command: Callable[..., Any]) -> Callable[..., Any]:
         _output("--captions", type=_FILE, multiple=True, metavar="FILE",
                 help="Write a .srt or .vtt file."),
     ):  # fmt: skip
-        command = option(command)
-    return command
-
-
-def check_captions(
-    captions: tuple[Path, ...],
-    captions_source: Path | None,
-    captions_both: Path | None,
-    resume: bool,
-    others: dict[str, Path | None],
-) -> None:
-    """Refuse files of another kind, and `--resume` without any, or with `others`: of these there
-    would be the rest of the talk in the place of the whole."""
-    from dragoman.text.caption_files import SUFFIXES
-
-    named: list[tuple[str, Path | None]] = [("--captions", path) for path in captions]
-    named += [("--captions-source", captions_source), ("--captions-both", captions_both)]
-    for option, path in named:
-        check_suffix(option, path, SUFFIXES)
-    if resume and not any(path for _, path in named):
-        raise DragomanError("--resume goes on with captions: name their file by --captions FILE.")
-    if resume and (named_too := [option for option, path in others.items() if path]):
-        raise DragomanError(
-            f"--resume goes on with captions alone, and {named_too[0]} would hold nothing but the "
-            "rest of the talk; leave out one of them."
-        )
-
-
-def caption_files(
-    setup: Setup,
-    captions: tuple[Path, ...],
-    captions_source: Path | None,
-    captions_both: Path | None,
-    resume: bool,
-    offset: float | None = None,
-) -> Iterator[AbstractContextManager[Listener]]:
-    """A listener for each file, of a recording that is heard from `offset` seconds on."""
-    from dragoman import listeners
-
-    spoken = setup.source or "en"  # not known yet: only the width of a line depends on it
-    for path in captions:
-        yield listeners.captions(path, setup.target, resume=resume, offset=offset)
-    if captions_source is not None:
-        yield listeners.source_captions(captions_source, spoken, resume=resume, offset=offset)
-    if captions_both is not None:
-        yield listeners.captions(
-            captions_both, setup.target, source=spoken, resume=resume, offset=offset
-        )
-
-
-LEAD = 0.3
-"""Seconds that are heard of the sentence before: where a word begins is known no better."""
+        decorated = option(decorated)
+    return decorated
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,24 +71,76 @@ class GoingOn:
         return f"Going on at {minutes}:{seconds:02}, with the last sentence of {self.path}."
 
 
-def going_on(
-    captions: Sequence[Path], others: Sequence[Path | None], language: str
-) -> GoingOn | None:
-    """Where to go on with the first of these files that has captions; None if none has.
+@dataclass(frozen=True, slots=True)
+class CaptionFiles:
+    """The files that the options name, and whether they are gone on with."""
 
-    `others` hold words that are not the translation's.
-    """
-    from dragoman.text.caption_files import read_captions
-    from dragoman.text.sentences import ends_sentence
-    from dragoman.text.words import split_words
+    translation: tuple[Path, ...]
+    source: Path | None
+    both: Path | None
+    resume: bool
 
-    for path in [*captions, *filter(None, others)]:
-        cues = read_captions(path).cues
-        for cue, following in reversed(list(pairwise(cues))):
-            words = split_words(" ".join(cue.lines), language)
-            if ends_sentence(words[-1]):
-                said = tuple(words[-1:]) if path in captions else ()
-                return GoingOn(path, following.start - LEAD, said)
-        if cues:
-            return GoingOn(path, 0.0)
-    return None
+    @property
+    def paths(self) -> list[Path]:
+        return [*self.translation, *filter(None, (self.source, self.both))]
+
+    @property
+    def need_transcript(self) -> bool:
+        """Whether what the speaker says is written."""
+        return self.source is not None or self.both is not None
+
+    def check(self, others: dict[str, Path | None]) -> None:
+        """Refuse files of another kind, and `--resume` without any, or with `others`: of these
+        there would be the rest of the talk in the place of the whole."""
+        from dragoman.text.caption_files import SUFFIXES
+
+        for path in self.translation:
+            check_suffix("--captions", path, SUFFIXES)
+        check_suffix("--captions-source", self.source, SUFFIXES)
+        check_suffix("--captions-both", self.both, SUFFIXES)
+        if not self.resume:
+            return
+        if not self.paths:
+            raise DragomanError(
+                "--resume goes on with captions: name their file by --captions FILE."
+            )
+        if named_too := [option for option, path in others.items() if path]:
+            raise DragomanError(
+                f"--resume goes on with captions alone, and {named_too[0]} would hold nothing but "
+                "the rest of the talk; leave out one of them."
+            )
+
+    def listeners(
+        self, setup: Setup, offset: float | None = None
+    ) -> Iterator[AbstractContextManager[Listener]]:
+        """A listener for each file, of a recording that is heard from `offset` seconds on."""
+        from dragoman.listeners import captions, source_captions
+
+        spoken = setup.source or "en"  # not known yet: only the width of a line depends on it
+        resume = self.resume
+        for path in self.translation:
+            yield captions(path, setup.target, resume=resume, offset=offset)
+        if self.source is not None:
+            yield source_captions(self.source, spoken, resume=resume, offset=offset)
+        if self.both is not None:
+            yield captions(self.both, setup.target, source=spoken, resume=resume, offset=offset)
+
+    def going_on(self, language: str) -> GoingOn | None:
+        """Where to go on with the first of the files that has captions; None if none has.
+
+        `language` is that of the translation, whose words alone are recalled.
+        """
+        from dragoman.text.caption_files import read_captions
+        from dragoman.text.sentences import ends_sentence
+        from dragoman.text.words import split_words
+
+        for path in [*self.translation, *filter(None, (self.both, self.source))]:
+            cues = read_captions(path).cues
+            for cue, following in reversed(list(pairwise(cues))):
+                words = split_words(" ".join(cue.lines), language)
+                if ends_sentence(words[-1]):
+                    said = tuple(words[-1:]) if path in self.translation else ()
+                    return GoingOn(path, following.start - LEAD, said)
+            if cues:
+                return GoingOn(path, 0.0)
+        return None

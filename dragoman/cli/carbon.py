@@ -6,19 +6,21 @@ from pathlib import Path
 
 import click
 
-from dragoman.cli.app import GroupedCommand, GroupedOption
+from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.ranges import Number
+
+_comparison = grouped("Comparison")
 
 
 @click.command(cls=GroupedCommand)
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--latencies", cls=GroupedOption, group="Comparison", default=5, show_default=True,
+@_comparison("--latencies", default=5, show_default=True,
               type=click.IntRange(1),
               help="Values of k that simultaneous training would need.")  # fmt: skip
-@click.option("--detectors", cls=GroupedOption, group="Comparison", default=2, show_default=True,
+@_comparison("--detectors", default=2, show_default=True,
               type=click.IntRange(1),
               help="Ways to detect words that it would need.")  # fmt: skip
-@click.option("--intensity", cls=GroupedOption, group="Comparison", default=0.380539,
+@_comparison("--intensity", default=0.380539,
               type=Number(0), show_default=True, help="kg CO2eq per kWh.")  # fmt: skip
 def command(runs: tuple[Path, ...], latencies: int, detectors: int, intensity: float) -> None:
     """The energy of RUNS, and what one model for every latency saves (paper 001, section 4)."""

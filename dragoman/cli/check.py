@@ -14,15 +14,16 @@ import click
 
 from dragoman import __version__
 from dragoman.cli import EXTRAS
-from dragoman.cli.app import GroupedCommand
-from dragoman.cli.setup_options import grouped
-from dragoman.cli.wrap import fitted
+from dragoman.cli.app import GroupedCommand, grouped
+from dragoman.cli.wrap import columns_of, fitted
 from dragoman.errors import DragomanError
 
 _check = grouped("Check")
 DEFAULT = "--step 0.5s --beams 5"
 INDENT = 27
-"""Where what is told of a thing begins."""
+"""Where what is told of a thing begins…"""
+NARROW_INDENT = 7
+"""…and where it goes on, on a terminal that has no room for columns."""
 WHAT_FOR = {
     "serve": "a web page and a socket: dragoman serve",
     "train": "train, export, distill",
@@ -230,7 +231,10 @@ def _print_section(title: str, rows: list[Found]) -> None:
     for row in rows:
         mark = "yes" if row.there else " - "
         rest = "; ".join(filter(None, (row.about, row.to_do)))
-        click.echo(fitted(f"  {mark}  {row.name:18}  {rest}".rstrip(), sys.stdout, INDENT))
+        if columns_of(sys.stdout) < 2 * INDENT:
+            click.echo(fitted(f"  {mark}  {row.name}: {rest}", sys.stdout, NARROW_INDENT))
+        else:
+            click.echo(fitted(f"  {mark}  {row.name:18}  {rest}".rstrip(), sys.stdout, INDENT))
 
 
 def _speed_sentence(report: Report) -> str:

@@ -9,16 +9,19 @@ from pathlib import Path
 
 import click
 
-from dragoman.cli.app import GroupedCommand, GroupedOption
+from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.ranges import Number
 from dragoman.cli.report import print_signatures
 from dragoman.cli.scoring import Scoring, at_work, scoring_options
-from dragoman.cli.tables import Column, open_console, print_rows
+from dragoman.cli.tables import UNDEFINED, Column, open_console, print_rows
 from dragoman.errors import DragomanError
 from dragoman.metrics.instance import Instance
 from dragoman.metrics.lines import Log
 from dragoman.metrics.score import Report
 from dragoman.metrics.significance import Comparison, Measure, Sampling, compare
+
+_significance = grouped("Significance")
+_files = grouped("Input and output")
 
 SAME_LENGTH = 100.0
 """Milliseconds: tools round the length of a recording differently."""
@@ -31,39 +34,31 @@ SAME_LENGTH = 100.0
 @click.argument("first", type=click.Path(path_type=Path))
 @click.argument("second", type=click.Path(path_type=Path))
 @scoring_options
-@click.option(
+@_significance(
     "--resamples",
     type=click.IntRange(1, 1_000_000),
     default=1000,
     show_default=True,
-    cls=GroupedOption,
-    group="Significance",
     help="How often to resample the sentences.",
 )
-@click.option(
+@_significance(
     "--seed",
     type=click.IntRange(min=0),
     default=12345,
     show_default=True,
-    cls=GroupedOption,
-    group="Significance",
     help="Where the random draws start; the same seed gives the same result.",
 )
-@click.option(
+@_significance(
     "--level",
     type=Number(0, 1, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
-    cls=GroupedOption,
-    group="Significance",
     help="How sure the interval of the difference is.",
 )
-@click.option(
+@_files(
     "--json",
     "as_json",
     is_flag=True,
-    cls=GroupedOption,
-    group="Input and output",
     help="Print one JSON object.",
 )
 def command(
@@ -158,7 +153,7 @@ def _print_table(
         console.print(f"{title:7} [bold]{escape(str(log.path))}[/]", soft_wrap=True)
     print_rows(console, _columns(sampling.level), _rows(report, comparisons))
     console.print(
-        f"[dim]{len(report.instances)} sentences, {sampling.resamples} resamples, seed "
+        f"[dim]sentences: {len(report.instances)}, resamples: {sampling.resamples}, seed "
         f"{sampling.seed}. p-values: paired bootstrap, random swaps, paired t-test; "
         "* all three are below 0.05.[/]"
     )
@@ -191,4 +186,4 @@ def _rows(report: Report, comparisons: list[Comparison]) -> list[list[str]]:
 
 
 def _number(value: float, digits: int, sign: str = "") -> str:
-    return "undefined" if isnan(value) else f"{value:{sign},.{digits}f}"
+    return UNDEFINED if isnan(value) else f"{value:{sign},.{digits}f}"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dragoman.cli.app import grouped
 from dragoman.cli.ranges import COUNT, JOBS
-from dragoman.cli.setup_options import grouped
 from dragoman.errors import DragomanError
 
 if TYPE_CHECKING:
@@ -85,10 +85,18 @@ def check_one_way(jobs: bool, cluster: str | None) -> None:
 def read_first(
     corpus: Path, setup: Setup, references: Path | None, limit: int | None
 ) -> list[Clip]:
-    """The clips of a corpus that the options choose."""
+    """The clips of a corpus that the options choose; a language that is foreign to it is told."""
     from dragoman.corpora import read_corpus
 
-    return read_corpus(corpus, setup.source or "", setup.target, references)[:limit]
+    clips = read_corpus(corpus, setup.source or "", setup.target, references)[:limit]
+    known = {code for clip in clips for code in clip.texts}
+    if setup.source and setup.source not in known and known != {setup.target}:
+        click.echo(
+            f"{corpus} has texts in {', '.join(sorted(known))}, and none in '{setup.source}': "
+            "is that what is spoken in it (--from)?",
+            err=True,
+        )
+    return clips
 
 
 def tell_failures(failures: Iterable[Failure]) -> None:

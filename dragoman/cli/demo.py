@@ -10,9 +10,8 @@ from pathlib import Path
 import click
 
 from dragoman.audio.chunk import Chunk
-from dragoman.cli.app import GroupedCommand
+from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.ranges import THREADS
-from dragoman.cli.setup_options import grouped
 from dragoman.interpreter import Update
 from dragoman.listeners import Listener
 from dragoman.setup import Setup
@@ -34,6 +33,9 @@ DEMOS = {
     "de-en": Demo("weather.de", Setup(source="de").tuned(2000.0), "German → English"),
     "en-de": Demo("report.en", Setup(source="en", target="de").tuned(2000.0), "English → German"),
 }
+
+ADVICE = "'dragoman check' finds a setting with which it keeps up."
+"""The demo has no settings."""
 
 
 @click.command(cls=GroupedCommand)
@@ -63,7 +65,7 @@ def command(pair: str, fast: bool, speak: bool, threads: int) -> None:
     sound = open_file(TALKS / f"{demo.talk}.ogg", setup.step_ms, realtime=not fast)
     with ExitStack() as stack:
         notes = stack.enter_context(open_notes())
-        audience = [stack.enter_context(told.summary(setup, notes))]
+        audience = [stack.enter_context(told.summary(setup, notes, ADVICE))]
         if speak:
             voice = listeners.spoken(None, setup.target, notes.tell)
             audience.append(stack.enter_context(voice))

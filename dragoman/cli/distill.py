@@ -6,20 +6,22 @@ from pathlib import Path
 
 import click
 
-from dragoman.cli.app import GroupedCommand, GroupedOption
+from dragoman.cli.app import GroupedCommand, grouped
+
+_search = grouped("Search")
 
 
 @click.command(cls=GroupedCommand)
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("pack", type=click.Path(path_type=Path))
 @click.argument("out", type=click.Path(path_type=Path))
-@click.option("--to", "target", cls=GroupedOption, group="Search", metavar="LANGUAGE",
+@_search("--to", "target", metavar="LANGUAGE",
               help="The language to translate into, for a teacher that has several.")  # fmt: skip
-@click.option("--beam", cls=GroupedOption, group="Search", type=click.IntRange(1), default=5,
+@_search("--beam", type=click.IntRange(1), default=5,
               show_default=True, help="Beams.")  # fmt: skip
-@click.option("--device", cls=GroupedOption, group="Search", default="auto", show_default=True,
+@_search("--device", default="auto", show_default=True,
               help="Where to compute: cpu, cuda; auto: a GPU if there is one.")  # fmt: skip
-@click.option("--together", cls=GroupedOption, group="Search", type=click.IntRange(1), default=None,
+@_search("--together", type=click.IntRange(1), default=None,
               help="Units translated together, about  [default: 6000; on a GPU 60000]")  # fmt: skip
 def command(
     run: Path,

@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from dragoman.cli.app import GroupedCommand
+from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.corpus_options import chosen_workers, corpus_options, read_first
 from dragoman.cli.outputs import check_folder
-from dragoman.cli.setup_options import grouped, read_system, setup_options
+from dragoman.cli.setup_options import read_system, setup_options
 
 _output = grouped("Output")
 

@@ -6,8 +6,7 @@ import sys
 
 import click
 
-from dragoman.cli.app import GroupedCommand
-from dragoman.cli.setup_options import grouped
+from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.wrap import USUAL, columns_of
 
 _system = grouped("System")

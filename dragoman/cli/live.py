@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dragoman.cli.app import GroupedCommand
-from dragoman.cli.captions import caption_files, caption_options, check_captions
+from dragoman.cli.app import GroupedCommand, grouped
+from dragoman.cli.captions import CaptionFiles, caption_options
 from dragoman.cli.outputs import check_outputs, check_suffix
-from dragoman.cli.setup_options import grouped, read_system, setup_options, show_option
+from dragoman.cli.setup_options import read_system, setup_options, show_option
 from dragoman.errors import DragomanError
 
 if TYPE_CHECKING:
@@ -50,10 +50,7 @@ def command(
     file: Path | None,
     speak: bool,
     voice: str | None,
-    captions: tuple[Path, ...],
-    captions_source: Path | None,
-    captions_both: Path | None,
-    resume: bool,
+    captions: CaptionFiles,
     record: Path | None,
     trace: Path | None,
     show: str,
@@ -86,25 +83,23 @@ def command(
     check_suffix("--record", record, SUFFIXES)
     if record is not None:
         check_record(record)
-    texts = [*captions, captions_source, captions_both]
-    check_outputs([file, options["setup"]], [*texts, trace, record])
-    check_captions(captions, captions_source, captions_both, resume, {"--trace": trace})
+    check_outputs([file, options["setup"]], [*captions.paths, trace, record])
+    captions.check({"--trace": trace})
     if file is None:
         _check_microphone(microphone)
     with ExitStack() as stack:
         enter = stack.enter_context
         notes = enter(open_notes())
-        system = read_system(notes.tell, pause_ms=PAUSE_MS, **options)
+        system = read_system(notes.tell, notes.advise, pause_ms=PAUSE_MS, **options)
         setup, both = system.setup, show == "both"
-        in_source = bool(captions_source or captions_both)
+        transcript = both or captions.need_transcript
         sound = _open_file(file, setup) if file is not None else None
         audience = [enter(told.summary(setup, notes))]
         if speak:
             audience.append(enter(listeners.spoken(voice, setup.target, notes.tell)))
         click.echo(f"Loading {setup.model} …", err=True)
-        check_fit(system, both or in_source)  # before the microphone opens: its words cannot wait
-        for listener in caption_files(setup, captions, captions_source, captions_both, resume):
-            audience.append(enter(listener))
+        check_fit(system, transcript)  # before the microphone opens: its words cannot wait
+        audience += map(enter, captions.listeners(setup))
         trace_record = enter(listeners.traced(trace, str(file or "microphone"), notes.tell))
         sound = sound or enter(_open_microphone(microphone, setup, record, notes))
         audience.append(enter(told.detected(setup, notes)))
@@ -113,7 +108,7 @@ def command(
             audience.append(enter(printed.json_lines(both)))
         else:
             audience += shown(stack, setup, notes, both)
-        interpreter = open_interpreter(system, trace_record, sound.clock(), both or in_source)
+        interpreter = open_interpreter(system, trace_record, sound.clock(), transcript)
         listeners.interpret(interpreter, sound.chunks, audience, notes.tell, sound.stop)
 
 

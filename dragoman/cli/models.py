@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from dragoman.cli.app import GroupedCommand, GroupedOption
+from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.wrap import fitted
 from dragoman.errors import DragomanError
 from dragoman.store import catalogue, find, get, home, shelf
@@ -19,6 +19,9 @@ from dragoman.store.home import megabytes
 
 if TYPE_CHECKING:
     from dragoman.store.overview import Row
+
+_output = grouped("Output")
+_about = grouped("What it is")
 
 
 class InOrder(click.Group):
@@ -42,8 +45,8 @@ def command() -> None:
 @command.command(
     "list", cls=GroupedCommand, short_help="List the models, and which of them are here."
 )
-@click.option("--here", cls=GroupedOption, is_flag=True, help="Only models that are here.")
-@click.option("--json", "as_json", cls=GroupedOption, group="Output", is_flag=True, help="As JSON.")
+@click.option("--here", is_flag=True, help="Only models that are here.")
+@_output("--json", "as_json", is_flag=True, help="As JSON.")
 def list_models(here: bool, as_json: bool) -> None:
     """List the models, what they can do on this machine, and which of them are here.
 
@@ -204,34 +207,28 @@ def path(name: str) -> None:
 @command.command(cls=GroupedCommand)
 @click.argument("name")
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option(
+@_about(
     "--task",
-    cls=GroupedOption,
-    group="What it is",
     type=click.Choice(get_args(Task)),
     default="translation",
     show_default=True,
     metavar="TASK",
     help=f"One of {', '.join(get_args(Task))}.",
 )
-@click.option(
+@_about(
     "--language",
     "languages",
-    cls=GroupedOption,
-    group="What it is",
     multiple=True,
     default=("mul",),
     help="A language code; may be given several times. Without it: any language.",
 )
-@click.option(
+@_about(
     "--licence",
-    cls=GroupedOption,
-    group="What it is",
     default="your own",
     show_default=True,
     help="Under which it may be used.",
 )
-@click.option("--about", cls=GroupedOption, group="What it is", default="", help="A line about it.")
+@_about("--about", default="", help="A line about it.")
 def add(
     name: str, folder: Path, task: Task, languages: tuple[str, ...], licence: str, about: str
 ) -> None:

@@ -22,8 +22,7 @@ class Notes(logging.Handler):
         self._waiting: list[str] = []
         self.latest = ""
         """For whoever shows notes in a place of his own."""
-        self.advised = False
-        """Whether it was told what to do about a machine that is too slow."""
+        self._advised = False
 
     def tell(self, text: str) -> None:
         self.latest = text
@@ -31,6 +30,13 @@ class Notes(logging.Handler):
             self._waiting.append(text)
         else:
             _print(text)
+
+    def advise(self, text: str) -> None:
+        """Tell that the machine is too slow, and what to do; once, be it before, during or after
+        a talk."""
+        if not self._advised:
+            self._advised = True
+            self.tell(text)
 
     def hold(self, held: bool) -> None:
         """Whether somebody's line is open now; when it is not, what has waited is told."""

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, either
 from dragoman.files import sentences_for
 
 ROOM = 1 << 16
@@ -35,7 +35,7 @@ def check_outputs(inputs: Sequence[str | Path | None], outputs: Sequence[Path | 
 def check_suffix(option: str, path: Path | None, suffixes: Sequence[str]) -> None:
     """Refuse a name that promises another format than is written."""
     if path is not None and path.suffix.lower() not in suffixes:
-        known = " or ".join(suffixes)
+        known = either(suffixes)
         raise DragomanError(f"{option} writes a {known} file, not {path.name}; change the name.")
 
 

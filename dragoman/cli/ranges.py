@@ -106,6 +106,10 @@ REPLICAS = Replicas()
 STEP, STEPS = Time(*STEP_MS), Times(*STEP_MS)
 
 
+SHORTEST_BARE = 20.0
+"""A number without a unit that is smaller than this is not meant in milliseconds."""
+
+
 def milliseconds(text: str) -> float:
     """`2s`, `1.5s`, `800ms` or `800`, in milliseconds."""
     number, scale = text.strip().lower(), 1.0
@@ -119,6 +123,8 @@ def milliseconds(text: str) -> float:
         value = -1.0
     if not 0 < value < float("inf"):
         raise DragomanError(f"'{text}' is not a time; write 2s, 1.5s or 800ms.")
+    if value < SHORTEST_BARE and number == text.strip():
+        raise DragomanError(f"'{number}' without a unit is in ms; write {number}s for seconds.")
     return value
 
 

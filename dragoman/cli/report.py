@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dragoman.cli.tables import Column, open_console, print_rows
+from dragoman.cli.tables import UNDEFINED, Column, open_console, print_rows
 from dragoman.metrics.lines import Log
 from dragoman.metrics.score import AWARE, Report, Score
 
@@ -29,7 +29,7 @@ def show(log: Log, report: Report, as_json: bool) -> None:
 
 def _warning(what: str, indices: list[int], size: int) -> str:
     shown = ", ".join(map(str, indices[:10])) + (", …" if len(indices) > 10 else "")
-    return f"{len(indices)} of {size} sentences have {what}: {shown}"
+    return f"Sentences with {what}, {len(indices)} of {size}: {shown}"
 
 
 def _print_json(log: Log, report: Report) -> None:
@@ -48,7 +48,7 @@ def _print_table(log: Log, report: Report) -> None:
     size, sentences = len(log.instances), len(report.instances)
     talks = "" if size == sentences else f"talks: {size}, "
     path = escape(str(log.path))  # '[draft]' is not markup
-    console.print(f"[bold]{path}[/]  {log.kind}, {talks}sentences: {sentences}", soft_wrap=True)
+    console.print(f"[bold]{path}[/]  {log.kind}, {talks}sentences: {sentences}")
     print_rows(console, _COLUMNS, _rows(report))
     print_signatures(console, report)
 
@@ -92,7 +92,7 @@ def _cells(score: Score | None) -> tuple[str, str]:
     if score is None:
         return "", ""
     if score.value != score.value:
-        return "undefined", ""
+        return UNDEFINED, ""
     digits = 0 if score.unit == "ms" else 3 if abs(score.value) < 10 else 2
     error = score.error()
     return f"{score.value:,.{digits}f}", "" if error != error else f"{error:,.{digits}f}"

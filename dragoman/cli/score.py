@@ -6,10 +6,12 @@ from pathlib import Path
 
 import click
 
-from dragoman.cli.app import GroupedCommand, GroupedOption
+from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.report import show
 from dragoman.cli.scoring import Scoring, scoring_options
 from dragoman.metrics.score import METRICS
+
+_files = grouped("Input and output")
 
 
 @click.command(
@@ -21,12 +23,10 @@ from dragoman.metrics.score import METRICS
 )
 @click.argument("path", type=click.Path(path_type=Path))
 @scoring_options
-@click.option(
+@_files(
     "--json",
     "as_json",
     is_flag=True,
-    cls=GroupedOption,
-    group="Input and output",
     help="Print one JSON object with the scores of every sentence.",
 )
 def command(path: Path, scoring: Scoring, as_json: bool) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 import click
 
-from dragoman.cli.app import GroupedOption
+from dragoman.cli.app import grouped
 from dragoman.errors import DragomanError
 from dragoman.metrics.instance import Unit
 from dragoman.metrics.lines import Log
@@ -24,6 +24,11 @@ from dragoman.metrics.score import METRICS, Report, score_corpus
 from dragoman.metrics.timings import Compat, Computation, Rules
 from dragoman.metrics.tokenize import tokenizer_for
 from dragoman.text.languages import find_language
+
+_measured = grouped("What is measured")
+_talks = grouped("Whole talks")
+_rules = grouped("How it is measured")
+_files = grouped("Input and output")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +94,10 @@ def scoring_options(command: Callable[..., None]) -> Callable[..., None]:
         own["unit"], own["tokenizer"] = _counting(own["target"], own["unit"], own["tokenizer"])
         command(scoring=Scoring(**own), **values)
 
+    decorated: Callable[..., None] = with_scoring
     for option in reversed(OPTIONS):
-        with_scoring = option(with_scoring)
-    return with_scoring
+        decorated = option(decorated)
+    return decorated
 
 
 def _counting(target: str | None, unit: Unit | None, tokenizer: str | None) -> tuple[Unit, str]:
@@ -102,111 +108,83 @@ def _counting(target: str | None, unit: Unit | None, tokenizer: str | None) -> t
 
 
 OPTIONS = (
-    click.option(
+    _measured(
         "--to",
         "target",
         metavar="CODE",
-        cls=GroupedOption,
-        group="What is measured",
         help="The language of the text; it chooses --unit and --tokenizer.",
     ),
-    click.option(
+    _measured(
         "--unit",
         type=click.Choice(get_args(Unit)),
-        cls=GroupedOption,
-        group="What is measured",
         help="What a delay belongs to.  [default: by --to, else word]",
     ),
-    click.option(
+    _measured(
         "-m",
         "--metric",
         "metrics",
         multiple=True,
         metavar="NAME",
-        cls=GroupedOption,
-        group="What is measured",
         help="Compute only this metric; may be repeated.",
     ),
-    click.option(
+    _measured(
         "--tokenizer",
         metavar="NAME",
-        cls=GroupedOption,
-        group="What is measured",
         help="sacreBLEU's for BLEU: 13a, intl, zh, char, …  [default: by --to, else 13a]",
     ),
-    click.option(
+    _measured(
         "--references",
         type=click.Path(path_type=Path),
-        cls=GroupedOption,
-        group="What is measured",
         help="A file with one reference per line, for a log that holds none or for --segments.",
     ),
-    click.option(
+    _talks(
         "--segments",
         type=click.Path(path_type=Path),
-        cls=GroupedOption,
-        group="Whole talks",
         help="Where the sentences of the references lie: a YAML list of wav, offset and duration. "
         "The output is cut into these sentences and scored sentence by sentence.",
     ),
-    click.option(
+    _talks(
         "--aligner",
         type=click.Choice(ALIGNERS),
-        cls=GroupedOption,
-        group="Whole talks",
         help="How to cut.  [default: mwer for StreamLAAL, soft for all else]",
     ),
-    click.option(
+    _talks(
         "--language",
-        cls=GroupedOption,
-        group="Whole talks",
         help="Split off punctuation as in this language (de, en, …) before soft alignment.",
     ),
-    click.option(
+    _talks(
         "--from-first-segment",
         is_flag=True,
-        cls=GroupedOption,
-        group="Whole talks",
         help="The log counts time from the beginning of a talk's first segment.",
     ),
-    click.option(
+    _talks(
         "--stream-laal",
         type=click.Choice(get_args(StreamTool)),
         default="simulstream",
         show_default=True,
-        cls=GroupedOption,
-        group="Whole talks",
         help="Whose StreamLAAL: FBK's script lets no word be early.",
     ),
-    click.option(
+    _rules(
         "--ca",
         "computation",
         type=click.Choice(get_args(Computation)),
-        cls=GroupedOption,
-        group="How it is measured",
         help="Definition of computation-aware time.  [default: honest; cumulative with --compat]",
     ),
-    click.option(
+    _rules(
         "--length",
         type=click.Choice(["reference", "hypothesis"]),
         default="reference",
         show_default=True,
-        cls=GroupedOption,
-        group="How it is measured",
         help="Whose length sets the ideal pace.",
     ),
-    click.option(
+    _rules(
         "--compat",
         type=click.Choice(get_args(Compat)),
-        cls=GroupedOption,
-        group="How it is measured",
         help="Follow another tool to the digit.",
     ),
-    click.option(
+    _files(
         "--skip-broken",
         is_flag=True,
-        cls=GroupedOption,
-        group="Input and output",
         help="Leave broken sentences out, and say so, instead of stopping.",
     ),
 )

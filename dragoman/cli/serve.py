@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 
 import click
 
-from dragoman.cli.app import GroupedCommand
+from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.corpus_options import cluster_option
 from dragoman.cli.ranges import REPLICAS, Number
-from dragoman.cli.setup_options import AUTO, grouped, read_system, setup_options
+from dragoman.cli.setup_options import AUTO, read_system, setup_options
 from dragoman.errors import DragomanError
 
 _voice = grouped("Voice")

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import click
 
-from dragoman.cli.app import GroupedOption
+from dragoman.cli.app import grouped
 from dragoman.cli.ranges import BEAMS, STEP, THREADS, milliseconds
 from dragoman.errors import DragomanError
 from dragoman.models.load import exported_net
@@ -17,15 +17,6 @@ from dragoman.models.options import Compute, Device
 from dragoman.setup import Setup, System
 
 _Function = Callable[..., Any]
-
-
-def grouped(group: str) -> Callable[..., Callable[[_Function], _Function]]:
-    """`click.option` for one group of a command's help."""
-
-    def option(*names: str, **settings: Any) -> Callable[[_Function], _Function]:
-        return click.option(*names, cls=GroupedOption, group=group, **settings)
-
-    return option
 
 
 _language = grouped("Languages")
@@ -122,11 +113,15 @@ AUTO = "auto"
 
 
 def read_system(
-    tell: Callable[[str], None], pause_ms: float | None = None, **options: Any
+    tell: Callable[[str], None],
+    advise: Callable[[str], None] | None = None,
+    pause_ms: float | None = None,
+    **options: Any,
 ) -> System:
     """The system that the options describe, its model not loaded unless it had to be tried.
 
-    `pause_ms` is a pause that ends an utterance, where the setup does not say.
+    `advise` tells what to do about a machine that is too slow, where others may, too. `pause_ms`
+    is a pause that ends an utterance, where the setup does not say.
     """
     auto = options.get("max_latency") == AUTO
     setup = read_setup(**options | {"max_latency": "2s"} if auto else options)
@@ -137,7 +132,7 @@ def read_system(
     from dragoman.trial import suited
 
     trial = suited(setup, step=options.get("step"), beams=options.get("beams"))
-    tell(trial.sentence())
+    (tell if trial.keeps_up else advise or tell)(trial.sentence())
     return trial.system
 
 
@@ -158,6 +153,8 @@ def read_setup(
     """The setup that the options describe: the file first, then what the options change."""
     if max_latency is not None and policy is not None:
         raise DragomanError("--max-latency chooses a policy; give it or --policy, not both.")
+    if model is not None:
+        _check_hears(model)
     base = Setup() if setup is None else Setup.read(Path(setup))
     known = exported_net(model) if model is not None and setup is None else None
     if known is not None:
@@ -180,6 +177,25 @@ def read_setup(
         device=device,
         compute=compute,
     ).settled()
+
+
+def _check_hears(model: str) -> None:
+    """Refuse a model of the catalogue that does something else than to hear speech."""
+    from dragoman.store import catalogue
+
+    if Path(model).is_dir() or model not in catalogue.names():
+        return
+    entry = catalogue.model(model)
+    if entry.task in ("translation", "recognition"):
+        return
+    if entry.task == "text translation":
+        recogniser = "moonshine-base" if entry.languages == ("en",) else "whisper-base"
+        what = f"translates text; put a recogniser before it: --model {recogniser}+{model}"
+    elif entry.task == "synthesis":
+        what = f"is a voice; --voice {model} speaks with it, and --model takes what hears"
+    else:
+        what = "hears no words; 'dragoman models list' shows what does"
+    raise DragomanError(f"'{model}' {what}.")
 
 
 def _only(targets: tuple[str, ...]) -> str | None:

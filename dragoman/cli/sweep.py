@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dragoman.cli.app import GroupedCommand
+from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.corpus_options import (
     chosen_workers,
     corpus_options,
@@ -17,7 +18,12 @@ from dragoman.cli.corpus_options import (
 )
 from dragoman.cli.outputs import check_folder
 from dragoman.cli.ranges import STEPS, Number
-from dragoman.cli.setup_options import grouped, read_setup, shared_setup_options
+from dragoman.cli.setup_options import read_setup, shared_setup_options
+from dragoman.cli.tables import UNDEFINED
+from dragoman.cli.wrap import fitted
+
+if TYPE_CHECKING:
+    from dragoman.evaluate.report import SystemResult
 
 _sweep = grouped("Sweep")
 
@@ -62,7 +68,7 @@ def command(
     from dragoman.cli.progress import clip_progress
     from dragoman.evaluate.grid import STANDARD, grid, slug
     from dragoman.evaluate.report import write_report, write_scores
-    from dragoman.evaluate.result import Scorer, system_name, system_result
+    from dragoman.evaluate.result import Scorer, system_result
     from dragoman.evaluate.run import Failure, run_corpus
     from dragoman.evaluate.sounds import spoken_clips
     from dragoman.setup import System
@@ -74,7 +80,6 @@ def command(
     check_folder(output)
     workers, system = chosen_workers(jobs, cluster, base), System(base)
     spoken = spoken_clips(clips, base.source, sound)
-    width = max(len(system_name(setup)) for setup in setups)
     results = []
     told: set[Failure] = set()
     title = f"{base.source or 'any language'} to {base.target}: {corpus.name}"
@@ -93,20 +98,21 @@ def command(
         tell_failures(failure for failure in run.failures if failure not in told)
         told.update(run.failures)
         results.append(system_result(setup, run.checked(), scorer))
-        _say(f"{results[-1].name:{width}}", results[-1].scores)
+        click.echo(fitted(_line(results[-1]), sys.stdout, 4))
         lead = f"{base.model}, {len(clips)} clips, {len(results)} of {len(setups)} systems"
         write_report(output / "report.html", title, lead, results, spoken)
         write_scores(output / "scores.tsv", results)
     click.echo(f"report: {output / 'report.html'}", err=True)
 
 
-def _say(name: str, scores: Any) -> None:
-    def show(metric: str, scale: float, digits: int) -> str:
-        value = scores.get(metric)
-        return "undefined" if value is None else f"{value / scale:.{digits}f}"
+def _line(result: SystemResult) -> str:
+    """The numbers first: below one another, however long the names of the systems are."""
 
-    click.echo(
-        f"{name} BLEU {show('BLEU', 1, 1):>5}  AL {show('AL', 1000, 2):>6} s  "
-        f"LAAL {show('LAAL', 1000, 2):>6} s  LAAL_CA {show('LAAL_CA', 1000, 2):>6} s  "
-        f"RTF {show('RTF', 1, 2)}"
+    def show(metric: str, scale: float, digits: int) -> str:
+        value = result.scores.get(metric)
+        return UNDEFINED if value is None else f"{value / scale:.{digits}f}"
+
+    return (
+        f"BLEU {show('BLEU', 1, 1):>5}  LAAL {show('LAAL', 1000, 2):>5} s  "
+        f"LAAL_CA {show('LAAL_CA', 1000, 2):>5} s  RTF {show('RTF', 1, 2)}  {result.name}"
     )

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
+UNDEFINED = "-"
+"""In the place of a number that there is not; so short that no table is wider for it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """The head of a column; the first of a table names its rows."""
@@ -32,7 +36,10 @@ def open_console() -> Console:
 
 
 def print_rows(console: Console, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows of cells, as a table if the console is wide enough."""
+    """Print rows of cells, as a table if the console is wide enough; what is empty in all rows is
+    left out."""
+    filled = [n for n in range(len(columns)) if n == 0 or any(row[n].strip() for row in rows)]
+    columns, rows = [columns[n] for n in filled], [[row[n] for n in filled] for row in rows]
     table = _table(columns, rows)
     needed = console.measure(table, options=console.options.update(max_width=10_000)).maximum
     if needed <= console.width:

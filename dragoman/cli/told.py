@@ -93,19 +93,10 @@ class _Pressed:
         if self._late >= LATE_CHUNKS and busy:
             slow = self._work_ms > self._speech_ms
             verdict = "is too slow for the setting" if slow else "hardly keeps up with the setting"
-            _advise(
-                self._notes,
+            self._notes.advise(
                 f"This machine {verdict}: {self._work_ms / 1000:.1f} s of work "
-                f"for {self._speech_ms / 1000:.1f} s of speech.",
-                self._setup,
+                f"for {self._speech_ms / 1000:.1f} s of speech. {_advice(self._setup)}"
             )
-
-
-def _advise(notes: Notes, found: str, setup: Setup) -> None:
-    """Tell that the machine is too slow, and what to do; once in a talk, be it during or after."""
-    if not notes.advised:
-        notes.advised = True
-        notes.tell(f"{found} {_advice(setup)}")
 
 
 def _advice(setup: Setup) -> str:
@@ -118,8 +109,11 @@ def _advice(setup: Setup) -> str:
 
 
 @contextmanager
-def summary(setup: Setup, notes: Notes) -> Iterator[Listener]:
-    """At the end: how far behind the speaker the words were."""
+def summary(setup: Setup, notes: Notes, advice: str = "") -> Iterator[Listener]:
+    """At the end: how far behind the speaker the words were.
+
+    `advice` is what to do about a machine that is too slow, where other options are no help.
+    """
     counter = _Summary(setup)
     try:
         yield counter
@@ -127,7 +121,7 @@ def summary(setup: Setup, notes: Notes) -> Iterator[Listener]:
         if counter.lag.audio_ms:
             notes.tell(counter.sentence())
     if counter.lag.load > 1:
-        _advise(notes, "A live speaker is too fast for this machine.", setup)
+        notes.advise(f"A live speaker is too fast for this machine. {advice or _advice(setup)}")
 
 
 class _Summary:
@@ -163,8 +157,9 @@ class _Summary:
 
 def _nothing(seconds: float, source: str | None) -> str:
     """Of a talk without a word: what might be wrong."""
-    known = f"is it {language_name(source)}?" if source else "name the language: --from CODE."
-    return f"Nobody was heard to speak in {seconds:.1f} s of sound. If somebody does, {known}"
+    spoken = f" {language_name(source)}" if source else ""
+    hint = "another language is spoken, name it" if source else "somebody does, name the language"
+    return f"Nobody was heard to speak{spoken} in {seconds:.1f} s of sound. If {hint}: --from CODE."
 
 
 def _behind(lag: Lag) -> str:

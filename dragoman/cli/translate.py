@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dragoman.cli.app import GroupedCommand
-from dragoman.cli.captions import caption_files, caption_options, check_captions, going_on
+from dragoman.cli.app import GroupedCommand, grouped
+from dragoman.cli.captions import CaptionFiles, caption_options
 from dragoman.cli.outputs import check_outputs, check_suffix
 from dragoman.cli.ranges import MOMENT, Number
-from dragoman.cli.setup_options import grouped, read_system, setup_options, show_option
+from dragoman.cli.setup_options import read_system, setup_options, show_option
 from dragoman.errors import DragomanError
+
+if TYPE_CHECKING:
+    from dragoman.listeners import Listener, Report
+    from dragoman.voices import Voice
 
 _input = grouped("Input")
 _output = grouped("Output")
@@ -51,10 +56,7 @@ def command(
     realtime: bool,
     show: str,
     as_json: bool,
-    captions: tuple[Path, ...],
-    captions_source: Path | None,
-    captions_both: Path | None,
-    resume: bool,
+    captions: CaptionFiles,
     trace: Path | None,
     speak: Path | None,
     mix: Path | None,
@@ -75,66 +77,90 @@ def command(
     arecord -f S16_LE -r 16000 | dragoman translate - --from es
     """
     from dragoman import listeners
-    from dragoman.audio.mix import DUCK_DB
     from dragoman.audio.pcm import RawFormat
     from dragoman.audio.source import is_pipe
-    from dragoman.audio.write import FORMATS
     from dragoman.cli import printed, told
     from dragoman.cli.notes import open_notes
     from dragoman.cli.progress import audio_progress
     from dragoman.cli.sound import Part, check_fit, open_file, open_interpreter
-    from dragoman.voices import open_voice
 
-    if voice is not None and speak is None and mix is None:
-        raise DragomanError("--voice needs something to speak into: --speak FILE or --mix FILE.")
-    if duck is not None and mix is None:
-        raise DragomanError("--duck is about the speaker in a mix; ask for one: --mix FILE.")
-    for option, path in (("--speak", speak), ("--mix", mix)):
-        check_suffix(option, path, tuple(FORMATS))
-    texts = [*captions, captions_source, captions_both]
-    check_outputs([file, options["setup"]], [*texts, trace, speak, mix])
-    others = {"--speak": speak, "--mix": mix, "--trace": trace}
-    check_captions(captions, captions_source, captions_both, resume, others)
+    dub = Dub(speak, mix, duck, voice)
+    dub.check()
+    check_outputs([file, options["setup"]], [*captions.paths, trace, speak, mix])
+    captions.check({"--speak": speak, "--mix": mix, "--trace": trace})
     format = None if raw is None else RawFormat.parse(raw)
     with ExitStack() as stack:
         enter = stack.enter_context
         notes = enter(open_notes())
-        system = read_system(notes.tell, **options)
+        system = read_system(notes.tell, notes.advise, **options)
         setup = system.setup
         before = None
-        if resume and start is None and not is_pipe(file):
-            before = going_on(captions, (captions_both, captions_source), setup.target)
+        if captions.resume and start is None and not is_pipe(file):
+            before = captions.going_on(setup.target)
         start = before.start if before else start
         sound = open_file(file, setup.step_ms, realtime, Part(start or 0.0, end, format))
         both = show == "both"
-        in_source = bool(captions_source or captions_both)
-        narrator = open_voice(voice, setup.target) if speak or mix else None
-        check_fit(system, both or in_source)
+        transcript = both or captions.need_transcript
+        narrator = dub.open_voice(setup.target)
+        check_fit(system, transcript)
         # First in, last out: the summary comes after the last line of text has been ended, and so
         # does the wait for a voice that needs longer than the talk.
         audience = [] if quiet else [enter(told.summary(setup, notes))]
         spoken = []
         if narrator is not None:
-            duck = DUCK_DB if duck is None else duck
             tell = None if quiet else notes.tell
-            dub = listeners.narration(speak, mix, narrator, duck, tell, live=sound.live)
-            spoken.append(enter(dub))
+            spoken.append(enter(dub.narration(narrator, tell, live=sound.live)))
         text = printed.json_lines(both) if as_json else printed.plain_text(setup, notes, both)
         audience.append(enter(text))
         if not quiet:
             audience.append(enter(told.detected(setup, notes)))
         if sound.live and not quiet:
             audience.append(enter(told.pressed(setup, notes)))
-        for listener in caption_files(
-            setup, captions, captions_source, captions_both, resume, start
-        ):
-            audience.append(enter(listener))
+        audience += map(enter, captions.listeners(setup, start))
         audience += spoken
         record = enter(listeners.traced(trace, file, notes.tell))
-        interpreter = open_interpreter(system, record, sound.clock(), both or in_source)
+        interpreter = open_interpreter(system, record, sound.clock(), transcript)
         if before is not None:
             notes.tell(before.sentence())
             interpreter.recall(before.words)
         hidden = quiet or sound.live
         audience.append(enter(audio_progress(file, start or 0.0, end, hidden=hidden)))
         listeners.interpret(interpreter, sound.chunks, audience, notes.tell, sound.stop)
+
+
+@dataclass(frozen=True, slots=True)
+class Dub:
+    """What the options say of the translation that is spoken into files."""
+
+    speak: Path | None
+    mix: Path | None
+    duck_db: float | None
+    voice: str | None
+
+    def check(self) -> None:
+        """Refuse options that would change nothing, and names of another kind."""
+        from dragoman.audio.write import FORMATS
+
+        if self.voice is not None and self.speak is None and self.mix is None:
+            raise DragomanError(
+                "--voice needs something to speak into: --speak FILE or --mix FILE."
+            )
+        if self.duck_db is not None and self.mix is None:
+            raise DragomanError("--duck is about the speaker in a mix; ask for one: --mix FILE.")
+        for option, path in (("--speak", self.speak), ("--mix", self.mix)):
+            check_suffix(option, path, tuple(FORMATS))
+
+    def open_voice(self, language: str) -> Voice | None:
+        """The voice, if anything is to be spoken."""
+        from dragoman.voices import open_voice
+
+        return open_voice(self.voice, language) if self.speak or self.mix else None
+
+    def narration(
+        self, voice: Voice, tell: Report | None, *, live: bool
+    ) -> AbstractContextManager[Listener]:
+        from dragoman.audio.mix import DUCK_DB
+        from dragoman.listeners import narration
+
+        duck_db = DUCK_DB if self.duck_db is None else self.duck_db
+        return narration(self.speak, self.mix, voice, duck_db, tell, live=live)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dragoman.cli.app import GroupedCommand
+from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.corpus_options import (
     chosen_workers,
     corpus_options,
@@ -17,7 +18,11 @@ from dragoman.cli.corpus_options import (
 )
 from dragoman.cli.outputs import check_folder, check_outputs
 from dragoman.cli.ranges import STEPS, Time
-from dragoman.cli.setup_options import grouped, read_setup, shared_setup_options
+from dragoman.cli.setup_options import read_setup, shared_setup_options
+from dragoman.cli.wrap import fitted
+
+if TYPE_CHECKING:
+    from dragoman.evaluate.tune import Trial
 
 _tune = grouped("Tuning")
 
@@ -69,7 +74,7 @@ def command(
     """
     from dragoman.evaluate.grid import grid
     from dragoman.evaluate.result import Scorer
-    from dragoman.evaluate.tune import Trial, tune
+    from dragoman.evaluate.tune import tune
     from dragoman.setup import System
 
     base = read_setup(**options)
@@ -81,9 +86,9 @@ def command(
 
     def on_trial(trial: Trial, done: int, total: int) -> None:
         clips = "clip " if trial.clips == 1 else "clips"
-        click.echo(f"{trial.clips:4} {clips}  {done:3}/{total}  {_line(trial, width)}", err=True)
+        line = f"{trial.clips:4} {clips}  {done:3}/{total}  {_line(trial)}"
+        click.echo(fitted(line, sys.stderr, 4), err=True)
 
-    width = max(len(setup.policy) for setup in candidates)
     workers = chosen_workers(jobs, cluster, base)
     with TemporaryDirectory(prefix="dragoman-") as scratch:
         folder = runs or Path(scratch)
@@ -98,12 +103,14 @@ def command(
             on_failure=lambda failure: tell_failures([failure]),
         )
     tuned.best.setup.write(output)
-    click.echo(f"best: {_line(tuned.best)}")
+    click.echo(fitted(f"best: {_line(tuned.best)}", sys.stdout, 4))
     click.echo(f"written to {output}; use it with: dragoman live --setup {output}")
 
 
-def _line(trial: Any, width: int = 0) -> str:
+def _line(trial: Trial) -> str:
+    from dragoman.evaluate.result import system_name
+
     return (
-        f"{trial.setup.policy:{width}} {trial.setup.step_ms:5.0f} ms steps  "
-        f"BLEU {trial.quality:5.1f}  latency {trial.latency_ms / 1000:5.2f} s"
+        f"BLEU {trial.quality:5.1f}  latency {trial.latency_ms / 1000:5.2f} s  "
+        f"{system_name(trial.setup)}"
     )

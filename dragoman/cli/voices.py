@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from dragoman.cli.app import GroupedCommand, GroupedOption
+from dragoman.cli.app import GroupedCommand
 from dragoman.cli.ranges import Number
 from dragoman.cli.tables import Column, open_console, print_rows
 from dragoman.cli.wrap import fitted
@@ -19,9 +20,20 @@ from dragoman.voices import VOICES, open_voice
 from dragoman.voices.registry import Offer
 
 
+def _list_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Which voices are listed, and how."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="As JSON."),
+        click.option(
+            "--language", "-l", metavar="CODE", help="Only voices that speak this language."
+        ),
+    ):
+        function = option(function)
+    return function
+
+
 @click.group(invoke_without_command=True)
-@click.option("--language", "-l", metavar="CODE", help="Only voices that speak this language.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@_list_options
 @click.pass_context
 def command(ctx: click.Context, language: str | None, as_json: bool) -> None:
     """List the voices, or hear one: dragoman voices say "Good morning." out.wav
@@ -30,13 +42,24 @@ def command(ctx: click.Context, language: str | None, as_json: bool) -> None:
     kokoro:af_bella, espeak:en-gb+f3, elevenlabs:VOICE_ID, anna.onnx:SPEAKER.
     """
     if ctx.invoked_subcommand is None:
-        code = find_language(language).code if language else None
-        rows = [_row(name, offer, code) for name, offer in VOICES.items()]
-        rows = [row for row in rows if code is None or code in row["languages"]]
-        if as_json:
-            print(json.dumps(rows, indent=2))
-        else:
-            _print_table(rows)
+        _list(language, as_json)
+
+
+@command.command("list", short_help="List the voices.")
+@_list_options
+def list_voices(language: str | None, as_json: bool) -> None:
+    """List the voices, with their licences, and what is to be done for those not ready."""
+    _list(language, as_json)
+
+
+def _list(language: str | None, as_json: bool) -> None:
+    code = find_language(language).code if language else None
+    rows = [_row(name, offer, code) for name, offer in VOICES.items()]
+    rows = [row for row in rows if code is None or code in row["languages"]]
+    if as_json:
+        print(json.dumps(rows, indent=2))
+    else:
+        _print_table(rows)
 
 
 def _row(name: str, offer: Offer, language: str | None) -> dict[str, Any]:
@@ -74,12 +97,12 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 @command.command(cls=GroupedCommand, short_help="Speak a text into a file.")
 @click.argument("text")
 @click.argument("out", type=click.Path(path_type=Path))
-@click.option("--language", "-l", cls=GroupedOption, default="en", show_default=True,
+@click.option("--language", "-l", default="en", show_default=True,
               metavar="CODE", help="The language of the text.")  # fmt: skip
-@click.option("--voice", cls=GroupedOption, metavar="NAME",
+@click.option("--voice", metavar="NAME",
               help="A voice of the list or a Piper file  [default: the best that is ready]",
               )  # fmt: skip
-@click.option("--speed", cls=GroupedOption, type=Number(0.5, 2.0), default=1.0,
+@click.option("--speed", type=Number(0.5, 2.0), default=1.0, metavar="N",
               show_default=True, help="How fast to speak.")  # fmt: skip
 def say(text: str, out: Path, language: str, voice: str | None, speed: float) -> None:
     """Speak TEXT (- reads standard input) into the file OUT (.wav, .flac, .mp3, .ogg or .opus)."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from html import escape, unescape
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from dragoman.errors import DragomanError
@@ -85,12 +84,7 @@ class CaptionFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -22,7 +22,7 @@ class Apart(Generic[T]):
         self.left = 0
         """Pieces of work whose outcome was not taken."""
         self._asked: SimpleQueue[Callable[[], T] | None] = SimpleQueue()
-        self._outcomes: SimpleQueue[tuple[T] | BaseException | None] = SimpleQueue()
+        self._outcomes: SimpleQueue[tuple[T] | BaseException] = SimpleQueue()
         self._ended = False
         # It dies with the process: a voice that is stuck must not hold that up.
         threading.Thread(target=self._run, name=name, daemon=True).start()
@@ -41,7 +41,6 @@ class Apart(Generic[T]):
         while self.left and (wait or not self._outcomes.empty()):
             outcome = self._next()
             if outcome is None:
-                self._outcomes.put(None)  # for the next time
                 return
             self.left -= 1
             if isinstance(outcome, BaseException):
@@ -49,17 +48,17 @@ class Apart(Generic[T]):
             yield outcome[0]
 
     def _next(self) -> tuple[T] | BaseException | None:
-        """The next outcome. A signal that another thread of the process gets does not wake this
-        one, so it looks up by itself now and then."""
-        while True:
+        """The next outcome; None if it has ended before that. A signal that another thread of the
+        process gets does not wake this one, so it looks up by itself now and then."""
+        while not (self._ended and self._outcomes.empty()):
             with suppress(Empty):
                 return self._outcomes.get(timeout=POLL)
+        return None
 
     def end(self) -> None:
         """Let the thread go: what it has not begun is not done. A signal may call this, too."""
         self._ended = True
-        self._asked.put(None)
-        self._outcomes.put(None)
+        self._asked.put(None)  # wakes the thread
 
     def _run(self) -> None:
         while (work := self._asked.get()) is not None and not self._ended:

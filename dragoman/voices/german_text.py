@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 _ONES = (
     *("null", "eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun"),
@@ -16,42 +17,56 @@ _LETTERS = dict(zip("abcdefghijklmnopqrstuvwxyzäöü", _ALPHABET.split(), stric
 _UNITS = {
     "%": "Prozent", "‰": "Promille", "€": "Euro", "$": "Dollar", "£": "Pfund",
     "°C": "Grad Celsius", "°": "Grad", "km/h": "Kilometer pro Stunde", "km": "Kilometer",
-    "m": "Meter", "cm": "Zentimeter", "mm": "Millimeter", "kg": "Kilogramm",
-    "kWh": "Kilowattstunden", "MW": "Megawatt", "GB": "Gigabyte", "MB": "Megabyte",
+    "m": "Meter", "cm": "Zentimeter", "mm": "Millimeter", "km²": "Quadratkilometer",
+    "m²": "Quadratmeter", "m³": "Kubikmeter", "ha": "Hektar", "kg": "Kilogramm", "g": "Gramm",
+    "t": "Tonnen", "kW": "Kilowatt", "MW": "Megawatt", "GW": "Gigawatt",
+    "kWh": "Kilowattstunden", "MWh": "Megawattstunden", "TWh": "Terawattstunden",
+    "GB": "Gigabyte", "MB": "Megabyte",
 }  # fmt: skip
-_UNIT = re.compile(
-    rf"(?<=\d)\s?({'|'.join(map(re.escape, sorted(_UNITS, key=len, reverse=True)))})(?![\w/])"
-)
-_MONEY_FIRST = re.compile(r"([€$£])\s?(\d+(?:\.\d{3})*(?:,\d+)?)")
-_SIGNS = {"§": "Paragraf ", "&": " und ", "½": " einhalb"}
-_CLOCK = re.compile(r"\b(\d{1,2})[:.](\d\d)(?= Uhr\b) Uhr")
-_RANGE = re.compile(r"(?<=\d)\s?[–-]\s?(?=\d)")
+_UNIT = rf"(?:{'|'.join(map(re.escape, sorted(_UNITS, key=len, reverse=True)))})(?![\w/²³])"
 _MONTHS = (
-    "Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember"
+    *("Januar", "Februar", "März", "April", "Mai", "Juni", "Juli", "August", "September"),
+    *("Oktober", "November", "Dezember"),
 )
-# A number with a point: what stands before it or after it makes it the first, the second …
-_ORDINAL = re.compile(
-    rf"(?:\b([Dd]er|[Dd]ie|[Dd]as|[Dd]ieser|[Jj]eder|[Dd]en|[Dd]em|[Dd]es|[AaIi]m|[Vv]om|[Zz]um|"
-    rf"[Zz]ur|[Bb]is|[Aa]b|[Ss]eit)\s)?\b(\d{{1,3}})\.(?=\s(?:({_MONTHS})\b|[a-zäöü]|[A-ZÄÖÜ]\w))"
+_ARTICLES = (
+    r"[Dd]er|[Dd]ie|[Dd]as|[Dd]ieser|[Jj]eder|[Dd]en|[Dd]em|[Dd]es|[AaIi]m|[Vv]om|[Zz]um|"
+    r"[Zz]ur|[Bb]is|[Aa]b|[Ss]eit"
 )
-_NUMBER = re.compile(r"\d{1,3}(?:\.\d{3})+(?!\d)|\d+")
-_DECIMALS = re.compile(r"(?<=\d),(\d+)")
-_CAPITALS = re.compile(r"\b[A-ZÄÖÜ]{2,}\b")
+_FEMININE = ("e", "ung", "heit", "keit", "schaft", "tät", "ion")
+_SPOKEN_CAPITALS = frozenset(
+    ("AIDS", "ASEAN", "COVID", "EFSA", "ERASMUS", "EURATOM", "FIFA", "FRONTEX", "NAFTA", "NATO")
+    + ("OPEC", "PISA", "UNESCO", "UNICEF")
+)
+"""Read as words, not letter by letter."""
+_ABBREVIATIONS = {
+    r"\bArt\.(?=\s?\d)": "Artikel",
+    r"\bAbs\.(?=\s?\d)": "Absatz",
+    r"\bKap\.(?=\s?\d)": "Kapitel",
+    r"\bZiff\.(?=\s?\d)": "Ziffer",
+    r"\bbspw\.": "beispielsweise",
+    r"\binkl\.": "inklusive",
+    r"\bsog\.": "sogenannte",
+    r"\bvgl\.": "vergleiche",
+    r"\bmax\.": "maximal",
+    r"\bmind\.": "mindestens",
+    r"\bJh\.": "Jahrhundert",
+    r"\bi\.\s?d\.\s?R\.": "in der Regel",
+    r"\bEUR\b": "€",
+    r"\bUSD\b": "$",
+}
 
 
 def spell_out(text: str) -> str:
     """A text without digits and signs, which letter rules cannot read."""
-    text = _MONEY_FIRST.sub(r"\2 \1", text)
-    text = _CLOCK.sub(_clock, text)
-    text = _RANGE.sub(" bis ", text)
-    text = _UNIT.sub(lambda m: f" {_UNITS[m[1]]}", text)
-    for sign, words in _SIGNS.items():
-        text = text.replace(sign, words)
-    text = _ORDINAL.sub(_ordinal, text)
-    text = _CAPITALS.sub(lambda m: " ".join(_LETTERS[c] for c in m[0].lower()), text)
-    text = _DECIMALS.sub(lambda m: " Komma " + " ".join(_ONES[int(d)] for d in m[1]), text)
-    text = _NUMBER.sub(lambda m: number_in_words(int(m[0].replace(".", ""))), text)
-    return re.sub(r"  +", " ", text)
+    text = text.translate(_SUBSCRIPTS)
+    for pattern, said in _STEPS:
+        text = pattern.sub(said, text)
+    return text
+
+
+def _date(match: re.Match[str]) -> str:
+    day, month, year = map(int, match.groups())
+    return f"{day}. {_MONTHS[month - 1]} {year}" if 1 <= month <= 12 else match[0]
 
 
 def _clock(match: re.Match[str]) -> str:
@@ -68,6 +83,60 @@ def _ordinal(match: re.Match[str]) -> str:
     bare = before is None  # 3. Mai: dritter Mai
     ending = "er" if bare else "e" if weak else "en"
     return f"{before} " * (not bare) + ordinal_in_words(int(number)) + ending
+
+
+def _one(match: re.Match[str]) -> str:
+    """1 Jahr, 1 Stunde; but Artikel 1 Absatz 2."""
+    before, noun = match.groups()
+    if before is not None and before[0].isupper():
+        return match[0]
+    return f"{before or ''}{'eine' if noun.endswith(_FEMININE) else 'ein'}"
+
+
+def _letters(match: re.Match[str]) -> str:
+    """EU, G20: a letter at a time, apart from the number beside them."""
+    if match[0] in _SPOKEN_CAPITALS:
+        return match[0]
+    text, (start, end) = match.string, match.span()
+    spelled = " ".join(_LETTERS[letter] for letter in match[0].lower())
+    return f"{' ' * text[:start][-1:].isdigit()}{spelled}{' ' * text[end:][:1].isdigit()}"
+
+
+_SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
+# What each leaves is what the next one reads.
+_RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
+    *_ABBREVIATIONS.items(),
+    (r"(?<=\d)[ \u00a0\u202f](?=\d{3}(?!\d))(?<!\d{4}.)", ""),  # 500 000
+    # The sign of money stands before what is said before it: € 5, € 5 Millionen.
+    (r"([€$£])\s?(\d+(?:\.\d{3})*(?:,\d+)?(?:\s(?:Millionen|Milliarden)\b)?)", r"\2 \1"),
+    (r"(?<=Millionen|illiarden)\s?([€$£])", lambda m: f" {_UNITS[m[1]]}"),
+    (r"\b(\d{1,2})\.(\d{1,2})\.(\d{4})\b", _date),
+    (r"\b(\d{1,2})[:.](\d\d)(?= Uhr\b) Uhr", _clock),
+    (r"(?<=\d)\s?[–-]\s?(?=\d)", " bis "),
+    (r"(?<![^\s(])[-−–](?=\d)", "minus "),
+    (r"(?<![^\s(])\+(?=\d)", "plus "),
+    (rf"(?<=\d)\s?({_UNIT})", lambda m: f" {_UNITS[m[1]]}"),
+    (r"§\s?", "Paragraf "),
+    (r"\s?&\s?", " und "),
+    (r"½", " einhalb"),
+    # A number with a point: what stands before it or after it makes it the first, the second …
+    (
+        rf"(?:\b({_ARTICLES})\s)?\b(\d{{1,3}})\.(?=\s(?:({'|'.join(_MONTHS)}|Jänner)\b|"
+        r"[a-zäöü]|[A-ZÄÖÜ]\w))",
+        _ordinal,
+    ),
+    (r"(\b[^\W\d]+\s)?(?<![\d.,])\b1(?=\s([A-ZÄÖÜ][a-zäöüß]+))", _one),
+    (r"\b[A-ZÄÖÜ]{2,}\b|[A-ZÄÖÜ]+(?=\d)|(?<=\d)[A-ZÄÖÜ]+\b", _letters),
+    (r"(?<=\d),(\d+)", lambda m: " Komma " + " ".join(_ONES[int(d)] for d in m[1])),
+    (r"(?<=\d)\.(?=\d{1,2}(?!\d))", " Punkt "),
+    (
+        r"\d{1,3}(?:\.\d{3})+(?!\d)|\d+",
+        lambda m: number_in_words(int(m[0].replace(".", ""))),
+    ),
+    (r"(?<=\w)/(?=\w)", " "),
+    (r"  +", " "),
+)
+_STEPS = tuple((re.compile(pattern), said) for pattern, said in _RULES)
 
 
 def ordinal_in_words(number: int) -> str:

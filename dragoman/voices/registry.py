@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, either
 from dragoman.voices import dittli, elevenlabs, espeak, kokoro, piper
 from dragoman.voices.base import Voice
 
@@ -145,7 +145,7 @@ def _check(name: str, offer: Offer, language: str) -> None:
 
 def _instead(language: str) -> str:
     others = [name for name, offer in VOICES.items() if language in offer.languages()]
-    return f"choose {' or '.join(others)}" if others else "no other voice has it"
+    return f"choose {either(others)}" if others else "no other voice has it"
 
 
 def _from_file(name: str, language: str) -> Voice:

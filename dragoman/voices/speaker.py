@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from types import TracebackType
 from typing import Protocol, Self
 
 from dragoman.audio.chunk import Samples
@@ -168,14 +167,9 @@ class Speaker:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         try:
-            if kind is None:
+            if error is None:
                 self.finish()
         finally:
             self.close()

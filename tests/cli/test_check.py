@@ -83,3 +83,12 @@ def test_what_is_missing_says_how_to_get_it(run, monkeypatch):
     assert report["speed"] is None
     assert all(not found["there"] and "pip install" in found["to_do"] for found in report["extras"])
     assert report["programs"][0]["to_do"] == "install ffmpeg"
+
+
+@pytest.mark.parametrize(
+    ("columns", "begins"), [(40, "  yes  mic: live"), (80, "  yes  mic      ")]
+)
+def test_a_narrow_terminal_has_no_columns(columns, begins, monkeypatch, capsys):
+    monkeypatch.setattr(check, "columns_of", lambda stream: columns)
+    check._print_section("Extras", [check.Found("mic", True, "live")])
+    assert capsys.readouterr().out.startswith(f"\nExtras\n{begins}")

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from dragoman.audio.source import duration
 from dragoman.cli.demo import DEMOS, TALKS
 from dragoman.errors import DragomanError
+from dragoman.setup import Setup
+from tests.cli.commands import dragoman
 from tests.cli.terminal import terminal
 
 ROOT = Path(__file__).parents[2]
@@ -75,3 +78,13 @@ def test_whisper_base_gets_it_right():
     english = " ".join(line[4:] for line in done.stdout.splitlines() if line.startswith("en: "))
     for words in ("weather in the mountains", "still sunny", "rain", "at home", "your attention"):
         assert words in english
+
+
+def test_a_machine_that_is_too_slow_is_told_of_options_that_there_are(monkeypatch):
+    setup = Setup(model="tests.talkers:sentences", source="de", policy="greedy")
+    monkeypatch.setitem(DEMOS, "de-en", replace(DEMOS["de-en"], setup=setup))
+    monkeypatch.setattr("dragoman.lag.Lag.load", property(lambda lag: 1.5))
+    done = dragoman("demo", "--fast")
+    assert done.returncode == 0, done.stderr
+    assert "too fast for this machine. 'dragoman check' finds a setting" in done.stderr
+    assert "--" not in done.stderr

@@ -38,6 +38,7 @@ def test_help(names):
         assert example in lines  # it can be copied: no line was broken
     assert "..." not in shown.output.partition("Commands:")[2]  # no summary is cut
     assert max(map(len, shown.output.splitlines())) <= 80
+    assert "RANGE" not in shown.output  # how programmers call a number
     assert all(option.help for option in ALL[names].params if isinstance(option, click.Option))
 
 

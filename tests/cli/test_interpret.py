@@ -78,7 +78,8 @@ def test_translate_writes_captions_a_trace_and_speech(wav, tmp_path):
 
 def test_loading_the_model_is_no_lag(wav, tmp_path):
     system = ("--model", "tests.scripted:slow_to_load", *SYSTEM[2:], "--policy", "greedy")
-    done = dragoman("translate", wav, *system, "--realtime", "--trace", tmp_path / "t.jsonl")
+    trace = ("--trace", tmp_path / "t.jsonl")
+    done = dragoman("translate", wav, *system, "--realtime", "--end", 1, *trace)
     assert done.returncode == 0, done.stderr
     rows = map(json.loads, (tmp_path / "t.jsonl").read_text().splitlines())
     _, arrived, began, _ = next(row["heard"] for row in rows if "heard" in row)

@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -68,6 +69,36 @@ def test_sweep_scores_by_the_target_and_shows_what_was_spoken(corpus, tmp_path):
     assert page.count("data:audio/ogg") == 4
     done("sweep", corpus, tmp_path / "quiet", *QUICK, "--sound", "0")
     assert "data:audio" not in (tmp_path / "quiet" / "report.html").read_text()
+
+
+def test_the_numbers_of_systems_stand_below_one_another(corpus, tmp_path):
+    """The names, which may be long, come last; all of it fits into a line of eighty columns."""
+    policies = ("--policies", "wait-k:k=1|30", "--policies", "local-agreement:n=2")
+    shown = done("sweep", corpus, tmp_path / "out", *MODEL, *policies).stdout.splitlines()
+    form = r"BLEU +[\d.]+  LAAL +[\d.-]+ s  LAAL_CA +[\d.-]+ s  RTF [\d.]+  "
+    assert [re.sub(f"^{form}", "", line) for line in shown] == [
+        *(f"wait-k:k={k}, 1 s steps" for k in (1, 30)),
+        "local-agreement:n=2, 1 s steps",
+    ]
+    assert len({line.index("RTF") for line in shown}) == 1
+    told = done("tune", corpus, tmp_path / "b.yaml", *MODEL, *policies, "--max-latency", "9s")
+    form = r"best: BLEU +[\d.]+  latency +[\d.]+ s  (wait-k|local-agreement):.*, 0.5 s steps"
+    assert re.fullmatch(form, told.stdout.splitlines()[0])
+
+
+@pytest.mark.parametrize(("spoken", "told"), [("fr", 1), ("de", 0), ("en", 0)])
+def test_a_language_that_a_corpus_knows_nothing_of_is_told(corpus, spoken, told):
+    result = done("evaluate", corpus, "--model", MODEL[1], "--from", spoken, "--to", "en")
+    asked = f"has texts in de, en, zh, and none in '{spoken}': is that what is spoken in it"
+    assert result.stderr.count(asked) == told
+    assert result.stderr.count("(--from)?") == told
+
+
+def test_references_alone_say_nothing_of_what_is_spoken(corpus, tmp_path):
+    (tmp_path / "wavs.txt").write_text("0.wav\n1.wav\n")
+    (tmp_path / "refs.txt").write_text("a word\na word\n")
+    result = done("evaluate", tmp_path / "wavs.txt", *MODEL, "--references", tmp_path / "refs.txt")
+    assert "none in" not in result.stderr
 
 
 def test_tune_ranks_by_the_target(corpus, tmp_path, monkeypatch):

@@ -115,7 +115,7 @@ def test_nor_the_file_that_the_text_goes_to(wav, tmp_path):
         (("--setup", ""), "Cannot read the setup"),
         (("--raw", ""), "Raw audio cannot be ''"),
         (("--policy", "agreeatt:sure=nan"), "takes a number, not 'nan'"),
-        (("--speak", "{tmp}/a.xyz"), "--speak writes a .wav or"),
+        (("--speak", "{tmp}/a.xyz"), ".wav, .flac, .mp3, .ogg or .opus file, not a.xyz"),
         (("--voice", "espeak"), "--voice needs something to speak into"),
         (("--end", "-1"), "Invalid value for '--end'"),
         (("--threads", "-3"), "Invalid value for '--threads'"),

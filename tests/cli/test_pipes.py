@@ -83,7 +83,8 @@ def test_a_slow_machine_catches_up_and_tells_the_lag_that_was_lived_through(tmp_
     summary = float(re.search(r"on average ([\d.]+) s behind", err)[1])
     assert 1.2 <= summary <= 5
     assert min(said) >= 1200
-    assert "This machine is too slow for the setting" in err
+    # Which of the two depends on how much had come when it looked, on a busy machine above all.
+    assert re.search("This machine (is too slow for|hardly keeps up with) the setting", err)
     assert "--max-latency auto" in err
 
 

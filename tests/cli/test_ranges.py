@@ -20,6 +20,11 @@ def test_times_are_read_and_kept_within_their_range():
     for text in ("", "soon", "-1s", "0", "inf", "nan", "1h"):
         with pytest.raises(click.UsageError, match="is not a time"):
             STEP.convert(text, None, None)
+    for text in ("1", "2", "0.5", " 19.9 "):
+        with pytest.raises(click.UsageError, match=f"write {text.strip()}s for seconds"):
+            Time().convert(text, None, None)
+    assert Time().convert("19.9ms", None, None) == 19.9
+    assert Time().convert("20", None, None) == 20
     with pytest.raises(click.UsageError, match="5 ms is out of range"):
         STEPS.convert("1s,5ms", None, None)
 

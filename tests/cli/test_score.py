@@ -89,7 +89,7 @@ def test_what_is_undefined_is_null_and_counted(log):
 
 def test_warnings_go_to_stderr(log):
     result = score(log, "--json")
-    assert "1 of 4 sentences have nothing said: 2" in result.stderr
+    assert "Sentences with nothing said, 1 of 4: 2" in result.stderr
     assert "nothing said:" not in result.stdout.split('"problems"')[0]
 
 

@@ -1,10 +1,12 @@
 """What the options make of a model that knows its own languages."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from dragoman.cli.setup_options import read_setup
+from dragoman.errors import DragomanError
 from dragoman.models.exported.config import ExportedNet, Languages
 from dragoman.setup import TUNED, TUNED_CASCADE
 
@@ -70,3 +72,20 @@ def test_other_models_speak_english_and_detect(tmp_path):
     for model in (None, "whisper-tiny", str(tmp_path)):
         setup = read_setup(model=model)
         assert (setup.source, setup.target) == (None, "en")
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("mt-en", "translates text; put a recogniser before it: --model moonshine-base+mt-en."),
+        ("opus-de-en", "translates text; put a recogniser before it: --model whisper-base+opus"),
+        ("kokoro", "is a voice; --voice kokoro speaks with it"),
+        ("silero-vad", "hears no words; 'dragoman models list' shows what does."),
+    ],
+)
+def test_what_hears_nothing_is_no_model_to_interpret_with(name, told, tmp_path, monkeypatch):
+    with pytest.raises(DragomanError, match=f"^'{name}' {re.escape(told)}"):
+        read_setup(model=name)
+    monkeypatch.chdir(tmp_path)
+    folder_of(tmp_path / name)  # somebody's own, of the same name
+    assert read_setup(model=name).source == "pt"

@@ -1,6 +1,7 @@
 """No number is cut, whatever the width of the terminal, in a pipe, or in a file."""
 
 import fcntl
+import json
 import os
 import pty
 import re
@@ -9,9 +10,12 @@ import subprocess
 import sys
 import termios
 from functools import cache
+from io import StringIO
 
 import pytest
+from rich.console import Console
 
+from dragoman.cli.tables import Column, print_rows
 from dragoman.metrics.score import METRICS
 from tests.golden import GOLDEN
 
@@ -22,17 +26,17 @@ COMMANDS = {
 }
 
 
-def command(name):
-    return [sys.executable, "-m", "dragoman", name, *COMMANDS[name]]
+def command(name, logs=None):
+    return [sys.executable, "-m", "dragoman", name, *(logs or COMMANDS[name])]
 
 
-def on_a_terminal(name, columns):
+def on_a_terminal(name, columns, logs=None):
     """What a person sees in a window of this width, without the colours."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")}
     process = subprocess.Popen(
-        command(name),
+        command(name, logs),
         stdout=theirs,
         stderr=subprocess.DEVNULL,
         stdin=theirs,
@@ -89,6 +93,29 @@ def test_the_usual_terminal_shows_a_table(name):
     assert "37.32" in line
     table = seen[: seen.index("BLEU|")]
     assert max(map(len, table.splitlines()[2:])) <= 80
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_so_it_does_where_there_is_no_reference(name, tmp_path):
+    """What is not defined is no wider than a number: so is the table."""
+    logs = [tmp_path / path.name for path in COMMANDS[name]]
+    for log, whole in zip(logs, COMMANDS[name], strict=True):
+        rows = map(json.loads, whole.read_text().splitlines())
+        log.write_text("\n".join(json.dumps(row | {"reference": None}) for row in rows))
+    seen = on_a_terminal(name, 80, logs)
+    (line,) = [line for line in seen.splitlines() if line.startswith("LAAL ")]
+    assert len(re.findall(r"[\d,.]+", line)) >= 5
+    assert ("\nBLEU" in seen[: seen.index("BLEU|") - 1]) == (name == "score")
+
+
+@pytest.mark.parametrize("columns", [30, 300])
+def test_what_is_empty_in_all_rows_is_left_out(columns):
+    console = Console(width=columns, record=True, file=StringIO())
+    print_rows(console, [Column("a"), Column("b"), Column("c")], [["x", " ", "1"], ["y", "", ""]])
+    assert "b" not in console.export_text()
+    console = Console(width=columns, record=True, file=StringIO())
+    print_rows(console, [Column("a"), Column("b")], [["", "0"]])
+    assert console.export_text().split()[:2] == ["a", "b"]
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -163,8 +163,22 @@ def test_what_ships_in_eight_bits_is_compared(exporter, tmp_path):
             check_quantised(net, OnnxNet(bad, threads=1))
 
 
+def copy_graphs(exporter, monkeypatch):
+    """From here on an export takes the graphs of "transformer" that were made before, whatever the
+    net: to make them anew takes longer than all else."""
+
+    def copied(net, folder):
+        for name in ("encoder.onnx", "decoder.onnx"):
+            shutil.copy(exporter.folder_of("transformer") / name, folder / name)
+
+    exporter.folder_of("transformer")  # in the way of all others
+    monkeypatch.setattr("dragoman.train.export.write_graphs", copied)
+
+
 def test_nothing_spoiled_is_exported(exporter, tmp_path, monkeypatch):
     import dragoman.train.export as module
+
+    copy_graphs(exporter, monkeypatch)
 
     def quantise_badly(folder):
         made = quantise(folder)
@@ -177,7 +191,7 @@ def test_nothing_spoiled_is_exported(exporter, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_what_a_killed_export_left_is_swept_away(exporter, tmp_path):
+def test_what_a_killed_export_left_is_swept_away(exporter, tmp_path, monkeypatch):
     """A kill leaves its folder under a hidden name; the next export in that place removes it."""
     code = (
         "import os, signal, sys; from pathlib import Path\n"
@@ -188,6 +202,7 @@ def test_what_a_killed_export_left_is_swept_away(exporter, tmp_path):
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "net")], check=False)
     assert [path.name.endswith(".tmp") for path in tmp_path.iterdir()] == [True]
+    copy_graphs(exporter, monkeypatch)
     export(exporter.net("transformer"), tmp_path / "net", Surroundings())
     assert [path.name for path in tmp_path.iterdir()] == ["net"]
 
@@ -200,13 +215,7 @@ def test_a_folder_that_exists_is_left_alone(exporter, tmp_path):
 
 def test_a_graph_that_is_not_the_net_is_refused(exporter, tmp_path, monkeypatch):
     """The comparison can fail: give it another net's graphs."""
-    import dragoman.train.export as module
-
-    def wrong(net, folder):
-        for name in ("encoder.onnx", "decoder.onnx"):
-            shutil.copy(exporter.folder_of("transformer") / name, folder / name)
-
-    monkeypatch.setattr(module, "write_graphs", wrong)
+    copy_graphs(exporter, monkeypatch)
     torch.manual_seed(5)
     from dragoman.train.nets.registry import build
 

@@ -16,9 +16,17 @@ from dragoman.errors import DragomanError
 from dragoman.listeners import narration
 from dragoman.voices import Narration
 from dragoman.voices.apart import Apart
+from tests.stuck import failing_after
 from tests.voices.fakes import ToneVoice
 
 SENTENCES = ["It was said.", "And it was said again.", "Then nothing more was said."]
+
+
+@pytest.fixture(autouse=True)
+def never_stuck():
+    """Who waits for what was spoken waits for good where that is broken."""
+    with failing_after(30):
+        yield
 
 
 class SlowVoice(ToneVoice):
@@ -137,7 +145,7 @@ def test_so_does_who_is_told_that_it_takes_longer_than_the_talk(tmp_path, kind, 
 
     class Interrupted(SlowVoice):
         def speak(self, text, speed=1.0):
-            if self.spoken and waited_for.wait(10):
+            if len(self.spoken) == 1 and waited_for.wait(10):
                 os.kill(os.getpid(), kind)
             return super().speak(text, speed)
 
@@ -219,3 +227,15 @@ def test_what_has_not_begun_when_it_ends_is_not_done():
     assert done == []
     apart.do(lambda: done.append("nor now"))
     assert apart.left == 2
+
+
+def test_what_was_done_before_it_ends_is_taken_and_the_thread_is_let_go():
+    apart, begun = Apart("idle"), threading.Event()
+    apart.do(lambda: "before")
+    apart.do(begun.set)
+    assert begun.wait(10)
+    (thread,) = (one for one in threading.enumerate() if one.name == "idle")
+    apart.end()
+    assert next(apart.taken(wait=True)) == "before"
+    thread.join(10)
+    assert not thread.is_alive()

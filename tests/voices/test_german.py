@@ -93,6 +93,23 @@ def test_punctuation_is_kept_and_unknown_letters_are_skipped(reader):
         ("Es waren 15. Wir gingen.", "Es waren fünfzehn. Wir gingen."),
         ("Es waren 15.", "Es waren fünfzehn."),
         ("im Jahr 2023. Wir", "im Jahr zweitausenddreiundzwanzig. Wir"),
+        ("am 05.10.2009, dem 99.99.1999", "am fünften Oktober zweitausendneun, dem neunundneunzig "
+         "Punkt neunundneunzig.neunzehnhundertneunundneunzig"),
+        ("500 000 und 1 500, 2008 500", "fünfhunderttausend und fünfzehnhundert, zweitausendacht "
+         "fünfhundert"),
+        ("3 Millionen €, EUR 5 Milliarden, 2 EUR", "drei Millionen Euro, fünf Milliarden Euro, "
+         "zwei Euro"),
+        ("-5 °C, +3 % (−2)", "minus fünf Grad Celsius, plus drei Prozent (minus zwei)"),
+        ("1 Jahr, 1 Stunde, 1 Million, 1 %", "ein Jahr, eine Stunde, eine Million, ein Prozent"),
+        ("in Artikel 1 Absatz 21 Satz 1.", "in Artikel eins Absatz einundzwanzig Satz eins."),
+        ("CO₂, G20, H5N1, COVID-19", "ze o zwei, ge zwanzig, ha fünf en eins, COVID-neunzehn"),
+        ("die NATO und die OSZE", "die NATO und die o es zet e"),
+        ("200 km² und 5 t", "zweihundert Quadratkilometer und fünf Tonnen"),
+        ("und/oder 2.0", "und oder zwei Punkt null"),
+        ("Art. 5 Abs. 2, Fragen dieser Art.", "Artikel fünf Absatz zwei, Fragen dieser Art."),
+        ("(EU) B2B", "(e u) be zwei be"),
+        ("die 1990er Jahre", "die neunzehnhundertneunziger Jahre"),
+        ("die EU-Kommission, bspw. die EFSA.", "die e u-Kommission, beispielsweise die EFSA."),
     ],
 )  # fmt: skip
 def test_numbers_and_signs_are_said_as_people_say_them(text, said):
@@ -104,7 +121,7 @@ def test_what_is_short_is_spelled_out(reader):
         "Die e u, zum Beispiel drei Komma null fünf Millionen"
     )
     assert reader._spell_out("1.250.000 und 12.5") == (
-        "eine Million zweihundertfünfzigtausend und zwölf.fünf"
+        "eine Million zweihundertfünfzigtausend und zwölf Punkt fünf"
     )
 
 

@@ -46,6 +46,12 @@ def test_a_language_can_be_asked_for_by_name():
     assert "kokoro" in names
 
 
+def test_list_is_what_no_command_does():
+    for options in ((), ("--json", "-l", "de")):
+        assert run("list", *options).output == run(*options).output
+    assert "list  List the voices." in run("--help").output
+
+
 def test_say_writes_a_wav(tmp_path):
     out = tmp_path / "out.wav"
     assert "spoken by hibari" in run("say", "Good morning.", str(out)).output
