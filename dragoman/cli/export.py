@@ -15,12 +15,12 @@ _model = grouped("Model")
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("out", type=click.Path(path_type=Path))
 @click.argument("changes", nargs=-1, metavar="[SETTING=N]...")
-@_model("--weights", type=click.Path(path_type=Path),
-              help="A checkpoint of the run instead of its final weights.")  # fmt: skip
+@_model("--weights", type=click.Path(path_type=Path), multiple=True, metavar="FILE",
+              help="A checkpoint instead of the final weights; the mean of several.")  # fmt: skip
 @_model("--int8", is_flag=True,
               help="Quantise the weights: a quarter of the size, faster on a CPU.")  # fmt: skip
 def command(
-    run: Path, out: Path, changes: tuple[str, ...], weights: Path | None, int8: bool
+    run: Path, out: Path, changes: tuple[str, ...], weights: tuple[Path, ...], int8: bool
 ) -> None:
     """Export the model of RUN to the folder OUT.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -86,20 +87,22 @@ def load_weights(path: Path) -> Weights:
     return {key.removeprefix("net."): value for key, value in weights.items()}
 
 
-def average(paths: list[Path]) -> Weights:
+def average(paths: Sequence[Path]) -> Weights:
     """The mean of several checkpoints' weights; counters are taken from the last."""
-    total: Weights = {}
-    for path in paths:
-        for key, value in load_weights(path).items():
-            if value.is_floating_point():
-                before = total.get(key)
-                total[key] = value.double() if before is None else before + value.double()
-            else:
-                total[key] = value
     last = load_weights(paths[-1])
+    total = {key: value.double() for key, value in last.items() if value.is_floating_point()}
+    for path in paths[:-1]:
+        weights = load_weights(path)
+        for key, value in last.items():
+            if key not in weights or weights[key].shape != value.shape:
+                raise DragomanError(
+                    f"{path} and {paths[-1]} are of different nets: they have no mean."
+                )
+            if key in total:
+                total[key] += weights[key].double()
     return {
-        key: (value / len(paths)).to(last[key].dtype) if value.is_floating_point() else value
-        for key, value in total.items()
+        key: (total[key] / len(paths)).to(value.dtype) if key in total else value
+        for key, value in last.items()
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import torch
 
 from dragoman.errors import DragomanError
 from dragoman.metrics.tokenize import tokenizer_for
-from dragoman.train.checkpoints import load_weights
+from dragoman.train.checkpoints import average
 from dragoman.train.data.corpus import TrainingSet
 from dragoman.train.data.loader import Loader
 from dragoman.train.data.plan import Plan
@@ -43,9 +43,9 @@ class Trained:
 AT_WORK = ("ratio", "decision", "chunk", "right", "left")
 
 
-def open_run(folder: Path, weights: Path | None = None, changes: tuple[str, ...] = ()) -> Trained:
-    """The net of a run with its final weights (or those of another of its checkpoints), or a text
-    net that was exported.
+def open_run(folder: Path, weights: Sequence[Path] = (), changes: tuple[str, ...] = ()) -> Trained:
+    """The net of a run with its final weights (or the mean of other checkpoints), or a text net
+    that was exported.
 
     `changes` are settings of the net for its work, such as `ratio=3`.
     """
@@ -61,7 +61,7 @@ def open_run(folder: Path, weights: Path | None = None, changes: tuple[str, ...]
     source = Pieces(folder / "source.model", recipe.vocabulary.source)
     target = Pieces(folder / "target.model", recipe.vocabulary.target)
     net = build(recipe.net, recipe.net_settings, Vocabularies(len(target), len(source)))
-    net.load_state_dict(load_weights(weights or folder))
+    net.load_state_dict(average(weights or [folder]))
     front = front_of(net, recipe.augment, recipe.seed)
     # As a plain task: translating needs no losses, so no vocabulary that marks word ends.
     task = build_task("mt" if front is None else "offline", {}, net, front)

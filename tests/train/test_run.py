@@ -16,7 +16,7 @@ import yaml
 
 from dragoman.errors import DragomanError
 from dragoman.train import loop
-from dragoman.train.checkpoints import around, load_weights, numbered
+from dragoman.train.checkpoints import around, average, load_weights, numbered
 from dragoman.train.data.faults import FAULTS, Fault, write_faults
 from dragoman.train.data.loader import Loader
 from dragoman.train.loop import Training
@@ -24,6 +24,7 @@ from dragoman.train.recipe import Recipe
 from dragoman.train.run import RunFolder
 from dragoman.train.settings import convert, merge
 from dragoman.train.train import train
+from dragoman.train.trained import open_run
 from tests.train.conftest import make_pack
 
 
@@ -87,6 +88,28 @@ def test_waiting_for_data_is_seen(tiny, tmp_path, monkeypatch):
     train(recipe, tmp_path / "run")
     first, *_ = map(json.loads, (tmp_path / "run" / "metrics.jsonl").read_text().splitlines())
     assert 0.05 < first["waited"] < 1  # a second, and the step takes what a busy machine needs
+
+
+def test_a_mean_of_checkpoints_counts_each_as_often_as_it_is_named(whole):
+    final = json.loads((whole / "final.json").read_text())
+    first, second = (whole / name for name in final["averaged"])
+        whole / name for name in json.loads((whole / "final.json").read_text())["averaged"]
+    )
+    one, other = load_weights(first), load_weights(second)
+    blend = [first, first, second, second, second]
+    mean = open_run(whole, blend).task.net.state_dict()
+    assert any(not torch.equal(one[key], other[key]) for key in one)
+    for key, value in mean.items():
+        if value.is_floating_point():
+            torch.testing.assert_close(value, 0.4 * one[key] + 0.6 * other[key])
+
+
+def test_checkpoints_of_different_nets_have_no_mean(whole, tmp_path):
+    weights = load_weights(whole)
+    name = next(key for key, value in weights.items() if value.ndim == 2)
+    torch.save({"net": weights | {name: weights[name][:-1]}}, tmp_path / "other.pt")
+    with pytest.raises(DragomanError, match=r"other\.pt and .*different nets"):
+        average([tmp_path / "other.pt", whole])
 
 
 class Clock:
