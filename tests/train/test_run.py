@@ -93,8 +93,6 @@ def test_waiting_for_data_is_seen(tiny, tmp_path, monkeypatch):
 def test_a_mean_of_checkpoints_counts_each_as_often_as_it_is_named(whole):
     final = json.loads((whole / "final.json").read_text())
     first, second = (whole / name for name in final["averaged"])
-        whole / name for name in json.loads((whole / "final.json").read_text())["averaged"]
-    )
     one, other = load_weights(first), load_weights(second)
     blend = [first, first, second, second, second]
     mean = open_run(whole, blend).task.net.state_dict()
