@@ -1,4 +1,4 @@
-"""The network of a voice, run by torch: on a GPU it speaks a hundred times faster than on a core.
+"""The network of a voice, run by torch, as a GPU wants it.
 
 The graph of an ONNX file is gone through node by node. What depends on no input is worked out when
 it is loaded. Quantised nets are run in floats: their weights are what the whole numbers stand for,
