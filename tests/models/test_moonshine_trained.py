@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 
 from dragoman.errors import DragomanError
+from dragoman.models.base import Ask
 from dragoman.models.exported.config import Languages
 from dragoman.models.exported.net import BOS, EOS, PAD
 from dragoman.models.exported.pieces import Pieces
 from dragoman.models.moonshine import trained as module
-from dragoman.models.moonshine.encoder import Pace
+from dragoman.models.moonshine.encoder import STATE, Encoded, Pace
+from dragoman.models.moonshine.model import BOUNDS
+from dragoman.models.moonshine.stream import MoonshineStream
 from dragoman.models.moonshine.trained import (
     Settings,
     TrainedMoonshine,
@@ -24,6 +27,7 @@ from dragoman.models.moonshine.trained import (
 )
 from dragoman.models.options import Options
 from dragoman.models.whisper.weights import Weights
+from dragoman.models.window import Window
 
 SETTINGS = Settings(40, 12, Languages("en", "de,es"), {"de": 30, "es": 31})
 
@@ -146,3 +150,42 @@ def test_words_are_counted_by_the_units_of_the_source(monkeypatch):
     # a a b, a pause, a c c: repeats are one unit, a blank (9) parts them.
     assert count_words(units, 9, np.array([4, 4, 5, 9, 4, 6, 6])) == 3
     assert count_words(units, 9, np.array([9, 9])) == 0
+
+
+@pytest.mark.parametrize(
+    ("labels", "looks", "untold"),
+    [
+        ([1, 0, 1, 0, 1, 1], [], 3),  # the first state is the beginning's own
+        ([1, 0, 1, 0, 1, 1], [2 * 24.0], 2),
+        ([1, 0, 1, 0, 1, 1], [3 * 24.0 + 1, 24.0], 2),  # what looked furthest counts
+        ([1, 0, 1, 0, 1, 1], [5 * 24.0], 0),
+    ],
+)
+def test_words_behind_all_looks_are_untold(labels, looks, untold):
+    stream = hearing(labels)
+    stream.window.looks = looks
+    assert stream.untold == untold
+
+
+@pytest.mark.parametrize(("words", "least"), [(3, 0), (4, 3), (5, 3)])
+@pytest.mark.parametrize("final", [True, False])
+def test_a_text_goes_on_while_words_are_untold(words, least, final):
+    model = TrainedMoonshine("net", "engine", SETTINGS, {"de": None}, count_ones)
+    stream = hearing([0] + [1] * words)
+    assert model._prompt(stream, Ask(final=final)).least == least
+    assert model._prompt(stream, Ask(final=final, max_tokens=2)).least == min(least, 2)
+    mute = TrainedMoonshine("net", "engine", SETTINGS, {"de": None})
+    assert mute._prompt(stream, Ask(final=final)).least == 0
+
+
+def hearing(labels):
+    """A stream in whose window a CTC head heard so."""
+    stream = MoonshineStream("de", Window(BOUNDS, None), "en")
+    stream.words_in = count_ones
+    stream.samples = np.zeros(len(labels) * STATE, np.float32)
+    stream.states = replace(Encoded(), count=len(labels), labels=np.array(labels))
+    return stream
+
+
+def count_ones(labels):
+    return int((labels == 1).sum())

@@ -100,6 +100,13 @@ class MoonshineStream(WindowStream):
         self.look()
 
     @property
+    def untold(self) -> int:
+        """Words that a CTC head hears behind all that the text has looked at."""
+        looked_ms = max(self.window.looks, default=self.start_ms) - self.start_ms
+        first = int(looked_ms / (STATE_MS * self.joined)) + 1
+        return self.words_in(self.states.labels[first:])
+
+    @property
     def foreign(self) -> bool:
         """Whether another language than the model's is spoken."""
         return tongue.foreign(self._judged(len(self.states)))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from dragoman.errors import DragomanError
-from dragoman.models.base import Feature
+from dragoman.models.base import Ask, Feature
 from dragoman.models.exported.config import Languages
 from dragoman.models.exported.counting import Evidence, WordCounter
 from dragoman.models.exported.net import BOS, EOS, PAD
@@ -35,12 +35,14 @@ from dragoman.models.moonshine.model import BOUNDS, Engine, MoonshineModel
 from dragoman.models.moonshine.stream import MoonshineStream
 from dragoman.models.moonshine.weights import Arrays, encoder_arrays, positions, wider
 from dragoman.models.options import Options
-from dragoman.models.search import Found
+from dragoman.models.search import Found, Prompt
 from dragoman.models.whisper.weights import Weights
 from dragoman.models.window import Window
 
 KIND = "moonshine-net"
 WEIGHTS = "model.bin"
+UNTOLD = 4  # words that were heard and not told, with which a text is not over,
+GOES_ON = 3  # but goes on by so many tokens
 # Nothing longer than this was learned from.
 NET_BOUNDS = replace(BOUNDS, full=20_000)
 
@@ -132,6 +134,14 @@ class TrainedMoonshine(MoonshineModel):
 
     def start(self, target: str) -> int:
         return self._settings.tags.get(target, BOS)
+
+    def _prompt(self, stream: MoonshineStream, ask: Ask) -> Prompt:
+        """Where words were heard that nobody has told, the text goes on: told how it begins, a net
+        may take it for the whole, whatever else is said."""
+        prompt = super()._prompt(stream, ask)
+        if self._words_in is None or stream.untold < UNTOLD:
+            return prompt
+        return replace(prompt, least=min(GOES_ON, prompt.most))
 
 
 def engine_of(
