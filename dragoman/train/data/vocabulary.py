@@ -90,7 +90,9 @@ def train_pieces(
     """Learn a vocabulary and write its model to `path`; `tagged` languages get a unit each."""
     import sentencepiece
 
-    chosen = list(texts)
+    # What several packs say, as those of several targets do, would be sought in vain for new units,
+    # for minutes.
+    chosen = list(dict.fromkeys(texts))
     if len(chosen) > _SENTENCES:
         chosen = random.Random(0).sample(chosen, _SENTENCES)
     prepared = [plain(text) for text in chosen] if units.plain else chosen
