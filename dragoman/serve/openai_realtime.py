@@ -20,7 +20,7 @@ from msgspec import Struct
 from starlette.websockets import WebSocket
 
 from dragoman.audio.resample import resample
-from dragoman.serve.dialect import Act, Beginning, Dialect, News, Receive, Send, bearer
+from dragoman.serve.dialect import Act, Beginning, Dialect, News, Receive, Send
 from dragoman.serve.protocol import (
     MOST_SOUND,
     Audio,
@@ -36,6 +36,7 @@ from dragoman.serve.protocol import (
     Transcript,
     pcm16,
 )
+from dragoman.serve.settings import offered_token
 
 RATE = 24000
 _KEY = "openai-insecure-api-key."  # how browsers, which send no headers, give theirs
@@ -92,7 +93,7 @@ class OpenAIRealtime(Dialect):
         for offered in self.socket.scope.get("subprotocols", []):
             if offered.startswith(_KEY):
                 return str(offered).removeprefix(_KEY)
-        return bearer(self.socket)
+        return offered_token(self.socket.headers)
 
     async def begin(self, receive: Receive, send: Send) -> Beginning:
         await send(self._told("session.created"))

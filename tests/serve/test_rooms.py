@@ -32,7 +32,8 @@ from dragoman.serve.protocol import (
     write_sound,
 )
 from dragoman.serve.protocol import Room as RoomEvent
-from dragoman.serve.rooms import Keys, Role, Room, is_room, new_room
+from dragoman.serve.room_keys import Keys, Role, is_room, new_room
+from dragoman.serve.rooms import Room
 from dragoman.serve.run import make_server
 from tests.serve.clients import Client, closed, make_service, silence, steady_words
 from tests.serve.numbers import sound_of, words_of

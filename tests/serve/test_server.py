@@ -19,6 +19,7 @@ from websockets.sync.client import connect
 from dragoman.cli import main
 from dragoman.errors import DragomanError
 from dragoman.serve.connection import Connection
+from dragoman.serve.intake import MOST_WAITING
 from dragoman.serve.protocol import (
     Change,
     Ready,
@@ -31,7 +32,6 @@ from dragoman.serve.protocol import (
     write,
 )
 from dragoman.serve.run import Server, allow_many_connections, bound, make_server
-from dragoman.serve.session import MOST_WAITING
 from tests.serve.clients import PATH, Client, make_service, silence, steady_words
 from tests.talkers import TEXT
 
@@ -242,7 +242,7 @@ def test_a_client_that_sends_faster_than_it_is_heard_waits():
         for _ in range(1000):  # nobody steps: however long it is let, it reads no more than this
             await asyncio.sleep(0)
         (session,) = service._sessions.values()
-        assert MOST_WAITING <= session.waiting_seconds < MOST_WAITING + 4
+        assert MOST_WAITING <= session._intake.waiting_seconds < MOST_WAITING + 4
         assert len(web.messages) == 40 + 1 - 8
         scheduler = asyncio.create_task(service.scheduler.run())
         await talking
