@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager
 
-from dragoman.serve.run import bound, make_server
+from dragoman.serve.run import Address, make_server
 from tests.serve.clients import make_service
 
 
@@ -14,7 +14,7 @@ def running(cert=None, key=None, **settings):
     """The service and its address."""
     service = make_service(**settings)
     server = make_server(service, cert, key)
-    with bound("127.0.0.1", 0) as address:
+    with Address("127.0.0.1", 0).bound() as address:
         address.listen()
         thread = threading.Thread(target=server.run, kwargs={"sockets": [address]}, daemon=True)
         thread.start()

@@ -7,7 +7,7 @@ import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from dragoman.serve.run import bound, make_server
+from dragoman.serve.run import Address, make_server
 from dragoman.serve.service import Service
 from dragoman.serve.settings import Settings
 from dragoman.setup import Setup, System
@@ -146,7 +146,7 @@ def staged(model: str = "orator", **settings):
     setup = setup.with_changes(source="de", target="ar" if model == "arabic_orator" else "en")
     service = Service(System(setup), Settings(**settings))
     server = make_server(service)
-    with bound("127.0.0.1", 0) as socket:
+    with Address("127.0.0.1", 0).bound() as socket:
         socket.listen()
         thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]})
         thread.start()

@@ -31,7 +31,7 @@ from dragoman.serve.protocol import (
     read_event,
     write,
 )
-from dragoman.serve.run import Server, allow_many_connections, bound, make_server
+from dragoman.serve.run import Address, Server, allow_many_connections, make_server
 from tests.serve.clients import PATH, Client, make_service, silence, steady_words
 from tests.talkers import TEXT
 
@@ -42,7 +42,7 @@ ROOT = Path(__file__).parents[2]
 def running(**settings):
     """The address of a server on a thread."""
     server = make_server(make_service(**settings))
-    with bound("127.0.0.1", 0) as address:
+    with Address("127.0.0.1", 0).bound() as address:
         address.listen()
         thread = threading.Thread(target=server.run, kwargs={"sockets": [address]})
         thread.start()
@@ -400,11 +400,11 @@ def test_a_wrong_start_is_a_sentence(options, complaint, tmp_path, monkeypatch, 
 
 
 def test_a_port_that_is_taken_is_a_sentence():
-    with bound("127.0.0.1", 0) as taken:
+    with Address("127.0.0.1", 0).bound() as taken:
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(DragomanError, match=f"port {port}: .*choose another with --port"):
-            bound("127.0.0.1", port)
+            Address("127.0.0.1", port).bound()
 
 
 @pytest.mark.parametrize(
