@@ -14,6 +14,7 @@ from urllib.request import Request, urlopen
 import numpy as np
 
 from dragoman.audio.chunk import Samples
+from dragoman.audio.pcm import from_pcm16
 from dragoman.errors import DragomanError
 from dragoman.voices.base import is_speakable
 from dragoman.voices.polish import polish
@@ -61,7 +62,7 @@ class ElevenLabsVoice:
         if not is_speakable(text):
             return np.zeros(0, np.float32)
         sound = self._fetch(self._request(text, min(FASTEST, max(SLOWEST, speed))))
-        return polish(np.frombuffer(sound[: len(sound) // 2 * 2], "<i2") / 32768, self.rate)
+        return polish(from_pcm16(sound[: len(sound) // 2 * 2]), self.rate)
 
     def _request(self, text: str, speed: float) -> Request:
         body = {

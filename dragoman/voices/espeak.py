@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from dragoman.audio.chunk import Samples
+from dragoman.audio.pcm import from_pcm16
 from dragoman.errors import DragomanError
 from dragoman.voices.base import is_speakable
 from dragoman.voices.polish import polish
@@ -51,8 +52,7 @@ class EspeakVoice:
         if not is_speakable(text):
             return np.zeros(0, np.float32)
         head, data = worker().ask(do="speak", voice=self._voice, speed=speed, text=text)
-        sound = np.frombuffer(data, np.int16).astype(np.float32) / 32768
-        return polish(sound, int(head["rate"]))
+        return polish(from_pcm16(data), int(head["rate"]))
 
 
 def phonemes(clauses: list[str], voice: str) -> list[str]:

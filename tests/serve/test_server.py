@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import urllib.request
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -33,24 +32,10 @@ from dragoman.serve.protocol import (
 )
 from dragoman.serve.run import Address, Server, allow_many_connections, make_server
 from tests.serve.clients import PATH, Client, make_service, silence, steady_words
+from tests.serve.running import running
 from tests.talkers import TEXT
 
 ROOT = Path(__file__).parents[2]
-
-
-@contextmanager
-def running(**settings):
-    """The address of a server on a thread."""
-    server = make_server(make_service(**settings))
-    with Address("127.0.0.1", 0).bound() as address:
-        address.listen()
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [address]})
-        thread.start()
-        try:
-            yield f"ws://127.0.0.1:{address.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join()
 
 
 class RealClient(Client):
@@ -78,7 +63,7 @@ def finish(client):
 
 
 def test_a_talk_over_a_real_socket():
-    with running() as url, connect(url + PATH) as one, connect(url + PATH) as two:
+    with running() as (_, url), connect(url + PATH) as one, connect(url + PATH) as two:
         first, second = RealClient(one), RealClient(two)
         assert isinstance(first.start(), Ready)
         second.start()
@@ -87,7 +72,7 @@ def test_a_talk_over_a_real_socket():
 
 
 def test_a_connection_that_is_cut_without_a_word():
-    with running() as url:
+    with running() as (_, url):
         with connect(url + PATH) as web:
             client = RealClient(web)
             ready = client.start()
@@ -106,7 +91,7 @@ def test_a_connection_that_is_cut_without_a_word():
 
 
 def test_a_frame_of_megabytes_is_not_even_read():
-    with running() as url, connect(url + PATH) as one, connect(url + PATH) as two:
+    with running() as (_, url), connect(url + PATH) as one, connect(url + PATH) as two:
         good, bad = RealClient(one), RealClient(two)
         good.start()
         bad.start()
@@ -121,7 +106,7 @@ def test_a_frame_of_megabytes_is_not_even_read():
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://[", "http://a:b"])
 def test_a_page_of_another_site_meets_a_403(origin):
-    with running() as url, pytest.raises(InvalidStatus) as caught:
+    with running() as (_, url), pytest.raises(InvalidStatus) as caught:
         connect(url + PATH, origin=origin)
     assert caught.value.response.status_code == 403
 
