@@ -11,9 +11,9 @@ import click
 
 from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.corpus_options import cluster_option
-from dragoman.cli.ranges import COUNT, REPLICAS
-from dragoman.cli.serve_options import FILE, TOKEN, settings_options
-from dragoman.cli.setup_options import AUTO, read_system, setup_options
+from dragoman.cli.ranges import COUNT, PATH, REPLICAS
+from dragoman.cli.serve_options import TOKEN, settings_options
+from dragoman.cli.setup_options import AUTO, LIVE_PAUSE_MS, read_system, setup_options
 from dragoman.errors import DragomanError
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 _network = grouped("Network")
 _limits = grouped("Limits")
 _cluster = grouped("Cluster")
-PAUSE_MS = 800.0
 
 
 @click.command(cls=GroupedCommand)
@@ -32,8 +31,8 @@ PAUSE_MS = 800.0
 @_network("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @_network("--port", type=click.IntRange(0, 65535), default=8020, show_default=True,
           help="Port to listen on; 0 takes one that is free.")  # fmt: skip
-@_network("--tls-cert", type=FILE, metavar="FILE", help="Certificate, to serve wss.")
-@_network("--tls-key", type=FILE, metavar="FILE", help="Its key.")
+@_network("--tls-cert", type=PATH, metavar="FILE", help="Certificate, to serve wss.")
+@_network("--tls-key", type=PATH, metavar="FILE", help="Its key.")
 @settings_options
 @_limits("--batch", type=COUNT, help="Talks in a step.  [default: all on a GPU, one on a CPU]")
 @_limits(
@@ -112,7 +111,7 @@ def _system(
 
     if lanes is not None and lanes > 1 and options.get("threads") is None:
         options["threads"] = max(1, cores() // lanes)
-    system = read_system(lambda text: click.echo(text, err=True), pause_ms=PAUSE_MS, **options)
+    system = read_system(lambda text: click.echo(text, err=True), pause_ms=LIVE_PAUSE_MS, **options)
     if lanes is None and cluster is None and options.get("max_latency") != AUTO:
         return with_lanes(system, streams)
     return system, lanes or 1

@@ -10,14 +10,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import click
-
 from dragoman.cli.app import grouped
-from dragoman.cli.ranges import COUNT, Number
+from dragoman.cli.ranges import COUNT, PATH, Number
 from dragoman.errors import DragomanError
 from dragoman.serve.settings import Settings
 
-FILE = click.Path(path_type=Path)
 TOKEN, SECRET = "DRAGOMAN_TOKEN", "DRAGOMAN_SECRET"
 _voice = grouped("Voice")
 _network = grouped("Network")
@@ -33,13 +30,13 @@ _OPTIONS = {
     ),
     "token_file": _network(
         "--token-file",
-        type=FILE,
+        type=PATH,
         metavar="FILE",
         help=f"Who comes in must know what this file holds (or ${TOKEN}).",
     ),
     "secret_file": _network(
         "--secret-file",
-        type=FILE,
+        type=PATH,
         metavar="FILE",
         help=f"Shared by processes that go on with each other's talks (or ${SECRET}).",
     ),
