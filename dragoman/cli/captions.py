@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.cli.app import grouped
 from dragoman.cli.outputs import check_suffix
-from dragoman.cli.ranges import PATH, shown_moment
+from dragoman.cli.ranges import PATH
 from dragoman.errors import DragomanError
+from dragoman.text.moments import shown_moment
 
 if TYPE_CHECKING:
     from dragoman.listeners import Listener

@@ -50,11 +50,6 @@ _MOMENT = re.compile(r"(\d+:){0,2}\d*\.?\d+s?")
 MOMENT = Moment()
 
 
-def shown_moment(seconds: float) -> str:
-    """A place in a recording as people write it: 1:30."""
-    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
-
-
 class Time(click.ParamType):  # type: ignore[type-arg]
     """`2s`, `1.5s`, `800ms` or `800`, within a range; the command gets milliseconds."""
 

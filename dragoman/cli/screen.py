@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from dragoman.audio.chunk import Chunk
 from dragoman.cli.notes import Notes
-from dragoman.cli.ranges import shown_moment
 from dragoman.files import sentences_for
 from dragoman.interpreter import Update
 from dragoman.lag import Lag, lived_ms
 from dragoman.listeners import Listener
 from dragoman.setup import Setup
+from dragoman.text.moments import shown_moment
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult

@@ -26,7 +26,6 @@ from dragoman.train.data.faults import Fault
 RATE = 16_000
 Codec = Literal["pcm", "flac", "opus"]
 Tick = Callable[[int, int], None]  # items and samples that are written
-CODECS: tuple[Codec, ...] = ("pcm", "flac", "opus")
 
 
 class Item(msgspec.Struct, omit_defaults=True):
