@@ -129,12 +129,12 @@ def command(
     from dragoman.train.data.packing import hours_there
     from dragoman.train.data.unpack import unpack
     from dragoman.train.voicing.corpus import voice_text
-    from dragoman.train.voicing.shard import Staging
+    from dragoman.train.voicing.shard import Voicing
     from dragoman.train.voicing.spoken import parse_shares
 
     if device == "cuda" and (wish := why_no_gpu()):
         raise DragomanError(wish)
-    staging = Staging(
+    voicing = Voicing(
         speak, seed, parse_shares(voices), codec, rooms, noise, max_words, join, cut, device
     )
     workers = _workers(jobs, cluster)
@@ -143,7 +143,7 @@ def command(
         header = voice_text(
             text,
             out,
-            staging,
+            voicing,
             columns=columns,
             skip=skip,
             limit=limit,
