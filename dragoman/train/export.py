@@ -2,7 +2,7 @@
 
     encoder.onnx   features (or units) -> what the decoder reads; or one chunk of it, with caches
     decoder.onnx   new tokens and caches -> log-probabilities, attention, caches
-    config.json    what the runtime must know (`models.onnx_config`)
+    config.json    what the runtime must know (`models.exported.config`)
     target.model, source.model   the units
 
 The folder appears once all of it is written and has been compared with the net.

@@ -19,6 +19,7 @@ from dragoman.train.data.pack import RATE, Codec, Item, ShardReport, ShardWriter
 from dragoman.train.data.rooms import add_noise, impulse_response, in_room, random_room
 from dragoman.train.voicing.spoken import Engine, Share, Spoken, open_engine
 from dragoman.train.voicing.text import Row
+from dragoman.voices.base import is_speakable
 from dragoman.voices.network import run_on
 
 MOST_SECONDS = 60.0
@@ -80,7 +81,7 @@ def text_fault(row: Row, voicing: Voicing) -> Fault | None:
         words = len(text.split())
         if words > voicing.max_words:
             return Fault("text too long", where, f"{words} {language} words")
-    if not any(letter.isalnum() for letter in row.text[voicing.spoken]):
+    if not is_speakable(row.text[voicing.spoken]):
         return Fault("nothing to say", where, row.text[voicing.spoken])
     return None
 
