@@ -28,8 +28,8 @@ from websockets.asyncio.client import connect
 
 from benchmarks.interpreting import MODEL, PEER_PYTHON, SOURCE, STEP_MS, TARGET
 from benchmarks.serve import GERMAN, PATH, RATE, cpu_seconds, crowd
+from dragoman.audio.pcm import to_pcm16
 from dragoman.audio.source import read_audio
-from dragoman.serve.protocol import pcm16
 from dragoman.store import get
 from tests.serve.processes import command
 
@@ -119,7 +119,7 @@ async def live(
     """Send sound at its own pace, and nothing at the end; when that was."""
     began, step = time.monotonic(), RATE // 10
     for sent in range(0, int(seconds * RATE), step):
-        await send(pcm16(np.take(samples, range(sent, sent + step), mode="wrap")))
+        await send(to_pcm16(np.take(samples, range(sent, sent + step), mode="wrap")))
         await asyncio.sleep(max(0.0, began + (sent + step) / RATE - time.monotonic()))
     await send(b"")
     return time.monotonic()

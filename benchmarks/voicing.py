@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dragoman.train.data.pack import Codec
 from dragoman.train.voicing.corpus import voice_text
-from dragoman.train.voicing.shard import Staging
+from dragoman.train.voicing.shard import Voicing
 from dragoman.train.voicing.spoken import parse_shares
 
 BAR = 1000 / 16  # 1,000 hours of speech an hour on 16 cores
@@ -32,13 +32,13 @@ def run(rows: int = 200) -> dict[str, float]:
 
 def hours_per_hour(voices: str, codec: Codec, rows: int) -> float:
     """Processor time counts, so that other work on the machine does not."""
-    staging = Staging("en", 1, parse_shares(voices), codec, rooms=0.5, noise=0.5, max_words=80)
+    voicing = Voicing("en", 1, parse_shares(voices), codec, rooms=0.5, noise=0.5, max_words=80)
     with tempfile.TemporaryDirectory() as folder:
         text = Path(folder) / "text.tsv"
         lines = (f"{SENTENCES[n % len(SENTENCES)]}\tx" for n in range(rows))
         text.write_text("en\tde\n" + "\n".join(lines) + "\n", encoding="utf-8")
         before = cpu_seconds()
-        header = voice_text(text, Path(folder) / "out", staging)
+        header = voice_text(text, Path(folder) / "out", voicing)
         return header.hours * 3600 / (cpu_seconds() - before)
 
 

@@ -73,7 +73,7 @@ def _remove(path: Path) -> None:
 @contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
     """A folder to write to that gets its name only once it is complete."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = temporary_for(path)
     try:
         with sentences_for(path):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -121,7 +121,7 @@ def whole_file(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
 
 
 def temporary_for(path: Path) -> Path:
-    """Where a file lies until it is complete: beside its name, and known to `sweep`."""
+    """Where a file or a folder lies until it is complete: beside its name, and known to `sweep`."""
     return path.with_name(f".{path.name}.{os.getpid()}.tmp")
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import stat
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -14,15 +11,13 @@ from typing import TYPE_CHECKING, Protocol
 from dragoman.audio.chunk import Chunk
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter, Update
+from dragoman.interrupts import interrupts
 from dragoman.trace import Hearing, Recorder, Saying, Showing, TraceWriter
 
 if TYPE_CHECKING:
     from dragoman.text.captions import TimedWord
     from dragoman.voices import Narration, Speaker, Voice
 
-
-_INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
-_HANGUP = getattr(signal, "SIGHUP", None)  # the window was closed, the line is gone
 
 Report = Callable[[str], None]
 """Tells the user a sentence, while the talk goes on."""
@@ -106,7 +101,7 @@ def narration(
             report(
                 f"The voice has {narrator.waiting} phrases left to speak; Ctrl-C leaves them out."
             )
-        with _interrupts(narrator.give_up, narrator.give_up):
+        with interrupts(narrator.give_up, narrator.give_up):
             whole = narrator.finish()
         if not whole:
             raise KeyboardInterrupt
@@ -205,7 +200,7 @@ def interpret(
     the talk as Ctrl-C does.
     """
     present, faults = list(audience), []
-    talk = Talk(chunks, stop)
+    talk = Endable(chunks, stop)
     with talk.ended_by_interrupt():
         for chunk in talk:
             update = interpreter.hear(chunk)
@@ -223,7 +218,7 @@ def interpret(
         raise faults[0]
 
 
-class Talk:
+class Endable:
     """Chunks that can be ended early so that the rest is still said and every file is whole.
 
     `stop` ends a source that knows how, such as a microphone. Another source is left where it is:
@@ -256,33 +251,5 @@ class Talk:
                 raise KeyboardInterrupt
             self.end()
 
-        with _interrupts(on_interrupt, self.end):
+        with interrupts(on_interrupt, self.end):
             yield
-
-
-@contextmanager
-def _interrupts(asked: Callable[[], None], gone: Callable[[], None]) -> Iterator[None]:
-    """What is done when somebody asks us to end, and when the terminal is gone."""
-
-    def on_hangup(*_: object) -> None:  # it may come twice: from the shell and from the system
-        _leave_terminal()
-        gone()
-
-    before = {kind: signal.signal(kind, lambda *_: asked()) for kind in _INTERRUPTS}
-    if _HANGUP is not None and signal.getsignal(_HANGUP) != signal.SIG_IGN:
-        before[_HANGUP] = signal.signal(_HANGUP, on_hangup)
-    try:
-        yield
-    finally:
-        for kind, handler in before.items():
-            signal.signal(kind, handler)
-
-
-def _leave_terminal() -> None:
-    """Let what is still to be shown go nowhere: an error of writing it would cost the files."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for descriptor in (1, 2):
-        with suppress(OSError):  # it is closed
-            if stat.S_ISCHR(os.fstat(descriptor).st_mode):
-                os.dup2(nowhere, descriptor)
-    os.close(nowhere)

@@ -9,7 +9,7 @@ from dragoman.audio.chunk import Chunk
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter, Update
 from dragoman.lag import Lag, lived_ms
-from dragoman.listeners import Talk, _Narrated, interpret
+from dragoman.listeners import Endable, _Narrated, interpret
 from dragoman.policies import make_policy
 from dragoman.trace import Hearing
 from tests.scripted import chunks_of, steady
@@ -117,7 +117,7 @@ def test_a_reader_who_went_away_ends_the_talk_with_every_file_whole():
 
 def test_a_talk_is_ended_by_its_source_where_that_knows_how():
     stopped = []
-    talk = Talk(iter(chunks_of(2000, 500)), lambda: stopped.append(True))
+    talk = Endable(iter(chunks_of(2000, 500)), lambda: stopped.append(True))
     taken = iter(talk)
     next(taken)
     talk.end()
@@ -129,7 +129,7 @@ def test_who_told_us_not_to_mind_a_terminal_that_is_gone_is_obeyed():
     """`nohup dragoman …`: the talk goes on."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with Talk(iter([])).ended_by_interrupt():
+        with Endable(iter([])).ended_by_interrupt():
             assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
         assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
     finally:

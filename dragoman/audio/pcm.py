@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.audio.chunk import RATE
+from dragoman.audio.chunk import RATE, Samples
 from dragoman.audio.resample import check_rate
 from dragoman.errors import DragomanError
 
@@ -26,8 +26,19 @@ class ByteStream(Protocol):
     def read1(self, size: int = -1, /) -> bytes: ...
 
 
-def _integers(dtype: str, scale: float) -> Callable[[bytes], Frames]:
-    return lambda data: np.frombuffer(data, dtype).astype(np.float32) / np.float32(scale)
+def from_pcm16(data: bytes) -> Samples:
+    """Whole samples of 16 bits, little-endian, as floats in [-1, 1)."""
+    return np.frombuffer(data, "<i2").astype(np.float32) / np.float32(32768)
+
+
+def to_pcm16(samples: Samples) -> bytes:
+    """The other way; what is louder than 16 bits can tell is clipped."""
+    scaled = np.clip(np.round(np.asarray(samples) * 32768), -32768, 32767)
+    return scaled.astype("<i2").tobytes()
+
+
+def _integers_32(data: bytes) -> Frames:
+    return np.frombuffer(data, "<i4").astype(np.float32) / np.float32(2**31)
 
 
 def _bytes_8(data: bytes) -> Frames:
@@ -53,9 +64,9 @@ def _doubles(data: bytes) -> Frames:
 # name: (bytes per sample, how to read them)
 ENCODINGS: dict[str, tuple[int, Callable[[bytes], Frames]]] = {
     "u8": (1, _bytes_8),
-    "s16le": (2, _integers("<i2", 2**15)),
+    "s16le": (2, from_pcm16),
     "s24le": (3, _integers_24),
-    "s32le": (4, _integers("<i4", 2**31)),
+    "s32le": (4, _integers_32),
     "f32le": (4, _floats),
     "f64le": (8, _doubles),
 }

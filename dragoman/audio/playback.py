@@ -57,11 +57,6 @@ class Player:
         with suppress(Exception):  # a device that is gone may fail to close; then it is closed
             self._stream.close()
 
-    @property
-    def seconds_waiting(self) -> float:
-        with self._changed:
-            return self._left()
-
     def _left(self) -> float:
         return sum(map(len, self._waiting)) / self._device_rate
 

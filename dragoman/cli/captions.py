@@ -10,17 +10,16 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from dragoman.cli.app import grouped
 from dragoman.cli.outputs import check_suffix
+from dragoman.cli.ranges import PATH
 from dragoman.errors import DragomanError
+from dragoman.text.moments import shown_moment
 
 if TYPE_CHECKING:
     from dragoman.listeners import Listener
     from dragoman.setup import Setup
 
-_FILE = click.Path(path_type=Path)
 _output = grouped("Output")
 
 LEAD = 0.3
@@ -44,10 +43,10 @@ def caption_options(command: Callable[..., None]) -> Callable[..., None]:
     decorated: Callable[..., None] = with_captions
     for option in (
         _output("--resume", is_flag=True, help="Go on with captions where a crash cut them off."),
-        _output("--captions-both", type=_FILE, metavar="FILE", help="Both languages, a line each."),
-        _output("--captions-source", type=_FILE, metavar="FILE",
+        _output("--captions-both", type=PATH, metavar="FILE", help="Both languages, a line each."),
+        _output("--captions-source", type=PATH, metavar="FILE",
                 help="The same in the speaker's language."),
-        _output("--captions", type=_FILE, multiple=True, metavar="FILE",
+        _output("--captions", type=PATH, multiple=True, metavar="FILE",
                 help="Write a .srt or .vtt file."),
     ):  # fmt: skip
         decorated = option(decorated)
@@ -67,8 +66,7 @@ class GoingOn:
     words: tuple[str, ...] = ()
 
     def sentence(self) -> str:
-        minutes, seconds = divmod(int(self.start), 60)
-        return f"Going on at {minutes}:{seconds:02}, with the last sentence of {self.path}."
+        return f"Going on at {shown_moment(self.start)}, with the last sentence of {self.path}."
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict, replace
 from math import isnan
 from pathlib import Path
@@ -10,8 +9,8 @@ from pathlib import Path
 import click
 
 from dragoman.cli.app import GroupedCommand, grouped
-from dragoman.cli.ranges import Number
-from dragoman.cli.report import print_signatures
+from dragoman.cli.ranges import PATH, Number
+from dragoman.cli.report import print_object, print_signatures
 from dragoman.cli.scoring import Scoring, at_work, scoring_options
 from dragoman.cli.tables import UNDEFINED, Column, open_console, print_rows
 from dragoman.errors import DragomanError
@@ -31,8 +30,8 @@ SAME_LENGTH = 100.0
     cls=GroupedCommand,
     epilog="What the intervals and p-values mean: docs/significance.md.",
 )
-@click.argument("first", type=click.Path(path_type=Path))
-@click.argument("second", type=click.Path(path_type=Path))
+@click.argument("first", type=PATH)
+@click.argument("second", type=PATH)
 @scoring_options
 @_significance(
     "--resamples",
@@ -130,8 +129,6 @@ def _difference(one: Instance, other: Instance) -> str | None:
 def _print_json(
     one: Log, other: Log, report: Report, comparisons: list[Comparison], sampling: Sampling
 ) -> None:
-    import msgspec
-
     content = {
         "first": str(one.path),
         "second": str(other.path),
@@ -140,7 +137,7 @@ def _print_json(
         "metrics": {each.name: asdict(each) for each in comparisons},
         "signature": {name: score.signature for name, score in report.scores.items()},
     }
-    sys.stdout.buffer.write(msgspec.json.encode(content) + b"\n")
+    print_object(content)
 
 
 def _print_table(

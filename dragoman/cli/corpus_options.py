@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dragoman.cli.app import grouped
-from dragoman.cli.ranges import COUNT, JOBS
+from dragoman.cli.ranges import COUNT, JOBS, PATH
 from dragoman.errors import DragomanError
 
 if TYPE_CHECKING:
     from dragoman.corpora import Clip
     from dragoman.evaluate.run import Failure
     from dragoman.setup import Setup
+    from dragoman.train.data.pack import Header
     from dragoman.workers import Workers
 
 _corpus = grouped("Corpus")
-_FILE = click.Path(path_type=Path)
 
 
 def corpus_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--references`, `--limit`, `--jobs`, `--cluster` and `--together`."""
     options = (
-        _corpus("--references", type=_FILE, help="CORPUS lists audio; texts are here."),
+        _corpus("--references", type=PATH, help="CORPUS lists audio; texts are here."),
         _corpus("--limit", type=COUNT, metavar="N", help="Only the first N clips."),
         _corpus(
             "--jobs",
@@ -97,6 +97,15 @@ def read_first(
             err=True,
         )
     return clips
+
+
+def tell_pack(out: Path, header: Header) -> None:
+    """What a folder to train on has, and what it has not."""
+    from dragoman.train.data.faults import FAULTS, read_faults, summary_of
+
+    click.echo(f"{out}: {header.items} utterances, {header.hours:.2f} hours of speech.")
+    if faults := read_faults(out / FAULTS):
+        click.echo(f"Left out: {summary_of(faults)}; {out / FAULTS} lists them.")
 
 
 def tell_failures(failures: Iterable[Failure]) -> None:

@@ -7,22 +7,35 @@ from pathlib import Path
 import click
 
 from dragoman.cli.app import GroupedCommand, grouped
+from dragoman.cli.corpus_options import tell_pack
+from dragoman.cli.ranges import COUNT, PATH
 
 _search = grouped("Search")
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("run", type=click.Path(path_type=Path))
-@click.argument("pack", type=click.Path(path_type=Path))
-@click.argument("out", type=click.Path(path_type=Path))
-@_search("--to", "target", metavar="LANGUAGE",
-              help="The language to translate into, for a teacher that has several.")  # fmt: skip
-@_search("--beam", type=click.IntRange(1), default=5,
-              show_default=True, help="Beams.")  # fmt: skip
-@_search("--device", default="auto", show_default=True,
-              help="Where to compute: cpu, cuda; auto: a GPU if there is one.")  # fmt: skip
-@_search("--together", type=click.IntRange(1), default=None,
-              help="Units translated together, about  [default: 6000; on a GPU 60000]")  # fmt: skip
+@click.argument("run", type=PATH)
+@click.argument("pack", type=PATH)
+@click.argument("out", type=PATH)
+@_search(
+    "--to",
+    "target",
+    metavar="LANGUAGE",
+    help="The language to translate into, for a teacher that has several.",
+)
+@_search("--beam", type=COUNT, default=5, show_default=True, help="Beams.")
+@_search(
+    "--device",
+    default="auto",
+    show_default=True,
+    help="Where to compute: cpu, cuda; auto: a GPU if there is one.",
+)
+@_search(
+    "--together",
+    type=COUNT,
+    default=None,
+    help="Units translated together, about  [default: 6000; on a GPU 60000]",
+)
 def command(
     run: Path,
     pack: Path,
@@ -42,7 +55,6 @@ def command(
     dragoman train RECIPE 'data.train=[packs/train,packs/train-kd]'
     """
     from dragoman.cli.progress import clip_progress
-    from dragoman.train.data.faults import FAULTS, read_faults, summary_of
     from dragoman.train.distill import distill
 
     with clip_progress("translating") as count:
@@ -56,6 +68,4 @@ def command(
             together=together,
             progress=count,
         )
-    click.echo(f"{out}: {header.items} utterances, {header.hours:.2f} hours of speech.")
-    if faults := read_faults(out / FAULTS):
-        click.echo(f"Left out: {summary_of(faults)}; {out / FAULTS} lists them.")
+    tell_pack(out, header)

@@ -12,17 +12,18 @@ import click
 from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.corpus_options import chosen_workers, corpus_options, read_first
 from dragoman.cli.outputs import check_folder
+from dragoman.cli.ranges import PATH
 from dragoman.cli.setup_options import read_system, setup_options
 
 _output = grouped("Output")
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("corpus", type=click.Path(path_type=Path))
+@click.argument("corpus", type=PATH)
 @setup_options
 @corpus_options
 @_output("--unit", type=click.Choice(["word", "char"]), help="Default: by the target language.")
-@_output("--output", type=Path, metavar="DIR", help="Keep traces and a SimulEval log; resume.")
+@_output("--output", type=PATH, metavar="DIR", help="Keep traces and a SimulEval log; resume.")
 @_output("--json", "as_json", is_flag=True, help="The same object as 'dragoman score --json'.")
 def command(
     corpus: Path,

@@ -7,18 +7,25 @@ from pathlib import Path
 import click
 
 from dragoman.cli.app import GroupedCommand, grouped
+from dragoman.cli.ranges import PATH
 
 _model = grouped("Model")
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("run", type=click.Path(path_type=Path))
-@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("run", type=PATH)
+@click.argument("out", type=PATH)
 @click.argument("changes", nargs=-1, metavar="[SETTING=N]...")
-@_model("--weights", type=click.Path(path_type=Path), multiple=True, metavar="FILE",
-              help="A checkpoint instead of the final weights; the mean of several.")  # fmt: skip
-@_model("--int8", is_flag=True,
-              help="Quantise the weights: a quarter of the size, faster on a CPU.")  # fmt: skip
+@_model(
+    "--weights",
+    type=PATH,
+    multiple=True,
+    metavar="FILE",
+    help="A checkpoint instead of the final weights; the mean of several.",
+)
+@_model(
+    "--int8", is_flag=True, help="Quantise the weights: a quarter of the size, faster on a CPU."
+)
 def command(
     run: Path, out: Path, changes: tuple[str, ...], weights: tuple[Path, ...], int8: bool
 ) -> None:

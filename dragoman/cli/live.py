@@ -14,7 +14,8 @@ import click
 from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.captions import CaptionFiles, caption_options
 from dragoman.cli.outputs import check_outputs, check_suffix
-from dragoman.cli.setup_options import read_system, setup_options, show_option
+from dragoman.cli.ranges import PATH
+from dragoman.cli.setup_options import LIVE_PAUSE_MS, read_system, setup_options, show_option
 from dragoman.errors import DragomanError
 
 if TYPE_CHECKING:
@@ -25,23 +26,20 @@ if TYPE_CHECKING:
 
 _input = grouped("Input")
 _output = grouped("Output")
-_FILE = click.Path(path_type=Path)
-# A silence this long ends an utterance: all of it is said, whatever the policy.
-PAUSE_MS = 800.0
 
 
 @click.command(cls=GroupedCommand)
 @setup_options
 @_input("--microphone", metavar="NAME|N", help="Which microphone (default: the system's).")
 @_input("--list", "list_only", is_flag=True, help="List the microphones and stop.")
-@_input("--file", type=_FILE, metavar="FILE", help="Play this file as if it were spoken.")
+@_input("--file", type=PATH, metavar="FILE", help="Play this file as if it were spoken.")
 @_output("--speak", is_flag=True, help="Speak the translation aloud.")
 @_output("--voice", metavar="NAME", help="Voice to speak with ('dragoman voices' lists them).")
 @caption_options
 @_output(
-    "--record", type=_FILE, metavar="FILE", help="Keep what the microphone hears: a .flac or .wav."
+    "--record", type=PATH, metavar="FILE", help="Keep what the microphone hears: a .flac or .wav."
 )
-@_output("--trace", type=_FILE, metavar="FILE", help="Write what was heard and said, when.")
+@_output("--trace", type=PATH, metavar="FILE", help="Write what was heard and said, when.")
 @show_option
 @_output("--json", "as_json", is_flag=True, help="JSON lines instead of the caption screen.")
 def command(
@@ -90,7 +88,7 @@ def command(
     with ExitStack() as stack:
         enter = stack.enter_context
         notes = enter(open_notes())
-        system = read_system(notes.tell, notes.advise, pause_ms=PAUSE_MS, **options)
+        system = read_system(notes.tell, notes.advise, pause_ms=LIVE_PAUSE_MS, **options)
         setup, both = system.setup, show == "both"
         transcript = both or captions.need_transcript
         sound = _open_file(file, setup) if file is not None else None

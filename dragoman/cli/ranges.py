@@ -1,8 +1,9 @@
-"""The numbers and times that commands take; what is out of range is told before any work."""
+"""The paths, numbers and times that commands take; what is out of range is told at once."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import click
@@ -10,6 +11,7 @@ import click
 from dragoman.errors import DragomanError
 from dragoman.setup import MOST_BEAMS, MOST_THREADS, STEP_MS
 
+PATH = click.Path(path_type=Path)
 COUNT = click.IntRange(min=1)  # clips, resamples: one or more
 JOBS = click.IntRange(1, 256)
 BEAMS = click.IntRange(1, MOST_BEAMS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -33,10 +33,13 @@ def _warning(what: str, indices: list[int], size: int) -> str:
 
 
 def _print_json(log: Log, report: Report) -> None:
-    """One object on standard output."""
+    print_object(report.to_dict() | {"log": str(log.path), "left_out": log.left_out})
+
+
+def print_object(content: dict[str, Any]) -> None:
+    """One JSON object on standard output, in which what is not a number is null."""
     import msgspec
 
-    content = report.to_dict() | {"log": str(log.path), "left_out": log.left_out}
     sys.stdout.buffer.write(msgspec.json.encode(content) + b"\n")
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from dragoman.cli.app import GroupedCommand, grouped
+from dragoman.cli.ranges import PATH
 from dragoman.cli.report import show
 from dragoman.cli.scoring import Scoring, scoring_options
 from dragoman.metrics.score import METRICS
@@ -21,7 +22,7 @@ _files = grouped("Input and output")
     + "; of whole talks LongAL, LongLAAL, LongDAL, LongAP, LongYAAL and StreamLAAL. "
     "What they mean: docs/metrics.md and docs/longform.md.",
 )
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=PATH)
 @scoring_options
 @_files(
     "--json",

@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 import click
 
 from dragoman.cli.app import grouped
+from dragoman.cli.ranges import PATH
 from dragoman.errors import DragomanError
 from dragoman.metrics.instance import Unit
 from dragoman.metrics.lines import Log
@@ -134,12 +135,12 @@ OPTIONS = (
     ),
     _measured(
         "--references",
-        type=click.Path(path_type=Path),
+        type=PATH,
         help="A file with one reference per line, for a log that holds none or for --segments.",
     ),
     _talks(
         "--segments",
-        type=click.Path(path_type=Path),
+        type=PATH,
         help="Where the sentences of the references lie: a YAML list of wav, offset and duration. "
         "The output is cut into these sentences and scored sentence by sentence.",
     ),

@@ -17,6 +17,7 @@ from dragoman.interpreter import Update
 from dragoman.lag import Lag, lived_ms
 from dragoman.listeners import Listener
 from dragoman.setup import Setup
+from dragoman.text.moments import shown_moment
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -143,7 +144,6 @@ class CaptionScreen:
         return self._title or f"{spoken} → {self._setup.target}   Ctrl-C ends the talk"
 
     def _foot(self) -> str:
-        minutes, seconds = divmod(int(self._heard_ms / 1000), 60)
         if not self._lag.words:
             behind = "listening"
         elif self._recent:
@@ -152,4 +152,4 @@ class CaptionScreen:
             )
         else:
             behind = f"{self._lag.words} words"
-        return f"{behind} · load {self._lag.load:.0%} · {minutes}:{seconds:02} heard"
+        return f"{behind} · load {self._lag.load:.0%} · {shown_moment(self._heard_ms / 1000)} heard"

@@ -110,6 +110,8 @@ def _added(command: _Function, names: list[str]) -> _Function:
 
 
 AUTO = "auto"
+LIVE_PAUSE_MS = 800.0
+"""A silence this long ends what a live speaker says: all of it is said, whatever the policy."""
 
 
 def read_system(

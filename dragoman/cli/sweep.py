@@ -17,7 +17,7 @@ from dragoman.cli.corpus_options import (
     tell_failures,
 )
 from dragoman.cli.outputs import check_folder
-from dragoman.cli.ranges import STEPS, Number
+from dragoman.cli.ranges import PATH, STEPS, Number
 from dragoman.cli.setup_options import read_setup, shared_setup_options
 from dragoman.cli.tables import UNDEFINED
 from dragoman.cli.wrap import fitted
@@ -29,8 +29,8 @@ _sweep = grouped("Sweep")
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("corpus", type=click.Path(path_type=Path))
-@click.argument("output", type=click.Path(path_type=Path))
+@click.argument("corpus", type=PATH)
+@click.argument("output", type=PATH)
 @shared_setup_options
 @_sweep("--policies", multiple=True, metavar="SPEC", help="Such as wait-k:k=1|3|5; repeatable.")
 @_sweep("--steps", type=STEPS, default="1s", show_default=True, help="Such as 500ms,1s,2s.")

@@ -7,16 +7,16 @@ from typing import Any
 
 import click
 
-from dragoman.cli.app import GroupedCommand, GroupedOption
+from dragoman.cli.app import GroupedCommand, grouped
+from dragoman.cli.ranges import PATH
 
 WAITS = 0.1  # share of the time spent waiting for data from which on it is worth a word
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("recipe", type=click.Path(path_type=Path))
+@click.argument("recipe", type=PATH)
 @click.argument("changes", nargs=-1, metavar="[KEY=VALUE]...")
-@click.option("--run", cls=GroupedOption, group="Output", type=click.Path(path_type=Path),
-              help="The run's folder  [default: runs/RECIPE]")  # fmt: skip
+@grouped("Output")("--run", type=PATH, help="The run's folder  [default: runs/RECIPE]")
 def command(recipe: Path, changes: tuple[str, ...], run: Path | None) -> None:
     """Train as RECIPE (a YAML file) says, with single settings changed by KEY=VALUE.
 

@@ -12,7 +12,7 @@ import click
 from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.captions import CaptionFiles, caption_options
 from dragoman.cli.outputs import check_outputs, check_suffix
-from dragoman.cli.ranges import MOMENT, Number
+from dragoman.cli.ranges import MOMENT, PATH, Number
 from dragoman.cli.setup_options import read_system, setup_options, show_option
 from dragoman.errors import DragomanError
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _input = grouped("Input")
 _output = grouped("Output")
-_FILE = click.Path(path_type=Path)
 
 
 @click.command(cls=GroupedCommand)
@@ -40,9 +39,9 @@ _FILE = click.Path(path_type=Path)
 @show_option
 @_output("--json", "as_json", is_flag=True, help="JSON lines instead of text.")
 @caption_options
-@_output("--trace", type=_FILE, metavar="FILE", help="Write what was heard and said, when.")
-@_output("--speak", type=_FILE, metavar="FILE", help="Speak the translation into a sound file.")
-@_output("--mix", type=_FILE, metavar="FILE", help="The speaker left, the interpreter right.")
+@_output("--trace", type=PATH, metavar="FILE", help="Write what was heard and said, when.")
+@_output("--speak", type=PATH, metavar="FILE", help="Speak the translation into a sound file.")
+@_output("--mix", type=PATH, metavar="FILE", help="The speaker left, the interpreter right.")
 @_output("--duck", type=Number(0, 60), metavar="DB",
          help="How much softer the speaker is under the interpreter in --mix (default 12).",
          )  # fmt: skip

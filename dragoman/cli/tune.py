@@ -17,7 +17,7 @@ from dragoman.cli.corpus_options import (
     tell_failures,
 )
 from dragoman.cli.outputs import check_folder, check_outputs
-from dragoman.cli.ranges import STEPS, Time
+from dragoman.cli.ranges import PATH, STEPS, Time
 from dragoman.cli.setup_options import read_setup, shared_setup_options
 from dragoman.cli.wrap import fitted
 
@@ -38,15 +38,15 @@ CANDIDATES = (
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("corpus", type=click.Path(path_type=Path))
-@click.argument("output", type=click.Path(path_type=Path), default="dragoman.yaml")
+@click.argument("corpus", type=PATH)
+@click.argument("output", type=PATH, default="dragoman.yaml")
 @shared_setup_options
 @_tune("--max-latency", type=Time(), default="2s", show_default=True, metavar="TIME",
        help="How far behind the speaker the words may be.")  # fmt: skip
 @_tune("--aware", is_flag=True, help="The budget includes computation on this machine.")
 @_tune("--policies", multiple=True, metavar="SPEC", help="Candidates, e.g. alignatt:last=300|600.")
 @_tune("--steps", type=STEPS, default="500ms,1s", show_default=True, help="Steps to try.")
-@_tune("--runs", type=Path, metavar="DIR", help="Keep the runs, to go on after an interruption.")
+@_tune("--runs", type=PATH, metavar="DIR", help="Keep the runs, to go on after an interruption.")
 @corpus_options
 def command(
     corpus: Path,

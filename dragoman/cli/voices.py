@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from dragoman.cli.app import GroupedCommand
-from dragoman.cli.ranges import Number
+from dragoman.cli.ranges import PATH, Number
 from dragoman.cli.tables import Column, open_console, print_rows
 from dragoman.cli.wrap import fitted
 from dragoman.errors import DragomanError
@@ -96,7 +96,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 @command.command(cls=GroupedCommand, short_help="Speak a text into a file.")
 @click.argument("text")
-@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("out", type=PATH)
 @click.option("--language", "-l", default="en", show_default=True,
               metavar="CODE", help="The language of the text.")  # fmt: skip
 @click.option("--voice", metavar="NAME",

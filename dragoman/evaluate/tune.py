@@ -9,7 +9,7 @@ cannot be interpreted is named and left out, for every candidate.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -22,7 +22,7 @@ from dragoman.setup import Setup, System
 from dragoman.trace import Trace
 from dragoman.workers import Workers
 
-Scorer = Callable[[Sequence[Trace]], Mapping[str, float | None]]
+ScoreTraces = Callable[[Sequence[Trace]], Mapping[str, float | None]]
 # Scores on a few clips are noisy: a candidate this far over the budget may still come back.
 SLACK = 1.25
 
@@ -51,7 +51,7 @@ def tune(
     candidates: Sequence[Setup],
     budget_ms: float,
     folder: Path,
-    score: Scorer,
+    score: ScoreTraces,
     *,
     latency: str = "LAAL",
     quality: str = "BLEU",
@@ -70,31 +70,17 @@ def tune(
     """
     order = [clip.index for clip in clips]
     Random(seed).shuffle(order)
-    size, remaining, trials = min(first, len(order)), list(candidates), {}
-    broken: dict[int, Failure] = {}
+    size, remaining, trials = min(first, len(order)), list(candidates), dict[Setup, Trial]()
     judge = partial(_trial, score=score, latency=latency, quality=quality)
+    rounds = _Rounds(clips, folder, workers, together, system, on_failure)
     while True:
         runs: dict[Setup, Run] = {}
         for done, setup in enumerate(remaining, start=1):
-            lent = None if system is None else system.changed(**asdict(setup))
-            only = [index for index in order[:size] if index not in broken]
-            runs[setup] = run_corpus(
-                *(clips, setup, folder / slug(setup)),
-                workers=workers,
-                together=together,
-                system=lent,
-                only=only,
-            )
-            for failure in runs[setup].failures:
-                broken[failure.index] = failure
-                on_failure(failure)
-            if len(broken) == len(order):
-                raise nothing_heard(list(broken.values()))
+            runs[setup] = rounds.interpret(setup, order[:size])
             on_trial(judge(setup, runs[setup].traces), done, len(remaining))
         whole = size == len(order)
-        for setup, run in runs.items():  # on the clips that every candidate could hear
-            heard = [trace for trace in run.traces if trace.index not in broken]
-            trials[setup] = judge(setup, heard, whole=whole)
+        for setup, run in runs.items():
+            trials[setup] = judge(setup, rounds.heard_by_all(run), whole=whole)
         if whole:
             break
         if any(trials[s].clips for s in remaining):
@@ -106,10 +92,41 @@ def tune(
     return Tuned(ranked[0], ranked)
 
 
+@dataclass(slots=True)
+class _Rounds:
+    """Interprets clips with candidates; a clip that one of them cannot hear is left out for all."""
+
+    clips: Sequence[Clip]
+    folder: Path
+    workers: Workers | None
+    together: int
+    system: System | None
+    on_failure: Callable[[Failure], None]
+    broken: dict[int, Failure] = field(default_factory=dict)
+
+    def interpret(self, setup: Setup, indices: Sequence[int]) -> Run:
+        run = run_corpus(
+            *(self.clips, setup, self.folder / slug(setup)),
+            workers=self.workers,
+            together=self.together,
+            system=None if self.system is None else self.system.changed(**asdict(setup)),
+            only=[index for index in indices if index not in self.broken],
+        )
+        for failure in run.failures:
+            self.broken[failure.index] = failure
+            self.on_failure(failure)
+        if len(self.broken) == len(self.clips):
+            raise nothing_heard(list(self.broken.values()))
+        return run
+
+    def heard_by_all(self, run: Run) -> list[Trace]:
+        return [trace for trace in run.traces if trace.index not in self.broken]
+
+
 def _trial(
     setup: Setup,
     traces: Sequence[Trace],
-    score: Scorer,
+    score: ScoreTraces,
     latency: str,
     quality: str,
     whole: bool = False,

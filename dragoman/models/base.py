@@ -12,7 +12,7 @@ nothing. Times are milliseconds of the stream, whatever the frames of a net.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -155,7 +155,18 @@ def fail_alone(
     except Exception as error:
         if len(members) == 1:
             return {members[0]: error}
-    return {place: error for one in members for place, error in fail_alone(work, [one]).items()}
+    return each_alone(lambda one: work([one]), members)
+
+
+def each_alone(work: Callable[[int], None], members: Iterable[int]) -> dict[int, Exception]:
+    """Do some work for each member of a batch: who fails, and why."""
+    errors: dict[int, Exception] = {}
+    for one in members:
+        try:
+            work(one)
+        except Exception as error:
+            errors[one] = error
+    return errors
 
 
 class Stream(Protocol):

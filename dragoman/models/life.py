@@ -14,7 +14,16 @@ from typing import ClassVar, Generic, TypeVar
 
 from dragoman.audio.ear import Voice
 from dragoman.errors import DragomanError
-from dragoman.models.base import Ask, BatchError, Draft, Feature, Sound, Stream, fail_alone
+from dragoman.models.base import (
+    Ask,
+    BatchError,
+    Draft,
+    Feature,
+    Sound,
+    Stream,
+    each_alone,
+    fail_alone,
+)
 from dragoman.models.drafting import Ending, Span, finished, nothing, prolonged
 from dragoman.models.guard import cut_loop
 from dragoman.models.search import Found
@@ -192,13 +201,7 @@ class WindowModel(ABC, Generic[S]):
     def hear(self, streams: Sequence[Stream], sounds: Sequence[Sound]) -> None:
         own = [self._own(stream) for stream in streams]
         every = range(len(own))
-        errors = {
-            place: error
-            for index in every
-            for place, error in fail_alone(
-                lambda members: self._take_in(own[members[0]], sounds[members[0]]), [index]
-            ).items()
-        }
+        errors = each_alone(lambda i: self._take_in(own[i], sounds[i]), every)
 
         def encode(members: Sequence[int]) -> None:
             closing = [sounds[index].closing for index in members]

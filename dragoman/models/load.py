@@ -69,26 +69,26 @@ def _load(name: str, options: Options) -> Model:
         return CascadeModel(name, _load(recogniser, options), second)
     if is_function(name):
         return _own(name)
-    folder = _folder(name)
-    kind = kind_of(folder)
-    if kind in TRANSLATORS:
-        raise DragomanError(f"{folder} holds a net that reads text; it cannot hear.")
-    loader = _loader(folder, kind, KINDS)
-    refuse_too_large(folder, name)
-    model: Model = loader.load(folder, name, options)
+    model: Model = _from_folder(name, options, KINDS)
     return model
 
 
 def load_translator(name: str, options: Options) -> Translator:
     """Load what translates text."""
+    translator: Translator = _from_folder(name, options, TRANSLATORS)
+    return translator
+
+
+def _from_folder(name: str, options: Options, kinds: dict[str, str]) -> Any:
     folder = _folder(name)
     kind = kind_of(folder)
-    if kind in KINDS:
+    if kind not in kinds and kind in TRANSLATORS:
+        raise DragomanError(f"{folder} holds a net that reads text; it cannot hear.")
+    if kind not in kinds and kind in KINDS:
         raise DragomanError(f"{folder} holds a net that hears speech; it cannot read text.")
-    loader = _loader(folder, kind, TRANSLATORS)
+    loader = _loader(folder, kind, kinds)
     refuse_too_large(folder, name)
-    translator: Translator = loader.load(folder, name, options)
-    return translator
+    return loader.load(folder, name, options)
 
 
 def exported_net(name: str) -> ExportedNet | Settings | None:

@@ -8,29 +8,23 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from collections import deque
 from collections.abc import (
     AsyncGenerator,
     AsyncIterable,
     AsyncIterator,
-    Callable,
-    Iterable,
     Sequence,
 )
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field
 from typing import TypeVar
 
-import numpy as np
 from msgspec.structs import replace
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
-from dragoman.audio import opus
 from dragoman.audio.chunk import Samples
 from dragoman.errors import DragomanError
+from dragoman.serve.kept_sound import KeptSound
 from dragoman.serve.protocol import (
-    Audio,
     Change,
     Code,
     Elsewhere,
@@ -46,10 +40,8 @@ from dragoman.serve.protocol import (
     Stop,
     Summary,
     Transcript,
-    pcm16,
     read_event,
     write,
-    write_packet,
 )
 
 PASSING = {Code.FULL, Code.OVERLOADED, Code.DRAINING, Code.IDLE, Code.TOO_FAST}
@@ -69,42 +61,6 @@ class TalkError(DragomanError):
         self.code = code
 
 
-@dataclass
-class _Kept:
-    """The sound that may have to be sent again: frames, each with the sample after its last.
-
-    `before` samples are sent again with the one that is wanted: a decoder of Opus must have heard
-    them to go on.
-    """
-
-    before: int
-    frames: deque[tuple[int, bytes]] = field(default_factory=deque)
-    end: int = 0
-    ended: bool = False  # no more will come
-    more: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def add(self, count: int, data: bytes) -> None:
-        """So many samples, encoded."""
-        if count:
-            frame = write_packet(self.end, data)
-            self.end += count
-            self.frames.append((self.end, frame))
-            self.more.set()
-
-    def finish(self) -> None:
-        self.ended = True
-        self.more.set()
-
-    def forget(self, before: int) -> None:
-        """Drop the frames that nobody will ask for."""
-        while self.frames and self.frames[0][0] <= before - self.before:
-            self.frames.popleft()
-
-    def since(self, sample: int) -> list[tuple[int, bytes]]:
-        """The frames that end after a sample."""
-        return [frame for frame in self.frames if frame[0] > sample]
-
-
 class Talk:
     """One talk; `run` is called once."""
 
@@ -122,8 +78,7 @@ class Talk:
         self._url, self._start, self._token = url, start or Start(), token
         self._patience = patience
         self._ssl = context or (True if url.startswith("wss:") else None)  # True: the usual one
-        self._encode = _encoder(self._start.audio)
-        self._kept = _Kept(opus.BEFORE if self._start.audio.encoding == "opus" else 0)
+        self._kept = KeptSound(self._start.audio)
         self._ready: Ready | None = None
         self._heard = Heard(0, 0, 0, 0)
         self.words: list[Said] = []
@@ -141,7 +96,7 @@ class Talk:
 
         Sound are floats in [-1, 1] at the rate that `start` says; for Opus at 48 kHz.
         """
-        feeding = asyncio.create_task(self._feed(sound))
+        feeding = asyncio.create_task(self._kept.feed(sound))
         try:
             since = time.monotonic()
             while True:
@@ -270,17 +225,6 @@ class Talk:
             self.transcripts.append(event)
         return True
 
-    async def _feed(self, sound: AsyncIterable[Samples]) -> None:
-        """Should the sound fail, what was heard is said, and then the failure is raised."""
-        try:
-            async for block in sound:
-                for count, data in self._encode(np.asarray(block, np.float32)):
-                    self._kept.add(count, data)
-            for count, data in self._encode(None):
-                self._kept.add(count, data)
-        finally:
-            self._kept.finish()
-
     async def _send(self, socket: ClientConnection, sample: int) -> None:
         """All sound from a sample on, as it comes, and the stop at its end."""
         kept = self._kept
@@ -309,19 +253,6 @@ def _latest(events: Sequence[_T]) -> list[_T]:
             break
         count += 1
     return list(events[len(events) - count :])
-
-
-def _encoder(audio: Audio) -> Callable[[Samples | None], Iterable[tuple[int, bytes]]]:
-    """How samples become frames, each with its count; None: the sound has ended."""
-    if audio.encoding == "pcm16":
-        return lambda samples: [] if samples is None else [(len(samples), pcm16(samples))]
-    encoder = opus.OpusEncoder()
-
-    def encode(samples: Samples | None) -> Iterable[tuple[int, bytes]]:
-        packets = encoder.finish() if samples is None else encoder.feed(samples)
-        return [(opus.count_samples(packet), packet) for packet in packets]
-
-    return encode
 
 
 async def _end(task: asyncio.Task[None]) -> None:

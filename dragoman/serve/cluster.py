@@ -15,8 +15,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from types import FrameType
 from typing import Any
 
@@ -27,7 +26,8 @@ from dragoman.errors import DragomanError
 from dragoman.serve.app import make_app
 from dragoman.serve.board import Replica, take_down
 from dragoman.serve.logs import log_to_stderr, note
-from dragoman.serve.run import LARGEST, bound
+from dragoman.serve.protocol import Close
+from dragoman.serve.run import LARGEST, Address
 from dragoman.serve.service import Service
 from dragoman.serve.settings import Settings
 from dragoman.setup import Setup, System
@@ -35,29 +35,26 @@ from dragoman.setup import Setup, System
 TALKS, ROOMS = "dragoman", "dragoman-rooms"
 _GRACE = 10  # seconds after `drain`
 _SPARE = 1000  # connections beside talks and listeners: pages, files, those that are refused
-_TOO_BIG = 1009  # close code
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where the cluster is, where it listens, and how many replicas it has."""
+def serve_on(
+    cluster: str,
+    replicas: tuple[int, int],
+    address: Address,
+    setup: Setup,
+    settings: Settings,
+    ready: Callable[[int], None],
+) -> None:
+    """Serve until a signal comes, then let talks finish; `ready` is told the port.
 
-    address: str
-    host: str
-    port: int
-    replicas: tuple[int, int]  # at least, at most
-    cert: Path | None = None
-    key: Path | None = None
-
-
-def serve_on(place: Place, setup: Setup, settings: Settings, ready: Callable[[int], None]) -> None:
-    """Serve until a signal comes, then let talks finish; `ready` is told the port."""
+    `replicas`: at least, and at most.
+    """
     cores = setup.threads or 1
     setup = setup.with_changes(threads=cores)
     settings = replace(settings, secret=settings.secret or secrets.token_urlsafe())
-    least, most = place.replicas
+    least, most = replicas
     here = max(os.cpu_count() or 1, cores * (most + 1))
-    ray = connect(place.address, cores=here, logs=True)
+    ray = connect(cluster, cores=here, logs=True)
     gpu = setup.device == "cuda"
     check_room(ray, least + 1, cores=cores, gpu=gpu)
     resources = {"num_cpus": cores, "num_gpus": int(gpu)}
@@ -65,11 +62,11 @@ def serve_on(place: Place, setup: Setup, settings: Settings, ready: Callable[[in
     answer(ray, ray.remote(max_calls=1, **resources)(_load).remote(setup, os.getcwd()))
     from ray import serve
 
-    with _serving(ray, serve, place) as port:
+    with _serving(ray, serve, cluster, address) as port:
         talks = _application(serve, TALKS, setup, settings, resources)
         rooms = _application(serve, ROOMS, setup, settings, resources)
         try:
-            serve.run(_scaled(talks, place.replicas, settings).bind(), name=TALKS)
+            serve.run(_scaled(talks, replicas, settings).bind(), name=TALKS)
             serve.run(rooms.bind(), name=ROOMS, route_prefix="/v1/rooms")
         except RuntimeError as error:  # whose text is a page long
             raise DragomanError("The replicas cannot start; why is said above.") from error
@@ -85,22 +82,22 @@ def serve_on(place: Place, setup: Setup, settings: Settings, ready: Callable[[in
 
 
 @contextmanager
-def _serving(ray: Any, serve: Any, place: Place) -> Iterator[int]:
-    """Ray Serve at a place, and its port; it belongs to the whole cluster."""
+def _serving(ray: Any, serve: Any, cluster: str, address: Address) -> Iterator[int]:
+    """Ray Serve at an address, and its port; it belongs to the whole cluster."""
     with suppress(ValueError):
         ray.get_actor("SERVE_CONTROLLER_ACTOR", namespace="serve")
         raise DragomanError(
-            f"The cluster '{place.address}' serves something already; "
+            f"The cluster '{cluster}' serves something already; "
             "'serve shutdown' on one of its machines ends that."
         )
-    with bound(place.host, place.port) as address:
-        port = address.getsockname()[1]
+    with address.bound() as socket:
+        port = socket.getsockname()[1]
     logging.getLogger("ray.serve").setLevel(logging.WARNING)
     options = {
-        "host": place.host.strip("[]"),
+        "host": address.host.strip("[]"),
         "port": port,
-        "ssl_certfile": place.cert and str(place.cert.absolute()),
-        "ssl_keyfile": place.key and str(place.key.absolute()),
+        "ssl_certfile": address.cert and str(address.cert.absolute()),
+        "ssl_keyfile": address.key and str(address.key.absolute()),
     }
     logs = {"log_level": "WARNING", "enable_access_log": False}
     try:
@@ -189,8 +186,8 @@ class Front:
             message = await receive()
             if len(message.get("bytes") or message.get("text") or "") <= LARGEST:
                 return message
-            await send({"type": "websocket.close", "code": _TOO_BIG})
-            return {"type": "websocket.disconnect", "code": _TOO_BIG}
+            await send({"type": "websocket.close", "code": Close.TOO_BIG})
+            return {"type": "websocket.disconnect", "code": Close.TOO_BIG}
 
         sockets = scope["type"] == "websocket"
         await self._app({**scope, "root_path": ""}, receive_some if sockets else receive, send)

@@ -193,7 +193,7 @@ class Connection:
                 self._errors.append(fault.event)
                 session.news.set()
             self._service.scheduler.wake()
-            await session.have_room()
+            await session.have_space()
 
     async def _take(self, session: Session, acts: Sequence[Act]) -> None:
         for act in acts:
@@ -280,6 +280,12 @@ class Connection:
             return text
         data: bytes = message.get("bytes") or b""
         return data
+
+
+async def turn_away(service: Service, socket: WebSocket) -> None:
+    """Before it is accepted: the handshake is answered with a 403."""
+    service.metrics.refused.labels("origin").inc()
+    await socket.close(Close.ORIGIN)
 
 
 async def ended(*tasks: asyncio.Task[None]) -> None:

@@ -27,7 +27,6 @@ from dragoman.serve.dialect import (
     News,
     Receive,
     Send,
-    bearer,
     told_as_sound,
 )
 from dragoman.serve.downloads import timed
@@ -44,6 +43,7 @@ from dragoman.serve.protocol import (
     Stop,
     Summary,
 )
+from dragoman.serve.settings import offered_token
 from dragoman.text.plain import plain
 from dragoman.text.words import is_whole, whole_words
 
@@ -83,8 +83,9 @@ class Deepgram(Dialect):
         offered = self.socket.scope.get("subprotocols", [])
         if self.subprotocol and len(offered) == 2:
             return str(offered[1])
-        authorization = self.socket.headers.get("authorization", "")
-        return bearer(self.socket, "Token" if authorization.startswith("Token") else "Bearer")
+        headers = self.socket.headers
+        kind = "Token" if headers.get("authorization", "").startswith("Token") else "Bearer"
+        return offered_token(headers, kind)
 
     async def begin(self, receive: Receive, send: Send) -> Beginning:
         query = self.socket.query_params

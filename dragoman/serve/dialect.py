@@ -31,6 +31,7 @@ from dragoman.serve.protocol import (
     read_sound,
     write,
 )
+from dragoman.serve.settings import offered_token
 
 Receive = Callable[[], Awaitable[str | bytes]]
 Send = Callable[[str], Awaitable[None]]
@@ -73,7 +74,7 @@ class Dialect(ABC):
 
     def token(self, request: Start | Resume | None) -> str | None:
         """What the client offers to be let in; `request`: its first message, once that is read."""
-        return bearer(self.socket) or (request.access_token if request else None)
+        return offered_token(self.socket.headers) or (request.access_token if request else None)
 
     @abstractmethod
     async def begin(self, receive: Receive, send: Send) -> Beginning:
@@ -145,9 +146,3 @@ def told_as_sound() -> Iterator[None]:
         yield
     except DragomanError as error:
         raise Fault(Code.SOUND, str(error)) from error
-
-
-def bearer(socket: WebSocket, kind: str = "Bearer") -> str | None:
-    """The token in the header `Authorization`."""
-    offered = socket.headers.get("authorization", "")
-    return offered.removeprefix(kind).strip() or None

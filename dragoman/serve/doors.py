@@ -8,7 +8,8 @@ from typing import Protocol
 
 from dragoman.serve.peers import Peers, Place
 from dragoman.serve.protocol import Code, Fault, Resume, Start
-from dragoman.serve.rooms import Role, Rooms
+from dragoman.serve.room_keys import Role
+from dragoman.serve.rooms import Rooms
 from dragoman.serve.session import Session
 from dragoman.serve.settings import Settings, may_enter
 

@@ -27,7 +27,7 @@ from dragoman.serve.downloads import timed
 from dragoman.serve.protocol import Close, Code, Fault, Said, Start, Transcript
 from dragoman.serve.service import Service
 from dragoman.serve.session import Session
-from dragoman.serve.settings import may_enter, origin_allowed
+from dragoman.serve.settings import may_enter, offered_token, origin_allowed
 from dragoman.setup import System
 from dragoman.text.caption_files import captions_of
 from dragoman.text.captions import TimedWord, make_cues
@@ -71,10 +71,10 @@ async def answer_file(service: Service, request: Request, *, translate: bool) ->
 
 
 def _check_visitor(service: Service, request: Request) -> None:
-    headers = request.headers
-    if not origin_allowed(service.settings, headers.get("origin"), headers.get("host")):
+    settings, headers = service.settings, request.headers
+    if not origin_allowed(settings, headers):
         raise Fault(Code.TOKEN, "Pages of other sites may not ask this.")
-    if not may_enter(service.settings, headers.get("authorization", "").removeprefix("Bearer ")):
+    if not may_enter(settings, offered_token(headers)):
         raise Fault(Code.TOKEN, "This server wants an access token, and not this one.")
     size = headers.get("content-length", "")
     if not size.isdigit() or int(size) > MOST_BYTES:
@@ -167,7 +167,7 @@ async def _hear(service: Service, session: Session, file: UploadFile) -> None:
                     raise Fault(Code.DRAINING, "This server is about to end; try another.")
                 session.hear(session.sample, chunk.samples)
                 service.scheduler.wake()
-                await session.have_room()
+                await session.have_space()
         except DragomanError as error:
             message = str(error).replace(str(path), "The file")
             raise Fault(Code.SOUND, message) from error

@@ -15,12 +15,12 @@ from typing import Any
 from uuid import uuid4
 
 import msgspec
-import numpy as np
 from msgspec import Struct
 from starlette.websockets import WebSocket
 
+from dragoman.audio.pcm import from_pcm16, to_pcm16
 from dragoman.audio.resample import resample
-from dragoman.serve.dialect import Act, Beginning, Dialect, News, Receive, Send, bearer
+from dragoman.serve.dialect import Act, Beginning, Dialect, News, Receive, Send
 from dragoman.serve.protocol import (
     MOST_SOUND,
     Audio,
@@ -34,8 +34,8 @@ from dragoman.serve.protocol import (
     Stop,
     Summary,
     Transcript,
-    pcm16,
 )
+from dragoman.serve.settings import offered_token
 
 RATE = 24000
 _KEY = "openai-insecure-api-key."  # how browsers, which send no headers, give theirs
@@ -92,7 +92,7 @@ class OpenAIRealtime(Dialect):
         for offered in self.socket.scope.get("subprotocols", []):
             if offered.startswith(_KEY):
                 return str(offered).removeprefix(_KEY)
-        return bearer(self.socket)
+        return offered_token(self.socket.headers)
 
     async def begin(self, receive: Receive, send: Send) -> Beginning:
         await send(self._told("session.created"))
@@ -138,7 +138,7 @@ class OpenAIRealtime(Dialect):
             raise Fault(Code.SOUND, "Sound comes in base64.") from error
         if len(data) % 2 or len(data) > MOST_SOUND:
             raise Fault(Code.SOUND, "Sound is PCM16: two bytes a sample, 256 KiB at most.")
-        samples = np.frombuffer(data, "<i2").astype(np.float32) / np.float32(32768)
+        samples = from_pcm16(data)
         first, self._sample = self._sample, self._sample + len(samples)
         return first, samples
 
@@ -157,11 +157,11 @@ class OpenAIRealtime(Dialect):
                 yield _json("session.closed")
 
     def speak(self, phrase: Speech, sound: bytes) -> Iterable[str]:
-        samples = np.frombuffer(sound, "<i2").astype(np.float32) / np.float32(32768)
+        samples = from_pcm16(sound)
         if phrase.rate != RATE:
             samples = resample(samples, phrase.rate, RATE)
         for at in range(0, len(samples), RATE):  # a second at most: clients bound their messages
-            delta = b64encode(pcm16(samples[at : at + RATE])).decode()
+            delta = b64encode(to_pcm16(samples[at : at + RATE])).decode()
             yield _json(
                 "session.output_audio.delta",
                 delta=delta,

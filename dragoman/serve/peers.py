@@ -23,7 +23,8 @@ from websockets.exceptions import WebSocketException
 from dragoman.serve.downloads import FILES
 from dragoman.serve.logs import note
 from dragoman.serve.protocol import Close, Resume, Start
-from dragoman.serve.rooms import Role, Room
+from dragoman.serve.room_keys import Role
+from dragoman.serve.rooms import Room
 from dragoman.serve.service import Service
 
 PATH = "/v1/peers"

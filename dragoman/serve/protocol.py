@@ -12,11 +12,11 @@ from enum import IntEnum, StrEnum
 from typing import Annotated, Literal
 
 import msgspec
-import numpy as np
 from msgspec import Meta, Struct, field
 
 from dragoman.audio import opus
 from dragoman.audio.chunk import RATE, Samples
+from dragoman.audio.pcm import from_pcm16, to_pcm16
 
 _HEADER = struct.Struct("<Q")
 MOST_TEXT = 256 * 1024
@@ -334,7 +334,7 @@ def read_sound(frame: bytes) -> tuple[int, Samples]:
         raise Fault(
             Code.SOUND, "A frame of sound is eight bytes of sample number and two per sample."
         )
-    return first, np.frombuffer(data, "<i2").astype(np.float32) / np.float32(32768)
+    return first, from_pcm16(data)
 
 
 def read_packet(frame: bytes) -> tuple[int, bytes]:
@@ -348,12 +348,7 @@ def read_packet(frame: bytes) -> tuple[int, bytes]:
 
 def write_sound(first: int, samples: Samples) -> bytes:
     """A frame of sound, for clients in Python; samples are floats in [-1, 1]."""
-    return write_packet(first, pcm16(samples))
-
-
-def pcm16(samples: Samples) -> bytes:
-    scaled = np.clip(np.round(np.asarray(samples) * 32768), -32768, 32767)
-    return scaled.astype("<i2").tobytes()
+    return write_packet(first, to_pcm16(samples))
 
 
 def write_packet(first: int, data: bytes) -> bytes:

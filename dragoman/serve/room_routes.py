@@ -7,94 +7,90 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from dragoman.serve.connection import Connection
+from dragoman.serve.connection import Connection, turn_away
 from dragoman.serve.doors import RoomDoor
 from dragoman.serve.downloads import FILES
 from dragoman.serve.listening import Listening
 from dragoman.serve.logs import note
 from dragoman.serve.peers import PATH, Peers
-from dragoman.serve.protocol import Close
-from dragoman.serve.rooms import Role, is_room, new_room
+from dragoman.serve.room_keys import Role, is_room, new_room
 from dragoman.serve.service import Service
-from dragoman.serve.settings import may_enter, origin_allowed
+from dragoman.serve.settings import may_enter, offered_token, origin_allowed
+
+_FRESH = {"Cache-Control": "no-store"}
 
 
-def room_routes(service: Service, peers: Peers) -> list[BaseRoute]:
-    rooms, settings = service.rooms, service.settings
+class RoomRoutes:
+    """What can be asked of the rooms of a service and of those of its peers."""
 
-    def is_ours(request: Request | WebSocket) -> bool:
-        headers = request.headers
-        return origin_allowed(settings, headers.get("origin"), headers.get("host"))
+    def __init__(self, service: Service, peers: Peers) -> None:
+        self._service, self._peers = service, peers
+        self._rooms, self._settings = service.rooms, service.settings
 
-    async def open_room(request: Request) -> Response:
+    @property
+    def routes(self) -> list[BaseRoute]:
+        return [
+            Route("/v1/rooms", self._open, methods=["POST"]),
+            WebSocketRoute("/v1/rooms/{room}/speak", self._speak),
+            WebSocketRoute("/v1/rooms/{room}/listen", self._listen),
+            WebSocketRoute(PATH, self._peers.answer),
+            Route("/v1/rooms/{room}/{file}", self._download),
+        ]
+
+    async def _open(self, request: Request) -> Response:
         """A new room and its two tokens, for who has the server's."""
-        if not is_ours(request):
+        if not origin_allowed(self._settings, request.headers):
             return _refused("This page is not of this server.", 403)
-        if not may_enter(settings, _offered(request)):
+        if not may_enter(self._settings, offered_token(request.headers)):
             return _refused("This needs the access token.", 401)
-        name = new_room()
+        name, keys = new_room(), self._rooms.keys
         note("room", room=name)
-        return JSONResponse(
-            {
-                "room": name,
-                "speaker_token": rooms.keys.token(name, Role.SPEAKER),
-                "listener_token": rooms.keys.token(name, Role.LISTENER),
-            },
-            headers={"Cache-Control": "no-store"},
-        )
+        body = {
+            "room": name,
+            "speaker_token": keys.token(name, Role.SPEAKER),
+            "listener_token": keys.token(name, Role.LISTENER),
+        }
+        return JSONResponse(body, headers=_FRESH)
 
-    async def speak(socket: WebSocket) -> None:
+    async def _speak(self, socket: WebSocket) -> None:
         name = socket.path_params["room"]
-        if not await _welcome(socket, name):
+        if not await self._welcome(socket, name):
             return
-        sent = peers.sent(socket)
-        door = RoomDoor(rooms, name, peers, sent)
+        sent = self._peers.sent(socket)
+        door = RoomDoor(self._rooms, name, self._peers, sent)
         try:
-            await Connection(service, socket, door=door, sent=sent).serve()
+            await Connection(self._service, socket, door=door, sent=sent).serve()
         finally:
             door.left()
 
-    async def listen(socket: WebSocket) -> None:
+    async def _listen(self, socket: WebSocket) -> None:
         name = socket.path_params["room"]
-        if await _welcome(socket, name):
-            await Listening(service, socket, name, peers, peers.sent(socket)).serve()
+        if await self._welcome(socket, name):
+            sent = self._peers.sent(socket)
+            await Listening(self._service, socket, name, self._peers, sent).serve()
 
-    async def _welcome(socket: WebSocket, name: str) -> bool:
-        """Whether a socket may ask for a room; if not, the handshake answers 403."""
-        welcome = is_ours(socket) and is_room(name)
+    async def _welcome(self, socket: WebSocket, name: str) -> bool:
+        """Whether a socket may ask for a room; who may not is turned away."""
+        welcome = origin_allowed(self._settings, socket.headers) and is_room(name)
         if not welcome:
-            service.metrics.refused.labels("origin").inc()
-            await socket.close(Close.ORIGIN)
+            await turn_away(self._service, socket)
         return welcome
 
-    async def download(request: Request) -> Response:
+    async def _download(self, request: Request) -> Response:
         """What was said so far in the last talk of a room."""
         name, file = request.path_params["room"], request.path_params["file"]
-        if not rooms.may_listen(name, _offered(request)):
+        if not self._rooms.may_listen(name, offered_token(request.headers)):
             return _refused("This needs the token of the room.", 401)
         if file not in FILES:
             return _refused(f"There are {', '.join(FILES)}.", 404)
-        place = await peers.holder(name)
-        text = await (
-            rooms.enter(name).file(file) if place is None else peers.file(place, name, file)
-        )
+        place = await self._peers.holder(name)
+        if place is None:
+            text: str | None = await self._rooms.enter(name).file(file)
+        else:
+            text = await self._peers.file(place, name, file)
         if text is None:
             return _refused("The process that has this room does not answer; try again.", 503)
-        return Response(
-            text, media_type=FILES[file].media_type, headers={"Cache-Control": "no-store"}
-        )
-
-    return [
-        Route("/v1/rooms", open_room, methods=["POST"]),
-        WebSocketRoute("/v1/rooms/{room}/speak", speak),
-        WebSocketRoute("/v1/rooms/{room}/listen", listen),
-        WebSocketRoute(PATH, peers.answer),
-        Route("/v1/rooms/{room}/{file}", download),
-    ]
-
-
-def _offered(request: Request) -> str:
-    return request.headers.get("authorization", "").removeprefix("Bearer ")
+        return Response(text, media_type=FILES[file].media_type, headers=_FRESH)
 
 
 def _refused(sentence: str, status: int) -> Response:

@@ -1,19 +1,14 @@
 """Rooms: one speaks, many listen, each with a token for the role.
 
-Tokens are made from a secret, not kept: processes that share the server's access token agree on
-them, and a room costs nothing until somebody is in it. What is final is kept as a log of encoded
-messages, once for all listeners; each of them reads on from where it is.
+A room costs nothing until somebody is in it. What is final is kept as a log of encoded messages,
+once for all listeners; each of them reads on from where it is.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
 import secrets
 import time
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import Literal
 
 import msgspec
@@ -22,12 +17,11 @@ from dragoman.serve.bell import Pulse
 from dragoman.serve.downloads import Files
 from dragoman.serve.protocol import Code, Fault, Said, Summary, Talk, Told, Transcript, write
 from dragoman.serve.protocol import Room as RoomEvent
+from dragoman.serve.room_keys import Keys, Role
 from dragoman.serve.session import Session
 from dragoman.serve.settings import Settings
 from dragoman.setup import Setup
 
-_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # nothing that looks like something else
-_ID = 8  # characters
 MOST_ROOMS = 1000
 """Rooms that are remembered; beyond, those go in which nobody has been for longest."""
 MOST_KEPT = 500_000
@@ -40,42 +34,6 @@ IN_A_FRAME = 400
 _told: msgspec.json.Decoder[Talk | Said | Transcript | Summary] = msgspec.json.Decoder(
     Talk | Said | Transcript | Summary
 )
-
-
-class Role(StrEnum):
-    """What a token lets its owner do."""
-
-    SPEAKER = "speaker"
-    LISTENER = "listener"
-    PEER = "peer"  # of no room: another process that shares the secret
-
-
-class Keys:
-    """Makes and checks the tokens of rooms."""
-
-    def __init__(self, secret: str | None) -> None:
-        if secret is None:
-            self._secret = secrets.token_bytes(32)
-        else:  # slow on purpose: a listener's token must not help to guess the server's
-            salt = b"dragoman rooms"
-            self._secret = hashlib.scrypt(secret.encode(), salt=salt, n=1 << 14, r=8, p=1)
-
-    def token(self, room: str, role: Role) -> str:
-        made = hmac.digest(self._secret, f"{role} {room}".encode(), "sha256")
-        return base64.urlsafe_b64encode(made[:18]).decode()
-
-    def admits(self, room: str, role: Role, offered: str | None) -> bool:
-        """How long this takes tells nothing about the token."""
-        return hmac.compare_digest(self.token(room, role).encode(), (offered or "").encode())
-
-
-def new_room() -> str:
-    """A name for a room, short enough to be typed; it is no secret."""
-    return "".join(secrets.choice(_ALPHABET) for _ in range(_ID))
-
-
-def is_room(name: str) -> bool:
-    return len(name) == _ID and set(name) <= set(_ALPHABET)
 
 
 class Room:
@@ -132,7 +90,7 @@ class Room:
     @property
     def spoken_in(self) -> bool:
         """A talk goes on, and its speaker is here."""
-        return self.live and self.session is not None and self.session.listener is not None
+        return self.live and self.session is not None and self.session.client is not None
 
     @property
     def empty(self) -> bool:
@@ -232,7 +190,7 @@ class Room:
     ) -> Literal["listening", "degraded", "draining", "away", "over"]:
         if session.finished:
             return "over"
-        return "away" if session.listener is None else session.state
+        return "away" if session.client is None else session.state
 
     def _tell_speaker(self) -> None:
         if self.session is not None:

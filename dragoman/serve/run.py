@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
@@ -17,6 +18,66 @@ from dragoman.serve.service import Service
 LARGEST = 1 << 20  # bytes of a message
 _FILES = 65536  # that may be open
 _FLUSH = 10.0  # seconds for the rest of talks that were ended for them, and for slow listeners
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server listens, and what it serves TLS with, if it does."""
+
+    host: str
+    port: int
+    cert: Path | None = None
+    key: Path | None = None
+
+    def url(self, port: int) -> str:
+        """Of the page, once it is known which port was free."""
+        name = f"[{self.host.strip('[]')}]" if ":" in self.host else self.host
+        return f"{'https' if self.cert else 'http'}://{name}:{port}/"
+
+    def bound(self) -> socket.socket:
+        """A socket with this address, which nobody can connect to until it is served."""
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        sock = socket.socket(family)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            sock.bind((self.host.strip("[]"), self.port))
+        except OSError as error:
+            sock.close()
+            raise DragomanError(
+                f"Cannot listen on {self.host}, port {self.port}: {error.strerror}; "
+                "choose another with --port."
+            ) from error
+        return sock
+
+    def check_tls(self) -> None:
+        """Whether certificate and key can be served with; else what is wrong, and with which."""
+        if (self.cert is None) != (self.key is None):
+            raise DragomanError("--tls-cert and --tls-key go together.")
+        if self.cert is None or self.key is None:
+            return
+        for path in (self.cert, self.key):
+            _check_pem(path)
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.cert, self.key)
+        except ssl.SSLError as error:
+            why = (error.reason or "they cannot be read").replace("_", " ").lower()
+            raise DragomanError(
+                f"Cannot serve TLS with {self.cert} and {self.key}: {why}."
+            ) from error
+
+
+def _check_pem(path: Path) -> None:
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise DragomanError(f"Cannot serve TLS with {path}: {error.strerror}.") from error
+    if b"-----BEGIN " not in text:
+        raise DragomanError(f"Cannot serve TLS with {path}: it is not written in PEM.")
+    if b"ENCRYPTED" in text:
+        raise DragomanError(
+            f"Cannot serve TLS with {path}: it wants a pass phrase, and nobody will type "
+            f"one; 'openssl pkey -in {path} -out open.pem' writes it without."
+        )
 
 
 class Server(uvicorn.Server):
@@ -67,21 +128,6 @@ def allow_many_connections() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def bound(host: str, port: int) -> socket.socket:
-    """A socket with this address, which nobody can connect to until it is served."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    sock = socket.socket(family)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        sock.bind((host.strip("[]"), port))
-    except OSError as error:
-        sock.close()
-        raise DragomanError(
-            f"Cannot listen on {host}, port {port}: {error.strerror}; choose another with --port."
-        ) from error
-    return sock
-
-
 def _trusted(proxies: tuple[str, ...]) -> str | list[str]:
     """Those on this machine, and others that were named; "*": whoever connects."""
     return "*" if "*" in proxies else ["127.0.0.1", "::1", *proxies]
@@ -102,24 +148,3 @@ def make_server(service: Service, cert: Path | None = None, key: Path | None = N
         timeout_graceful_shutdown=5,
     )
     return Server(service, config)
-
-
-def check_tls(cert: Path, key: Path) -> None:
-    """Whether a certificate and its key can be served with; else what is wrong, and with which."""
-    for path in (cert, key):
-        try:
-            text = path.read_bytes()
-        except OSError as error:
-            raise DragomanError(f"Cannot serve TLS with {path}: {error.strerror}.") from error
-        if b"-----BEGIN " not in text:
-            raise DragomanError(f"Cannot serve TLS with {path}: it is not written in PEM.")
-        if b"ENCRYPTED" in text:
-            raise DragomanError(
-                f"Cannot serve TLS with {path}: it wants a pass phrase, and nobody will type "
-                f"one; 'openssl pkey -in {path} -out open.pem' writes it without."
-            )
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key)
-    except ssl.SSLError as error:
-        why = (error.reason or "they cannot be read").replace("_", " ").lower()
-        raise DragomanError(f"Cannot serve TLS with {cert} and {key}: {why}.") from error

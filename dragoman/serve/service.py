@@ -21,7 +21,7 @@ from dragoman.serve.past import Past
 from dragoman.serve.protocol import Change, Code, Fault, Resume, Start
 from dragoman.serve.rooms import Rooms
 from dragoman.serve.scheduler import Scheduler
-from dragoman.serve.session import Listener, Session
+from dragoman.serve.session import Client, Session
 from dragoman.serve.settings import Settings
 from dragoman.serve.speech import Voices
 from dragoman.serve.tickets import Tickets
@@ -53,7 +53,7 @@ class Service:
     @property
     def quiet(self) -> bool:
         """All is said, and whoever listens has been told."""
-        told = all(one.listener is None for one in self._sessions.values())
+        told = all(one.client is None for one in self._sessions.values())
         return told and not self.streams and not self._receiving
 
     @property
@@ -178,10 +178,10 @@ class Service:
         session.change(setup)
         self.scheduler.wake()
 
-    def detach(self, session: Session, listener: Listener) -> None:
+    def detach(self, session: Session, client: Client) -> None:
         """A connection is gone; its talk is kept for a while, if somebody can come back to it."""
-        if session.listener is listener:
-            session.listener = None
+        if session.client is client:
+            session.client = None
             if not session.lasting:
                 self.drop(session)
                 return
@@ -211,7 +211,7 @@ class Service:
 
     def _forget(self, session: Session, parting: int) -> None:
         """Unless somebody came back since that parting."""
-        if session.listener is None and session.partings == parting:
+        if session.client is None and session.partings == parting:
             self.drop(session)
             note("forgotten", session=session.id)
 

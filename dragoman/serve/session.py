@@ -1,4 +1,4 @@
-"""One talk: its sound on the way in, its words on the way out, kept for whoever resumes it.
+"""One talk: its words on the way out, kept for whoever resumes it; `Intake` has its sound.
 
 A session is touched by the event loop alone. Its interpreter is touched by the scheduler's worker
 alone; between them go chunks and updates.
@@ -6,21 +6,15 @@ alone; between them go chunks and updates.
 
 from __future__ import annotations
 
-import asyncio
 import hmac
-from collections import deque
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal, Protocol
 
-import numpy as np
-
-from dragoman.audio.catch_up import LONGEST, joined
-from dragoman.audio.chunk import RATE, Chunk, Chunker, Samples
-from dragoman.audio.resample import Resampler
+from dragoman.audio.chunk import Chunk, Samples
 from dragoman.clock import RealClock
 from dragoman.interpreter import Interpreter, Update
 from dragoman.lag import Lag, lived_ms
 from dragoman.serve.bell import Bell
+from dragoman.serve.intake import Intake
 from dragoman.serve.past import Past
 from dragoman.serve.protocol import Audio, Code, Fault, Heard, Said, Summary, Transcript
 from dragoman.serve.settings import Settings
@@ -31,14 +25,10 @@ from dragoman.text.word_times import TranscriptTimes, WordTimes
 if TYPE_CHECKING:
     from dragoman.serve.speech import Narrator
 
-MOST_WAITING = 30.0
-"""Seconds of sound that wait; a client that sends faster than that is heard waits too."""
-BURST = 60.0
-"""Seconds of sound that a client may be ahead of its speaker before its pace counts."""
 _GIVEN_UP = (Code.OVERLOADED, Code.FAILED, Code.DRAINING)
 
 
-class Listener(Protocol):
+class Client(Protocol):
     """The connection that a talk has at the moment."""
 
     def replaced(self) -> None:
@@ -61,39 +51,29 @@ class Session:
         self.interpreter, self.setup = interpreter, setup
         self.id, self.resume_token = "", ""  # the service gives them
         self.audio, self.rate = audio, audio.counted
-        self.sample = past.sample
-        """The next that is wanted: all before it have arrived."""
         self.words: list[Said] = list(past.said)
         self.transcripts: list[Transcript] = list(past.transcripts)
         self.interim = ""
         self.summary: Summary | None = None
         self.fault: Fault | None = None
-        self.stopped = False
         self.draining = False
         self.audience = 0  # listeners in the room of this talk
         self.voice: Narrator | None = None
         self.degraded = False
         self.closings, self.flushes = 0, 0
         """How often all that was heard has been said, and how often because that was wanted."""
-        self.listener: Listener | None = None
+        self.client: Client | None = None
         self.lasting = True  # its client can come back, here or elsewhere
         self.partings = 0  # how often a connection was lost
         self.news = Bell()
         """There is something to tell."""
-        self.room = asyncio.Event()
-        """There is room for more sound."""
-        self.room.set()
         self._clock, self._limits, self._past = clock, limits, past
-        self._began, self._queued = clock.timer(), 0.0  # seconds of sound, in all
-        self._resampler, self._chunker = Resampler(self.rate), Chunker(setup.step_ms)
-        self._waiting: deque[tuple[float, Chunk]] = deque()
+        self._intake = Intake(self.rate, setup.step_ms, clock, past)
         self._times, self._source_times = WordTimes(), TranscriptTimes()
         self._written = past.transcript  # words
         self._lag = Lag()
         self._kept = (past.sample, past.word, past.transcript)
-        self._again: list[Samples] | None = None  # sound of which words were said elsewhere
         if past.recalled:
-            self._again = []
             interpreter.recall(past.recalled)
 
     @property
@@ -112,17 +92,19 @@ class Session:
         return self.fault is not None and self.fault.code in _GIVEN_UP
 
     @property
-    def due(self) -> float | None:
-        """When the first sound that waits was spoken, on the monotonic clock; None: none waits.
-
-        Of sound that comes faster than anybody speaks it is later than now: whoever speaks live
-        goes before.
-        """
-        return self._waiting[0][0] if self._waiting and not self.finished else None
+    def stopped(self) -> bool:
+        """The speaker has ended."""
+        return self._intake.ended
 
     @property
-    def waiting_seconds(self) -> float:
-        return sum(chunk.seconds for _, chunk in self._waiting)
+    def sample(self) -> int:
+        """The next that is wanted: all before it have arrived."""
+        return self._intake.sample
+
+    @property
+    def due(self) -> float | None:
+        """When the first sound that waits was spoken, on the monotonic clock; None: none waits."""
+        return None if self.finished else self._intake.due
 
     @property
     def now_ms(self) -> float:
@@ -164,13 +146,7 @@ class Session:
         """Sound from its sample `first` on; what has arrived before is not heard again."""
         if self.stopped or self.finished:
             return
-        if first > self.sample:
-            raise Fault(
-                Code.SOUND, f"Sound is missing: sample {self.sample} comes next, not {first}."
-            )
-        fresh = samples[self.sample - first :]
-        self.sample += len(fresh)
-        self._sound(self._resampler.feed(fresh))
+        self._intake.hear(first, samples)
         self.news.set()
         if self.sample > self._limits.longest * self.rate:
             self.stop()
@@ -178,47 +154,30 @@ class Session:
                 Code.TOO_LONG, f"A talk has at most {self._limits.longest:g} s; this one ends."
             )
 
-    async def have_room(self) -> None:
-        """Wait until more sound may come: until less waits, and the pace is not too fast."""
-        await self.room.wait()
-        too_early = (self._position - BURST) / self._limits.fastest - self._now()
-        if too_early > 0 and not self.stopped:
-            await asyncio.sleep(too_early)
+    async def have_space(self) -> None:
+        """Wait until more sound may come."""
+        await self._intake.have_space(self._limits.fastest)
 
     def stop(self) -> None:
         """The speaker has ended. May be called twice."""
-        if self.stopped:
-            return
-        self._sound(self._resampler.finish())
-        self._release_again()
-        self.stopped = True
-        self._queue([self._chunker.finish(self._now())])
-        self.news.set()
+        if not self.stopped:
+            self._intake.end()
+            self.news.set()
 
     def flush(self) -> None:
         """What was heard so far shall be said, as after a pause."""
         if not self.stopped:
-            self._release_again()
-            held = self._chunker.finish().samples
-            self._queue([Chunk(held, False, self._now(), closes=True)])
+            self._intake.flush()
 
     def change(self, setup: Setup) -> None:
         """Another policy, which the interpreter has already, and perhaps another step."""
         self.setup = setup
         if not self.stopped:
-            held, self._chunker = self._chunker.finish().samples, Chunker(setup.step_ms)
-            self._queue(self._chunker.feed(held, self._now()))
+            self._intake.cut_into(setup.step_ms)
 
     def next_chunk(self) -> Chunk:
-        """All that waits as one chunk: a step costs nearly the same however much is heard."""
-        chunks = [self._waiting.popleft()[1]]
-        seconds = chunks[0].seconds
-        while self._waiting and seconds + self._waiting[0][1].seconds <= LONGEST:
-            chunks.append(self._waiting.popleft()[1])
-            seconds += chunks[-1].seconds
-        if self.waiting_seconds < MOST_WAITING:
-            self.room.set()
-        return joined(chunks)
+        """All that waits, or as much of it as may be heard at once."""
+        return self._intake.next_chunk()
 
     def take(self, chunk: Chunk, update: Update) -> None:
         """What a chunk led to."""
@@ -248,8 +207,7 @@ class Session:
     def fail(self, fault: Fault | None = None) -> None:
         """The talk cannot go on here; of the interpreter's faults the log of the server tells."""
         self.fault = fault or Fault(Code.FAILED, "The interpreter could not go on with this talk.")
-        self._waiting.clear()
-        self.room.set()
+        self._intake.clear()
         self.news.set()
 
     def degrade(self, degraded: bool) -> None:
@@ -258,9 +216,9 @@ class Session:
             self.degraded = degraded
             self.news.set()
 
-    def attach(self, listener: Listener) -> None:
+    def attach(self, client: Client) -> None:
         """A connection serves this talk from now on; the one before does not."""
-        before, self.listener = self.listener, listener
+        before, self.client = self.client, client
         if before is not None:
             before.replaced()
 
@@ -268,11 +226,6 @@ class Session:
     def _before_ms(self) -> float:
         """Sound that was heard elsewhere."""
         return self._past.sample * 1000 / self.rate
-
-    @property
-    def _position(self) -> float:
-        """Seconds of sound that have arrived here."""
-        return (self.sample - self._past.sample) / self.rate
 
     def _write_down(self, update: Update) -> None:
         """What was spoken; the client may have the first words of it already, from elsewhere."""
@@ -300,28 +253,3 @@ class Session:
         sample = min(self._past.sample + int(open_ms * self.rate / 1000), self.sample)
         moved = sample != self._kept[0]
         self._kept = (sample, word, self.last_transcript if moved else self._kept[2])
-
-    def _now(self) -> float:
-        return self._clock.now() / 1000
-
-    def _sound(self, samples: Samples) -> None:
-        """Sound at our own rate: into steps, or into the one chunk that is heard again."""
-        if self._again is None:
-            self._queue(self._chunker.feed(samples, self._now()))
-            return
-        self._again.append(samples)
-        if self.sample >= self._past.until:
-            self._release_again()
-
-    def _release_again(self) -> None:
-        if self._again:
-            self._queue([Chunk(np.concatenate(self._again), False, self._now())])
-        self._again = None
-
-    def _queue(self, chunks: Iterable[Chunk]) -> None:
-        for chunk in chunks:
-            self._queued += len(chunk.samples) / RATE
-            spoken = max(self._clock.timer(), self._began + self._queued)
-            self._waiting.append((spoken, chunk))
-        if self.waiting_seconds >= MOST_WAITING:
-            self.room.clear()

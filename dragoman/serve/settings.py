@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -41,6 +42,11 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def offered_token(headers: Mapping[str, str], kind: str = "Bearer") -> str | None:
+    """What somebody offers to be let in, in the header `Authorization`."""
+    return headers.get("authorization", "").removeprefix(kind).strip() or None
+
+
 def may_enter(settings: Settings, offered: str | None) -> bool:
     """Whether a token is the right one; how long that takes tells nothing about it."""
     if settings.token is None:
@@ -48,11 +54,12 @@ def may_enter(settings: Settings, offered: str | None) -> bool:
     return hmac.compare_digest(settings.token.encode(), (offered or "").encode())
 
 
-def origin_allowed(settings: Settings, origin: str | None, host: str | None) -> bool:
-    """Whether the page that opens a socket is ours or a friend; programs name no origin.
+def origin_allowed(settings: Settings, headers: Mapping[str, str]) -> bool:
+    """Whether the page that asks is ours or a friend; programs name no origin.
 
     Without a token only pages of this machine are ours: any name may be made to lead here.
     """
+    origin, host = headers.get("origin"), headers.get("host", "")
     if origin is None or origin in settings.origins:
         return True
     try:
@@ -60,6 +67,6 @@ def origin_allowed(settings: Settings, origin: str | None, host: str | None) -> 
         name = page.hostname or ""
     except ValueError:  # no address at all
         return False
-    if page.netloc.lower() != (host or "").lower():
+    if page.netloc.lower() != host.lower():
         return False
     return settings.token is not None or is_loopback(name)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dragoman.audio.chunk import Samples
+from dragoman.audio.pcm import to_pcm16
 from dragoman.errors import DragomanError
 from dragoman.serve.logs import note
 from dragoman.serve.protocol import Code, Encoding, Fault, Speech
@@ -168,10 +169,9 @@ def encoded(samples: Samples, rate: int) -> dict[Encoding, bytes]:
     """A phrase in the encodings that clients may ask for."""
     import soundfile
 
-    clipped = np.clip(samples, -1.0, 1.0)
     file = io.BytesIO()
-    soundfile.write(file, clipped, rate, format="MP3")
-    return {"pcm16": np.round(clipped * 32767).astype("<i2").tobytes(), "mp3": file.getvalue()}
+    soundfile.write(file, np.clip(samples, -1.0, 1.0), rate, format="MP3")
+    return {"pcm16": to_pcm16(samples), "mp3": file.getvalue()}
 
 
 class Earphone:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import torch
 from lightning.fabric import Fabric
 
 from dragoman.errors import DragomanError
-from dragoman.files import sentences_for
+from dragoman.files import put_in_place, sentences_for
 from dragoman.train.foreign import weights_in
 
 Weights = dict[str, torch.Tensor]
@@ -20,15 +19,13 @@ KEPT_RESUMES = 2  # the one before is there should the last one be damaged
 
 def save(fabric: Fabric, path: Path, state: dict[str, Any]) -> None:
     """Write a checkpoint from all processes; its name appears once it is complete."""
-    temporary = path.with_name(f".{path.name}.tmp")
+    temporary = path.with_name(f".{path.name}.tmp")  # the same for all of them
     try:
         with sentences_for(path):
             fabric.save(temporary, state)
             fabric.barrier()
             if fabric.is_global_zero:
-                with open(temporary, "rb") as stream:
-                    os.fsync(stream.fileno())
-                os.replace(temporary, path)
+                put_in_place(temporary, path)
     finally:
         if fabric.is_global_zero:
             temporary.unlink(missing_ok=True)

@@ -8,7 +8,7 @@ shard by shard, as the gold pack is: an interrupted one goes on after the last f
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from dragoman.train.data.pack import (
     ShardReport,
     finished_shard,
     read_header,
+    shard_path,
     write_header,
 )
 from dragoman.train.data.packing import MadeFrom, begin
@@ -80,9 +81,20 @@ def distill(
     sweep(out)
     place_on(teacher, device)
     units = together or TOGETHER[teacher.task.device.type == "cuda"]
-    readable, batch = _readable(teacher, gold, target), Batch(units * UNIT, buckets=10)
-    place = {part.item: number for number, part in enumerate(readable.parts)}
+    batch, pair = Batch(units * UNIT, buckets=10), (data.source, target)
     reports: list[ShardReport] = []
+    for some in _shards(teacher, gold, out, pair, beam, batch):
+        reports += some
+        progress(sum(one.items + len(one.faults) for one in reports), len(gold))
+    return _close(out, gold, reports, pair, fingerprint, made_from)
+
+
+def _shards(
+    teacher: Trained, gold: Pack, out: Path, pair: tuple[str, str], beam: int, batch: Batch
+) -> Iterator[list[ShardReport]]:
+    """The shards of a pack, translated, so many at a time; what is there already is kept."""
+    readable = _readable(teacher, gold, pair[1])
+    place = {part.item: number for number, part in enumerate(readable.parts)}
     shards = _by_shard(gold)
     for first in range(0, len(shards), SHARDS_AT_ONCE):
         group = range(first, min(first + SHARDS_AT_ONCE, len(shards)))
@@ -90,13 +102,10 @@ def distill(
         todo = [number for shard in group if done[shard] is None for number in shards[shard]]
         some = readable.subset(place[number] for number in todo if number in place)
         texts = _translate(teacher, some, beam, batch) if todo else {}
-        for shard, report in done.items():
-            if report is None:
-                path = out / f"shard-{shard:05d}.jsonl"
-                report = _write(path, gold, shards[shard], texts, (data.source, target))
-            reports.append(report)
-        progress(sum(one.items + len(one.faults) for one in reports), len(gold))
-    return _close(out, gold, reports, (data.source, target), fingerprint, made_from)
+        yield [
+            report or _write(shard_path(out, shard), gold, shards[shard], texts, pair)
+            for shard, report in done.items()
+        ]
 
 
 def _close(

@@ -2,7 +2,7 @@
 
     encoder.onnx   features (or units) -> what the decoder reads; or one chunk of it, with caches
     decoder.onnx   new tokens and caches -> log-probabilities, attention, caches
-    config.json    what the runtime must know (`models.onnx_config`)
+    config.json    what the runtime must know (`models.exported.config`)
     target.model, source.model   the units
 
 The folder appears once all of it is written and has been compared with the net.
@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -20,20 +21,20 @@ from torch import Tensor
 from dragoman.errors import DragomanError
 from dragoman.files import whole_folder
 from dragoman.models.exported.config import Chunks, ExportedNet, Kept, Languages
-from dragoman.models.exported.net import OnnxNet
+from dragoman.models.exported.net import Arrays, Encoding, OnnxNet
 from dragoman.train.export_grafted import write_grafted
 from dragoman.train.export_moonshine import write_moonshine
 from dragoman.train.graphs import (
     bands_of,
     ears,
-    hears_chunks,
+    in_chunks,
     quiet,
     source_of,
     states_of,
     step_inputs,
     write_graphs,
 )
-from dragoman.train.nets.base import Net
+from dragoman.train.nets.base import Encoded, Net
 from dragoman.train.nets.grafted import Grafted
 from dragoman.train.nets.moonshine import Moonshine
 from dragoman.train.nets.registry import NETS
@@ -114,13 +115,14 @@ def describe(net: Net, around: Surroundings) -> ExportedNet:
 
 
 def chunks_of(net: Net) -> Chunks | None:
-    if not hears_chunks(net):
+    if (chunked := in_chunks(net)) is None:
         return None
     context = ears(net).config.context
-    return Chunks(context.chunk, context.right, kept(net.begin_stream(1)))
+    return Chunks(context.chunk, context.right, kept(chunked.begin_stream(1)))
 
 
 def kept(tensors: Sequence[Tensor]) -> tuple[Kept, ...]:
+    names: dict[torch.dtype, Literal["float32", "int64"]]
     names = {torch.float32: "float32", torch.int64: "int64"}
     return tuple(Kept(names[tensor.dtype], tuple(tensor.shape[1:])) for tensor in tensors)
 
@@ -131,20 +133,14 @@ def kept(tensors: Sequence[Tensor]) -> tuple[Kept, ...]:
 @torch.no_grad()
 def check(net: Net, made: OnnxNet) -> None:
     """Compare the graphs with the net on other sizes than they were traced with."""
-    source, lengths = source_of(net, frames=61)
-    if hears_chunks(net):
-        encoded, stream = net.hear(source, lengths, net.begin_stream(2))
-        heard, kept_there = made.hear(source.numpy(), lengths.numpy(), made.begin_stream(2))
-        compare("encoder", kept_there, stream)
-    else:
-        encoded = net.encode(source, lengths)
-        heard = made.encode(source.numpy(), lengths.numpy())
+    (encoded, stream), (heard, kept_there) = both_hear(net, made)
+    compare("encoder", kept_there, stream)
     longest = int(encoded.lengths.max())  # an exported net may pad further
     memory = net.memory(encoded.states[:, :longest])
     there = made.cut(heard.memory, slice(longest))
     compare("encoder", (heard.lengths,), (encoded.lengths,))
     for i, length in enumerate(encoded.lengths.tolist()):  # states past an item's end are noise
-        real = (i, *(slice(None),) * (net.memory_time - 1), slice(length))
+        real = real_states(net, i, length)
         compare("encoder", [array[real] for array in there], [tensor[real] for tensor in memory])
 
     cache, cache_there = net.begin(2), made.begin(2)
@@ -160,21 +156,15 @@ def check(net: Net, made: OnnxNet) -> None:
 @torch.no_grad()
 def check_quantised(net: Net, made: OnnxNet) -> None:
     """Eight bits hear and say nearly the same: states by their size, the next unit by its odds."""
-    source, lengths = source_of(net, frames=61)
-    if hears_chunks(net):
-        encoded, _ = net.hear(source, lengths, net.begin_stream(2))
-        heard, _ = made.hear(source.numpy(), lengths.numpy(), made.begin_stream(2))
-    else:
-        encoded = net.encode(source, lengths)
-        heard = made.encode(source.numpy(), lengths.numpy())
+    (encoded, _), (heard, _) = both_hear(net, made)
     memory = net.memory(encoded.states)
     if heard.lengths.tolist() == encoded.lengths.tolist():  # compressed ones may be others
         there = made.cut(heard.memory, slice(int(encoded.lengths.max())))
         for i, length in enumerate(encoded.lengths.tolist()):
-            real = (i, *(slice(None),) * (net.memory_time - 1), slice(length))
+            real = real_states(net, i, length)
             for array, tensor in zip(there, memory, strict=True):
                 found, expected = array[real].astype(np.float64), tensor[real].numpy()
-                off = np.linalg.norm(found - expected) / max(1e-9, np.linalg.norm(expected))
+                off = np.linalg.norm(found - expected) / max(1e-9, float(np.linalg.norm(expected)))
                 refuse_beyond("encoder", float(off), MOST_OFF)
     tokens = torch.full((2, 1), 4)
     step = net.step(tokens, memory, encoded.lengths, net.begin(2))
@@ -183,6 +173,24 @@ def check_quantised(net: Net, made: OnnxNet) -> None:
     moved = np.abs(np.exp(stepped.log_probs) - step.logits.softmax(-1).numpy()).sum(-1)
     off = moved.max() / 2  # the share of probability that has gone to other units
     refuse_beyond("decoder", float(off), MOST_OFF)
+
+
+def both_hear(
+    net: Net, made: OnnxNet
+) -> tuple[tuple[Encoded, tuple[Tensor, ...]], tuple[Encoding, Arrays]]:
+    """The same sound through the net and through its graphs: what is heard, and what is kept of it
+    for the next chunk, if it is heard in chunks."""
+    source, lengths = source_of(net, frames=61)
+    sound = source.numpy(), lengths.numpy()
+    if (chunked := in_chunks(net)) is None:
+        return (net.encode(source, lengths), ()), (made.encode(*sound), ())
+    there = made.hear(*sound, made.begin_stream(2))
+    return chunked.hear(source, lengths, chunked.begin_stream(2)), there
+
+
+def real_states(net: Net, item: int, length: int) -> tuple[Any, ...]:
+    """Where in a tensor of the memory the states of an item are, without its padding."""
+    return (item, *(slice(None),) * (net.memory_time - 1), slice(length))
 
 
 def refuse_beyond(graph: str, off: float, most: float) -> None:

@@ -5,18 +5,18 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
-from dragoman.train.nets.base import Encoded, Net
+from dragoman.train.nets.base import Encoded, HearsChunks, Net
 from dragoman.train.nets.recurrent import lstm_in_onnx
 
 DYNAMIC = torch.export.Dim.DYNAMIC
 
 
-def ears(net: Net) -> Net:
+def ears(net: Net) -> Any:
     """The net that listens: itself, or the one an MMA borrows its encoder from."""
     return getattr(net, "source", net)
 
@@ -26,8 +26,9 @@ def bands_of(net: Net) -> int:
     return getattr(ears(net).config, "features", 0)
 
 
-def hears_chunks(net: Net) -> bool:
-    return hasattr(ears(net), "begin_stream")
+def in_chunks(net: Net) -> HearsChunks | None:
+    """The net as one that hears chunks; None: it hears all at once."""
+    return cast(HearsChunks, net) if hasattr(ears(net), "begin_stream") else None
 
 
 class EncoderGraph(nn.Module):
@@ -51,14 +52,15 @@ class ChunkGraph(nn.Module):
     def forward(
         self, source: Tensor, frames: Tensor, stream: tuple[Tensor, ...]
     ) -> tuple[Tensor, ...]:
-        encoded, stream = self.net.hear(source, frames, stream)
+        net: Any = self.net  # one that hears chunks
+        encoded, stream = net.hear(source, frames, stream)
         return (*readable(self.net, encoded), *stream)
 
 
 def readable(net: Net, encoded: Encoded) -> tuple[Tensor, ...]:
     """What the runtime wants of an encoding; `+ 0`: an output must not be an input."""
     outputs = [encoded.lengths + 0]
-    if encoded.ctc_logits is not None:
+    if encoded.ctc_logits is not None and encoded.ctc_lengths is not None:
         outputs += [encoded.ctc_logits.argmax(-1), encoded.ctc_lengths + 0]
     if encoded.boundary_logits is not None:
         outputs.append(torch.sigmoid(encoded.boundary_logits))
@@ -80,29 +82,28 @@ class DecoderGraph(nn.Module):
         cache: tuple[Tensor, ...],
         final: Tensor | None = None,
     ) -> tuple[Tensor, ...]:
-        if final is None:
-            step, decisions = self.net.step(tokens, memory, lengths, cache), ()
-        else:
-            step = self.net.step(tokens, memory, lengths, cache, final)
-            decisions = (step.write,)
+        net: Any = self.net  # with `final`, one that decides for itself
+        ends = () if final is None else (final,)
+        step = net.step(tokens, memory, lengths, cache, *ends)
+        decisions = () if final is None else (step.write,)
         return (step.logits.log_softmax(-1), step.attention, *decisions, *step.cache)
 
 
 def write_graphs(net: Net, folder: Path) -> None:
     batch = {0: DYNAMIC}
     source, lengths = source_of(net, frames=44)
-    if hears_chunks(net):
-        stream = net.begin_stream(2)
-        inputs = (source, lengths, stream)
-        write(ChunkGraph(net), inputs, (batch, batch, tuple(batch for _ in stream)), folder)
+    if (chunked := in_chunks(net)) is not None:
+        stream = chunked.begin_stream(2)
+        kept = tuple(batch for _ in stream)
+        write(ChunkGraph(net), (source, lengths, stream), (batch, batch, kept), folder)
     else:
         write(EncoderGraph(net), (source, lengths), ({0: DYNAMIC, 1: DYNAMIC}, batch), folder)
 
     tokens, memory, lengths, cache = step_inputs(net)
     time, grown = {0: DYNAMIC, net.memory_time: DYNAMIC}, growing_axes(net)
-    inputs = [tokens, lengths, memory, cache]
+    inputs: list[Any] = [tokens, lengths, memory, cache]
     units = batch if net.decides == "monotonic" else {0: DYNAMIC, 1: DYNAMIC}
-    axes = [units, batch, tuple(time for _ in memory)]
+    axes: list[Any] = [units, batch, tuple(time for _ in memory)]
     axes.append(tuple({0: DYNAMIC} | dict.fromkeys(some, DYNAMIC) for some in grown))
     if net.decides == "monotonic":
         inputs.append(torch.tensor([True, False]))
@@ -110,7 +111,7 @@ def write_graphs(net: Net, folder: Path) -> None:
     write(DecoderGraph(net), tuple(inputs), tuple(axes), folder)
 
 
-def write(graph: nn.Module, inputs: tuple, axes: tuple, folder: Path) -> None:
+def write(graph: nn.Module, inputs: tuple[Any, ...], axes: tuple[Any, ...], folder: Path) -> None:
     """One graph, every axis named in `axes` free."""
     import onnx
 
@@ -124,6 +125,7 @@ def write(graph: nn.Module, inputs: tuple, axes: tuple, folder: Path) -> None:
             custom_translation_table={torch.ops.dragoman.lstm.default: lstm_in_onnx},
             verbose=False,
         )
+    assert program is not None  # as always with `dynamo`
     model = program.model_proto
     forget_origins(model)
     onnx.save(model, path)
@@ -172,7 +174,7 @@ def source_of(net: Net, frames: int) -> tuple[Tensor, Tensor]:
     if not bands_of(net):
         units = net.vocabularies.source
         return torch.randint(4, units, (2, frames), generator=generator), lengths
-    if hears_chunks(net):
+    if in_chunks(net) is not None:
         context = ears(net).config.context
         frames = 4 * (context.chunk + context.right) + 3
         lengths = torch.tensor([frames, frames - 7])
@@ -182,13 +184,15 @@ def source_of(net: Net, frames: int) -> tuple[Tensor, Tensor]:
 @torch.no_grad()
 def states_of(net: Net, frames: int = 44) -> Tensor:
     source, lengths = source_of(net, frames)
-    if hears_chunks(net):
-        return net.hear(source, lengths, net.begin_stream(2))[0].states
+    if (chunked := in_chunks(net)) is not None:
+        return chunked.hear(source, lengths, chunked.begin_stream(2))[0].states
     return net.encode(source, lengths).states
 
 
 @torch.no_grad()
-def step_inputs(net: Net) -> tuple[Tensor, tuple, Tensor, tuple]:
+def step_inputs(
+    net: Net,
+) -> tuple[Tensor, tuple[Tensor, ...], Tensor, tuple[Tensor, ...]]:
     """A step after some tokens, so that the cache is not empty."""
     states = states_of(net)
     memory, lengths = net.memory(states), torch.tensor([states.shape[1], states.shape[1] - 1])

@@ -26,7 +26,7 @@ from dragoman.models.whisper.weights import Weights
 from dragoman.train.export import Surroundings, describe
 from dragoman.train.export_grafted import GraftGraph, described
 from dragoman.train.export_moonshine import arrays_of, settings_of
-from dragoman.train.graphs import ChunkGraph, DecoderGraph, EncoderGraph, hears_chunks
+from dragoman.train.graphs import ChunkGraph, DecoderGraph, EncoderGraph, in_chunks
 from dragoman.train.nets.base import Net
 from dragoman.train.nets.grafted import Grafted
 from dragoman.train.nets.moonshine import Moonshine
@@ -42,7 +42,7 @@ class TorchNet(OnnxNet):
     def __init__(self, net: Net, config: ExportedNet, device: torch.device) -> None:
         self.config, self._device = config, device
         net = net.eval().to(device)
-        self._encoder = ChunkGraph(net) if hears_chunks(net) else EncoderGraph(net)
+        self._encoder = ChunkGraph(net) if in_chunks(net) is not None else EncoderGraph(net)
         self._decoder = DecoderGraph(net)
 
     @torch.no_grad()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Protocol
+
+import numpy as np
 
 from dragoman.audio.chunk import Samples
 from dragoman.errors import DragomanError
@@ -31,6 +34,21 @@ class Voice(Protocol):
 
         At a speed of 1.4 it takes about 1 / 1.4 of its time. What goes wrong is a DragomanError.
         """
+
+
+class Synthesiser(ABC):
+    """What all voices here share: they say nothing where there is nothing to pronounce, and are
+    slow with the first word alone."""
+
+    def load(self) -> None:
+        self.speak("a")
+
+    def speak(self, text: str, speed: float = 1.0) -> Samples:
+        return self._pronounce(text, speed) if is_speakable(text) else np.zeros(0, np.float32)
+
+    @abstractmethod
+    def _pronounce(self, text: str, speed: float) -> Samples:
+        """The sound of a phrase that has something to pronounce, polished."""
 
 
 def sound_of(voice: Voice, text: str, speed: float) -> Samples:

@@ -11,7 +11,7 @@ import numpy as np
 
 from dragoman.audio.chunk import Samples
 from dragoman.store import find, get
-from dragoman.voices.base import is_speakable
+from dragoman.voices.base import Synthesiser
 from dragoman.voices.german import GermanReader
 from dragoman.voices.network import load_network, vits_length
 from dragoman.voices.polish import polish
@@ -21,7 +21,7 @@ NOISE = 0.3
 """Less chance than the network was trained with: clearer speech."""
 
 
-class DittliVoice:
+class DittliVoice(Synthesiser):
     """A German man, 44.1 kHz."""
 
     name = MODEL
@@ -31,12 +31,7 @@ class DittliVoice:
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or get(MODEL)
 
-    def load(self) -> None:
-        self.speak("a")  # the first word is the slow one
-
-    def speak(self, text: str, speed: float = 1.0) -> Samples:
-        if not is_speakable(text):
-            return np.zeros(0, np.float32)
+    def _pronounce(self, text: str, speed: float) -> Samples:
         symbols = ["_", *self._reader.read(text), "_"]
         numbers = [self._numbers[s] for s in map(_spelling, symbols) if s in self._numbers]
         return polish(self._network.run(None, self._inputs(numbers, speed))[0], self.rate)

@@ -11,11 +11,10 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
-import numpy as np
-
 from dragoman.audio.chunk import Samples
+from dragoman.audio.pcm import from_pcm16
 from dragoman.errors import DragomanError
-from dragoman.voices.base import is_speakable
+from dragoman.voices.base import Synthesiser
 from dragoman.voices.polish import polish
 
 KEY, ENDPOINT = "ELEVENLABS_API_KEY", "ELEVENLABS_BASE_URL"
@@ -32,7 +31,7 @@ _LANGUAGES = """
 LANGUAGES = tuple(_LANGUAGES.split())
 
 
-class ElevenLabsVoice:
+class ElevenLabsVoice(Synthesiser):
     """A speaker of the service, by its voice id."""
 
     rate = 24000
@@ -55,13 +54,11 @@ class ElevenLabsVoice:
             raise DragomanError(f"The voice 'elevenlabs' needs a key: set {KEY}.")
 
     def load(self) -> None:
-        pass
+        """Nothing is asked of the service before there is text: it charges for it."""
 
-    def speak(self, text: str, speed: float = 1.0) -> Samples:
-        if not is_speakable(text):
-            return np.zeros(0, np.float32)
+    def _pronounce(self, text: str, speed: float) -> Samples:
         sound = self._fetch(self._request(text, min(FASTEST, max(SLOWEST, speed))))
-        return polish(np.frombuffer(sound[: len(sound) // 2 * 2], "<i2") / 32768, self.rate)
+        return polish(from_pcm16(sound[: len(sound) // 2 * 2]), self.rate)
 
     def _request(self, text: str, speed: float) -> Request:
         body = {

@@ -16,11 +16,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dragoman.audio.chunk import Samples
+from dragoman.audio.pcm import from_pcm16
 from dragoman.errors import DragomanError
-from dragoman.voices.base import is_speakable
+from dragoman.voices.base import Synthesiser
 from dragoman.voices.polish import polish
 
 _PREFERRED = {"en": "en-us", "no": "nb", "zh": "cmn"}
@@ -32,7 +31,7 @@ _LEFT_OUT = {
 }
 
 
-class EspeakVoice:
+class EspeakVoice(Synthesiser):
     """One of the library's voices: a language or accent, and a speaker after a plus."""
 
     rate = 22050
@@ -44,15 +43,9 @@ class EspeakVoice:
         base = library_name(language)
         self._voice = base + (speaker or "") if (speaker or "+")[0] == "+" else str(speaker)
 
-    def load(self) -> None:
-        self.speak("a")  # the first word is the slow one
-
-    def speak(self, text: str, speed: float = 1.0) -> Samples:
-        if not is_speakable(text):
-            return np.zeros(0, np.float32)
+    def _pronounce(self, text: str, speed: float) -> Samples:
         head, data = worker().ask(do="speak", voice=self._voice, speed=speed, text=text)
-        sound = np.frombuffer(data, np.int16).astype(np.float32) / 32768
-        return polish(sound, int(head["rate"]))
+        return polish(from_pcm16(data), int(head["rate"]))
 
 
 def phonemes(clauses: list[str], voice: str) -> list[str]:

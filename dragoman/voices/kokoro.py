@@ -19,7 +19,7 @@ from dragoman.audio.chunk import Samples
 from dragoman.errors import DragomanError
 from dragoman.store import find, get
 from dragoman.voices import espeak
-from dragoman.voices.base import is_speakable
+from dragoman.voices.base import Synthesiser
 from dragoman.voices.network import load_network
 from dragoman.voices.phonemes import cut, transcribe
 from dragoman.voices.polish import join, polish
@@ -53,7 +53,7 @@ _LETTERS = {
 """Sounds that are one letter in Kokoro's alphabet."""
 
 
-class KokoroVoice:
+class KokoroVoice(Synthesiser):
     """One of Kokoro's speakers, or several blended: their names with a plus between them."""
 
     rate = 24000
@@ -68,12 +68,7 @@ class KokoroVoice:
         self.languages = (language,)
         self.name = f"kokoro:{self._speaker}"
 
-    def load(self) -> None:
-        self.speak("a")  # the first word is the slow one
-
-    def speak(self, text: str, speed: float = 1.0) -> Samples:
-        if not is_speakable(text):
-            return np.zeros(0, np.float32)
+    def _pronounce(self, text: str, speed: float) -> Samples:
         pieces = cut(self._read(text), LONGEST)
         return join([self._synthesise(piece, speed) for piece in pieces], self.rate)
 

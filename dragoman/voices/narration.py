@@ -20,6 +20,7 @@ from dragoman.audio.mix import DUCK_DB, StereoMix, pad_until
 from dragoman.audio.resample import resample
 from dragoman.audio.write import SoundWriter
 from dragoman.errors import DragomanError
+from dragoman.text.moments import shown_moment
 from dragoman.voices.apart import Apart
 from dragoman.voices.base import Voice, sound_of
 from dragoman.voices.phrases import Pace, Phrase, Word, Words, best_stop, text_of
@@ -209,8 +210,7 @@ class Narration:
             try:
                 return sound_of(self._voice, text, speed)
             except DragomanError as error:
-                since = f"{int(start) // 60}:{int(start) % 60:02d}"
-                told = f"From {since} on nothing is spoken: {error}"
+                told = f"From {shown_moment(start)} on nothing is spoken: {error}"
                 self._fault = DragomanError(told) if self.phrases else error
         if not self.phrases:
             raise self._fault

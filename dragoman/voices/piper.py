@@ -15,7 +15,7 @@ from dragoman.audio.resample import check_rate
 from dragoman.errors import DragomanError
 from dragoman.store import find, get
 from dragoman.voices import espeak
-from dragoman.voices.base import is_speakable
+from dragoman.voices.base import Synthesiser
 from dragoman.voices.espeak_library import TIE
 from dragoman.voices.network import load_network, vits_length
 from dragoman.voices.phonemes import cut, transcribe
@@ -26,7 +26,7 @@ LONGEST = 400
 PAD, START, END = "_", "^", "$"
 
 
-class PiperVoice:
+class PiperVoice(Synthesiser):
     """A Piper voice; its description says how text is read and what its network expects."""
 
     def __init__(
@@ -48,12 +48,7 @@ class PiperVoice:
             raise DragomanError(f"{path} wants '{self._kind}' phonemes, which Dragoman has not.")
         self.languages = (self._reader.split("-")[0].replace("cmn", "zh"),)
 
-    def load(self) -> None:
-        self.speak("a")  # the first word is the slow one
-
-    def speak(self, text: str, speed: float = 1.0) -> Samples:
-        if not is_speakable(text):
-            return np.zeros(0, np.float32)
+    def _pronounce(self, text: str, speed: float) -> Samples:
         pieces = cut(self._read(text), LONGEST)
         return join([self._synthesise(piece, speed) for piece in pieces], self.rate)
 

@@ -65,7 +65,7 @@ def spoken() -> Iterator[Piece]:
         for number, text in enumerate(sentences):
             text = f"{text} {sentences[(number + 1) % len(sentences)]}"
             for _ in range(VOICES):
-                said = engine.say(text, engine.casting(language, random), random)
+                said = engine.say(text, engine.draw(language, random), random)
                 sound = soxr.resample(said.sound, said.rate, RATE).astype(np.float32)
                 yield Piece(language, "", sound[:PIECE])
 

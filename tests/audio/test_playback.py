@@ -48,7 +48,7 @@ def test_stop_is_at_once(fake):
     answers = []
     speaker = threading.Thread(target=lambda: answers.append(player.play(np.ones(RATE * 600))))
     speaker.start()
-    while player.seconds_waiting == 0 or not fake.played:
+    while not player._waiting or not fake.played:
         time.sleep(0.001)
     player.stop()
     speaker.join()

@@ -10,13 +10,8 @@ from hypothesis import strategies as st
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter
 from dragoman.models import Ask, Draft, Feature, Sound
-from dragoman.models.cascade.model import (
-    LONGEST,
-    CascadeModel,
-    Word,
-    _bounded,
-    settled_words,
-)
+from dragoman.models.cascade.model import LONGEST, CascadeModel, _bounded
+from dragoman.models.cascade.stream import Word, settled_words
 from dragoman.policies import ages, make_policy
 from tests.models.word_for_word import GERMAN, STOP, WordForWord
 from tests.scripted import ScriptedEar, ScriptedModel, chunks_of, spell

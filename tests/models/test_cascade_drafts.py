@@ -7,11 +7,8 @@ import pytest
 
 from dragoman.errors import DragomanError
 from dragoman.models import Ask, BatchError, Draft, Feature, Sound
-from dragoman.models.cascade.model import (
-    CascadeModel,
-    Word,
-    _guess,
-)
+from dragoman.models.cascade.model import CascadeModel, _guess
+from dragoman.models.cascade.stream import Word
 from dragoman.models.cascade.translator import Translation
 from tests.models.word_for_word import WordForWord
 from tests.scripted import ALL_FEATURES, DiaryModel

@@ -7,11 +7,11 @@ import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from dragoman.serve.run import bound, make_server
 from dragoman.serve.service import Service
 from dragoman.serve.settings import Settings
 from dragoman.setup import Setup, System
 from tests.scripted import ScriptedModel
+from tests.serve.running import serving
 from tests.talkers import SPOKEN, TEXT
 
 WORD_MS = 60.0
@@ -145,15 +145,9 @@ def staged(model: str = "orator", **settings):
     setup = Setup(model=f"tests.serve.stage:{model}", policy="local-agreement:n=2", step_ms=120.0)
     setup = setup.with_changes(source="de", target="ar" if model == "arabic_orator" else "en")
     service = Service(System(setup), Settings(**settings))
-    server = make_server(service)
-    with bound("127.0.0.1", 0) as socket:
-        socket.listen()
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]})
-        thread.start()
-        line = Line(socket.getsockname()[1])
+    with serving(service) as url:
+        line = Line(int(url.rpartition(":")[2]))
         try:
             yield Stage(service, f"http://127.0.0.1:{line.port}/", line)
         finally:
             line.close()  # first: a server waits for those who are still there
-            server.should_exit = True
-            thread.join()

@@ -168,7 +168,8 @@ def test_a_page_of_another_site_is_refused(opened):
 )
 def test_which_pages_may_connect(origin, host, token, allowed):
     settings = Settings(token=token, origins=("https://friend.example",))
-    assert origin_allowed(settings, origin, host) == allowed
+    headers = {"host": host} if origin is None else {"host": host, "origin": origin}
+    assert origin_allowed(settings, headers) == allowed
 
 
 @pytest.mark.parametrize(

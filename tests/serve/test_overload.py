@@ -96,7 +96,7 @@ def test_with_too_many_talks_all_degrade_together_and_lag_is_bounded():
     lasts = [words[-1].at_ms for words in said]
     assert max(lasts) - min(lasts) < 2500  # they take turns
     assert max(max(lag) for lag in lags) < 4000
-    waits = [session.waiting_seconds for session in sessions]
+    waits = [session._intake.waiting_seconds for session in sessions]
     assert max(waits) < 3
 
 
@@ -197,7 +197,7 @@ def test_sound_that_comes_too_fast_waits(monkeypatch):
             session.hear(160_000 * step, sound_of(0, 50))
             while session.due is not None:
                 session.next_chunk()
-            await session.have_room()
+            await session.have_space()
 
     in_time(flood())
     # A minute is free; then ten seconds of sound take five.

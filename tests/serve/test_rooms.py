@@ -32,7 +32,8 @@ from dragoman.serve.protocol import (
     write_sound,
 )
 from dragoman.serve.protocol import Room as RoomEvent
-from dragoman.serve.rooms import Keys, Role, Room, is_room, new_room
+from dragoman.serve.room_keys import Keys, Role, is_room, new_room
+from dragoman.serve.rooms import Room
 from dragoman.serve.run import make_server
 from tests.serve.clients import Client, closed, make_service, silence, steady_words
 from tests.serve.numbers import sound_of, words_of
@@ -55,6 +56,10 @@ class Listener(Client):
     @property
     def words(self):
         return [(one.word, one.text) for one in self.told if isinstance(one, Said)]
+
+    def until_state(self, state):
+        while self.until(RoomEvent).state != state:
+            pass
 
     def until_told(self, kind):
         while not any(isinstance(one, kind) for one in self.told):
@@ -267,17 +272,14 @@ def test_listeners_are_told_that_the_speaker_is_away_and_back(opened):
         with speaks(web, room) as mouth:
             speaker = begin(mouth, room)
             ready = speaker.events[0]
-            while listener.until(RoomEvent).state != "listening":
-                pass
-        while listener.until(RoomEvent).state != "away":
-            pass
+            listener.until_state("listening")
+        listener.until_state("away")
         with speaks(web, room) as mouth:
             speaker.socket = mouth
             token = room["speaker_token"]
             speaker.send(Resume(ready.session, ready.resume_token, access_token=token))
             speaker.until(Ready)
-            while listener.until(RoomEvent).state != "listening":
-                pass
+            listener.until_state("listening")
             finish(speaker)
         listener.until_told(Summary)
     assert [one.talk for one in listener.told if isinstance(one, Talk)] == [1]
@@ -323,8 +325,7 @@ def test_a_talk_that_is_forgotten_is_over_for_its_listeners(opened):
         with speaks(web, room) as mouth:
             begin(mouth, room, policy="local-agreement:n=2").speak()
             assert listener.until(Interim).text
-        while listener.until(RoomEvent).state != "over":
-            pass
+        listener.until_state("over")
         while listener.until(Interim).text:  # nor is a guess left of it
             pass
     assert service.rooms.enter(room["room"]).empty
@@ -339,8 +340,7 @@ def test_a_new_talk_ends_one_whose_speaker_is_gone(opened):
         with speaks(web, room) as mouth:
             lost = begin(mouth, room)
             lost.speak()
-        while listener.until(RoomEvent).state != "away":
-            pass
+        listener.until_state("away")
         with speaks(web, room) as mouth:
             speaker = begin(mouth, room)
             old, new = service._sessions.values()

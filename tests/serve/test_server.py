@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import urllib.request
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,6 +18,7 @@ from websockets.sync.client import connect
 from dragoman.cli import main
 from dragoman.errors import DragomanError
 from dragoman.serve.connection import Connection
+from dragoman.serve.intake import MOST_WAITING
 from dragoman.serve.protocol import (
     Change,
     Ready,
@@ -30,27 +30,12 @@ from dragoman.serve.protocol import (
     read_event,
     write,
 )
-from dragoman.serve.run import Server, allow_many_connections, bound, make_server
-from dragoman.serve.session import MOST_WAITING
+from dragoman.serve.run import Address, Server, allow_many_connections, make_server
 from tests.serve.clients import PATH, Client, make_service, silence, steady_words
+from tests.serve.running import running
 from tests.talkers import TEXT
 
 ROOT = Path(__file__).parents[2]
-
-
-@contextmanager
-def running(**settings):
-    """The address of a server on a thread."""
-    server = make_server(make_service(**settings))
-    with bound("127.0.0.1", 0) as address:
-        address.listen()
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [address]})
-        thread.start()
-        try:
-            yield f"ws://127.0.0.1:{address.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join()
 
 
 class RealClient(Client):
@@ -78,7 +63,7 @@ def finish(client):
 
 
 def test_a_talk_over_a_real_socket():
-    with running() as url, connect(url + PATH) as one, connect(url + PATH) as two:
+    with running() as (_, url), connect(url + PATH) as one, connect(url + PATH) as two:
         first, second = RealClient(one), RealClient(two)
         assert isinstance(first.start(), Ready)
         second.start()
@@ -87,7 +72,7 @@ def test_a_talk_over_a_real_socket():
 
 
 def test_a_connection_that_is_cut_without_a_word():
-    with running() as url:
+    with running() as (_, url):
         with connect(url + PATH) as web:
             client = RealClient(web)
             ready = client.start()
@@ -106,7 +91,7 @@ def test_a_connection_that_is_cut_without_a_word():
 
 
 def test_a_frame_of_megabytes_is_not_even_read():
-    with running() as url, connect(url + PATH) as one, connect(url + PATH) as two:
+    with running() as (_, url), connect(url + PATH) as one, connect(url + PATH) as two:
         good, bad = RealClient(one), RealClient(two)
         good.start()
         bad.start()
@@ -121,7 +106,7 @@ def test_a_frame_of_megabytes_is_not_even_read():
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://[", "http://a:b"])
 def test_a_page_of_another_site_meets_a_403(origin):
-    with running() as url, pytest.raises(InvalidStatus) as caught:
+    with running() as (_, url), pytest.raises(InvalidStatus) as caught:
         connect(url + PATH, origin=origin)
     assert caught.value.response.status_code == 403
 
@@ -242,7 +227,7 @@ def test_a_client_that_sends_faster_than_it_is_heard_waits():
         for _ in range(1000):  # nobody steps: however long it is let, it reads no more than this
             await asyncio.sleep(0)
         (session,) = service._sessions.values()
-        assert MOST_WAITING <= session.waiting_seconds < MOST_WAITING + 4
+        assert MOST_WAITING <= session._intake.waiting_seconds < MOST_WAITING + 4
         assert len(web.messages) == 40 + 1 - 8
         scheduler = asyncio.create_task(service.scheduler.run())
         await talking
@@ -400,11 +385,11 @@ def test_a_wrong_start_is_a_sentence(options, complaint, tmp_path, monkeypatch, 
 
 
 def test_a_port_that_is_taken_is_a_sentence():
-    with bound("127.0.0.1", 0) as taken:
+    with Address("127.0.0.1", 0).bound() as taken:
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(DragomanError, match=f"port {port}: .*choose another with --port"):
-            bound("127.0.0.1", port)
+            Address("127.0.0.1", port).bound()
 
 
 @pytest.mark.parametrize(

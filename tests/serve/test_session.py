@@ -13,7 +13,7 @@ import pytest
 from dragoman.audio.chunk import RATE, Chunk
 from dragoman.clock import RealClock
 from dragoman.interpreter import Update
-from dragoman.serve import session as module
+from dragoman.serve import intake as module
 from dragoman.serve.past import Past
 from dragoman.serve.protocol import Audio, Code, Fault, Heard, Said, Summary, Transcript
 from dragoman.serve.session import Session
@@ -52,8 +52,8 @@ def sound(seconds: float) -> np.ndarray:
 
 def heard(session: Session) -> list[tuple[float, bool, bool]]:
     """The chunks that wait, one by one: how long each is, whether it is the last, and closes."""
-    chunks = [chunk for _, chunk in session._waiting]
-    session._waiting.clear()
+    chunks = [chunk for _, chunk in session._intake._waiting]
+    session._intake._waiting.clear()
     return [(chunk.seconds, chunk.last, chunk.closes) for chunk in chunks]
 
 
@@ -68,11 +68,12 @@ def test_sound_waits_in_steps_and_is_due_when_it_was_spoken():
     timer.now = 1000.2  # all comes sooner than it can be spoken
     session.hear(4800, sound(0.5))
     assert session.due == pytest.approx(1000.4)
-    assert session.waiting_seconds == pytest.approx(0.8)
+    assert session._intake.waiting_seconds == pytest.approx(0.8)
     timer.now = 1007.0  # and this, long after
     session.hear(12_800, sound(0.4))
-    assert [spoken for spoken, _ in session._waiting] == pytest.approx([1000.4, 1000.8, 1007.0])
-    assert [chunk.arrival for _, chunk in session._waiting] == pytest.approx([0.2, 0.2, 7.0])
+    spoken, chunks = zip(*session._intake._waiting, strict=True)
+    assert spoken == pytest.approx((1000.4, 1000.8, 1007.0))
+    assert [chunk.arrival for chunk in chunks] == pytest.approx([0.2, 0.2, 7.0])
     chunk = session.next_chunk()
     assert (chunk.seconds, chunk.arrival) == (pytest.approx(1.2), pytest.approx(7.0))
     assert session.due is None
@@ -95,8 +96,8 @@ def test_sound_of_another_rate_is_counted_as_it_comes():
     session, _ = talk(rate=32_000, step_ms=100.0, past=Past(sample=32_000, until=32_000))
     session.hear(32_000, sound(4.0))  # two seconds of it
     session.stop()
-    assert (session.sample, session._position) == (96_000, 2.0)
-    assert session.waiting_seconds == pytest.approx(2.0, abs=0.01)
+    assert (session.sample, session._intake.seconds) == (96_000, 2.0)
+    assert session._intake.waiting_seconds == pytest.approx(2.0, abs=0.01)
     assert session._before_ms == 1000.0
 
 
@@ -154,14 +155,14 @@ def test_five_seconds_are_counted_in_chunks_of_any_length():
 def test_there_is_room_for_half_a_minute_that_waits():
     session, _ = talk(step_ms=1000.0)
     session.hear(0, sound(29.0))
-    assert session.room.is_set()
+    assert session._intake._space.is_set()
     session.hear(session.sample, sound(6.0))
-    assert not session.room.is_set()
+    assert not session._intake._space.is_set()
     session.next_chunk()
-    assert session.waiting_seconds == 30.0
-    assert not session.room.is_set()
+    assert session._intake.waiting_seconds == 30.0
+    assert not session._intake._space.is_set()
     session.next_chunk()
-    assert session.room.is_set()
+    assert session._intake._space.is_set()
 
 
 @pytest.mark.parametrize(
@@ -176,15 +177,15 @@ def test_there_is_room_for_half_a_minute_that_waits():
 )
 def test_who_sends_faster_than_is_allowed_waits(monkeypatch, seconds, now, stopped, waits):
     session, timer = talk(Past(sample=RATE, until=RATE), fastest=8.0)
-    session.sample += round(seconds * RATE)
-    session.stopped, timer.now = stopped, timer.now + now
+    session._intake.sample += round(seconds * RATE)
+    session._intake.ended, timer.now = stopped, timer.now + now
     slept = []
 
     async def sleep(seconds):
         slept.append(seconds)
 
     monkeypatch.setattr(module, "asyncio", SimpleNamespace(sleep=sleep))
-    asyncio.run(session.have_room())
+    asyncio.run(session.have_space())
     assert slept == ([] if waits is None else [pytest.approx(waits)])
 
 
@@ -360,9 +361,9 @@ def test_a_talk_that_fails_waits_for_nothing(fault, code, given_up):
     session.news.clear()
     session.fail(fault)
     assert (session.fault.code, session.given_up, session.finished) == (code, given_up, True)
-    assert session.room.is_set()
+    assert session._intake._space.is_set()
     assert session.news.is_set()
-    assert (session.due, session.waiting_seconds) == (None, 0)
+    assert (session.due, session._intake.waiting_seconds) == (None, 0)
     session.hear(session.sample, sound(2.0))
     assert session.sample == 31 * RATE
 
@@ -378,7 +379,7 @@ def test_the_connection_before_is_told_that_it_was_replaced():
     first, second = Connection(), Connection()
     session.attach(first)
     session.attach(second)
-    assert (first.left, second.left, session.listener) == (1, 0, second)
+    assert (first.left, second.left, session.client) == (1, 0, second)
 
 
 def test_news_ring_for_sound_words_and_the_end():

@@ -82,13 +82,13 @@ def test_a_talk_is_spoken_to_its_last_word(opened, tone, encoding):
 
 def decoded(sound, encoding):
     if encoding == "pcm16":
-        return np.frombuffer(sound, "<i2") / 32767
+        return np.frombuffer(sound, "<i2") / 32768
     return soundfile.read(io.BytesIO(sound))[0]
 
 
 def test_what_is_beyond_full_scale_is_clipped_and_does_not_wrap():
     sound = encoded(np.array([0.0, 2.0, -2.0], np.float32), 24000)["pcm16"]
-    assert np.frombuffer(sound, "<i2").tolist() == [0, 32767, -32767]
+    assert np.frombuffer(sound, "<i2").tolist() == [0, 32767, -32768]
 
 
 def test_without_a_wish_nothing_is_spoken(opened, tone):

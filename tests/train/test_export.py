@@ -15,7 +15,7 @@ from dragoman.errors import DragomanError
 from dragoman.models.exported.config import ExportedNet
 from dragoman.models.exported.net import OnnxNet
 from dragoman.train.export import Surroundings, check_quantised, export, quantise
-from dragoman.train.graphs import bands_of, hears_chunks
+from dragoman.train.graphs import bands_of, in_chunks
 from dragoman.train.nets.base import BOS
 from tests.train.exported import NETS
 
@@ -57,7 +57,7 @@ def test_a_graph_is_the_net(exporter, label):
     for items, frames in ((1, 33), (3, 58)):
         source = source_for(net, items, frames)
         lengths = torch.tensor([frames, frames - 9, frames // 2][:items])
-        if hears_chunks(net):
+        if in_chunks(net):
             window = made.config.chunks.window
             source, lengths = source[:, :window], lengths.clamp(max=window)
             stream, kept = net.begin_stream(items), made.begin_stream(items)

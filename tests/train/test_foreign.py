@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from dragoman.errors import DragomanError
+from dragoman.train.check import check
 from dragoman.train.data.pack import Pack
 from dragoman.train.distill import distill
 from dragoman.train.export import quantise
@@ -13,7 +14,7 @@ from dragoman.train.foreign import weights_in
 from dragoman.train.recipe import Recipe
 from dragoman.train.run import RunFolder
 from dragoman.train.settings import convert
-from dragoman.train.train import check, train
+from dragoman.train.train import train
 from dragoman.train.trained import open_run
 
 SMALL = {

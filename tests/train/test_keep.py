@@ -8,6 +8,7 @@ import torch
 from lightning.fabric import Fabric
 
 from dragoman.errors import DragomanError
+from dragoman.train.check import check
 from dragoman.train.data.corpus import open_set
 from dragoman.train.data.faults import Faults
 from dragoman.train.data.loader import Loader
@@ -20,7 +21,7 @@ from dragoman.train.nets.moonshine import Moonshine, MoonshineConfig, states_in
 from dragoman.train.recipe import Batch, Data, Recipe
 from dragoman.train.run import RunFolder
 from dragoman.train.settings import convert
-from dragoman.train.train import check, train
+from dragoman.train.train import train
 
 SIZES = {"size": 32, "heads": 2, "encoder_layers": 2, "decoder_layers": 1, "ffn": 32, "turning": 8}
 BELOW = ["encoder.stem", "encoder.layers.0"]
@@ -153,9 +154,9 @@ def test_as_many_rows_are_counted_as_there_are():
 
 
 def test_where_precision_is_half_states_are(tiny, sung):
+    from dragoman.train.make import make_net
     from dragoman.train.tasks.base import front_of
     from dragoman.train.tasks.registry import build_task
-    from dragoman.train.train import make_net
 
     settings = recipe_of(tiny, keep_states=True) | {"machine": {"precision": "bf16-mixed"}}
     recipe = convert(Recipe, settings)

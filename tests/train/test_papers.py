@@ -8,12 +8,13 @@ import pytest
 import torch
 
 from dragoman.models.exported.config import ExportedNet
+from dragoman.train.check import check
 from dragoman.train.checkpoints import fitting
+from dragoman.train.make import make_net
 from dragoman.train.nets.base import Vocabularies
 from dragoman.train.nets.registry import build
 from dragoman.train.recipe import read_recipe
 from dragoman.train.start import starts_of
-from dragoman.train.train import check, make_net
 
 FOLDER = Path(__file__).parents[2] / "recipes"
 RECIPES = sorted(FOLDER.glob("*.yaml"))

@@ -70,7 +70,7 @@ def test_missing_things_are_sentences(tmp_path):
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_every_recipe_of_the_project_builds_its_net_and_task(path):
-    from dragoman.train.train import check
+    from dragoman.train.check import check
 
     check(read_recipe(path))
 
@@ -94,14 +94,14 @@ def test_every_recipe_of_the_project_builds_its_net_and_task(path):
     ],
 )
 def test_nets_and_tasks_are_checked_before_any_data_is_touched(path, change, sentence):
-    from dragoman.train.train import check
+    from dragoman.train.check import check
 
     with pytest.raises(DragomanError, match=sentence):
         check(read_recipe(path, (change,)))
 
 
 def test_the_settings_of_a_borrowed_encoder_are_checked(path):
-    from dragoman.train.train import check
+    from dragoman.train.check import check
 
     change = "net_settings={encoder_settings: {encoder_layer: 3}}"
     with pytest.raises(DragomanError, match=r"encoder_settings.encoder_layer'; did you mean"):

@@ -9,6 +9,7 @@ from dragoman.errors import DragomanError
 from dragoman.train.checkpoints import load_weights
 from dragoman.train.data.loader import Loader
 from dragoman.train.data.plan import Plan
+from dragoman.train.make import make_net, make_task
 from dragoman.train.nets.base import Vocabularies
 from dragoman.train.prepare import prepare
 from dragoman.train.recipe import Batch, Recipe
@@ -16,7 +17,7 @@ from dragoman.train.run import RunFolder
 from dragoman.train.settings import convert, merge
 from dragoman.train.tally import Tally
 from dragoman.train.tasks.offline import Offline
-from dragoman.train.train import make_net, make_task, train
+from dragoman.train.train import train
 from dragoman.train.trained import open_run
 from tests.train.conftest import make_pack
 from tests.train.toy_tasks import NETS

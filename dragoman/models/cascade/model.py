@@ -13,7 +13,7 @@ translated anew whenever more of it is heard.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import accumulate, pairwise
 from operator import and_, eq
 from typing import Any
@@ -21,123 +21,13 @@ from typing import Any
 import numpy as np
 
 from dragoman.errors import DragomanError
-from dragoman.models.base import (
-    Ask,
-    BatchError,
-    Draft,
-    Feature,
-    Model,
-    Sound,
-    Stream,
-    fail_alone,
-)
-from dragoman.models.cascade.translator import Pair, Translation, Translator
+from dragoman.models.base import Ask, BatchError, Draft, Feature, Model, Sound, Stream, fail_alone
+from dragoman.models.cascade.stream import CascadeStream, Known, Part, Sentence, Word, words_of
+from dragoman.models.cascade.translator import Translation, Translator
 from dragoman.text.sentences import ends_sentence, split_sentences
 
 FRAME_MS = 20.0  # of the attention that policies see
-SETTLED_MS, ALONE_MS = 2000.0, 3000.0  # age of a word that settles: heard twice, or in any case
 LONGEST = 40  # words of a sentence; translators learn from few that are longer, and then lose track
-
-Sentence = tuple[tuple[str, ...], bool]  # words, and whether they are closed
-Known = tuple[tuple[int, ...], Translation]  # after what was said, what would be said
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """A word of the transcript."""
-
-    text: str  # with its spacing
-    ms: float  # when it was heard
-    log_prob: float  # of the least sure of its tokens; 0 once it is final
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A sentence of the transcript, and what is left to say of it."""
-
-    words: tuple[Word, ...]
-    closed: bool  # it will not go on
-    translation: Translation
-
-
-@dataclass(slots=True, eq=False)
-class CascadeStream:
-    """One speaker. Bounded, since the recogniser's stream is, and a sentence that is done with is
-    forgotten."""
-
-    speech: Stream  # the recogniser's
-    pair: Pair
-    heard: Draft = field(default_factory=Draft)  # what the recogniser last wrote down
-    final: tuple[Word, ...] = ()  # words of the open sentence that cannot change any more
-    said: list[int] = field(default_factory=list)  # tokens of its translation
-    read: int = 0  # words of it that these looked at
-    unfinished: list[int] = field(default_factory=list)  # last of them, of a word not whole
-    drafted: tuple[Part, ...] | None = None  # what the last draft was made of
-    known: dict[Sentence, Known] = field(default_factory=dict)  # translations of the last draft
-    transcript: tuple[str, ...] = ()
-    transcript_ms: tuple[float, ...] = ()  # when each of its words was heard
-    words_before: int = 0  # words of the transcript that are final
-
-    @property
-    def heard_ms(self) -> float:
-        return self.speech.heard_ms
-
-    @property
-    def words_heard(self) -> int:
-        return self.words_before + len(self.heard.words)
-
-    @property
-    def ends_heard(self) -> int:
-        return self.speech.ends_heard
-
-    @property
-    def language(self) -> str | None:
-        return self.speech.language
-
-    def listen(self) -> None:
-        self.transcript, self.transcript_ms = (), ()
-
-    def write_down(self, heard: Draft, *, closing: bool) -> int:
-        """The recogniser has a new draft: how many tokens of it settle."""
-        count = 0 if closing else settled_words(heard, self.heard.words, self.heard_ms)
-        self.heard = heard
-        return self._settle(count)
-
-    def _settle(self, count: int) -> int:
-        """The next words will not change any more: how many tokens of the draft these are."""
-        if not count:
-            return 0
-        words = [*_words(self.heard, self.heard_ms, whole=False)][:count]
-        tokens = self.heard.ends[count - 1]
-        self.final += tuple(replace(word, log_prob=0.0) for word in words)
-        self._tell(words)
-        self.heard = self.heard.after(tokens)
-        return tokens
-
-    def _tell(self, words: Sequence[Word]) -> None:
-        self.transcript += tuple(word.text for word in words)
-        self.transcript_ms += tuple(word.ms for word in words)
-        self.words_before += len(words)
-
-    def take(self, draft: Draft, tokens: int, *, closed: bool) -> int:
-        """The first tokens of a draft were said: how many tokens of the transcript that settles."""
-        if self.drafted is None:
-            raise DragomanError("Only what was drafted last can be committed.")
-        parts, self.drafted = self.drafted, None
-        if closed:
-            return self._close(parts)
-        done = _take(self, draft, parts, tokens)
-        settled = self._settle(max(0, done - len(self.final)))
-        self.final = self.final[done:]
-        return settled
-
-    def _close(self, parts: Sequence[Part]) -> int:
-        words = [word for part in parts for word in part.words][len(self.final) :]
-        tokens = len(self.heard.tokens)
-        self._tell(words)
-        self.final, self.said, self.unfinished, self.read = (), [], [], 0
-        self.heard = Draft()
-        return tokens
 
 
 class CascadeModel:
@@ -206,7 +96,7 @@ class CascadeModel:
 
     def _draft(self, stream: CascadeStream, ask: Ask) -> Draft:
         heard = stream.heard
-        words = (*stream.final, *_words(heard, stream.heard_ms, whole=ask.final))
+        words = (*stream.final, *words_of(heard, stream.heard_ms, whole=ask.final))
         parts = tuple(self._parts(stream, words, ask.final))
         stream.drafted = parts
         texts: list[str] = []
@@ -277,35 +167,6 @@ def _own(stream: Stream) -> CascadeStream:
     return stream
 
 
-def settled_words(heard: Draft, before: Sequence[str], now_ms: float) -> int:
-    """How many words of the recogniser's draft will not change any more: those that are old and
-    were heard `before` as well, and those that are older still."""
-    count, same = 0, True
-    for place, word in enumerate(_words(heard, now_ms, whole=False)):
-        same = same and place < len(before) and before[place] == word.text
-        if now_ms - word.ms < (SETTLED_MS if same else ALONE_MS):
-            break
-        count += 1
-    return count
-
-
-def _take(stream: CascadeStream, draft: Draft, parts: Sequence[Part], tokens: int) -> int:
-    """The first tokens of a draft were said: how many words of the transcript are done with."""
-    begin, words = 0, 0  # tokens and words of sentences that are done with
-    for part in parts:
-        end = begin + len(part.translation.tokens)
-        if not part.closed or tokens < end:
-            new = draft.tokens[begin:tokens]
-            stream.said += new
-            stream.read = max(stream.read, _read(part.translation, len(new)))
-            whole = draft.whole(tokens) - begin  # of the new tokens
-            stream.unfinished = [*new[whole:]] if whole > 0 else [*stream.unfinished, *new]
-            return words
-        begin, words = end, words + len(part.words)
-        stream.said, stream.unfinished, stream.read = [], [], 0
-    return words
-
-
 def _guess(
     before: dict[Sentence, Known], words: tuple[str, ...], said: tuple[int, ...]
 ) -> tuple[int, ...]:
@@ -337,16 +198,6 @@ def _gone_on(known: Known | None, said: tuple[int, ...]) -> Translation | None:
     )
 
 
-def _words(heard: Draft, now_ms: float, *, whole: bool) -> Iterator[Word]:
-    """The words of a draft of the ears, with the moments that they look at."""
-    for text, begin, end in zip(heard.words, (0, *heard.ends), heard.ends, strict=False):
-        newest = max(heard.looks(begin, end), default=heard.start_ms)
-        sure = min(heard.log_probs[begin:end], default=0.0)
-        yield Word(text, newest, sure)
-    if whole and heard.tail:
-        yield Word(heard.tail, now_ms, 0.0)
-
-
 def _log_probs(part: Part) -> Iterator[float]:
     """Of a word of the translation: that of its token and of the word that it translates."""
     found = part.translation
@@ -367,9 +218,3 @@ def _in_time(parts: Sequence[Part], now_ms: float) -> dict[str, Any]:
         rows.append(row)
     attention = np.concatenate(rows) if rows else np.zeros((0, frames), np.float32)
     return {"attention": attention, "frame_ms": FRAME_MS, "start_ms": start_ms}
-
-
-def _read(translation: Translation, tokens: int) -> int:
-    """How many words of a sentence its first tokens have read."""
-    looks = translation.attention[:tokens]
-    return int(looks.argmax(axis=1).max()) + 1 if looks.size else 0

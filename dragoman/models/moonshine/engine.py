@@ -32,7 +32,7 @@ ALIGNMENT = {
 class MoonshineRules(Rules):
     """There is no token for silence."""
 
-    def silence(self, logits: Floats) -> float:
+    def silence(self, log_probs: Floats) -> float:
         return 0.0
 
 

@@ -25,14 +25,6 @@ class Fault(msgspec.Struct, frozen=True):
         return f"{self.where}: {self.kind} ({self.why})"
 
 
-class ItemError(Exception):
-    """Raised by whoever reads one item; whoever reads many catches it and counts."""
-
-    def __init__(self, kind: str, where: str, why: str) -> None:
-        super().__init__(f"{where}: {kind} ({why})")
-        self.fault = Fault(kind, where, why)
-
-
 class Faults:
     """The faults met so far. More than `limit` of the items (a share of 1) stops the work."""
 

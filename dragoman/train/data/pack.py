@@ -26,7 +26,6 @@ from dragoman.train.data.faults import Fault
 RATE = 16_000
 Codec = Literal["pcm", "flac", "opus"]
 Tick = Callable[[int, int], None]  # items and samples that are written
-CODECS: tuple[Codec, ...] = ("pcm", "flac", "opus")
 
 
 class Item(msgspec.Struct, omit_defaults=True):
@@ -92,11 +91,16 @@ def decode_sound(data: bytes, codec: Codec, samples: int) -> np.ndarray:
     return np.pad(sound, (0, max(0, samples - len(sound))))[:samples]
 
 
+def shard_path(folder: Path, number: int, kind: str = "jsonl") -> Path:
+    """A file of a shard: its index, or its sound in a codec."""
+    return folder / f"shard-{number:05d}.{kind}"
+
+
 class ShardWriter:
     """Writes one shard; nothing appears under its name until `write` has finished."""
 
     def __init__(self, folder: Path, number: int, codec: Codec) -> None:
-        self.stem = folder / f"shard-{number:05d}"
+        self.index, self.sounds = shard_path(folder, number), shard_path(folder, number, codec)
         self.codec: Codec = codec
 
     def write(
@@ -107,8 +111,8 @@ class ShardWriter:
         """Take items with their sound (or the fault in their place) and write them all."""
         offset, samples, items, faults = 0, 0, 0, []
         with (
-            whole_file(self.stem.with_suffix(".jsonl"), "wb") as index,
-            whole_file(self.stem.with_suffix(f".{self.codec}"), "wb") as sounds,
+            whole_file(self.index, "wb") as index,
+            whole_file(self.sounds, "wb") as sounds,
         ):
             for one in spoken:
                 if isinstance(one, Fault):
@@ -128,7 +132,7 @@ class ShardWriter:
 
 def finished_shard(folder: Path, number: int) -> ShardReport | None:
     """The report of a shard that is already there, else None: one without it is made again."""
-    path = folder / f"shard-{number:05d}.jsonl"
+    path = shard_path(folder, number)
     if not path.exists():
         return None
     last = path.read_bytes().rstrip(b"\n").rpartition(b"\n")[2]
@@ -149,7 +153,7 @@ class Pack:
         self.items: list[Item] = []
         self.shard_of: list[int] = []
         for number in range(self.header.shards):
-            items = list(_read_items(folder / f"shard-{number:05d}.jsonl"))
+            items = list(_read_items(shard_path(folder, number)))
             self.items += items
             self.shard_of += [number] * len(items)
             self.shards.append(self._map(number, items))
@@ -160,7 +164,7 @@ class Pack:
             )
 
     def _map(self, number: int, items: list[Item]) -> np.ndarray:
-        path = self.sounds / f"shard-{number:05d}.{self.header.codec}"
+        path = shard_path(self.sounds, number, self.header.codec)
         if not path.exists():
             raise DragomanError(f"{path} is missing; make the pack again.")
         size = path.stat().st_size

@@ -101,11 +101,11 @@ def _voiced(
 ) -> Path:
     """A text spoken with the recipe's seed."""
     from dragoman.train.voicing.corpus import voice_text
-    from dragoman.train.voicing.shard import Staging
+    from dragoman.train.voicing.shard import Voicing
     from dragoman.train.voicing.spoken import parse_shares
 
     folder = _folder(text, options, recipe, "voiced")
-    staging = Staging(
+    voicing = Voicing(
         spoken=recipe.data.source,
         seed=recipe.seed,
         shares=parse_shares(options.voices),
@@ -118,7 +118,7 @@ def _voiced(
     )
     rows = _rows(options, recipe)
     workers = FreshProcesses(processes)
-    voice_text(text, folder, staging, workers=workers, progress=progress, **rows)
+    voice_text(text, folder, voicing, workers=workers, progress=progress, **rows)
     return folder
 
 

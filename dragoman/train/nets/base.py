@@ -16,6 +16,7 @@ incremental encoder appends to it.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -27,6 +28,8 @@ torch.backends.cuda.enable_cudnn_sdp(False)
 
 # The first ids of every vocabulary. The CTC blank is no token: it comes after the last one.
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
+
+Decides = Literal["no", "monotonic", "transducer"]
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,18 @@ class Step:
     attention: Tensor  # [B, layers, U, S] to the source, averaged over heads
 
 
+class HearsChunks(Protocol):
+    """What a net with an incremental encoder does besides."""
+
+    def begin_stream(self, batch: int) -> tuple[Tensor, ...]:
+        """What is kept from chunk to chunk, before anything was heard."""
+
+    def hear(
+        self, features: Tensor, frames: Tensor, stream: tuple[Tensor, ...]
+    ) -> tuple[Encoded, tuple[Tensor, ...]]:
+        """One chunk, of which so many `frames` [B] are real; its states, and what is kept."""
+
+
 class Net(nn.Module, ABC):
     """An encoder and a decoder. Subclasses say how; the vocabularies say how wide."""
 
@@ -77,9 +92,10 @@ class Net(nn.Module, ABC):
     source_rows: tuple[str, ...] = ("ctc",)
     target_rows: tuple[str, ...] = ("decoder.embedding", "decoder.output")
     host_decisions: str = ""  # what a step draws or counts on the host, in words
-    decides: str = "no"  # its own reading and writing: "monotonic" (MMA) or "transducer" (CAAT)
+    decides: Decides = "no"  # its own reading and writing: "monotonic" (MMA) or "transducer" (CAAT)
 
-    def __init__(self, config: object, vocabularies: Vocabularies):
+    def __init__(self, config: Any, vocabularies: Vocabularies):
+        """`config` is a dataclass, of each kind of net its own."""
         super().__init__()
         self.config, self.vocabularies = config, vocabularies
 

@@ -11,7 +11,7 @@ from dragoman.errors import DragomanError
 from dragoman.train.data.heard import Hearing
 from dragoman.train.data.pack import Header
 from dragoman.train.data.packing import MadeFrom, Progress, groups_of, make_pack
-from dragoman.train.voicing.shard import Staging, VoicedShard, make_shard
+from dragoman.train.voicing.shard import VoicedShard, Voicing, make_shard
 from dragoman.train.voicing.text import Row, columns_of, fingerprint, joined, read_rows
 from dragoman.voices.registry import open_voice
 from dragoman.workers import FreshProcesses, Workers
@@ -25,7 +25,7 @@ ONE_PROCESS = FreshProcesses(1)
 def voice_text(
     text: Path,
     folder: Path,
-    staging: Staging,
+    voicing: Voicing,
     *,
     columns: str | None = None,
     limit: int | None = None,
@@ -37,12 +37,12 @@ def voice_text(
     """Speak rows `skip` to `skip + limit` of a TSV file; an interrupted run goes on."""
     names, header = columns_of(text, columns)
     languages = [name for name in names if name != "_"]
-    if staging.spoken not in languages:
+    if voicing.spoken not in languages:
         raise DragomanError(
-            f"{text} has no column '{staging.spoken}' to speak; it has {', '.join(languages)}."
+            f"{text} has no column '{voicing.spoken}' to speak; it has {', '.join(languages)}."
         )
-    for share in staging.shares:  # a wrong name is said now, and weights are fetched once
-        open_voice(share.engine, staging.spoken)
+    for share in voicing.shares:  # a wrong name is said now, and weights are fetched once
+        open_voice(share.engine, voicing.spoken)
     stop = None if limit is None else skip + limit
     rows = islice(read_rows(text, names, header), skip, stop)
     made_from: MadeFrom = {
@@ -51,32 +51,32 @@ def voice_text(
         "columns": ",".join(names),
         "skip": skip,
         "limit": limit,
-        **{k: v for k, v in asdict(staging).items() if k != "shares"},
-        "voices": ",".join(f"{s.engine}*{s.weight:g}" for s in staging.shares),
+        **{k: v for k, v in asdict(voicing).items() if k != "shares"},
+        "voices": ",".join(f"{s.engine}*{s.weight:g}" for s in voicing.shares),
     }
     return make_pack(
         folder,
-        _jobs(folder, _told(rows, staging), staging),
+        _jobs(folder, _told(rows, voicing), voicing),
         make_shard,
         made_from=made_from,
-        codec=staging.codec,
+        codec=voicing.codec,
         languages=languages,
-        spoken=staging.spoken,
+        spoken=voicing.spoken,
         workers=workers,
         fault_limit=fault_limit,
         progress=progress,
     )
 
 
-def _told(rows: Iterable[Row], staging: Staging) -> Iterator[Row]:
+def _told(rows: Iterable[Row], voicing: Voicing) -> Iterator[Row]:
     """The rows as they are spoken: some together with the next, some broken off."""
-    cutting = Hearing(staging.spoken, cut=staging.cut, seed=staging.seed)
-    for row in joined(rows, staging.join, staging.max_words, staging.seed):
+    cutting = Hearing(voicing.spoken, cut=voicing.cut, seed=voicing.seed)
+    for row in joined(rows, voicing.join, voicing.max_words, voicing.seed):
         yield replace(row, text=cutting.change(row.number, row.text))
 
 
-def _jobs(folder: Path, rows: Iterator[Row], staging: Staging) -> Iterator[VoicedShard]:
-    fast = staging.device != "cpu" or all(share.engine in FAST for share in staging.shares)
+def _jobs(folder: Path, rows: Iterator[Row], voicing: Voicing) -> Iterator[VoicedShard]:
+    fast = voicing.device != "cpu" or all(share.engine in FAST for share in voicing.shares)
     size = ROWS_PER_SHARD if fast else ROWS_OF_SLOW_VOICES
     for number, group in enumerate(groups_of(rows, size)):
-        yield VoicedShard(folder, number, group, staging)
+        yield VoicedShard(folder, number, group, voicing)

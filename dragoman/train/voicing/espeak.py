@@ -52,7 +52,7 @@ class Espeak:
     def __init__(self) -> None:
         self.library = EspeakLibrary()
 
-    def casting(self, language: str, random: np.random.Generator) -> str:
+    def draw(self, language: str, random: np.random.Generator) -> str:
         """`en-us+f3 pitch 62 range 50 rate 171`."""
         accent = random.choice(ACCENTS.get(language, (library_name(language),)))
         pitch, spread = random.integers(20, 85), random.integers(30, 75)

@@ -23,7 +23,7 @@ class HibariEngine:
 
         self.voice = Hibari(threads=1)
 
-    def casting(self, language: str, random: np.random.Generator) -> str:
+    def draw(self, language: str, random: np.random.Generator) -> str:
         """`heart speed 1.05 size 0.93`: a size below 1 is a smaller speaker, so a higher voice."""
         speed = float(np.clip(random.normal(1.0, 0.12), 0.75, 1.35))
         return f"heart speed {speed:.2f} size {random.uniform(0.85, 1.2):.2f}"
@@ -47,7 +47,7 @@ class NamedVoice:
         self.name = name
         self.voices: dict[str, Voice] = {}
 
-    def casting(self, language: str, random: np.random.Generator) -> str:
+    def draw(self, language: str, random: np.random.Generator) -> str:
         """`kokoro:af_bella speed 1.05 size 0.93`"""
         offer = VOICES.get(self.name)  # None: the name has a speaker in it, or is a path
         draw = offer.draw if offer else None

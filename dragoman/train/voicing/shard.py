@@ -19,13 +19,14 @@ from dragoman.train.data.pack import RATE, Codec, Item, ShardReport, ShardWriter
 from dragoman.train.data.rooms import add_noise, impulse_response, in_room, random_room
 from dragoman.train.voicing.spoken import Engine, Share, Spoken, open_engine
 from dragoman.train.voicing.text import Row
+from dragoman.voices.base import is_speakable
 from dragoman.voices.network import run_on
 
 MOST_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Staging:
+class Voicing:
     """How a corpus is voiced: everything but the text."""
 
     spoken: str
@@ -47,57 +48,57 @@ class VoicedShard:
     folder: Path
     number: int
     rows: list[Row]
-    staging: Staging
+    voicing: Voicing
 
 
 def make_shard(job: VoicedShard, tick: Tick) -> ShardReport:
     """Voice the rows of a job into its shard; runs in a process of its own."""
-    run_on(job.staging.device)
-    return ShardWriter(job.folder, job.number, job.staging.codec).write(_perform(job), tick)
+    run_on(job.voicing.device)
+    return ShardWriter(job.folder, job.number, job.voicing.codec).write(_voiced(job), tick)
 
 
-def _perform(job: VoicedShard) -> Iterator[tuple[Item, np.ndarray] | Fault]:
+def _voiced(job: VoicedShard) -> Iterator[tuple[Item, np.ndarray] | Fault]:
     engines: dict[str, Engine] = {}
     for row in job.rows:
-        fault = text_fault(row, job.staging)
+        fault = text_fault(row, job.voicing)
         if fault:
             yield fault
             continue
-        random = np.random.default_rng([job.staging.seed, row.number])
-        share = random.choice(len(job.staging.shares), p=[s.weight for s in job.staging.shares])
-        name = job.staging.shares[share].engine
+        random = np.random.default_rng([job.voicing.seed, row.number])
+        share = random.choice(len(job.voicing.shares), p=[s.weight for s in job.voicing.shares])
+        name = job.voicing.shares[share].engine
         if name not in engines:
             engines[name] = open_engine(name)
-        yield voice_row(row, engines[name], job.staging, random)
+        yield voice_row(row, engines[name], job.voicing, random)
 
 
-def text_fault(row: Row, staging: Staging) -> Fault | None:
+def text_fault(row: Row, voicing: Voicing) -> Fault | None:
     """What keeps a row from being voiced, if anything."""
     where = f"row {row.number}"
     for language, text in row.text.items():
         if not text:
             return Fault("empty text", where, f"its {language} column is empty")
         words = len(text.split())
-        if words > staging.max_words:
+        if words > voicing.max_words:
             return Fault("text too long", where, f"{words} {language} words")
-    if not any(letter.isalnum() for letter in row.text[staging.spoken]):
-        return Fault("nothing to say", where, row.text[staging.spoken])
+    if not is_speakable(row.text[voicing.spoken]):
+        return Fault("nothing to say", where, row.text[voicing.spoken])
     return None
 
 
 def voice_row(
-    row: Row, engine: Engine, staging: Staging, random: np.random.Generator
+    row: Row, engine: Engine, voicing: Voicing, random: np.random.Generator
 ) -> tuple[Item, np.ndarray] | Fault:
     """One row as an item and its int16 sound."""
-    voice = engine.casting(staging.spoken, random)
+    voice = engine.draw(voicing.spoken, random)
     try:
-        said = engine.say(row.text[staging.spoken], voice, random)
+        said = engine.say(row.text[voicing.spoken], voice, random)
     except DragomanError as error:
         return Fault("voice failed", f"row {row.number}", str(error))
     seconds = len(said.sound) / said.rate
     if seconds < 0.1 or seconds > MOST_SECONDS:
         return Fault("odd length", f"row {row.number}", f"{seconds:.1f} s of sound")
-    sound, before = stage(said, staging, random)
+    sound, before = recorded(said, voicing, random)
     item = Item(
         id=str(row.number),
         offset=0,
@@ -112,17 +113,22 @@ def voice_row(
     return item, sound
 
 
-def stage(said: Spoken, staging: Staging, random: np.random.Generator) -> tuple[np.ndarray, float]:
-    """Resample, add silence around, a room, noise and a level; int16 and the silence before (s)."""
+def recorded(
+    said: Spoken, voicing: Voicing, random: np.random.Generator
+) -> tuple[np.ndarray, float]:
+    """As a microphone would hear it: resampled, with silence around, a room, noise and a level.
+
+    int16, and the silence before it in seconds.
+    """
     import soxr
 
     sound = soxr.resample(said.sound, said.rate, RATE, quality="MQ")
     before, after = random.uniform(0.02, 0.4), random.uniform(0.05, 0.5)
     sound = np.pad(sound, (int(before * RATE), int(after * RATE)))
-    if random.random() < staging.rooms:
+    if random.random() < voicing.rooms:
         room = random_room(random)
         sound = in_room(sound, impulse_response(room, RATE, random))
-    if random.random() < staging.noise:
+    if random.random() < voicing.noise:
         snr, slope = random.uniform(5, 35), random.uniform(0, 2)
         sound = add_noise(sound, snr, slope, random)
     # Levels as microphones give them, around -26 dB of full scale, never clipped.

@@ -23,11 +23,11 @@ class Spoken:
 
 
 class Engine(Protocol):
-    """A synthesiser. `casting` draws a voice; `say` speaks with it; both from the generator."""
+    """A synthesiser. `draw` draws a voice; `say` speaks with it; both from the generator."""
 
     name: str
 
-    def casting(self, language: str, random: np.random.Generator) -> str:
+    def draw(self, language: str, random: np.random.Generator) -> str:
         """The name of a random voice, which with its settings says all that `say` needs."""
 
     def say(self, text: str, voice: str, random: np.random.Generator) -> Spoken:

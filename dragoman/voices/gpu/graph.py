@@ -18,7 +18,10 @@ import torch
 from torch import Tensor
 
 from dragoman.errors import DragomanError
-from dragoman.voices.gpu.operations import FINE, LSTM, OPERATIONS, Values, whole
+from dragoman.voices.gpu.layers import FINE, LSTM, whole
+from dragoman.voices.gpu.operations import OPERATIONS, UNREAD
+
+Values = list[Any]
 
 SMALL = 64  # whole numbers of a constant that stays on the CPU: a shape, an axis, a place
 
@@ -97,7 +100,8 @@ class TorchNetwork:
                 f"{path} needs '{one.op_type}', which voices on a GPU cannot do yet; "
                 "voice without --device."
             )
-        settings = {a.name: _plain(get_attribute_value(a)) for a in one.attribute}
+        read = [a for a in one.attribute if a.name not in UNREAD]
+        settings = {a.name: _plain(get_attribute_value(a)) for a in read}
         inputs = [self._place(name) for name in one.input]
         outputs = [self._place(name) for name in one.output]
         given = [None if place < 0 else self._values[place] for place in inputs]

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from dragoman.errors import DragomanError
 from dragoman.train.data.pack import Pack
 from dragoman.train.voicing import corpus, shard
-from dragoman.train.voicing.shard import Staging, VoicedShard, make_shard, voice_row
+from dragoman.train.voicing.shard import VoicedShard, Voicing, make_shard, voice_row
 from dragoman.train.voicing.spoken import parse_shares
 from dragoman.train.voicing.text import Row, columns_of, joined, read_rows
 from dragoman.voices.registry import VOICES
@@ -32,7 +32,7 @@ ROWS = [
 ]
 
 
-def staging(**changes) -> Staging:
+def voicing(**changes) -> Voicing:
     settings = {
         "spoken": "en",
         "seed": 3,
@@ -42,7 +42,7 @@ def staging(**changes) -> Staging:
         "noise": 0.5,
         "max_words": 80,
     }
-    return Staging(**settings | changes)
+    return Voicing(**settings | changes)
 
 
 @pytest.fixture
@@ -63,16 +63,16 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 def test_same_seed_same_bytes_after_an_interruption_and_with_more_processes(text, tmp_path):
     whole, again = tmp_path / "whole", tmp_path / "again"
-    header = corpus.voice_text(text, whole, staging(), workers=FreshProcesses(1), fault_limit=0.5)
+    header = corpus.voice_text(text, whole, voicing(), workers=FreshProcesses(1), fault_limit=0.5)
     assert (header.items, header.languages) == (4, ["en", "de"])
 
-    corpus.voice_text(text, again, staging(), workers=FreshProcesses(2), fault_limit=0.5)
+    corpus.voice_text(text, again, voicing(), workers=FreshProcesses(2), fault_limit=0.5)
     assert files_of(again) == files_of(whole)
 
     # As after a kill: a shard is missing, another has sound but no index yet.
     for name in ("pack.json", "shard-00000.jsonl", "shard-00000.pcm", "shard-00001.jsonl"):
         (again / name).unlink()
-    corpus.voice_text(text, again, staging(), workers=FreshProcesses(1), fault_limit=0.5)
+    corpus.voice_text(text, again, voicing(), workers=FreshProcesses(1), fault_limit=0.5)
     assert files_of(again) == files_of(whole)
 
     pack = Pack(whole)
@@ -90,7 +90,7 @@ def test_same_seed_same_bytes_after_an_interruption_and_with_more_processes(text
     assert "1000 en words" in faults[1]
 
     with pytest.raises(DragomanError, match="other text or settings"):
-        corpus.voice_text(text, whole, staging(seed=4))
+        corpus.voice_text(text, whole, voicing(seed=4))
 
 
 def test_command_says_what_it_made_and_is_complete_at_once_the_second_time(text, tmp_path):
@@ -121,16 +121,16 @@ def test_command_says_what_it_made_and_is_complete_at_once_the_second_time(text,
 def test_bad_columns_are_a_sentence(text, tmp_path, change, sentence):
     columns = change.pop("columns", None)
     with pytest.raises(DragomanError, match=sentence):
-        corpus.voice_text(text, tmp_path / "out", staging(**change), columns=columns)
+        corpus.voice_text(text, tmp_path / "out", voicing(**change), columns=columns)
 
 
 def test_bad_text_files_are_a_sentence(tmp_path):
     with pytest.raises(DragomanError, match="There is no file"):
-        corpus.voice_text(tmp_path / "no.tsv", tmp_path / "out", staging())
+        corpus.voice_text(tmp_path / "no.tsv", tmp_path / "out", voicing())
     plain = tmp_path / "plain.tsv"
     plain.write_text("Some text.\tEin Text.\n")
     with pytest.raises(DragomanError, match="--columns en,de"):
-        corpus.voice_text(plain, tmp_path / "out", staging())
+        corpus.voice_text(plain, tmp_path / "out", voicing())
     for name, content in (
         ("latin.tsv", "en\tde\nx\tgr\xfcn\n".encode("latin-1")),
         ("cut.tsv.xz", lzma.compress(b"en\tde\nOne.\tEins.\n" * 50)[:60]),
@@ -139,9 +139,9 @@ def test_bad_text_files_are_a_sentence(tmp_path):
     ):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(DragomanError, match=f"{name} (is|cannot)"):
-            corpus.voice_text(tmp_path / name, tmp_path / "out", staging())
+            corpus.voice_text(tmp_path / name, tmp_path / "out", voicing())
     with pytest.raises(DragomanError, match="is a file; choose another"):
-        corpus.voice_text(text_of(tmp_path), tmp_path / "plain.tsv", staging())
+        corpus.voice_text(text_of(tmp_path), tmp_path / "plain.tsv", voicing())
 
 
 def text_of(folder: Path, content: str = "en\tde\nOne.\tEins.\n") -> Path:
@@ -158,12 +158,12 @@ def test_bad_shares_are_a_sentence(shares):
 def test_a_wrong_voice_is_a_sentence_and_does_not_spoil_the_folder(text, tmp_path):
     out = tmp_path / "out"
     with pytest.raises(DragomanError, match="no voice 'espeaker'"):
-        corpus.voice_text(text, out, staging(shares=parse_shares("espeaker")))
+        corpus.voice_text(text, out, voicing(shares=parse_shares("espeaker")))
     with pytest.raises(DragomanError, match="'hibari' does not speak 'de'"):
-        corpus.voice_text(text, out, staging(spoken="de", shares=parse_shares("hibari")))
+        corpus.voice_text(text, out, voicing(spoken="de", shares=parse_shares("hibari")))
     (out).mkdir()
     (out / "made_from.json").write_text("{}")  # as by a command that was stopped at once
-    assert corpus.voice_text(text, out, staging(), fault_limit=0.5).items == 4
+    assert corpus.voice_text(text, out, voicing(), fault_limit=0.5).items == 4
 
 
 def test_headers_and_cells_as_they_come(tmp_path):
@@ -182,14 +182,14 @@ def test_a_row_that_a_voice_cannot_speak_is_a_fault():
     class Broken:
         name = "broken"
 
-        def casting(self, language, random):
+        def draw(self, language, random):
             return "loud"
 
         def say(self, text, voice, random):
             raise DragomanError("out of breath")
 
     row = Row(7, {"en": "One.", "de": "Eins."})
-    fault = voice_row(row, Broken(), staging(), np.random.default_rng(0))
+    fault = voice_row(row, Broken(), voicing(), np.random.default_rng(0))
     assert str(fault) == "row 7: voice failed (out of breath)"
 
 
@@ -208,11 +208,11 @@ def test_a_voice_with_speakers_draws_one_for_every_row(monkeypatch):
     monkeypatch.setattr(neural, "open_voice", lambda name, _: opened.append(name) or Choir())
     engine, random = neural.NamedVoice("choir"), np.random.default_rng(0)
     for _ in range(20):
-        engine.say("word", engine.casting("en", random), random)
+        engine.say("word", engine.draw("en", random), random)
     assert sorted(opened) == ["choir:ann", "choir:bob"]
     opened.clear()
     alone = neural.NamedVoice("choir:ann")
-    assert alone.casting("en", random).startswith("choir:ann speed")
+    assert alone.draw("en", random).startswith("choir:ann speed")
 
 
 def test_any_voice_of_dragoman_can_speak(monkeypatch):
@@ -226,7 +226,7 @@ def test_any_voice_of_dragoman_can_speak(monkeypatch):
 
     monkeypatch.setattr(neural, "open_voice", lambda name, language: Humming())
     engine, random = neural.NamedVoice("humming"), np.random.default_rng(0)
-    said = engine.say("ten letters", engine.casting("en", random), random)
+    said = engine.say("ten letters", engine.draw("en", random), random)
     # The size changes the rate at which it is heard, not the pace that was drawn.
     assert len(said.sound) / said.rate == pytest.approx(1.1 / 1.02, rel=0.3)
     assert said.word_ends == []
@@ -240,7 +240,7 @@ def test_a_worker_tells_how_far_it_is_and_ends_when_nobody_listens(tmp_path, mon
 
     monkeypatch.setattr(packing, "TICK_SECONDS", -1.0)
     rows = [Row(number, {"en": "One."}) for number in range(3)]
-    job, answer = shard.VoicedShard(tmp_path, 0, rows, staging()), Answer()
+    job, answer = shard.VoicedShard(tmp_path, 0, rows, voicing()), Answer()
     do_and_tell(packing.Making(shard.make_shard), job, answer)
     assert [told and told.items for _, told in answer] == [1, 2, 3, None]
     assert answer[-2][1].samples == packing.finished_shard(tmp_path, 0).samples
@@ -256,12 +256,12 @@ def test_a_worker_tells_how_far_it_is_and_ends_when_nobody_listens(tmp_path, mon
 
 def test_what_killed_workers_left_is_swept_away(text, tmp_path):
     out = tmp_path / "out"
-    corpus.voice_text(text, out, staging(), fault_limit=0.5)
+    corpus.voice_text(text, out, voicing(), fault_limit=0.5)
     before = files_of(out)
     (out / "pack.json").unlink()
     gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=1)
     (out / f".shard-00001.pcm.{int(gone.stdout)}.tmp").write_text("half")
-    corpus.voice_text(text, out, staging(), fault_limit=0.5)
+    corpus.voice_text(text, out, voicing(), fault_limit=0.5)
     assert files_of(out) == before
 
 
@@ -277,7 +277,7 @@ def test_mostly_faulty_text_stops_with_examples(tmp_path):
     path = tmp_path / "text.tsv"
     path.write_text("en\tde\n" + "\tleer\n" * 5 + "One.\tEins.\n")
     with pytest.raises(DragomanError, match=r"5 of 6 items are faulty.*row 2"):
-        corpus.voice_text(path, tmp_path / "out", staging())
+        corpus.voice_text(path, tmp_path / "out", voicing())
 
 
 @pytest.mark.parametrize("codec", ["pcm", "opus"])
@@ -289,7 +289,7 @@ def test_a_pack_as_files_is_a_corpus_to_evaluate(text, tmp_path, codec):
     from dragoman.train.data.unpack import unpack
 
     folder = tmp_path / "voiced"
-    corpus.voice_text(text, folder, staging(codec=codec), fault_limit=0.5)
+    corpus.voice_text(text, folder, voicing(codec=codec), fault_limit=0.5)
     clips = read_corpus(unpack(folder), "en", "de")
     pack = Pack(folder)
     assert [clip.texts["de"] for clip in clips] == [item.text["de"] for item in pack.items]
@@ -320,7 +320,7 @@ def test_some_break_off_in_mid_sentence(tmp_path):
     text = tmp_path / "text.tsv"
     line = "We have to come to a decision today\tWir müssen heute zu einer Entscheidung kommen\n"
     text.write_text(line * 8, encoding="utf-8")
-    voice_all = staging(cut=1.0)
+    voice_all = voicing(cut=1.0)
     corpus.voice_text(text, tmp_path / "pack", voice_all, columns="en,de")
     for item in Pack(tmp_path / "pack").items:
         assert line.startswith(item.text["en"])
@@ -337,10 +337,10 @@ def test_workers_that_cannot_start_are_told_and_not_waited_for(tmp_path):
     script.write_text(
         "from pathlib import Path\n"
         "from dragoman.train.voicing.corpus import voice_text\n"
-        "from dragoman.train.voicing.shard import Staging\n"
+        "from dragoman.train.voicing.shard import Voicing\n"
         "from dragoman.train.voicing.spoken import parse_shares\n"
-        "staging = Staging('en', 1, parse_shares('espeak'), 'pcm', 0, 0, 80)\n"
-        "voice_text(Path('text.tsv'), Path('pack'), staging)\n",
+        "voicing = Voicing('en', 1, parse_shares('espeak'), 'pcm', 0, 0, 80)\n"
+        "voice_text(Path('text.tsv'), Path('pack'), voicing)\n",
         encoding="utf-8",
     )
     path = os.pathsep.join([str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")])
@@ -373,5 +373,5 @@ def test_a_gpu_that_is_not_there_is_told_before_any_work(tmp_path, monkeypatch):
 def test_the_device_reaches_the_process_that_speaks(tmp_path, monkeypatch):
     told = []
     monkeypatch.setattr(shard, "run_on", told.append)
-    make_shard(VoicedShard(tmp_path, 0, [], replace(staging(), device="cuda")), lambda *_: None)
+    make_shard(VoicedShard(tmp_path, 0, [], replace(voicing(), device="cuda")), lambda *_: None)
     assert told == ["cuda"]

@@ -40,7 +40,7 @@ def engine():
 def test_every_word_ends_within_the_sound_in_order(engine):
     random = np.random.default_rng(1)
     text = "In 1999, twenty-one dogs – barked “loudly”, didn’t they?"
-    said = engine.say(text, engine.casting("en", random), random)
+    said = engine.say(text, engine.draw("en", random), random)
     assert len(said.word_ends) == len(text.split())
     assert sorted(said.word_ends) == said.word_ends
     assert 0 < said.word_ends[0] < said.word_ends[-1] <= len(said.sound) / said.rate

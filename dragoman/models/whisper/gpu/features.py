@@ -100,7 +100,7 @@ class MelBank:
     """The frames of all streams."""
 
     def __init__(self, bands: int, device: torch.device) -> None:
-        self._bands, self._device = bands, device
+        self._device = device
         self._frames = torch.full((SLOTS, KEPT, bands), QUIETEST, device=device)
         self._peaks = torch.full((SLOTS, KEPT), QUIETEST, device=device)  # of whole frames
         self._loudest = torch.full((SLOTS,), QUIETEST, device=device)

@@ -8,7 +8,7 @@ are energies and alignment where a decision is taken at every state; elsewhere t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -36,7 +36,7 @@ def read(
     bias: Tensor | None,
     energy: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    memory, queries, stop_key = (_whole(x) for x in (memory, queries, stop_key))
+    memory, queries, stop_key = _whole(memory), _whole(queries), _whole(stop_key)
     each = None if energy is None else energy.expand(len(memory), settings.heads, -1, -1)
     seeds = (
         torch.randint(2**31 - 1, (2,)).tolist() if settings.noise or settings.dropout else (0, 0)
@@ -74,9 +74,10 @@ class _Read(torch.autograd.Function):
         batch, _, units, _ = alignment.shape
         to_context = _given(to_context, memory, batch, units, way.size)
         to_delays = _given(to_delays, alignment, *alignment.shape[:3])
-        to_queries = None if queries is None else queries.new_empty(queries.shape)
+        to_queries: Any = None if queries is None else queries.new_empty(queries.shape)
         to_alignment, to_memory = way.context_gradients(to_context, alignment, to_queries)
-        to_energy = to_stop_key = to_bias = None
+        to_energy: Any = None
+        to_stop_key = to_bias = None
         if stop_key is not None or ctx.needs_input_grad[4]:
             to_energy = align_backward(to_alignment, to_delays, energy, alignment, *way.decided)
         if stop_key is not None:
@@ -96,8 +97,8 @@ class _Way:
         settings: HeadSettings,
         seeds: list[int],
         memory: Tensor,
-        queries: Tensor | None,
-        stop_key: Tensor | None,
+        queries: Any,  # a tensor, for heads that look back or have a key of stopping
+        stop_key: Any,  # a tensor, unless the energies are given
         bias: Tensor | None,
         energy: Tensor | None,
     ):
@@ -128,10 +129,10 @@ class _Way:
     def energy_gradients(self, to_energy: Tensor, to_queries: Tensor) -> Tensor:
         """On the keys of stopping; that on the queries is written to its part of to_queries."""
         query, key = (side_by_side(x, self.heads) for x in (self.stop_query, self.stop_key))
-        scale, to_energy = query.columns**-0.5, one_by_one(to_energy)
+        scale, to_scores = query.columns**-0.5, one_by_one(to_energy)
         to_key = self.stop_key.new_empty(self.stop_key.shape)
-        multiply(to_energy, key, side_by_side(to_queries[..., -self.size :], self.heads), scale)
-        multiply(to_energy.transposed, query, side_by_side(to_key, self.heads), scale)
+        multiply(to_scores, key, side_by_side(to_queries[..., -self.size :], self.heads), scale)
+        multiply(to_scores.transposed, query, side_by_side(to_key, self.heads), scale)
         return to_key
 
     def context(self, alignment: Tensor) -> Tensor:
@@ -144,7 +145,7 @@ class _Way:
         return context
 
     def context_gradients(
-        self, grad: Tensor, alignment: Tensor, to_queries: Tensor | None
+        self, grad: Tensor, alignment: Tensor, to_queries: Any
     ) -> tuple[Tensor, Tensor]:
         """On the alignment and the memory; that on the queries is written to to_queries."""
         if self.settings.soft:
@@ -161,7 +162,10 @@ class _Way:
         return to_alignment, to_memory
 
 
-def _whole(x: Tensor | None) -> Tensor | None:
+_X = TypeVar("_X", Tensor, Tensor | None)
+
+
+def _whole(x: _X) -> _X:
     """Vectors may lie anywhere, but their numbers next to each other."""
     return x if x is None or x.stride(-1) == 1 else x.contiguous()
 
