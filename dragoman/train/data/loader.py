@@ -191,8 +191,8 @@ class Loader:
             return torch.from_numpy(sound)
         all_starts, all_sound = self._resident
         device = all_sound.device
-        starts = torch.from_numpy(all_starts[items]).to(device)
-        ends = starts + torch.from_numpy(lengths).to(device)
+        starts = on_device(all_starts[items], device)
+        ends = starts + on_device(lengths, device)
         places = starts.unsqueeze(1) + torch.arange(width, device=device)
         inside = places < ends.unsqueeze(1)
         return all_sound[torch.where(inside, places, 0)] * inside
@@ -214,3 +214,10 @@ def _rows(
 def _pin(tensor: Tensor) -> Tensor:
     """Pinned memory lets the copy to the GPU overlap with its work."""
     return tensor.pin_memory() if tensor.device.type == "cpu" else tensor
+
+
+def on_device(numbers: np.ndarray, device: torch.device) -> Tensor:
+    """A copy that is asked for and not waited for: plain memory would be copied only once the
+    device has done all its work, and training would wait for data that are long made."""
+    tensor = torch.from_numpy(numbers)
+    return _pin(tensor).to(device, non_blocking=True) if device.type == "cuda" else tensor

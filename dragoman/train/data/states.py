@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from dragoman.train.data.corpus import TrainingSet
-from dragoman.train.data.loader import Batch
+from dragoman.train.data.loader import Batch, on_device
 
 EVEN = 8  # states are padded to a multiple of so many, for which attention has fast kernels
 
@@ -65,8 +65,7 @@ class KeptStates:
         width += -width % EVEN
         device, sounds = self.rows.device, self.sound_of[items]
         starts, counts, lengths = (
-            torch.from_numpy(one[sounds]).to(device)
-            for one in (self.starts, self.counts, self.lengths)
+            on_device(one[sounds], device) for one in (self.starts, self.counts, self.lengths)
         )
         places = torch.arange(width, device=device).expand(len(items), width)
         inside = places < counts.unsqueeze(1)

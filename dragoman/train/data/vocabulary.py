@@ -90,8 +90,7 @@ def train_pieces(
     """Learn a vocabulary and write its model to `path`; `tagged` languages get a unit each."""
     import sentencepiece
 
-    # What several packs say, as those of several targets do, would be sought in vain for new units,
-    # for minutes.
+    # What several packs say, as those of several targets do, has no new units the second time.
     chosen = list(dict.fromkeys(texts))
     if len(chosen) > _SENTENCES:
         chosen = random.Random(0).sample(chosen, _SENTENCES)

@@ -103,3 +103,11 @@ def test_a_net_that_hears_is_told_the_language_in_its_first_unit(tmp_path):
         length = int(batch.target_lengths[row])
         assert batch.tokens[row, :length].tolist() == [tags[number], *units.target[number]]
         assert batch.labels[row, :length].tolist() == [*units.target[number], EOS]
+
+
+def test_what_several_packs_say_is_learned_from_once(tmp_path):
+    texts = ["one house", "two houses", "three houses and a mouse"]
+    units = Units("unigram", 30)
+    for name, said in (("once", texts), ("twice", [*texts, *texts])):
+        train_pieces(said, units, tmp_path / name)
+    assert (tmp_path / "once").read_bytes() == (tmp_path / "twice").read_bytes()
