@@ -57,9 +57,6 @@ class DiaryModel:
     def open(self, source: str | None, target: str, *, transcript: bool = False) -> ScriptedStream:
         return ScriptedStream(language=source)
 
-    def ear(self) -> ScriptedEar:
-        return ScriptedEar(self._ends_ms)
-
     def hear(self, streams, sounds) -> None:
         for stream, sound in zip(streams, sounds, strict=True):
             stream.heard_ms += len(sound.samples) * 1000.0 / RATE

@@ -96,9 +96,10 @@ class GroupedOption(click.Option):
 
 
 def grouped(group: str) -> Callable[..., Decorator]:
-    """`click.option` for one group of a command's help."""
+    """`click.option` for one group of a command's help, which shows defaults."""
 
     def option(*names: str, **settings: Any) -> Decorator:
+        settings.setdefault("show_default", settings.get("default") is not None)
         return click.option(*names, cls=GroupedOption, group=group, **settings)
 
     return option

@@ -15,22 +15,10 @@ _comparison = grouped("Comparison")
 @click.command(cls=GroupedCommand)
 @click.argument("runs", nargs=-1, required=True, type=PATH)
 @_comparison(
-    "--latencies",
-    default=5,
-    show_default=True,
-    type=COUNT,
-    help="Values of k that simultaneous training would need.",
+    "--latencies", default=5, type=COUNT, help="Values of k that simultaneous training would need."
 )
-@_comparison(
-    "--detectors",
-    default=2,
-    show_default=True,
-    type=COUNT,
-    help="Ways to detect words that it would need.",
-)
-@_comparison(
-    "--intensity", default=0.380539, type=Number(0), show_default=True, help="kg CO2eq per kWh."
-)
+@_comparison("--detectors", default=2, type=COUNT, help="Ways to detect words that it would need.")
+@_comparison("--intensity", default=0.380539, type=Number(0), help="kg CO2eq per kWh.")
 def command(runs: tuple[Path, ...], latencies: int, detectors: int, intensity: float) -> None:
     """The energy of RUNS, and what one model for every latency saves (paper 001, section 4)."""
     from dragoman.train.carbon import footprint, saved_by_one_model

@@ -37,21 +37,18 @@ SAME_LENGTH = 100.0
     "--resamples",
     type=click.IntRange(1, 1_000_000),
     default=1000,
-    show_default=True,
     help="How often to resample the sentences.",
 )
 @_significance(
     "--seed",
     type=click.IntRange(min=0),
     default=12345,
-    show_default=True,
     help="Where the random draws start; the same seed gives the same result.",
 )
 @_significance(
     "--level",
     type=Number(0, 1, min_open=True, max_open=True),
     default=0.95,
-    show_default=True,
     help="How sure the interval of the difference is.",
 )
 @_files(

@@ -27,20 +27,12 @@ def corpus_options(command: Callable[..., Any]) -> Callable[..., Any]:
     options = (
         _corpus("--references", type=PATH, help="CORPUS lists audio; texts are here."),
         _corpus("--limit", type=COUNT, metavar="N", help="Only the first N clips."),
-        _corpus(
-            "--jobs",
-            type=JOBS,
-            default=1,
-            show_default=True,
-            metavar="N",
-            help="Processes, a model each.",
-        ),
+        _corpus("--jobs", type=JOBS, default=1, metavar="N", help="Processes, a model each."),
         cluster_option("Corpus"),
         _corpus(
             "--together",
             type=COUNT,
             default=1,
-            show_default=True,
             metavar="N",
             help="Clips that a process interprets side by side: for a model on a GPU.",
         ),

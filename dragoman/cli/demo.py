@@ -43,7 +43,12 @@ ADVICE = "'dragoman check' finds a setting with which it keeps up."
 @_demo("--fast", is_flag=True, help="Do not wait for the speaker.")
 @_demo("--speak", is_flag=True, help="Speak the translation aloud.")
 @_demo(
-    "--threads", type=THREADS, default=0, metavar="N", help="Threads of the model (default: all)."
+    "--threads",
+    type=THREADS,
+    default=0,
+    show_default=False,
+    metavar="N",
+    help="Threads of the model (default: all).",
 )
 def command(pair: str, fast: bool, speak: bool, threads: int) -> None:
     """Interpret a recording into another language while it plays.

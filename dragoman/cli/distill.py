@@ -23,12 +23,9 @@ _search = grouped("Search")
     metavar="LANGUAGE",
     help="The language to translate into, for a teacher that has several.",
 )
-@_search("--beam", type=COUNT, default=5, show_default=True, help="Beams.")
+@_search("--beam", type=COUNT, default=5, help="Beams.")
 @_search(
-    "--device",
-    default="auto",
-    show_default=True,
-    help="Where to compute: cpu, cuda; auto: a GPU if there is one.",
+    "--device", default="auto", help="Where to compute: cpu, cuda; auto: a GPU if there is one."
 )
 @_search(
     "--together",

@@ -15,7 +15,7 @@ _output = grouped("Output")
 
 @click.command(cls=GroupedCommand)
 @click.argument("search", required=False)
-@_system("--model", metavar="NAME", default="whisper-base", show_default=True, help="Whose.")
+@_system("--model", metavar="NAME", default="whisper-base", help="Whose.")
 @_output("--json", "as_json", is_flag=True, help="One JSON object: code to name.")
 def command(search: str | None, model: str, as_json: bool) -> None:
     """List the languages that a model hears; Whisper translates all of them into English.

@@ -211,7 +211,6 @@ def path(name: str) -> None:
     "--task",
     type=click.Choice(get_args(Task)),
     default="translation",
-    show_default=True,
     metavar="TASK",
     help=f"One of {', '.join(get_args(Task))}.",
 )
@@ -220,15 +219,11 @@ def path(name: str) -> None:
     "languages",
     multiple=True,
     default=("mul",),
+    show_default=False,
     help="A language code; may be given several times. Without it: any language.",
 )
-@_about(
-    "--licence",
-    default="your own",
-    show_default=True,
-    help="Under which it may be used.",
-)
-@_about("--about", default="", help="A line about it.")
+@_about("--licence", default="your own", help="Under which it may be used.")
+@_about("--about", default="", show_default=False, help="A line about it.")
 def add(
     name: str, folder: Path, task: Task, languages: tuple[str, ...], licence: str, about: str
 ) -> None:

@@ -162,7 +162,6 @@ OPTIONS = (
         "--stream-laal",
         type=click.Choice(get_args(StreamTool)),
         default="simulstream",
-        show_default=True,
         help="Whose StreamLAAL: FBK's script lets no word be early.",
     ),
     _rules(
@@ -175,7 +174,6 @@ OPTIONS = (
         "--length",
         type=click.Choice(["reference", "hypothesis"]),
         default="reference",
-        show_default=True,
         help="Whose length sets the ideal pace.",
     ),
     _rules(

@@ -28,8 +28,8 @@ _cluster = grouped("Cluster")
 
 @click.command(cls=GroupedCommand)
 @setup_options
-@_network("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@_network("--port", type=click.IntRange(0, 65535), default=8020, show_default=True,
+@_network("--host", default="127.0.0.1", help="Address to listen on.")
+@_network("--port", type=click.IntRange(0, 65535), default=8020,
           help="Port to listen on; 0 takes one that is free.")  # fmt: skip
 @_network("--tls-cert", type=PATH, metavar="FILE", help="Certificate, to serve wss.")
 @_network("--tls-key", type=PATH, metavar="FILE", help="Its key.")

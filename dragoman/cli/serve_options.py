@@ -67,33 +67,15 @@ _OPTIONS = {
         metavar="ADDRESS",
         help="A proxy, or a network of them, that tells the addresses of clients; '*': any.",
     ),
-    "streams": _limits(
-        "--streams", type=COUNT, default=4, show_default=True, help="Talks at once."
-    ),
-    "listeners": _limits(
-        "--listeners", type=COUNT, default=500, show_default=True, help="In all rooms."
-    ),
-    "longest": _limits(
-        "--longest", type=_SECONDS, default=14400, show_default=True, help="Seconds of a talk."
-    ),
-    "idle": _limits(
-        "--idle", type=_SECONDS, default=60, show_default=True, help="Seconds without a message."
-    ),
-    "keep": _limits(
-        "--keep", type=_SECONDS, default=60, show_default=True, help="Seconds to come back."
-    ),
-    "drain": _limits(
-        "--drain", type=_SECONDS, default=600, show_default=True, help="Seconds to finish."
-    ),
-    "fastest": _limits(
-        "--fastest", type=_SECONDS, default=8, show_default=True, help="Times live speed."
-    ),
+    "streams": _limits("--streams", type=COUNT, default=4, help="Talks at once."),
+    "listeners": _limits("--listeners", type=COUNT, default=500, help="In all rooms."),
+    "longest": _limits("--longest", type=_SECONDS, default=14400, help="Seconds of a talk."),
+    "idle": _limits("--idle", type=_SECONDS, default=60, help="Seconds without a message."),
+    "keep": _limits("--keep", type=_SECONDS, default=60, help="Seconds to come back."),
+    "drain": _limits("--drain", type=_SECONDS, default=600, help="Seconds to finish."),
+    "fastest": _limits("--fastest", type=_SECONDS, default=8, help="Times live speed."),
     "connects": _limits(
-        "--connects",
-        type=COUNT,
-        default=1200,
-        show_default=True,
-        help="Connections of an address in a minute.",
+        "--connects", type=COUNT, default=1200, help="Connections of an address in a minute."
     ),
 }
 

@@ -26,7 +26,6 @@ show_option = grouped("Output")(
     "--show",
     type=click.Choice(["translation", "both"]),
     default="translation",
-    show_default=True,
     help="both: what the speaker says, too, where the model writes it down.",
 )
 

@@ -33,12 +33,11 @@ _sweep = grouped("Sweep")
 @click.argument("output", type=PATH)
 @shared_setup_options
 @_sweep("--policies", multiple=True, metavar="SPEC", help="Such as wait-k:k=1|3|5; repeatable.")
-@_sweep("--steps", type=STEPS, default="1s", show_default=True, help="Such as 500ms,1s,2s.")
+@_sweep("--steps", type=STEPS, default="1s", help="Such as 500ms,1s,2s.")
 @_sweep(
     "--sound",
     type=Number(min=0),
     default=20.0,
-    show_default=True,
     metavar="MB",
     help="Recordings in the report, at most; 0 leaves them out.",
 )

@@ -41,11 +41,11 @@ CANDIDATES = (
 @click.argument("corpus", type=PATH)
 @click.argument("output", type=PATH, default="dragoman.yaml")
 @shared_setup_options
-@_tune("--max-latency", type=Time(), default="2s", show_default=True, metavar="TIME",
+@_tune("--max-latency", type=Time(), default="2s", metavar="TIME",
        help="How far behind the speaker the words may be.")  # fmt: skip
 @_tune("--aware", is_flag=True, help="The budget includes computation on this machine.")
 @_tune("--policies", multiple=True, metavar="SPEC", help="Candidates, e.g. alignatt:last=300|600.")
-@_tune("--steps", type=STEPS, default="500ms,1s", show_default=True, help="Steps to try.")
+@_tune("--steps", type=STEPS, default="500ms,1s", help="Steps to try.")
 @_tune("--runs", type=PATH, metavar="DIR", help="Keep the runs, to go on after an interruption.")
 @corpus_options
 def command(

@@ -28,58 +28,33 @@ _output = grouped("Output")
     metavar="NAMES",
     help="Names of the columns, if the file has no header: en,de,_ (_ is ignored).",
 )
-@_text("--speak", default="en", show_default=True, help="The column that is spoken.")
-@_text("--skip", type=click.IntRange(0), default=0, help="Leave out this many rows first.")
+@_text("--speak", default="en", help="The column that is spoken.")
+@_text(
+    "--skip",
+    type=click.IntRange(0),
+    default=0,
+    show_default=False,
+    help="Leave out this many rows first.",
+)
 @_text("--limit", type=COUNT, help="Speak at most this many rows.")
+@_text("--max-words", type=COUNT, default=80, help="Longer texts are skipped and counted.")
 @_text(
-    "--max-words",
-    type=COUNT,
-    default=80,
-    show_default=True,
-    help="Longer texts are skipped and counted.",
+    "--join", type=Number(0, 1), default=0.0, help="Share of rows spoken together with the next."
 )
-@_text(
-    "--join",
-    type=Number(0, 1),
-    default=0.0,
-    show_default=True,
-    help="Share of rows spoken together with the next.",
-)
-@_text(
-    "--cut",
-    type=Number(0, 1),
-    default=0.0,
-    show_default=True,
-    help="Share that breaks off in mid-sentence.",
-)
-@_voices(
-    "--voices",
-    default="espeak",
-    show_default=True,
-    help="Voices and their shares, e.g. espeak*0.8,hibari*0.2.",
-)
+@_text("--cut", type=Number(0, 1), default=0.0, help="Share that breaks off in mid-sentence.")
+@_voices("--voices", default="espeak", help="Voices and their shares, e.g. espeak*0.8,hibari*0.2.")
 @_voices(
     "--device",
     type=click.Choice(["cpu", "cuda"]),
     default="cpu",
-    show_default=True,
     help="Where Kokoro and Piper voices run; cuda needs dragoman[train].",
 )
-@_voices(
-    "--rooms", type=Number(0, 1), default=0.5, show_default=True, help="Share heard in a room."
-)
-@_voices("--noise", type=Number(0, 1), default=0.5, show_default=True, help="Share with noise.")
-@_voices(
-    "--seed",
-    type=click.IntRange(0),
-    default=1,
-    show_default=True,
-    help="The same seed gives the same bytes.",
-)
+@_voices("--rooms", type=Number(0, 1), default=0.5, help="Share heard in a room.")
+@_voices("--noise", type=Number(0, 1), default=0.5, help="Share with noise.")
+@_voices("--seed", type=click.IntRange(0), default=1, help="The same seed gives the same bytes.")
 @_output(
     "--codec",
     default="pcm",
-    show_default=True,
     type=click.Choice(["pcm", "flac", "opus"]),
     help="pcm is fastest (115 MB an hour), opus smallest (about 15).",
 )
@@ -92,7 +67,6 @@ _output = grouped("Output")
     "--fault-limit",
     type=Number(0, 1),
     default=0.02,
-    show_default=True,
     help="Stop when more than this share of the rows is faulty.",
 )
 def command(

@@ -77,9 +77,7 @@ class Talk:
             works=array("d", [self.works[chunk] for chunk in chunks]),
             ends=array("d", [ends[chunk] for chunk in chunks]),
             compute=sum(self.works),
-            erased=sum(
-                len(run.split()) if self.unit == "word" else len(run) for run in self.deleted
-            ),
+            erased=sum(map(self._size, self.deleted)),
             source=self.name,
         )
 

@@ -256,6 +256,13 @@ def test_tokens_without_marks_are_words_or_characters(tmp_path):
     (characters,) = read_talks(tmp_path, *lines, unit="char")
     assert characters.prediction == "一三"
     assert characters.delays.tolist() == [1000, 2000]
+    assert (words.erased, characters.erased) == (1, 1)
+
+
+def test_of_characters_each_that_is_taken_back_counts(tmp_path):
+    lines = [chunk(1.0, 0, ["▁ab", "▁cde"]), chunk(2.0, 0, ["▁f"], ["▁cde"])]
+    counted = {unit: read_talks(tmp_path, *lines, unit=unit)[0].erased for unit in ("word", "char")}
+    assert counted == {"word": 1, "char": 3}
 
 
 def test_the_space_before_a_word_is_seen_with_the_word(tmp_path):

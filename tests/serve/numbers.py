@@ -72,16 +72,13 @@ class NumberModel:
     hears = speaks = ()
     features = frozenset({Feature.ATTENTION})
 
-    def __init__(self, seconds: float = 0.0, per_beam: float = 0.0) -> None:
-        """What a draft costs, in time that it sleeps: with and without the four other beams."""
-        self.seconds, self.per_beam = seconds, per_beam
+    def __init__(self, seconds: float = 0.0) -> None:
+        """What a draft costs, in time that it sleeps."""
+        self.seconds = seconds
         self.hasty = 0  # drafts that were made so
 
     def open(self, source, target, *, transcript=False) -> NumberStream:
         return NumberStream(source)
-
-    def ear(self) -> None:
-        return None
 
     def hear(self, streams, sounds) -> None:
         for stream, sound in zip(streams, sounds, strict=True):
@@ -91,7 +88,7 @@ class NumberModel:
     def draft(self, streams, asks) -> list[Draft]:
         for ask in asks:
             self.hasty += ask.hasty
-            time.sleep(self.seconds + (0 if ask.hasty else 4 * self.per_beam))
+            time.sleep(self.seconds)
         return [self._draft(stream, ask) for stream, ask in zip(streams, asks, strict=True)]
 
     def _draft(self, stream: NumberStream, ask: Ask) -> Draft:
@@ -120,8 +117,3 @@ def restless_numbers() -> NumberModel:
 
     time.time = set_again
     return NumberModel()
-
-
-def slow_numbers() -> NumberModel:
-    """The same, with 0.25 s of work for a step, and 0.2 s of it for the beams."""
-    return NumberModel(0.05, 0.05)
