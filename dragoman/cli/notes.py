@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from dragoman.files import shown_on
+
 
 class Notes(logging.Handler):
     """Sentences for the user, the warnings of all rooms among them.
@@ -52,7 +54,8 @@ def _print(text: str) -> None:
     from dragoman.cli.wrap import fitted
 
     # Not by click, which looks behind what is put before standard error: a bar lets notes pass it.
-    print(fitted(text, sys.stderr), file=sys.stderr, flush=True)
+    with shown_on(2):
+        print(fitted(text, sys.stderr), file=sys.stderr, flush=True)
 
 
 @contextmanager
