@@ -25,6 +25,11 @@ class Notes(logging.Handler):
         self.latest = ""
         """For whoever shows notes in a place of his own."""
         self._advised = False
+        self.ending = False
+        """Whether somebody has asked the talk to end; for whoever shows it."""
+
+    def end(self) -> None:
+        self.ending = True
 
     def tell(self, text: str) -> None:
         self.latest = text

@@ -140,6 +140,8 @@ class CaptionScreen:
         return self._noted if self._heard_ms - self._noted_ms < NOTE_MS else ""
 
     def _head(self) -> str:
+        if self._notes.ending:
+            return "Ending: the rest is said   Ctrl-C leaves it out"
         spoken = self._language or "?"
         return self._title or f"{spoken} → {self._setup.target}   Ctrl-C ends the talk"
 

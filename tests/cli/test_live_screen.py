@@ -93,6 +93,7 @@ def test_ctrl_c_leaves_the_text_and_the_summary(wav):
         screen.until("number100")
         screen.process.send_signal(signal.SIGINT)
         assert screen.rest() == 0
+    assert "Ending: the rest is said" in screen.last_inside[0]
     text = "\n".join(screen.everything)
     assert "number0 number1" in text
     assert "words from" in text
