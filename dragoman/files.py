@@ -6,6 +6,7 @@ import errno
 import io
 import os
 import shutil
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -44,6 +45,30 @@ def sentence_of(error: OSError, path: str | Path) -> str | None:
     """Why `path` cannot be written, and what to do; None for an error that is not about that."""
     reason = _SENTENCES.get(error.errno or 0)
     return f"Cannot write {path}: {reason}." if reason else None
+
+
+@contextmanager
+def shown_on(descriptor: int) -> Iterator[None]:
+    """Write to what may be a terminal. Once that is gone, all that is shown goes nowhere: an error
+    of writing it would cost the talk its files."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.EIO or not leave_terminal(descriptor):
+            raise
+
+
+def leave_terminal(descriptor: int) -> bool:
+    """Let a descriptor lead nowhere if it is a terminal's, also that of one that is gone."""
+    try:
+        left = stat.S_ISCHR(os.fstat(descriptor).st_mode)
+    except OSError:  # it is closed
+        return False
+    if left:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, descriptor)
+        os.close(nowhere)
+    return left
 
 
 def write_whole(path: Path, write: Callable[[IO[bytes]], None]) -> None:

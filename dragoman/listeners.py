@@ -192,15 +192,17 @@ def interpret(
     audience: Sequence[Listener],
     report: Report,
     stop: Callable[[], None] | None = None,
+    ending: Callable[[], None] | None = None,
 ) -> None:
-    """Take a source through the loop before an audience, to its end or until Ctrl-C.
+    """Take a source through the loop before an audience, to its end or until Ctrl-C, of which
+    `ending` is told at once: what is left to say may take a while.
 
     A listener whose file cannot be written is reported and left out at once, so that the others
     lose nothing; what was wrong is raised at the end. A reader of our output who went away ends
     the talk as Ctrl-C does.
     """
     present, faults = list(audience), []
-    talk = Endable(chunks, stop)
+    talk = Endable(chunks, stop, ending)
     with talk.ended_by_interrupt():
         for chunk in talk:
             update = interpreter.hear(chunk)
@@ -225,12 +227,19 @@ class Endable:
     its next chunk is taken for its last.
     """
 
-    def __init__(self, chunks: Iterator[Chunk], stop: Callable[[], None] | None = None) -> None:
-        self._chunks, self._stop = chunks, stop
+    def __init__(
+        self,
+        chunks: Iterator[Chunk],
+        stop: Callable[[], None] | None = None,
+        ending: Callable[[], None] | None = None,
+    ) -> None:
+        self._chunks, self._stop, self._ending = chunks, stop, ending
         self._ended = False
 
     def end(self) -> None:
         self._ended = True
+        if self._ending is not None:
+            self._ending()
         if self._stop is not None:
             self._stop()
 

@@ -133,7 +133,7 @@ def _decoded(pipe: _Pipe, live: bool = False) -> Decoded:
         pipe.close()
         if "matches no streams" in reason:
             raise DragomanError(f"{pipe.name} holds no sound.") from None
-        hint = "; if these are raw samples, say in which format" if live else ""
+        hint = "; if these are raw samples, say which: --raw s16le:16000:1" if live else ""
         raise DragomanError(
             f"{pipe.name} is not a recording that can be read (ffmpeg: {reason}){hint}."
         ) from None

@@ -51,8 +51,12 @@ class StereoMix(KeptOrDiscarded):
             self._spans.append((begin, track.frames / RATE))
 
     def close(self) -> None:
-        """Mix both, to the end of the longer one, and keep the file."""
+        """Mix both, to the end of the longer one, and keep the file; without one of them, which
+        could not be written and was told of, there is none."""
         tracks = (self._speaker, self._interpreter)
+        if not all(track.is_open for track in tracks):
+            self.discard()
+            return
         end = max(track.frames for track in tracks) / RATE
         for track in tracks:
             pad_until(track, end)
@@ -70,7 +74,8 @@ class StereoMix(KeptOrDiscarded):
 
     def _track(self, name: str) -> SoundWriter:
         path = self._writer.path
-        return SoundWriter(path.with_name(f".{path.stem}.{os.getpid()}.{name}.wav"))
+        part = path.with_name(f".{path.stem}.{os.getpid()}.{name}.wav")
+        return SoundWriter(part, named=path)
 
     def _mix(self, writer: SoundWriter) -> None:
         gain = _gain(self._speaker.path) if self._duck_db else 1.0

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dragoman.audio.chunk import RATE, Chunk
+from dragoman.audio.write import why_not
 from dragoman.errors import DragomanError
 
 SUFFIXES = (".flac", ".wav")
@@ -48,7 +49,7 @@ def recorded(
                     file.flush()
                 except Exception as error:
                     sound = False
-                    report(f"The recording {path} ends here, it cannot be written: {error}")
+                    report(f"The recording ends here. {why_not(path, path, error)}")
             yield chunk
 
     taken = kept()

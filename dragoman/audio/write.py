@@ -6,6 +6,7 @@ written is kept when the writer is closed, and thrown away when an error leaves 
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ import numpy as np
 from dragoman.audio.chunk import RATE, Samples
 from dragoman.audio.resample import Resampler
 from dragoman.errors import DragomanError
-from dragoman.files import put_in_place, sentences_for, temporary_for
+from dragoman.files import put_in_place, sentence_of, sentences_for, temporary_for
 
 if TYPE_CHECKING:
     from soundfile import SoundFile
@@ -30,6 +31,7 @@ FORMATS = {
     ".opus": ("OGG", "OPUS"),
 }
 _OPUS_RATES = (16000, 24000, 48000)
+_MORE = 1 << 16  # bytes that a file which could not be written is tried with
 
 
 class KeptOrDiscarded(ABC):
@@ -59,10 +61,16 @@ class KeptOrDiscarded(ABC):
 
 
 class SoundWriter(KeptOrDiscarded):
-    """A sound file that grows block by block."""
+    """A sound file that grows block by block; one that cannot be written any more is thrown away.
 
-    def __init__(self, path: str | Path, rate: int = RATE, channels: int = 1) -> None:
+    `named` is the file that a fault is told of, where this one is only a part of it.
+    """
+
+    def __init__(
+        self, path: str | Path, rate: int = RATE, channels: int = 1, named: Path | None = None
+    ) -> None:
         self.path = Path(path)
+        self._named = named or self.path
         self.rate = rate
         self.frames = 0
         self._format = format_of(self.path)
@@ -70,6 +78,11 @@ class SoundWriter(KeptOrDiscarded):
         self._resamplers = [Resampler(rate, self._file_rate) for _ in range(channels)]
         self._part = temporary_for(self.path)
         self._file: SoundFile | None = self._open(channels)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more can be written: it was neither kept nor thrown away."""
+        return self._file is not None
 
     def write(self, samples: Samples) -> None:
         """Append samples of shape (frames,) or (frames, channels); beyond full scale is clipped."""
@@ -100,8 +113,9 @@ class SoundWriter(KeptOrDiscarded):
             for block in _blocks(sound):
                 self._file.write(block)
         except Exception as error:  # libsndfile tells a full disk in a class of its own
+            reason = why_not(self._part, self._named, error)
             self.discard()
-            raise DragomanError(f"{self.path} cannot be written: {error}") from None
+            raise DragomanError(reason) from None
 
     def _open(self, channels: int) -> SoundFile:
         import soundfile
@@ -147,6 +161,23 @@ def _why_not(path: Path) -> str:
         return error.strerror or str(error)
     path.unlink()
     return "the sound library refuses"
+
+
+def why_not(path: Path, named: Path, error: Exception) -> str:
+    """Why a file cannot grow: libsndfile says 'System error' for all of it; the system knows
+    better. The file is left as it was."""
+    size = path.stat().st_size
+    try:
+        with path.open("ab") as file:
+            file.write(bytes(_MORE))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as found:
+        error = found
+    finally:
+        os.truncate(path, size)
+    told = sentence_of(error, named) if isinstance(error, OSError) else None
+    return told or f"Cannot write {named}: {str(error).rstrip('.')}."
 
 
 def write_sound(path: str | Path, samples: Samples, rate: int = RATE) -> None:

@@ -94,9 +94,11 @@ def _tell(error: OSError) -> int:
 def _print(text: str) -> None:
     """Say what was wrong, if anybody can be told; a terminal breaks it between words."""
     from dragoman.cli.wrap import fitted
+    from dragoman.files import shown_on
 
     if sys.stderr is not None:
-        print(fitted(text, sys.stderr), file=sys.stderr)
+        with shown_on(2):
+            print(fitted(text, sys.stderr), file=sys.stderr)
 
 
 def _missing(module: str) -> str | None:

@@ -78,7 +78,8 @@ def command(pair: str, fast: bool, speak: bool, threads: int) -> None:
         views = shown(stack, setup, notes, both=True, title=title)
         audience.append(_Known(demo.talk, views))
         listeners.interpret(
-            system.interpreter(clock=sound.clock()), sound.chunks, audience, notes.tell, sound.stop
+            system.interpreter(clock=sound.clock()),
+            *(sound.chunks, audience, notes.tell, sound.stop, notes.end),
         )
     click.echo(
         "\nYour own:  dragoman translate talk.mp3    dragoman live    dragoman check", err=True

@@ -107,7 +107,7 @@ def command(
         else:
             audience += shown(stack, setup, notes, both)
         interpreter = open_interpreter(system, trace_record, sound.clock(), transcript)
-        listeners.interpret(interpreter, sound.chunks, audience, notes.tell, sound.stop)
+        listeners.interpret(interpreter, sound.chunks, audience, notes.tell, sound.stop, notes.end)
 
 
 def shown(

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from dragoman.files import shown_on
+
 
 class Notes(logging.Handler):
     """Sentences for the user, the warnings of all rooms among them.
@@ -23,6 +25,11 @@ class Notes(logging.Handler):
         self.latest = ""
         """For whoever shows notes in a place of his own."""
         self._advised = False
+        self.ending = False
+        """Whether somebody has asked the talk to end; for whoever shows it."""
+
+    def end(self) -> None:
+        self.ending = True
 
     def tell(self, text: str) -> None:
         self.latest = text
@@ -52,7 +59,8 @@ def _print(text: str) -> None:
     from dragoman.cli.wrap import fitted
 
     # Not by click, which looks behind what is put before standard error: a bar lets notes pass it.
-    print(fitted(text, sys.stderr), file=sys.stderr, flush=True)
+    with shown_on(2):
+        print(fitted(text, sys.stderr), file=sys.stderr, flush=True)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from dragoman.audio.chunk import Chunk
 from dragoman.cli import silence_stdout
 from dragoman.cli.notes import Notes, one_reader
 from dragoman.errors import DragomanError
-from dragoman.files import sentences_for
+from dragoman.files import sentences_for, shown_on
 from dragoman.interpreter import Update
 from dragoman.lag import lived_ms
 from dragoman.listeners import Listener
@@ -55,7 +55,7 @@ def _writer() -> Callable[[str], None]:
 
 def _print(text: str) -> None:
     try:
-        with sentences_for(Path("standard output")):
+        with sentences_for(Path("standard output")), shown_on(1):
             sys.stdout.write(text)
             sys.stdout.flush()
     except (BrokenPipeError, DragomanError):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.audio.chunk import Chunk
 from dragoman.cli.notes import Notes
-from dragoman.files import sentences_for
+from dragoman.files import sentences_for, shown_on
 from dragoman.interpreter import Update
 from dragoman.lag import Lag, lived_ms
 from dragoman.listeners import Listener
@@ -58,13 +58,14 @@ def caption_screen(setup: Setup, notes: Notes, title: str = "") -> Iterator[List
     )
     screen.refresh = live.refresh
     try:
-        with live:
-            try:
-                yield screen
-            finally:
-                screen.over = True  # a terminal that was resized may keep what was drawn last
-                live.refresh()
+        live.start()
+        yield screen
     finally:
+        screen.over = True  # a terminal that was resized may keep what was drawn last
+        with shown_on(2):
+            live.refresh()
+        with shown_on(2):
+            live.stop()
         notes.hold(False)
 
 
@@ -93,7 +94,7 @@ class CaptionScreen:
         if update.said and (lag_ms := lived_ms(update)) is not None:
             self._recent.append((self._heard_ms, lag_ms))
         self._recent = [row for row in self._recent if row[0] > self._heard_ms - LIVELY_MS]
-        with sentences_for(Path("the terminal")):  # it may be gone
+        with sentences_for(Path("the terminal")), shown_on(2):
             self.refresh()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -140,6 +141,8 @@ class CaptionScreen:
         return self._noted if self._heard_ms - self._noted_ms < NOTE_MS else ""
 
     def _head(self) -> str:
+        if self._notes.ending:
+            return "Ending: the rest is said   Ctrl-C leaves it out"
         spoken = self._language or "?"
         return self._title or f"{spoken} → {self._setup.target}   Ctrl-C ends the talk"
 

@@ -49,6 +49,7 @@ class Room:
         self.state: Literal["waiting", "listening", "degraded", "draining", "away", "over"]
         self.state = "waiting"
         self.session: Session | None = None
+        self._ending: list[Session] = []  # talks before that one, whose rest is told first
         self.talk = ""
         """The one that was told last, by its session's name."""
         self.since = 0.0
@@ -120,8 +121,9 @@ class Room:
         self._tell_speaker()
 
     def follow(self, session: Session, after: float = 0.0) -> None:
-        """This talk is told here from now on; one that was told before is ended. A talk that was
-        begun anew, from what its client has kept, goes on where it was.
+        """This talk is told here from now on; one that was told before is ended, and the rest of
+        it is told first. A talk that was begun anew, from what its client has kept, goes on where
+        it was.
 
         `after`: until when the room was elsewhere, by clocks that may differ from ours."""
         if not session.finished:
@@ -130,13 +132,16 @@ class Room:
         if before is session:
             self.look()
             return
+        anew = session.id == self.talk
         if before is not None:
-            before.news.unfollow(self.look)
             before.stop()
-        self.session = session
+            if anew:
+                before.news.unfollow(self.look)
+            else:
+                self._ending.append(before)
+        self.session, self.talk = session, session.id
         self._phrases = 0
-        if session.id != self.talk:
-            self.talk = session.id
+        if not anew and not self._ending:
             self._begin(session.setup)
         session.news.follow(self.look)
         self._tell_speaker()
@@ -146,8 +151,10 @@ class Room:
         """The room is elsewhere. Who listens here is sent away, to come again and be led there;
         the talk that was followed here is returned."""
         session, self.session = self.session, None
-        if session is not None:
-            session.news.unfollow(self.look)
+        for one in (*self._ending, session):
+            if one is not None:
+                one.news.unfollow(self.look)
+        self._ending = []
         self.left = True
         self.pulse.beat()
         return session
@@ -166,24 +173,45 @@ class Room:
         session = self.session
         if session is None:
             return
-        written = session.transcripts_after(self._transcript)
-        said = session.words_after(self._word)
-        fresh: list[Transcript | Said] = [*written, *said]
-        self._transcript = written[-1].number if written else self._transcript
-        self._word = said[-1].word if said else self._word
-        self._entries += [write(event) for event in fresh]
+        before = self.next
+        self._tell_rests()
+        if self._ending:  # what is said now comes after that
+            if self.next > before:
+                self.pulse.beat()
+            return
+        self._take(session)
         phrases = session.voice.count if session.voice else 0
-        if session.summary is not None and not self._summed_up:
-            self._summed_up = True
-            self._entries.append(write(session.summary))
         state, interim = self._state_of(session), "" if session.finished else session.interim
-        changed = fresh or (state, interim, phrases) != (self.state, self.interim, self._phrases)
+        shown = (state, interim, phrases) != (self.state, self.interim, self._phrases)
         self.state, self.interim, self._phrases = state, interim, phrases
         if session.finished and (session.voice is None or session.voice.silent):
             session.news.unfollow(self.look)
             self.session = None
-        if changed:
+        if shown or self.next > before:
             self.pulse.beat()
+
+    def _tell_rests(self) -> None:
+        """The rest of talks that another one has ended, each to its end."""
+        while self._ending:
+            self._take(self._ending[0])
+            if not self._ending[0].finished:
+                return
+            self._ending.pop(0).news.unfollow(self.look)
+            following = self._ending[0] if self._ending else self.session
+            assert following is not None
+            self._begin(following.setup)
+
+    def _take(self, session: Session) -> None:
+        """Keep what is new in a talk for those who listen."""
+        written = session.transcripts_after(self._transcript)
+        said = session.words_after(self._word)
+        self._transcript = written[-1].number if written else self._transcript
+        self._word = said[-1].word if said else self._word
+        fresh: list[Transcript | Said] = [*written, *said]
+        self._entries += [write(event) for event in fresh]
+        if session.summary is not None and not self._summed_up:
+            self._summed_up = True
+            self._entries.append(write(session.summary))
 
     def _state_of(
         self, session: Session

@@ -13,6 +13,7 @@ import uvicorn
 
 from dragoman.errors import DragomanError
 from dragoman.serve.app import make_app
+from dragoman.serve.patience import Impatient
 from dragoman.serve.service import Service
 
 LARGEST = 1 << 20  # bytes of a message
@@ -137,6 +138,7 @@ def make_server(service: Service, cert: Path | None = None, key: Path | None = N
     """A server for a service; `run(sockets=[…])` runs it."""
     config = uvicorn.Config(
         make_app(service),
+        http=Impatient,
         log_config=None,
         access_log=False,
         ws_max_size=LARGEST,

@@ -8,7 +8,7 @@ spoken faster, within limits; what is late all the same is caught up with in the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -220,11 +220,10 @@ class Narration:
         """Keep what was spoken, or leave no trace; what waits for the voice stays unsaid."""
         if self._apart is not None:
             self._apart.end()
-        for file in (self._speech, self._mix):
-            if file is not None and keep:
-                file.close()
-            elif file is not None:
-                file.discard()
+        with ExitStack() as stack:  # what is wrong with one of them costs the other nothing
+            for file in (self._mix, self._speech):
+                if file is not None:
+                    stack.callback(file.close if keep else file.discard)
 
     def __enter__(self) -> Self:
         return self

@@ -81,6 +81,32 @@ def test_a_full_disk_is_told_once_and_the_talk_goes_on(tmp_path, monkeypatch):
     assert "ends here" in told[0]
 
 
+ROOMLESS = """
+import resource
+import numpy as np
+from dragoman.audio.chunk import Chunk
+from dragoman.audio.record import recorded
+limit = 100_000
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+second = Chunk(np.zeros(16000, np.float32), last=False)
+with recorded(Path("talk.wav"), iter([second] * 9), lambda: None, print) as chunks:
+    print(len(list(chunks)))
+"""
+
+
+def test_a_recording_that_finds_no_more_room_says_why_and_keeps_what_it_has(tmp_path):
+    code = "from pathlib import Path\n" + ROOMLESS
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stderr == ""
+    told, heard = done.stdout.splitlines()
+    assert told.startswith("The recording ends here. Cannot write talk.wav: files that large are")
+    assert heard == "9"
+    assert soundfile.info(tmp_path / "talk.wav").duration >= 3
+
+
 LIVE = """
 import sys, threading, time
 import numpy as np

@@ -119,8 +119,12 @@ def terminal(
     stdout=None,
     stderr=None,
     program=("-m", "dragoman"),
+    hangup=signal.SIG_DFL,
 ) -> Iterator[Terminal]:
-    """Run `dragoman args`; each of the three streams is the terminal unless it is given."""
+    """Run `dragoman args`; each of the three streams is the terminal unless it is given.
+
+    `hangup` is what it finds set for SIGHUP, whatever the tests themselves were started with.
+    """
     master, slave = pty.openpty()
     set_size(slave, columns, lines)
     names = {"COLUMNS", "LINES", "NO_COLOR", "CI"}
@@ -128,6 +132,7 @@ def terminal(
     process = subprocess.Popen(
         [sys.executable, *program, *map(str, args)],
         cwd=ROOT, env=env | {"TERM": "xterm-256color"}, start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, hangup),
         stdin=slave if stdin is None else stdin,
         stdout=slave if stdout is None else stdout,
         stderr=slave if stderr is None else stderr,

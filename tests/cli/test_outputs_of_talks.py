@@ -203,3 +203,21 @@ def test_a_trace_that_finds_no_more_room_costs_nothing_else(tmp_path):
     assert "words from 240.0 s" in done.stderr  # it was heard to its end
     assert done.stdout.endswith("It ends.\n")
     assert "It ends." in captions.read_text().replace("\n", " ")
+
+
+@pytest.mark.parametrize("option", ["--speak", "--mix"])
+def test_sound_that_finds_no_more_room_costs_nothing_else(tmp_path, option):
+    """Ten seconds of sound are more than a file may hold here."""
+    wav, out, captions = (tmp_path / name for name in ("t.wav", "out.wav", "t.srt"))
+    soundfile.write(wav, np.zeros(8000 * 10, np.int16), 8000)
+    limit = 170_000
+    done = process(
+        *("translate", wav, *SYSTEM, option, out, "--captions", captions),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+    )
+    assert done.returncode == 2
+    assert f"Cannot write {out}: files that large are not allowed here" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "words from 10.0 s" in done.stderr  # it was heard to its end
+    assert "It ends." in captions.read_text().replace("\n", " ")
+    assert sorted(os.listdir(tmp_path)) == ["t.srt", "t.wav"]

@@ -250,5 +250,9 @@ class Page:
         if method == "Runtime.exceptionThrown":
             details = params["exceptionDetails"]
             self.errors.append(details.get("exception", {}).get("description", details["text"]))
+        elif method == "Page.javascriptDialogOpening":  # such as: leave this page?
+            self._number += 1
+            answer = {"method": "Page.handleJavaScriptDialog", "params": {"accept": True}}
+            self._socket.send(json.dumps({"id": self._number, **answer}))
         elif method == "Log.entryAdded" and params["entry"]["level"] == "error":
             self.errors.append(params["entry"]["text"] + " " + params["entry"].get("url", ""))

@@ -347,9 +347,15 @@ def test_a_new_talk_ends_one_whose_speaker_is_gone(opened):
             assert old.stopped
             assert not new.stopped
             finish(speaker)
-        listener.until_told(Summary)
-        second = [at for at, one in enumerate(listener.told) if isinstance(one, Talk)][1]
-        said = [one for one in listener.told[second:] if isinstance(one, Said)]
+        second = len(listener.told)
+        while not any(isinstance(one, Summary) for one in listener.told[second:]):
+            listener.next()
+            talks = [at for at, one in enumerate(listener.told) if isinstance(one, Talk)]
+            second = talks[1] if len(talks) > 1 else len(listener.told)
+        rest, said = ([one for one in part if isinstance(one, Said)]
+                      for part in (listener.told[:second], listener.told[second:]))  # fmt: skip
+    assert [one.text for one in rest] == [one.text for one in old.words]  # all that was heard
+    assert len(rest) > 1
     assert [(one.word, one.text) for one in said] == steady_words()
 
 

@@ -36,6 +36,7 @@ const TAKES = {
     announcer.language(to, direction(to));
     voice.forget();
   },
+  gap: ({ of }) => (of === "said" ? target : source).append("…"),
   said: ({ text, source_ms }) => {
     target.append(text, source_ms);
     if (!late) announcer.say(text);

@@ -5,13 +5,19 @@ import { UNREACHABLE, address, listen, pause } from "./socket.js";
 // The room of this tab and its tokens. It stays the same from talk to talk, and when the page is
 // loaded again: who has its link follows them all. `token` is the server's own, if it wants one.
 export async function ourRoom(token) {
-  const known = tabMemory.get("room", null);
-  if (known && await isOurs(known)) return known;
+  const known = await roomBefore();
+  if (known) return known;
   const answer = await ask("/v1/rooms", token, "POST");
   if (!answer.ok) throw new Error((await answer.text()).trim());
   const room = await answer.json();
   tabMemory.set("room", room);
   return room;
+}
+
+// The one that was opened before, if it is still there.
+export async function roomBefore() {
+  const known = tabMemory.get("room", null);
+  return known && await isOurs(known) ? known : null;
 }
 
 // A server that was started anew may know nothing of a room that it has opened before.
@@ -40,7 +46,8 @@ export function here() {
 }
 
 // Follows a room for as long as the page is there. `on(event)` is told the events one by one, and
-// {type: "connection", state: "connecting" | "reconnecting" | "refused", message}.
+// {type: "connection", state: "connecting" | "reconnecting" | "refused", message}, {type: "gap", of}:
+// before the next `said` or `transcript` there were others, which nobody here knows.
 export class Follower {
   next = 0;
   log = "";
@@ -120,6 +127,7 @@ export class Follower {
     if (event.type === "talk") this.kept = { said: [], transcript: [] };
     const kept = this.kept[event.type];
     const first = kept?.length === 0 ? before(this.lost[event.type], event) : [];
+    if (kept?.length === 0 && !first.length && numbered(event) > 1) this.on({ type: "gap", of: event.type });
     for (const one of [...first, event]) {
       kept?.push(one);
       this.on(one);
@@ -133,9 +141,10 @@ export class Follower {
   }
 }
 
+const numbered = (event) => event.word ?? event.number;
+
 // The events before one that is among them; none, if it is not, and belongs to another talk.
 function before(events, event) {
-  const numbered = (one) => one.word ?? one.number;
   const at = events.findIndex((one) => numbered(one) === numbered(event));
   const known = events[at];
   const same = known?.text === event.text && known?.source_ms === event.source_ms;

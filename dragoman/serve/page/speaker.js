@@ -7,7 +7,7 @@ import { about, direction } from "./languages.js";
 import { makeMenu } from "./menu.js";
 import { devices, microphoneTrouble, onMicrophoneChange, refusal } from "./microphone.js";
 import { Pane } from "./pane.js";
-import { ourRoom } from "./room.js";
+import { ourRoom, roomBefore } from "./room.js";
 import { offerShare, shareRoom, tellAudience } from "./share.js";
 import { offerSizes } from "./size.js";
 import { UNREACHABLE } from "./socket.js";
@@ -234,6 +234,7 @@ async function fill(select, kind) {
 async function save(name) {
   trouble("");
   try {
+    room ??= await roomBefore();
     if (!room) throw new Error("Nothing was said yet.");
     if (name === "sound") await saveSound(voice.phrases);
     else await saveText(room.room, room.speaker_token, name);
@@ -284,5 +285,7 @@ onMicrophoneChange(() => { if (!talk) chooseSound(); listDevices(); });
 // Once all is said, nothing is lost by leaving.
 const unsaid = () => talk && $("state").dataset.state !== "done";
 addEventListener("beforeunload", (event) => { if (unsaid()) event.preventDefault(); });
+// Who leaves all the same ends the talk: the rest of it is said, and listeners need not wait.
+addEventListener("pagehide", () => talk?.stop());
 listDevices();
 meet().catch(() => trouble(`${UNREACHABLE} Reload the page once it is.`));

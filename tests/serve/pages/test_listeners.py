@@ -9,7 +9,7 @@ from PIL import Image
 
 from dragoman.errors import DragomanError
 from dragoman.serve import speech
-from tests.serve.pages.looking import SHOWN, STATE, link, save, start, stop
+from tests.serve.pages.looking import SHOWN, STATE, link, save, start, stop, the_session
 from tests.serve.stage import Line, staged
 from tests.talkers import SPOKEN, TEXT
 from tests.voices.fakes import ToneVoice
@@ -141,6 +141,21 @@ def test_who_has_the_link_follows_talk_after_talk(visit):
         another.click("#share-open")
         another.wait("document.getElementById('share').open")
         assert link(another) != before
+
+
+def test_a_speaker_who_leaves_in_mid_talk_ends_it_and_finds_it_again(visit):
+    with staged(keep=600) as stage:  # so long it would be waited for
+        page = visit(stage.address)
+        start(page, 12)
+        listener = visit(link(page))
+        session = the_session(stage)
+        page.go(stage.address)
+        listener.wait(f"{STATE} === 'over'")
+        said = "".join(word.text for word in session.words).strip()
+        assert listener.run(SHOWN).strip() == said
+        assert len(said.split()) >= 12
+        save(page, "translation.txt")
+        assert page.downloaded("translation.txt").decode() == said + "\n"
 
 
 def test_a_server_that_was_started_anew_opens_another_room(visit):
@@ -330,11 +345,28 @@ import("/page/room.js").then(({ Follower }) => {
   const follower = new Follower({ room: "k7f2m9qa", token: "x" }, (event) => {
     if (event.type === "anew") shown.length = 0;
     else if (event.text) shown.push(`${event.type} ${event.text}`);
+    else if (event.type === "gap") shown.push(`gap of ${event.of}`);
   });
   const frames = FRAMES;
   return frames.map((frame) => { follower.take(frame); return [...shown]; });
 })
 """
+
+
+def test_who_comes_after_a_process_was_lost_sees_that_something_is_missing(visit):
+    with staged() as stage:
+        page = visit(stage.address)
+        start(page, 12)
+        listener = visit(link(page))
+        listener.wait(f"{SHOWN}.split(' ').length >= 12")
+        assert listener.run(SHOWN).startswith(TEXT[:20])
+        room = stage.service.rooms.get(link(page).split("/room/")[1].split("#")[0])
+        # As of a long talk that another process has begun.
+        room._entries = [one for one in room._entries if json.loads(one).get("word", 9) > 4]
+        late = visit(link(page))
+        late.wait(f"{SHOWN}.split(' ').length >= 6")
+        assert late.run(SHOWN).startswith("… ")
+        stop(page)
 
 
 def told(words=(), written=(), talk=1, text="word"):
@@ -373,6 +405,6 @@ def test_what_a_new_process_does_not_know_is_still_shown(visit):
     assert seen[2] == seen[1]
     assert seen[4] == written + words[:7]
     assert seen[6] == words
-    other = [f"said other{n}" for n in (6, 7, 8)]
+    other = ["gap of said", *(f"said other{n}" for n in (6, 7, 8))]
     assert seen[8] == other
     assert seen[9] == other + [f"said other{n}" for n in (1, 2)]
