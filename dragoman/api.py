@@ -32,6 +32,8 @@ Sound = NDArray[Any]
 MOST_CHANNELS = 64
 LOUDEST = 30.0
 """Of floats, whose full scale is 1: nobody records so far above it; integers soon reach it."""
+SURELY_MS = 100.0
+"""Nobody waits so many seconds for a translation: a latency from here on is in milliseconds."""
 
 _Kind = TypeVar("_Kind", bound=Event)
 
@@ -254,9 +256,13 @@ def mono(sound: Sound) -> Samples:
 
 
 def _milliseconds(seconds: float) -> float:
-    if is_number(seconds) and seconds > 0:
-        return 1000.0 * float(seconds)
-    raise DragomanError(f"A latency is a number of seconds above 0, not {seconds!r}.")
+    if not is_number(seconds) or seconds <= 0:
+        raise DragomanError(f"A latency is a number of seconds above 0, not {seconds!r}.")
+    if seconds >= SURELY_MS:
+        raise DragomanError(
+            f"A latency is in seconds: for {seconds:g} ms write {seconds / 1000:g}."
+        )
+    return 1000.0 * float(seconds)
 
 
 def _kind(value: object) -> str:

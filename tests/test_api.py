@@ -271,6 +271,7 @@ def test_an_error_leaves_the_rest_unsaid(translator):
         ({"device": "gpu"}, "The setting device='gpu' cannot be"),
         ({"max_latency": "2s"}, "A latency is a number of seconds above 0, not '2s'"),
         ({"max_latency": 0}, "A latency is a number of seconds above 0, not 0"),
+        ({"max_latency": 2000}, "A latency is in seconds: for 2000 ms write 2."),
         ({"source": "Klingonese"}, "'Klingonese' is not a language"),
     ],
 )
