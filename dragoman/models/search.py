@@ -197,19 +197,20 @@ class Search:
                 texts.append(text.with_token(token, log_prob, scores.looks[row]))
                 parents.append(row)
         self._open = texts or self._open
-        full = len(self._ended) >= self._beams or not texts
-        self.over = full or texts[0].length >= self.prompt.most or self._enough(texts[0])
+        self.over = not texts or texts[0].length >= self.prompt.most or self._enough(texts[0])
         self.over |= self._decided()
         return parents
 
     def _decided(self) -> bool:
         """Whether a text has ended that none of the others will get ahead of: not even if all that
-        it still says, a few tokens, were certain."""
+        it still says, a few tokens, were certain. Once enough have ended, it does if none is ahead
+        now; not before, since unlikely ends of a text are soon enough."""
         if not self._ended:
             return False
         best = max(worth for worth, _ in self._ended)
-        longest = min(self.prompt.most, self._open[0].length + FURTHER)
-        length = len(self.prompt.said) + longest + 1
+        length = len(self.prompt.said) + self._open[0].length
+        if len(self._ended) < self._beams:
+            length += min(FURTHER, self.prompt.most - self._open[0].length) + 1  # the end counts
         return all(text.score / length <= best for text in self._open)
 
     def _candidates(self, log_probs: Floats) -> list[tuple[float, int, int]]:
@@ -246,5 +247,6 @@ def _likeliest(log_probs: Floats, count: int) -> NDArray[np.int64]:
     """The likeliest tokens, best first; `count` of them leave enough besides the end."""
     near = np.flatnonzero(log_probs > log_probs.max() - NEAR)
     if len(near) < count:
-        near = np.argpartition(-log_probs, min(count, len(log_probs) - 1))[:count]
+        worst = np.partition(log_probs, -count)[-count] if count < len(log_probs) else -np.inf
+        near = np.flatnonzero(log_probs >= worst)  # which of equals come first is the same anywhere
     return near[np.argsort(-log_probs[near], kind="stable")[:count]]

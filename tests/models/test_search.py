@@ -286,3 +286,28 @@ def test_it_is_the_likeliest_text_that_must_be_enough(wanted, over):
     one = Search(Prompt((BOS,), 9, enough=lambda tokens: tokens == [wanted]), EOS, beams=2)
     one.advance(scores({5: -2.0, 4: -1.0}))
     assert one.over is over
+
+
+@pytest.mark.parametrize("beams", [2, 3, 5])
+def test_unlikely_ends_do_not_end_a_likely_text(beams):
+    """A text of twelve sure tokens, of which each might be the last with a chance in a thousand."""
+    one = Search(prompt(20), EOS, beams)
+    for place in range(12):
+        rows = np.full((len(one.tokens), UNITS), -30.0, np.float32)
+        rows[:, EOS] = -7.0
+        rows[0, 4 + place % 2] = -0.1
+        one.advance(Scores(rows, np.zeros((len(rows), 1), np.float32)))
+        assert not one.over
+    rows = np.full((len(one.tokens), UNITS), -30.0, np.float32)
+    rows[0, EOS] = -0.1
+    one.advance(Scores(rows, np.zeros((len(rows), 1), np.float32)))
+    assert one.over
+    assert one.result().tokens == (4, 5) * 6
+
+
+def test_of_equal_tokens_the_first_are_taken():
+    """Whatever the machine's way of sorting."""
+    scores = np.full(3000, -9.0, np.float32)
+    scores[[2000, 1000]] = -1.0, -2.0
+    assert _likeliest(scores, 5).tolist() == [2000, 1000, 0, 1, 2]
+    assert _likeliest(scores[:3], 5).tolist() == [0, 1, 2]

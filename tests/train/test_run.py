@@ -365,7 +365,7 @@ def test_a_full_disk_leaves_no_half_checkpoint(tiny, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("dragoman.train.checkpoints.os.replace", full)
+    monkeypatch.setattr("dragoman.train.checkpoints.put_in_place", full)
     with pytest.raises(DragomanError, match="the disk is full; make room"):
         train(recipe_of(tiny, steps={"total": 1}), tmp_path / "full")
     assert not [path for path in (tmp_path / "full").iterdir() if ".pt" in path.name]
