@@ -191,10 +191,11 @@ def test_another_net_is_refused(ears, tmp_path, monkeypatch):
         return (labels, 1.5 * keys if torch.compiler.is_exporting() else keys, *rest)
 
     monkeypatch.setattr(module.GraftGraph, "forward", wrong)
+    one_layer = {"encoder_layers": 1, "decoder_layers": 1}
     for int8 in (False, True):
         with pytest.raises(DragomanError, match=r"encoder differs"):
             export(
-                made(ears, **CHUNKS),
+                made(ears, **CHUNKS, **one_layer),
                 tmp_path / "net",
                 Surroundings("en", "de", encoder=str(ears)),
                 int8=int8,
