@@ -188,36 +188,34 @@ def test_a_disk_that_is_full_from_the_start_is_told_before_any_work(wav):
     assert done.stdout == ""
 
 
-def test_a_trace_that_finds_no_more_room_costs_nothing_else(tmp_path):
-    """Files may not grow beyond what two minutes in short steps need."""
-    wav, trace, captions = (tmp_path / name for name in ("t.wav", "t.jsonl", "t.srt"))
-    soundfile.write(wav, np.zeros(8000 * 240, np.int16), 8000)
-    limit = 70_000
+def heard_whole_though_full(
+    wav: Path, seconds: int, limit: int, full: Path, *options: object
+) -> str:
+    """What is said of a talk to its end, and in its captions, while no file may hold more than
+    `limit` bytes and `full` finds no more room."""
+    soundfile.write(wav, np.zeros(8000 * seconds, np.int16), 8000)
+    captions = wav.with_suffix(".srt")
     done = process(
-        *("translate", wav, *SYSTEM, "--step", "100ms", "--trace", trace, "--captions", captions),
+        *("translate", wav, *SYSTEM, *options, full, "--captions", captions),
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
     )
     assert done.returncode == 2
-    assert f"Cannot write {trace}: files that large are not allowed here" in done.stderr
+    assert f"Cannot write {full}: files that large are not allowed here" in done.stderr
     assert "Traceback" not in done.stderr
-    assert "words from 240.0 s" in done.stderr  # it was heard to its end
-    assert done.stdout.endswith("It ends.\n")
+    assert f"words from {seconds}.0 s" in done.stderr  # it was heard to its end
     assert "It ends." in captions.read_text().replace("\n", " ")
+    return str(done.stdout)
+
+
+def test_a_trace_that_finds_no_more_room_costs_nothing_else(tmp_path):
+    """Files may not grow beyond what two minutes in short steps need."""
+    wav, trace = tmp_path / "t.wav", tmp_path / "t.jsonl"
+    said = heard_whole_though_full(wav, 240, 70_000, trace, "--step", "100ms", "--trace")
+    assert said.endswith("It ends.\n")
 
 
 @pytest.mark.parametrize("option", ["--speak", "--mix"])
 def test_sound_that_finds_no_more_room_costs_nothing_else(tmp_path, option):
     """Ten seconds of sound are more than a file may hold here."""
-    wav, out, captions = (tmp_path / name for name in ("t.wav", "out.wav", "t.srt"))
-    soundfile.write(wav, np.zeros(8000 * 10, np.int16), 8000)
-    limit = 170_000
-    done = process(
-        *("translate", wav, *SYSTEM, option, out, "--captions", captions),
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
-    )
-    assert done.returncode == 2
-    assert f"Cannot write {out}: files that large are not allowed here" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert "words from 10.0 s" in done.stderr  # it was heard to its end
-    assert "It ends." in captions.read_text().replace("\n", " ")
+    heard_whole_though_full(tmp_path / "t.wav", 10, 170_000, tmp_path / "out.wav", option)
     assert sorted(os.listdir(tmp_path)) == ["t.srt", "t.wav"]
