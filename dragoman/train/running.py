@@ -121,7 +121,12 @@ def kept_encoder(recipe: Recipe) -> str:
         return ""
     runs = [one.run for one in starts_of(recipe) if not one.parts or "encoder" in one.parts]
     last = runs[-1] if runs else ""
-    return last.removeprefix(STORE) if last.startswith(STORE) else ""
+    if last.startswith(STORE):
+        return last.removeprefix(STORE)
+    before = Path(last) if Path(last).is_dir() else Path(last).parent
+    # A run that goes on from another has the encoder that the other one left as it was.
+    there = last and (before / "recipe.yaml").exists()
+    return kept_encoder(RunFolder(before).recipe()) if there else ""
 
 
 def device_of(options: Options) -> torch.device:
