@@ -172,7 +172,10 @@ def get_models(names: tuple[str, ...]) -> None:
     for name in names:
         catalogue.entry_path(name)  # a misspelt name is told before anything is fetched
     for name in names:
-        print(get(name))
+        folder = get(name)
+        if other := catalogue.model(name).behind:
+            get(other)  # without which it cannot work where nothing can be fetched
+        print(folder)
 
 
 @command.command()

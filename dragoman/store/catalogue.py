@@ -68,6 +68,7 @@ class Model:
     licence: str
     files: dict[str, File]
     targets: tuple[str, ...] = ()  # that it translates into; none: it writes what it hears
+    behind: str | None = None  # the model whose encoder it has in front
     folder: str | None = None
     hub: Hub | None = None
     rest_from_hub: bool = False  # `files` are not all of them: ask the hub for the others

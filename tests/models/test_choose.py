@@ -46,12 +46,13 @@ def test_who_speaks_must_be_known(nothing_here):
         choose(None, "de")
 
 
-def test_the_translators_that_ship_are_whole():
+@pytest.mark.parametrize("name", ["mt-en", "st-en"])
+def test_the_models_that_ship_are_whole(name):
     """What weights/ holds is what the catalogue says, and English is spoken out of the box."""
-    entry = catalogue.model("mt-en")
-    places = [folder / "mt-en" for folder in home.weight_folders()]
+    entry = catalogue.model(name)
+    places = [folder / name for folder in home.weight_folders()]
     place = next(place for place in places if place.is_dir())
-    assert all(file.is_at(place / name) for name, file in entry.files.items())
+    assert all(file.is_at(place / file_name) for file_name, file in entry.files.items())
     for target in entry.targets:
         assert choose("en", target) == "moonshine-base+mt-en"
 

@@ -38,6 +38,12 @@ def test_a_model_from_get_to_rm(toy, home):
     assert run("verify") == f"There are no models in {home}.\n"
 
 
+def test_a_model_comes_with_the_one_that_it_stands_behind(toy, enter, hub, home):
+    enter("upper", FILES, hub=hub(FILES), behind="toy")
+    assert run("get", "upper") == f"{home / 'models' / 'upper'}\n"
+    assert run("path", "toy") == f"{home / 'models' / 'toy'}\n"
+
+
 def test_list_as_json(toy, home):
     assert json.loads(run("list", "--here", "--json")) == []
     run("get", "toy")
