@@ -21,6 +21,7 @@ from typing import Any
 
 from dragoman.errors import DragomanError
 from dragoman.files import put_in_place, sentences_for, temporary_for
+from dragoman.models.byte_sums import make_exact
 from dragoman.store.home import home
 from dragoman.store.prepared import place_for, stamp_of
 
@@ -100,9 +101,8 @@ class Graphs:
         # processor than the work.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.log_severity_level = 3  # that a kept graph is for this machine alone is known
-        # Without it, processors of Intel's kind that cannot sum up 8-bit products (VNNI) round sums
-        # of two to 16 bits; where there is no need, it does nothing.
-        options.add_session_config_entry("session.x64quantprecision", "1")
+        if isinstance(graph, bytes):  # a graph that is kept was made exact
+            make_exact(options)
         if keep is not None:
             options.optimized_model_filepath = str(keep)
             options.add_session_config_entry("session.save_model_format", "ORT")

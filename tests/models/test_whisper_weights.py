@@ -6,9 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dragoman.models import byte_sums
+from dragoman.models.graphs import Graphs
 from dragoman.models.options import Options
 from dragoman.models.search import Prompt
 from dragoman.models.whisper.engine import View, WhisperEngine
+from dragoman.models.whisper.graph import Builder, quantized
 from dragoman.models.whisper.tokens import Vocabulary
 from dragoman.models.whisper.weights import Weights
 
@@ -75,3 +78,26 @@ def test_the_decoder_speaks_as_ctranslate2_does(folder: Path):
         compared += spoken.tokens[:sure]
     assert len(compared) > 30
     assert len(set(compared)) > 4
+
+
+@pytest.mark.parametrize("exact_sums", [True, False])
+def test_products_with_bytes_are_those_of_plain_arithmetic(tmp_path, monkeypatch, exact_sums):
+    """Each row of numbers is brought to bytes by itself, halves to the even one; rows of zeros, and
+    a row of which one number is much larger than the rest, too. Whichever way the sums take."""
+    monkeypatch.setattr(byte_sums, "_exact", lambda: exact_sums)
+    weights = Weights(made.make(tmp_path / "net", "int8") / "model.bin")
+    name = "encoder/layer_0/ffn/linear_0"
+    builder = Builder(weights)
+    graph = builder.model({"x": np.float32}, [builder.linear("x", name)])
+    x = np.random.default_rng(0).standard_normal((2, 7, made.WIDTH)).astype(np.float32)
+    x[0, 0], x[0, 1, 0] = 0.0, 1000.0
+    x[0, 2] = np.arange(made.WIDTH) + 0.5
+    x[0, 2, -1] = 127.0  # one step is 1: halves are to be rounded
+    [found] = Graphs(None, 1).session("linear", lambda: graph).run(None, {"x": x})
+
+    bytes_of, scale = quantized(weights, f"{name}/weight")
+    largest = np.abs(x).max(axis=-1, keepdims=True)
+    step = np.maximum(largest * np.float32(1 / 127), np.float32(1e-9))
+    sums = np.rint(x / step).astype(np.int64) @ bytes_of.astype(np.int64)
+    plain = sums.astype(np.float32) * scale * step + weights.array(f"{name}/bias")
+    np.testing.assert_allclose(found, plain, rtol=1e-6, atol=1e-6)

@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from dragoman.models.whisper.weights import Weights
 
 OPSET, IR = 18, 9
-FLOAT, UINT8 = 1, 2  # ONNX's numbers of types
 INPUTS_PER_LAYER = ("keys", "values", "memory_keys", "memory_values")
-CONTRIB = "com.microsoft"  # where onnxruntime keeps GELU
+CONTRIB = "com.microsoft"  # where onnxruntime keeps operators of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +130,12 @@ class Builder:
         """x times an 8-bit matrix: each row of x is brought to unsigned bytes around 128."""
         largest = self.node("ReduceMax", self.node("Abs", x), self.number([-1]), keepdims=1)
         step = self.node("Max", self.node("Mul", largest, self.number(1 / 127)), self.number(1e-9))
-        steps = self.node("Round", self.node("Div", x, step))
-        raised = self.node("Cast", self.node("Add", steps, self.number(128.0)), to=UINT8)
-        weight, scale = quantized(self.weights, name)
         zero = self.number(np.uint8(128))
-        product = self.node("MatMulInteger", raised, self.constant(weight), zero)
-        scaled = self.node("Mul", self.node("Cast", product, to=FLOAT), self.constant(scale))
-        return self.node("Mul", scaled, step)
+        raised = self.node("QuantizeLinear", self.node("Div", x, step), self.number(1.0), zero)
+        weight, scale = (self.constant(part) for part in quantized(self.weights, name))
+        factors = (raised, weight, self.number(1.0), scale, zero)
+        product = self.node("MatMulIntegerToFloat", *factors, domain=CONTRIB)
+        return self.node("Mul", product, step)
 
     def split(self, x: str, *widths: int) -> list[str]:
         """Cut the last axis into parts."""
