@@ -22,6 +22,7 @@ from typing import Any
 from dragoman.errors import DragomanError
 from dragoman.files import put_in_place, sentences_for, temporary_for
 from dragoman.models.byte_sums import make_exact
+from dragoman.models.sessions import session_options
 from dragoman.store.home import home
 from dragoman.store.prepared import place_for, stamp_of
 
@@ -92,15 +93,10 @@ class Graphs:
     def _load(self, graph: str | bytes, keep: Path | None = None) -> Any:
         import onnxruntime
 
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = self._threads
+        options = session_options(self._threads)
         # Windows differ in length all the time: neither room nor plans are kept for each of them.
         options.enable_cpu_mem_arena = False
         options.enable_mem_pattern = False
-        # Threads that wait for the next piece of work by turning round and round take more of the
-        # processor than the work.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        options.log_severity_level = 3  # that a kept graph is for this machine alone is known
         if isinstance(graph, bytes):  # a graph that is kept was made exact
             make_exact(options)
         if keep is not None:

@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.errors import DragomanError
+from dragoman.models.byte_sums import make_exact
 from dragoman.models.exported.config import ExportedNet, Kept
+from dragoman.models.sessions import session_options
 
 Array = NDArray[Any]
 Arrays = tuple[Array, ...]
@@ -133,9 +135,8 @@ def _session(path: Path, threads: int) -> Any:
     """Open a graph; a damaged or missing one is named."""
     import onnxruntime
 
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.log_severity_level = 3
+    options = session_options(threads)
+    make_exact(options)
     try:
         return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime has no common exception of its own
