@@ -24,6 +24,7 @@ from dragoman.models.moonshine.encoder import (
     mask_beyond,
     no_labels,
 )
+from dragoman.models.moonshine.tongue import no_judgement, tongues
 from dragoman.models.search import Floats
 from dragoman.models.whisper.weights import Weights
 
@@ -64,7 +65,8 @@ class GraftedEncoder(Encoder):
         pace = Pace(settings["ahead"], settings["chunk"]) if settings["chunk"] else Pace()
         self._ahead = -(-pace.ahead // self._joined)
         exact = net.config.precision == "float32"
-        super().__init__(weights, graphs, _as_they_are, pace=pace, exact=exact)
+        judge = tongues().get(int(settings["ears_size"]), no_judgement)
+        super().__init__(weights, graphs, _as_they_are, pace=pace, exact=exact, judge=judge)
         self._net = net
         width = settings["size"] // settings["heads"]
         shape = (1, settings["encoder_layers"], settings["heads"], 0, width)

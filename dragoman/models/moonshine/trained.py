@@ -128,9 +128,11 @@ class TrainedMoonshine(MoonshineModel):
         return stream
 
     def _if_understood(self, stream: MoonshineStream, found: Found, *, final: bool) -> Found:
-        """How sure a translation is says little about what is spoken: there are many ways to put
-        a thing."""
-        return found
+        """How sure a translation is says little about what is spoken, since there are many ways to
+        put a thing: the states alone tell whether it is another language."""
+        foreign = stream.foreign
+        stream.doubted = tuple(found.log_probs) if foreign else ()
+        return Found() if foreign else found
 
     def start(self, target: str) -> int:
         return self._settings.tags.get(target, BOS)
