@@ -22,10 +22,11 @@ $(BIN)/.base: pyproject.toml | $(BIN)/pip
 	$(BIN)/pip install -q -e ".[espeak]"
 	@touch $@
 
-# torch goes first and alone: a later request for it is then already satisfied.
+# torch goes first and alone: a later request for it is then already satisfied. Nothing is compiled
+# to bytecode on the way: most of it is never imported, and what is compiles itself then.
 $(BIN)/.dev: pyproject.toml | $(BIN)/pip
-	$(BIN)/pip install -q torch==2.13.0
-	$(BIN)/pip install -q -e ".[espeak,train,dev]"
+	$(BIN)/pip install -q --no-compile torch==2.13.0
+	$(BIN)/pip install -q --no-compile -e ".[espeak,train,dev]"
 	@touch $(BIN)/.base $@
 
 demo: $(BIN)/.base

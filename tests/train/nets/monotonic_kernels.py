@@ -169,7 +169,8 @@ def check_random(device):
 
 def check_seeds(device):
     """The same state of torch's generator, the same noise and dropout."""
-    settings, inputs = problem(device, torch.float32, True, 3, noise=1.0, dropout=0.3)
+    few = {"units": 2, "states": 9, "noise": 1.0, "dropout": 0.3}
+    settings, inputs = problem(device, torch.float32, True, 3, **few)
     first, second = (results(expectation_triton.read, settings, inputs) for _ in range(2))
     assert all(torch.equal(x, y) for x, y in zip(first, second, strict=True))
     calm = replace(settings, noise=0.0, dropout=0.0)

@@ -71,13 +71,14 @@ def decide_every(ratio: int, lengths: Tensor, states: int) -> Decisions:
 
 def decide_at(triggers: Tensor, lengths: Tensor) -> Decisions:
     """Flexible pre-decision: at the states marked in triggers [B, S], and at the end; G is S."""
-    state = torch.arange(triggers.shape[1], device=triggers.device)
+    states = triggers.shape[1]  # `len()` would be a number of the traced example in a graph
+    state = torch.arange(states, device=triggers.device)
     last = (lengths - 1).unsqueeze(1)
     marked = (triggers & (state < last)) | (state == last)
-    place = torch.where(marked, marked.cumsum(1) - 1, len(state))  # the rest go to a spare column
-    ends = lengths.unsqueeze(1).repeat(1, len(state) + 1)
+    place = torch.where(marked, marked.cumsum(1) - 1, states)  # the rest go to a spare column
+    ends = lengths.unsqueeze(1).repeat(1, states + 1)
     ends = ends.scatter(1, place, (state + 1).expand_as(place))[:, :-1]
-    return Decisions(ends, marked.sum(1).clamp(min=1), len(state))
+    return Decisions(ends, marked.sum(1).clamp(min=1), states)
 
 
 def first_stop(energy: Tensor, pointers: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
