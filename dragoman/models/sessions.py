@@ -1,4 +1,4 @@
-"""What every session of onnxruntime is told."""
+"""What onnxruntime is told about the nets of every model."""
 
 from __future__ import annotations
 

@@ -23,7 +23,8 @@ def told(target: str, recording: Path) -> str:
 @pytest.fixture(scope="module", autouse=True)
 def weights():
     try:
-        get("moonshine-base")
+        for name in ("moonshine-base", "demo-de"):
+            get(name)
     except DragomanError as error:
         pytest.skip(f"no weights: {error}")
 
