@@ -72,13 +72,70 @@ class Clips:
         return cls(data, torch.cat(features), torch.cat(frames))
 
 
-class Simulation:
+@dataclass(frozen=True)
+class Heard:
+    """What was heard after a chunk: clips that still had sound, and how much of each by now."""
+
+    chunk: int
+    here: np.ndarray  # numbers of the clips
+    ms: np.ndarray
+    frames: np.ndarray
+    last: np.ndarray  # whether that was all of it
+
+    def only(self, chosen: np.ndarray) -> Heard:
+        parts = (self.here, self.ms, self.frames, self.last)
+        return Heard(self.chunk, *(part[chosen] for part in parts))
+
+    @property
+    def enough(self) -> np.ndarray:
+        """Where it is worth a look."""
+        return (self.frames >= FEWEST_FRAMES) & (self.ms >= SHORTEST_MS)
+
+
+class SideBySide:
+    """All clips of a set, chunk after chunk; what is done after each is left to `hear`."""
+
+    def __init__(self, net: Net, units: Pieces, clips: Clips, step_ms: float):
+        self.net, self.units, self.clips, self.step_ms = net, units, clips, step_ms
+        references = clips.data.target_texts()
+        self.traces = [Trace(n, clips.data.item(n).id, text) for n, text in enumerate(references)]
+
+    @torch.no_grad()
+    def run(self) -> list[Trace]:
+        step = int(self.step_ms * RATE / 1000)
+        for chunk in range(-(-int(self.clips.samples.max()) // step)):
+            self.hear(self._heard(chunk, step))
+        return self.traces
+
+    def hear(self, heard: Heard) -> None:
+        raise NotImplementedError
+
+    def _heard(self, chunk: int, step: int) -> Heard:
+        samples = self.clips.samples
+        here = np.flatnonzero(samples > chunk * step)
+        amounts = np.minimum(samples[here], (chunk + 1) * step)
+        ms, last = amounts * 1000.0 / RATE, amounts == samples[here]
+        for number, moment in zip(here.tolist(), ms.tolist(), strict=True):
+            self.traces[number].heard(Hearing(moment, moment, moment, moment))
+        frames = np.maximum(0, (amounts - FRAME) // SHIFT + 1)
+        frames = np.where(last, self.clips.frames[here].cpu().numpy(), frames)
+        return Heard(chunk, here, ms, frames, last)
+
+    def encode(self, heard: Heard) -> Encoded:
+        device = self.clips.features.device
+        rows = torch.from_numpy(heard.here).to(device)
+        lengths = torch.from_numpy(heard.frames).to(device)
+        return self.net.encode(self.clips.features[rows, : int(heard.frames.max())], lengths)
+
+
+class Simulation(SideBySide):
     """All clips of a set under one way to wait."""
 
     def __init__(
         self, net: Net, ends_source: Tensor | None, units: Pieces, clips: Clips, way: Waiting
     ):
-        self.net, self.units, self.clips, self.way = net, units, clips, way
+        super().__init__(net, units, clips, way.step_ms)
+        self.way = way
         self.ends_source = ends_source  # [V + 1], units that end a source word
         if units.marking != "suffix":
             raise DragomanError(
@@ -92,48 +149,24 @@ class Simulation:
         self.said: list[list[int]] = [[] for _ in range(count)]
         self.said_words = np.zeros(count, np.int64)
         self.heard_words = np.zeros(count, np.int64)
-        references = clips.data.target_texts()
-        self.traces = [Trace(n, clips.data.item(n).id, text) for n, text in enumerate(references)]
 
-    @torch.no_grad()
-    def run(self) -> list[Trace]:
-        step = int(self.way.step_ms * RATE / 1000)
-        for chunk in range(-(-int(self.clips.samples.max()) // step)):
-            self._hear(chunk, step)
-        return self.traces
-
-    def _hear(self, chunk: int, step: int) -> None:
-        samples = self.clips.samples
-        here = np.flatnonzero(samples > chunk * step)
-        heard = np.minimum(samples[here], (chunk + 1) * step)
-        last = heard == samples[here]
-        for number, amount in zip(here.tolist(), heard.tolist(), strict=True):
-            ms = amount * 1000.0 / RATE
-            self.traces[number].heard(Hearing(ms, ms, ms, ms))
-        frames = np.maximum(0, (heard - FRAME) // SHIFT + 1)
-        frames = np.where(last, self.clips.frames[here].cpu().numpy(), frames)
-        heard_ms = heard * 1000.0 / RATE
-        asked = (frames >= FEWEST_FRAMES) & (heard_ms >= SHORTEST_MS)
+    def hear(self, heard: Heard) -> None:
+        asked = heard.enough
         if self.way.words != "ctc":
-            self._count(here, heard_ms)
-            asked &= (self._due(here) > 0) | last
-        here, frames, last = here[asked], frames[asked], last[asked]
-        if not len(here):
+            self._count(heard.here, heard.ms)
+            asked &= (self._due(heard.here) > 0) | heard.last
+        heard = heard.only(asked)
+        if not len(heard.here):
             return
-        encoded = self._encode(here, frames)
+        encoded = self.encode(heard)
         if self.way.words == "ctc":
-            self._count_by_ctc(here, encoded)
-            asked = (self._due(here) > 0) | last
+            self._count_by_ctc(heard.here, encoded)
+            asked = (self._due(heard.here) > 0) | heard.last
             rows = torch.from_numpy(np.flatnonzero(asked)).to(encoded.states.device)
-            here, last = here[asked], last[asked]
+            heard = heard.only(asked)
             encoded = Encoded(encoded.states[rows], encoded.lengths[rows])
-        if len(here):
-            self._speak(chunk, here, last, encoded)
-
-    def _encode(self, here: np.ndarray, frames: np.ndarray) -> Encoded:
-        device = self.clips.features.device
-        rows, lengths = torch.from_numpy(here).to(device), torch.from_numpy(frames).to(device)
-        return self.net.encode(self.clips.features[rows, : int(frames.max())], lengths)
+        if len(heard.here):
+            self._speak(heard, encoded)
 
     def _due(self, here: np.ndarray) -> np.ndarray:
         """How many words each clip may have said more."""
@@ -158,11 +191,12 @@ class Simulation:
         counts = ctc_marks(labels, encoded.ctc_lengths, self.ends_source).sum(1).cpu().numpy()
         self.heard_words[here] = np.maximum(self.heard_words[here], counts)
 
-    def _speak(self, chunk: int, here: np.ndarray, last: np.ndarray, encoded: Encoded) -> None:
-        due = np.where(last, 10**6, self._due(here))
-        found = self._search([self.said[n] for n in here.tolist()], due, encoded)
-        for number, final, may, new in zip(here.tolist(), last, due, found, strict=True):
-            self._commit(chunk, number, bool(final), int(may), new)
+    def _speak(self, heard: Heard, encoded: Encoded) -> None:
+        due = np.where(heard.last, 10**6, self._due(heard.here))
+        numbers = heard.here.tolist()
+        found = self._search([self.said[n] for n in numbers], due, encoded)
+        for number, final, may, new in zip(numbers, heard.last, due, found, strict=True):
+            self._commit(heard.chunk, number, bool(final), int(may), new)
 
     def _search(self, said: Sequence[list[int]], due: np.ndarray, encoded: Encoded) -> list[Any]:
         """What follows greedily: until so many words are whole, or the text ends."""

@@ -3,12 +3,14 @@
 What a run says of a pack under ways to wait, side by side on the device: in OUT scores.tsv, for
 every way a log that `dragoman score` and `compare` read, and with --report a report. A way is
 K,WORDS,WORD_MS,STEP_MS, such as 3,fixed,280,280 or 3,ctc; words are fixed, ctc, words or phones
-(their true ends); `offline` waits for the end.
+(their true ends); `offline` waits for the end. Nets whose decoder goes on from its own past are
+asked POLICY@STEP_MS, such as follow@280 or ksn:k=100,s=10,n=1@100.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,11 +22,14 @@ from dragoman.evaluate.result import Scorer, system_result
 from dragoman.evaluate.run import Run
 from dragoman.metrics import simuleval_log
 from dragoman.models.exported.pieces import Pieces
+from dragoman.policies import make_policy
 from dragoman.setup import Setup
+from dragoman.trace import Trace
 from dragoman.train.data.corpus import open_set
 from dragoman.train.data.faults import Faults
 from dragoman.train.recipe import Data
 from dragoman.train.simulate import Clips, Simulation, Waiting
+from dragoman.train.simulate_past import PastSimulation
 from dragoman.train.trained import open_run
 
 
@@ -39,6 +44,9 @@ def waiting(text: str) -> tuple[Waiting, str]:
 
 def as_setup(run: Path, text: str) -> Setup:
     """The setup of the loop that says the same."""
+    if "@" in text:
+        policy, step_ms = text.split("@")
+        return Setup(str(run), "en", "de", policy, beams=1, step_ms=float(step_ms))
     way, ends = waiting(text)
     policy = f"wait-k:k={way.k}" if way.k else "offline"
     detector = {"fixed": f"fixed:{way.word_ms:g}", "ctc": "ctc"}.get(way.words, "fixed")
@@ -56,16 +64,27 @@ def ask(run: Path, pack: Path, out: Path, ways: Sequence[str], limit: int, repor
     suffix = trained.recipe.vocabulary.target.suffix
     pieces = Pieces.load(run / "target.model", len(trained.target), suffix=suffix, language="de")
     clips: dict[str, Clips] = {}
+
+    def simulated(text: str) -> list[Trace]:
+        if "@" in text:
+            policy, step_ms = text.split("@")
+            of_words = clips["words"]
+            return PastSimulation(
+                task.net, pieces, of_words, make_policy(policy), float(step_ms)
+            ).run()
+        way, ends = waiting(text)
+        return Simulation(task.net, ends_source, pieces, clips[ends], way).run()
+
     scorer, results = Scorer.of("de"), []
     for text in ways:
         begun = time.perf_counter()
-        way, ends = waiting(text)
+        ends = "words" if "@" in text else waiting(text)[1]
         if ends not in clips:
             whole = open_set([pack], Data((str(pack),), target="de", ends=ends), Faults())
             clips[ends] = Clips.of(task, whole.subset(range(min(limit, len(whole)))), device)
         ready = time.perf_counter()
-        traces = Simulation(task.net, ends_source, pieces, clips[ends], way).run()
-        log = out / text.replace(",", "-")
+        traces = simulated(text)
+        log = out / re.sub(r"[,:@=]+", "-", text)
         log.mkdir(parents=True, exist_ok=True)
         simuleval_log.write(log, [trace.instance() for trace in traces])
         results.append(system_result(as_setup(run, text), Run(traces, []), scorer))

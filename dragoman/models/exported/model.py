@@ -109,7 +109,7 @@ class ExportedModel(WindowModel[ExportedStream]):
 
     def speak(self, streams: Sequence[ExportedStream], asks: Sequence[Ask]) -> list[Found]:
         """Streams of which as much was said are searched together."""
-        groups: dict[tuple[bool, int], list[int]] = defaultdict(list)
+        groups: dict[tuple[bool, object], list[int]] = defaultdict(list)
         spoken = [Found()] * len(streams)
         for index, (stream, ask) in enumerate(zip(streams, asks, strict=True)):
             if stream.encoded.memory is None:
@@ -117,7 +117,9 @@ class ExportedModel(WindowModel[ExportedStream]):
             if self._net.config.decides == "transducer":
                 spoken[index] = read_groups(self._net, stream, ask.final)
             else:
-                known = 0 if self._net.config.keeps_past else len(stream.window.said)
+                known: object = len(stream.window.said)
+                if self._net.config.keeps_past:
+                    known = stream.decoded.past
                 groups[ask.final, known].append(index)
         for members in groups.values():
             chosen = [streams[i] for i in members]

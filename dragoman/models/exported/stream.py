@@ -41,6 +41,11 @@ class Decoded:
     survivors: tuple[Hypothesis, ...] = (Hypothesis((BOS,), 0.0, (), None),)  # a transducer's
     groups: int = 0  # of the source that it has read
 
+    @property
+    def past(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes of its cache: texts are read together where these are the same."""
+        return tuple(array.shape for array in self.cache or ())
+
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class ExportedStream(WindowStream):

@@ -11,6 +11,7 @@ def check_all(device):
     trial(device, rows=1100, size=6)  # more rows than one program of the backward pass takes
     trial(device, rows=40, size=64, kind=torch.bfloat16)
     trial(device, rows=40, size=64, kind=torch.bfloat16, last=True)
+    trial(device, rows=400, size=256, kind=torch.bfloat16)  # such a one once failed by itself
 
 
 if __name__ == "__main__":

@@ -1,0 +1,104 @@
+"""Nets that go on from their own past say side by side what each clip says in the loop."""
+
+import pytest
+import torch
+
+from dragoman.evaluate.run import run_corpus
+from dragoman.models.exported.decoder import Texts
+from dragoman.models.exported.pieces import Pieces
+from dragoman.models.options import Options
+from dragoman.policies import make_policy
+from dragoman.setup import Setup, System
+from dragoman.train.recipe import Recipe
+from dragoman.train.running import RunModel
+from dragoman.train.settings import convert
+from dragoman.train.simulate import Clips
+from dragoman.train.simulate_past import PastSimulation
+from dragoman.train.train import train
+from dragoman.train.trained import open_run
+from tests.train.test_simulate import clips, heard  # noqa: F401  the same sound
+
+NETS = {
+    "mma": {
+        "net": "mma",
+        "task": "mma",
+        "net_settings": {
+            "encoder": "transformer",
+            "encoder_settings": {"size": 16, "conv_channels": 16, "encoder_layers": 1}
+            | {"encoder_heads": 2, "encoder_ffn": 32, "ctc_layer": 0},
+            **{"decoder_layers": 1, "decoder_heads": 2, "decoder_ffn": 32, "ratio": 2},
+        },
+    },
+    "vgg": {
+        "net": "vgg-blstm",
+        "net_settings": {"channels": 2, "size": 24, "encoder_layers": 1, "attention": 16},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def runs(tiny, tmp_path_factory):
+    """Trained just long enough to say different things of different clips."""
+    made = {}
+
+    def run(name):
+        if name not in made:
+            folder = tmp_path_factory.mktemp("past") / name
+            settings = tiny | {
+                "steps": {"total": 60, "validate": 60, "save": 60, "log": 60, "average": 1},
+                "optimiser": {"rate": 0.02, "warmup": 5},
+                "augment": {"spec": "none"},
+            }
+            train(convert(Recipe, settings | NETS[name]), folder)
+            made[name] = folder
+        return made[name]
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("net", "policy", "step_ms"),
+    [
+        ("mma", "follow", 80),
+        ("mma", "follow", 120),
+        ("vgg", "ksn:k=20,s=10,n=2", 100),
+        ("vgg", "ksn:k=20,s=5,n=1", 50),
+        ("vgg", "offline", 100),
+    ],
+)
+def test_it_says_what_the_loop_says(runs, heard, clips, net, policy, step_ms, tmp_path):  # noqa: F811
+    run = runs(net)
+    setup = Setup(str(run), "en", "de", policy, beams=1, step_ms=step_ms)
+    system = System(setup, RunModel.load(run, options=Options(threads=1, beams=1)))
+    wanted = run_corpus(clips, setup, tmp_path / "loop", together=4, system=system).traces
+    trained = open_run(run)
+    task = trained.task.eval()
+    units = Pieces.load(run / "target.model", len(trained.target), suffix=True, language="de")
+    ready = Clips.of(task, heard, torch.device("cpu"))
+    found = PastSimulation(task.net, units, ready, make_policy(policy), step_ms).run()
+    assert [t.prediction for t in found] == [t.prediction for t in wanted]
+    assert [t.instance().delays for t in found] == [t.instance().delays for t in wanted]
+    assert len({trace.prediction for trace in found}) > 1
+
+
+def test_clips_whose_decoders_have_different_pasts_are_read_together(
+    runs,
+    clips,  # noqa: F811
+    tmp_path,
+    monkeypatch,
+):
+    """As one batch they once failed, and each was read alone."""
+    begun = []
+
+    def note(self, net, memories, states, prompts, caches=None):
+        begin(self, net, memories, states, prompts, caches)
+        begun.append([cache[0].shape for cache in caches])
+
+    begin = Texts.__init__
+    monkeypatch.setattr(Texts, "__init__", note)
+    run = runs("mma")
+    setup = Setup(str(run), "en", "de", "follow", beams=1, step_ms=80)
+    model = RunModel.load(run, options=Options(threads=1, beams=1))
+    run_corpus(clips, setup, tmp_path / "loop", together=10, system=System(setup, model))
+    assert len({shape for group in begun for shape in group}) > 2
+    assert len(begun) < 40  # each alone: a hundred
