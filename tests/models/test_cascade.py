@@ -74,12 +74,12 @@ def test_a_word_is_final_when_it_is_old_or_its_sentence_is_done_with(words, step
     model = cascade(words)
     interpreter = Interpreter(model, make_policy(policy), source="en", target="de")
     said = ""
-    for chunk in chunks_of(400 * len(words) + 5000, step_ms)[:-1]:
+    for chunk in chunks_of(400 * len(words) + 8000, step_ms)[:-1]:
         said += "".join(interpreter.hear(chunk).said)
         now = interpreter.stream.heard_ms
-        # Heard twice, by looks that the frames round down: a step and a frame from 2 s on.
-        old = sum(400 * (place + 1) <= now - 2080 - step_ms for place in range(len(words)))
-        young = sum(400 * (place + 1) <= now - 2000 + 80 for place in range(len(words)))
+        # Heard twice, by looks that the frames round down: a step and a frame from 5 s on.
+        old = sum(400 * (place + 1) <= now - 5080 - step_ms for place in range(len(words)))
+        young = sum(400 * (place + 1) <= now - 5000 + 80 for place in range(len(words)))
         ends = [at + 1 for at, word in enumerate(words) if word not in GERMAN]
         done = max([end for end in ends if said.startswith(german(words[:end]))], default=0)
         looked = policy != "offline"
@@ -107,22 +107,22 @@ def test_the_transcript_tells_when_its_words_were_heard(policy):
 
 
 def test_which_words_settle():
-    """Ages 3100, 2500, 2100 and 1900 ms; 2 s are enough for what was heard before as well."""
+    """Ages 6100, 5500, 5100 and 4900 ms; 5 s are enough for what was heard before as well."""
     moments = [900, 1500, 1900, 2100]
-    attention = np.zeros((4, 200), np.float32)
+    attention = np.zeros((4, 350), np.float32)
     attention[range(4), [ms // 20 for ms in moments]] = 1.0
     texts = (" a", " b", " c", " d")
     heard = Draft((1, 2, 3, 4), texts, (1, 2, 3, 4), attention=attention, frame_ms=20.0)
-    assert settled_words(heard, texts, 4000.0) == 3
-    assert settled_words(heard, (" a", " b"), 4000.0) == 2
-    assert settled_words(heard, (" a", " x", " c"), 4000.0) == 1
-    assert settled_words(heard, (" x", " b", " c"), 4000.0) == 1  # after a change
-    assert settled_words(heard, (), 4000.0) == 1  # 3 s are enough by themselves
-    assert [settled_words(heard, (), now) for now in (3899.0, 3900.0)] == [0, 1]
-    assert settled_words(heard, texts, 4099.0) == 3
-    assert settled_words(heard, texts, 4100.0) == 4
-    assert settled_words(heard, (" x",), 4500.0) == 2
-    assert settled_words(Draft(), (" a",), 4000.0) == 0
+    assert settled_words(heard, texts, 7000.0) == 3
+    assert settled_words(heard, (" a", " b"), 7000.0) == 2
+    assert settled_words(heard, (" a", " x", " c"), 7000.0) == 1
+    assert settled_words(heard, (" x", " b", " c"), 7000.0) == 1  # after a change
+    assert settled_words(heard, (), 7000.0) == 1  # 6 s are enough by themselves
+    assert [settled_words(heard, (), now) for now in (6899.0, 6900.0)] == [0, 1]
+    assert settled_words(heard, texts, 7099.0) == 3
+    assert settled_words(heard, texts, 7100.0) == 4
+    assert settled_words(heard, (" x",), 7500.0) == 2
+    assert settled_words(Draft(), (" a",), 7000.0) == 0
 
 
 def test_a_word_may_change_after_its_translation_was_said():
@@ -273,11 +273,11 @@ def test_the_transcript_is_handed_out_once_when_it_settles():
     words = ["Red", "See", "Red.", "Blue", "Green"]
     model = cascade(words)
     interpreter = Interpreter(model, make_policy("local-agreement"), source="en", target="de")
-    updates = [interpreter.hear(chunk) for chunk in chunks_of(5000, 400)]
+    updates = [interpreter.hear(chunk) for chunk in chunks_of(8000, 400)]
     assert [word for update in updates for word in update.transcript] == [f" {w}" for w in words]
     # The first sentence is said after 1600 ms; of the second, " Blue" was heard at 1600 ms, that is
     # in the frame from 1600 to 1640, and " Green" 400 ms later.
     told = [(update.hearing.audio_ms, len(update.transcript)) for update in updates]
-    assert [(ms, count) for ms, count in told if count] == [(1600, 3), (3600, 1), (4000, 1)]
+    assert [(ms, count) for ms, count in told if count] == [(1600, 3), (6800, 1), (7200, 1)]
     assert interpreter.stream.words_heard == len(words)
     assert {update.language for update in updates} == {"en"}

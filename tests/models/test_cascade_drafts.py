@@ -16,7 +16,7 @@ from tests.scripted import ALL_FEATURES, DiaryModel
 
 def written(*words, at, tail="", **more) -> Draft:
     """A token a word, and one for the tail; they look at moments."""
-    attention = np.eye(600, dtype=np.float32)[[ms // 10 for ms in at]]
+    attention = np.eye(700, dtype=np.float32)[[ms // 10 for ms in at]]
     texts, ends = tuple(f" {word}" for word in words), tuple(range(1, len(words) + 1))
     sure = {"log_probs": (-0.1,) * len(at), "ended": True} | more
     return Draft(
@@ -210,16 +210,46 @@ def test_a_look_back_does_not_unread_what_was_read():
     assert stream.read == 2
 
 
+class StopsLast(WordForWord):
+    """Reads full stops at the end of a sentence only."""
+
+    def translate(self, words, said, **more) -> Translation:
+        *inner, last = words
+        return super().translate((*(word.removesuffix(".") for word in inner), last), said, **more)
+
+
+def test_a_full_stop_that_comes_late_makes_nothing_be_said_twice():
+    """Two words were said when the first one gets its stop; one behind what was said counts."""
+    model, stream = told(
+        written("Red", "Blue", at=(200, 300)),
+        written("Red.", "Blue.", "See", at=(200, 300, 600)),
+        written("Red.", at=(200,)),  # the ears take back what was said already
+        mouth=StopsLast(),
+    )
+    hear(model, stream, 500)
+    (draft,) = model.draft([stream], [Ask()])
+    model.commit(stream, draft, 2)
+    assert (stream.said, stream.read) == ([5, 7], 2)  # rot blau
+    hear(model, stream, 500)
+    (draft,) = model.draft([stream], [Ask()])
+    assert [words for words, _ in model.mouth.read[1:]] == [(" Red", " Blue."), (" See",)]
+    assert draft.words == (".", " sehen")
+    stream.said = [5]
+    hear(model, stream, 500)
+    (draft,) = model.draft([stream], [Ask()])
+    assert model.mouth.read[-1] == ((" Red.",), True)
+
+
 def test_old_words_settle_when_they_are_heard_unless_the_utterance_ends():
     old = written("Red", "Blue", at=(1000, 1960))
     model, stream = told(old, old)
-    hear(model, stream, 4000)
+    hear(model, stream, 7000)
     assert stream.final == (Word(" Red", 1000.0, 0.0),)
     assert (stream.transcript, stream.heard.words) == ((" Red",), (" Blue",))
     assert (stream.words_before, stream.words_heard) == (1, 2)
-    assert stream.speech.commits == [(4000.0, 1, False)]
+    assert stream.speech.commits == [(7000.0, 1, False)]
     model, stream = told(old)
-    hear(model, stream, 4000, closing=True)
+    hear(model, stream, 7000, closing=True)
     assert (stream.final, stream.transcript, stream.speech.commits) == ((), (), [])
     assert stream.speech.drafts[0][1] == Ask(final=True)
 

@@ -122,7 +122,7 @@ class CascadeModel:
     def _parts(self, stream: CascadeStream, words: Sequence[Word], final: bool) -> Iterator[Part]:
         """The sentences of a transcript, translated; of the first, some may have been said."""
         before, stream.known = stream.known, {}
-        said, ends = tuple(stream.said), split_sentences([word.text for word in words])
+        said, ends = tuple(stream.said), _unread(words, stream.read)
         for begin, end in pairwise((0, *_bounded(words, ends, stream.read))):
             sentence = tuple(words[begin:end])
             texts = tuple(word.text for word in sentence)
@@ -135,6 +135,16 @@ class CascadeModel:
             stream.known[texts, closed] = (said, translation)
             yield Part(sentence, closed, translation)
             said = ()
+
+
+def _unread(words: Sequence[Word], read: int) -> list[int]:
+    """The ends of sentences; but none among the first `read` words, whose translation was said.
+
+    A recogniser may put a full stop there later on, and what was said behind it would be said again
+    as the beginning of the next sentence.
+    """
+    ends = split_sentences([word.text for word in words])
+    return [end for end in ends if end >= read] or ends[-1:]
 
 
 def _bounded(words: Sequence[Word], ends: Sequence[int], read: int) -> Iterator[int]:

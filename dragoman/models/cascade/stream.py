@@ -9,7 +9,10 @@ from dragoman.errors import DragomanError
 from dragoman.models.base import Draft, Stream
 from dragoman.models.cascade.translator import Pair, Translation
 
-SETTLED_MS, ALONE_MS = 2000.0, 3000.0  # age of a word that settles: heard twice, or in any case
+# Age of a word that settles: heard twice, or in any case. A recogniser learns from several seconds
+# of what follows whether a comma or a full stop stood behind a word; told that none did, it goes on
+# without them, and translations of text without marks are worse.
+SETTLED_MS, ALONE_MS = 5000.0, 6000.0
 
 Sentence = tuple[tuple[str, ...], bool]  # words, and whether they are closed
 Known = tuple[tuple[int, ...], Translation]  # after what was said, what would be said
