@@ -96,7 +96,7 @@ class Impatient(_Unread, H11Protocol):
 _Socket: Any = AutoWebSocketsProtocol
 
 
-class ImpatientSocket(_Unread, _Socket):
+class ImpatientSocket(_Unread, _Socket):  # type: ignore[misc]
     """A WebSocket whose client reads."""
 
 

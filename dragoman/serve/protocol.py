@@ -264,9 +264,7 @@ class Told(_Message, frozen=True, tag="told"):
     events: tuple[Talk | Said | Transcript | Summary, ...]
 
 
-RoomState = Literal[
-    "waiting", "listening", "degraded", "draining", "away", "finishing", "over"
-]
+RoomState = Literal["waiting", "listening", "degraded", "draining", "away", "finishing", "over"]
 
 
 class Room(_Message, frozen=True, tag="room"):

@@ -207,7 +207,10 @@ async def audience_of(url: str, room: dict) -> dict:
 
 async def _asked(url: str, room: dict, what: str, token: str) -> str:
     def ask() -> str:
-        path, headers = f"/v1/rooms/{room['room']}/{what}", {"Authorization": f"Bearer {room[token]}"}
+        path, headers = (
+            f"/v1/rooms/{room['room']}/{what}",
+            {"Authorization": f"Bearer {room[token]}"},
+        )
         request = urllib.request.Request(url.replace("ws", "http") + path, headers=headers)
         with urllib.request.urlopen(request) as answer:
             return answer.read().decode()
