@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Protocol
 
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
@@ -19,6 +20,7 @@ from dragoman.serve.dialect import Dialect, Native
 from dragoman.serve.openai_files import answer_file
 from dragoman.serve.openai_realtime import OpenAIRealtime
 from dragoman.serve.pages import page_routes
+from dragoman.serve.patience import InPieces
 from dragoman.serve.peers import Peers
 from dragoman.serve.room_routes import RoomRoutes
 from dragoman.serve.service import Service
@@ -106,4 +108,4 @@ def make_app(service: Service, beside: Beside | None = None) -> Starlette:
         await ended(*tasks)
 
     routes = [*page_routes(service), *RoomRoutes(service, peers).routes, *own.routes]
-    return Starlette(routes=routes, lifespan=working)
+    return Starlette(routes=routes, middleware=[Middleware(InPieces)], lifespan=working)

@@ -78,14 +78,12 @@ class Listening(Connection):
     async def _tell_room(self, room: Room, known: Listen) -> None:
         """Tell what is new, for as long as the room is here."""
         at = known.next if known.log == room.log and known.next <= room.next else 0
-        told, interim = None, ""
+        told, interim = room.event, ""
+        await self._send(told)
         while not room.left:
             pulse = room.pulse.next
             await self._speak()  # first: the last phrases come when the talk is over
             await self._listen_on(room.session)
-            if told != room.event:
-                told = room.event
-                await self._send(told)
             while at < room.next:
                 frame, at = room.frame(at)
                 await self._socket.send_text(frame)
@@ -93,6 +91,9 @@ class Listening(Connection):
             if interim != room.interim:
                 interim = room.interim
                 await self._send(Interim(interim))
+            if told != room.event:  # last: who is told that it is over has been told all
+                told = room.event
+                await self._send(told)
             await pulse.wait()
 
     async def _listen_on(self, session: Session | None) -> None:

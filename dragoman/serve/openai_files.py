@@ -24,6 +24,7 @@ from dragoman.audio.source import open_audio
 from dragoman.errors import DragomanError
 from dragoman.serve.connection import ended
 from dragoman.serve.downloads import timed
+from dragoman.serve.patience import SLOWEST
 from dragoman.serve.protocol import Close, Code, Fault, Said, Start, Transcript
 from dragoman.serve.service import Service
 from dragoman.serve.session import Session
@@ -82,15 +83,20 @@ def _check_visitor(service: Service, request: Request) -> None:
 
 
 async def _received(service: Service, request: Request) -> FormData:
-    """The form, which may take as long as it likes as long as something comes."""
-    idle = service.settings.idle
+    """The form, which may take its time: nothing comes for a while, but then more than enough does.
+    It takes no longer than a talk may, since it has the place of one."""
+    idle, clock = service.settings.idle, asyncio.get_running_loop().time
+    until, at_last = clock() + idle, clock() + service.settings.longest
 
     async def receive() -> Message:
+        nonlocal until
         try:
-            async with asyncio.timeout(idle):
-                return await request.receive()
+            async with asyncio.timeout_at(min(until, clock() + idle, at_last)):
+                message = await request.receive()
         except TimeoutError:
-            raise Fault(Code.IDLE, f"Nothing came for {idle:g} s.") from None
+            raise Fault(Code.IDLE, "This file comes too slowly; try a better connection.") from None
+        until = min(until + len(message.get("body", b"")) / SLOWEST, clock() + 2 * idle)
+        return message
 
     return await Request(request.scope, receive).form(max_files=1, max_fields=20)
 

@@ -55,6 +55,7 @@ class Answer(Struct, frozen=True):
     process: str
     ready: bool  # another talk would be let in
     rooms: dict[str, Holding]
+    listeners: dict[str, int] = {}  # in rooms, also in those where nobody has spoken yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +173,13 @@ class Peers:
         """A file of a room that is elsewhere; None: it cannot be had."""
         return await _exchange(place, Question([name], file), FILE_PATIENCE)
 
+    async def audience(self, name: str) -> int:
+        """How many listen in a room. Before a talk they wait wherever they came in."""
+        answers = await self._ask([name])
+        room = self._rooms.get(name)
+        there = sum(answer.listeners.get(name, 0) for answer in answers.values())
+        return there + (room.listeners if room else 0)
+
     async def run(self) -> None:
         """While somebody waits here, look whether the room is elsewhere by now; for ever."""
         while self._urls:
@@ -212,7 +220,9 @@ class Peers:
         held = {name: self._holding(name) for name in question.rooms}
         known = {name: one for name, one in held.items() if one is not None}
         ready = self._service.status == "ready"
-        return msgspec.json.encode(Answer(self._process, ready, known)).decode()
+        rooms = [room for name in question.rooms if (room := self._rooms.get(name))]
+        listeners = {room.name: room.listeners for room in rooms}
+        return msgspec.json.encode(Answer(self._process, ready, known, listeners)).decode()
 
     def _holding(self, name: str) -> Holding | None:
         room = self._rooms.get(name)

@@ -264,12 +264,16 @@ class Told(_Message, frozen=True, tag="told"):
     events: tuple[Talk | Said | Transcript | Summary, ...]
 
 
+RoomState = Literal["waiting", "listening", "degraded", "draining", "away", "finishing", "over"]
+
+
 class Room(_Message, frozen=True, tag="room"):
-    """How it goes in a room. `away`: the speaker's connection is lost, perhaps for a moment."""
+    """How it goes in a room. `away`: the speaker's connection is lost, perhaps for a moment;
+    `finishing`: the speaker has ended, and the rest is told."""
 
     room: str
     log: str  # another one: what was told before is told anew
-    state: Literal["waiting", "listening", "degraded", "draining", "away", "over"]
+    state: RoomState
 
 
 class Error(_Message, frozen=True, tag="error"):

@@ -34,6 +34,7 @@ class RoomRoutes:
             WebSocketRoute("/v1/rooms/{room}/speak", self._speak),
             WebSocketRoute("/v1/rooms/{room}/listen", self._listen),
             WebSocketRoute(PATH, self._peers.answer),
+            Route("/v1/rooms/{room}/audience", self._audience),
             Route("/v1/rooms/{room}/{file}", self._download),
         ]
 
@@ -75,6 +76,14 @@ class RoomRoutes:
         if not welcome:
             await turn_away(self._service, socket)
         return welcome
+
+    async def _audience(self, request: Request) -> Response:
+        """How many listen, for the speaker, who is told while a talk goes on, but not else."""
+        name = request.path_params["room"]
+        if not self._rooms.keys.admits(name, Role.SPEAKER, offered_token(request.headers)):
+            return _refused("This needs the speaker's token of the room.", 401)
+        body = {"type": "audience", "listeners": await self._peers.audience(name)}
+        return JSONResponse(body, headers=_FRESH)
 
     async def _download(self, request: Request) -> Response:
         """What was said so far in the last talk of a room."""

@@ -9,13 +9,22 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Sequence
-from typing import Literal
 
 import msgspec
 
 from dragoman.serve.bell import Pulse
 from dragoman.serve.downloads import Files
-from dragoman.serve.protocol import Code, Fault, Said, Summary, Talk, Told, Transcript, write
+from dragoman.serve.protocol import (
+    Code,
+    Fault,
+    RoomState,
+    Said,
+    Summary,
+    Talk,
+    Told,
+    Transcript,
+    write,
+)
 from dragoman.serve.protocol import Room as RoomEvent
 from dragoman.serve.room_keys import Keys, Role
 from dragoman.serve.session import Session
@@ -46,8 +55,7 @@ class Room:
         self.reached: dict[object, int] = {}
         """Up to which entry each who listens has been told."""
         self.interim = ""
-        self.state: Literal["waiting", "listening", "degraded", "draining", "away", "over"]
-        self.state = "waiting"
+        self.state: RoomState = "waiting"
         self.session: Session | None = None
         self._ending: list[Session] = []  # talks before that one, whose rest is told first
         self.talk = ""
@@ -175,16 +183,15 @@ class Room:
             return
         before = self.next
         self._tell_rests()
-        if self._ending:  # what is said now comes after that
-            if self.next > before:
-                self.pulse.beat()
-            return
-        self._take(session)
+        told = self._ending[0] if self._ending else session  # what is said now comes after that
+        if told is session:
+            self._take(session)
         phrases = session.voice.count if session.voice else 0
-        state, interim = self._state_of(session), "" if session.finished else session.interim
+        state, interim = self._state_of(session), "" if told.finished else told.interim
         shown = (state, interim, phrases) != (self.state, self.interim, self._phrases)
         self.state, self.interim, self._phrases = state, interim, phrases
-        if session.finished and (session.voice is None or session.voice.silent):
+        heard = session.voice is None or session.voice.silent
+        if told is session and session.finished and heard:
             session.news.unfollow(self.look)
             self.session = None
         if shown or self.next > before:
@@ -213,11 +220,11 @@ class Room:
             self._summed_up = True
             self._entries.append(write(session.summary))
 
-    def _state_of(
-        self, session: Session
-    ) -> Literal["listening", "degraded", "draining", "away", "over"]:
-        if session.finished:
+    def _state_of(self, session: Session) -> RoomState:
+        if session.finished and not self._ending:
             return "over"
+        if session.stopped or session.finished:  # whose speaker may be gone, and is not waited for
+            return "finishing"
         return "away" if session.client is None else session.state
 
     def _tell_speaker(self) -> None:

@@ -13,7 +13,7 @@ import uvicorn
 
 from dragoman.errors import DragomanError
 from dragoman.serve.app import make_app
-from dragoman.serve.patience import Impatient
+from dragoman.serve.patience import Impatient, ImpatientSocket
 from dragoman.serve.service import Service
 
 LARGEST = 1 << 20  # bytes of a message
@@ -139,6 +139,7 @@ def make_server(service: Service, cert: Path | None = None, key: Path | None = N
     config = uvicorn.Config(
         make_app(service),
         http=Impatient,
+        ws=ImpatientSocket,
         log_config=None,
         access_log=False,
         ws_max_size=LARGEST,

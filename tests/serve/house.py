@@ -198,9 +198,19 @@ async def open_room(url: str) -> dict:
 
 
 async def file_of(url: str, room: dict) -> str:
+    return await _asked(url, room, "translation.txt", "listener_token")
+
+
+async def audience_of(url: str, room: dict) -> dict:
+    return json.loads(await _asked(url, room, "audience", "speaker_token"))
+
+
+async def _asked(url: str, room: dict, what: str, token: str) -> str:
     def ask() -> str:
-        path = f"/v1/rooms/{room['room']}/translation.txt"
-        headers = {"Authorization": f"Bearer {room['listener_token']}"}
+        path, headers = (
+            f"/v1/rooms/{room['room']}/{what}",
+            {"Authorization": f"Bearer {room[token]}"},
+        )
         request = urllib.request.Request(url.replace("ws", "http") + path, headers=headers)
         with urllib.request.urlopen(request) as answer:
             return answer.read().decode()

@@ -50,6 +50,27 @@ def test_the_image():
                 assert (ROOT / source).exists(), source
 
 
+def test_the_engine_is_sent_what_is_copied_and_no_more():
+    lines = text("Dockerfile.dockerignore").splitlines()
+    sent = {line[1:] for line in lines if line.startswith("!")}
+    copied = re.findall(r"^COPY (?!--from)(.*) \S+$", text("Dockerfile"), re.M)
+    assert "*" in lines
+    assert sent == {name for names in copied for name in names.split()}
+
+
+def test_the_user_of_the_image_can_read_what_is_mounted():
+    """A file that its owner alone reads is mounted as it is, with its owner."""
+    (user,) = re.findall(r"useradd .*--uid (\d+)", text("Dockerfile"))
+    for name in ("Dockerfile", "compose.yaml"):
+        for made in re.findall(r"base64 > (\S+?)\)?(?: |$)", text(name), re.M):
+            assert re.search(rf"^#.*sudo chown {user} .*{re.escape(made)}", text(name), re.M), made
+
+
+def test_an_engine_that_stops_the_image_lets_talks_finish():
+    (seconds,) = re.findall(r"docker run .*--stop-timeout (\d+)", text("Dockerfile"))
+    assert int(seconds) > Settings().drain + GRACE
+
+
 def test_compose():
     services = yaml.safe_load(text("compose.yaml"))["services"]
     interpreter = services["interpreter"]

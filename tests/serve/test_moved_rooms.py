@@ -29,6 +29,7 @@ from dragoman.serve.protocol import (
 from tests.serve.house import (
     Ear,
     Mouth,
+    audience_of,
     ended,
     file_of,
     has,
@@ -365,3 +366,18 @@ def test_who_is_led_is_counted_where_they_came():
             await mouth.end()
 
     in_time(talk())
+
+
+def test_who_waits_anywhere_is_counted():
+    async def waiting():
+        async with house(2, threads()) as here:
+            room = await open_room(here.url)
+            ears = [Ear(url, room) for url in here.urls.values()]
+            for ear in ears:
+                await ear.until(lambda ear: ear.state == "waiting")
+            told = [await audience_of(url, room) for url in here.urls.values()]
+            for ear in ears:
+                await ear.leave()
+            return told
+
+    assert in_time(waiting()) == [{"type": "audience", "listeners": 2}] * 2

@@ -3,13 +3,15 @@
 import http.client
 import io
 import json
+import select
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import numpy as np
 import pytest
 import soundfile
 
+from dragoman.serve import openai_files
 from tests.serve.running import running
 from tests.talkers import SPOKEN, TEXT
 
@@ -220,6 +222,44 @@ def test_a_file_that_does_not_come_is_given_up():
         status, told = answered(line)
         assert (status, told["error"]["code"]) == (408, "idle")
         assert service.quiet
+
+
+def test_a_file_that_comes_a_byte_at_a_time_is_given_up():
+    with on_its_way(idle=0.5) as (service, _, line, rest):
+        for byte in rest:
+            with suppress(OSError):  # it hangs up
+                line.send(bytes([byte]))
+            if select.select([line.sock], [], [], 0.02)[0]:
+                break
+        status, told = answered(line)
+        assert (status, told["error"]["code"]) == (408, "idle")
+        assert service.quiet
+
+
+def test_a_file_that_comes_fast_and_then_hardly_is_given_up(monkeypatch):
+    monkeypatch.setattr(openai_files, "SLOWEST", 100)  # half a file would do for minutes
+    with on_its_way(idle=0.5) as (_, _, line, rest):
+        begun = time.monotonic()
+        while not select.select([line.sock], [], [], 0.3)[0]:
+            line.send(rest[:1])
+            assert time.monotonic() - begun < 30
+        assert answered(line)[0] == 408
+
+
+def test_a_file_takes_no_longer_than_a_talk_may():
+    with on_its_way(longest=0.5, idle=1000) as (_, _, line, _):
+        assert answered(line)[0] == 408
+
+
+def test_a_file_may_come_slowly_and_with_pauses(monkeypatch):
+    monkeypatch.setattr(openai_files, "SLOWEST", 4000)
+    with on_its_way(idle=2) as (_, _, line, rest):
+        begun = time.monotonic()
+        for number, at in enumerate(range(0, len(rest), 1000)):
+            line.send(rest[at : at + 1000])
+            time.sleep(1 if number == 8 else 0.1)
+        assert time.monotonic() - begun > 2
+        assert answered(line)[0] == 200
 
 
 def test_who_hangs_up_before_the_file_is_there_is_no_fault_of_the_server(caplog):

@@ -3,15 +3,24 @@
 import http.client
 import json
 import socket
+import ssl
+import threading
 import time
+from contextlib import contextmanager
 
 import pytest
 from websockets.sync.client import connect
 
-from dragoman.serve import patience
+from dragoman.serve import patience, run
+from dragoman.serve.protocol import Listen, write
+from dragoman.serve.room_keys import Role, new_room
+from dragoman.serve.rooms import Room
 from tests.serve.clients import PATH, steady_words
 from tests.serve.running import running
 from tests.serve.test_server import RealClient, finish
+from tests.serve.test_tls import certificate
+
+__all__ = ["certificate"]
 
 HALVES = {
     "nothing": [],
@@ -68,3 +77,101 @@ def test_who_asks_in_time_is_answered_however_long_that_takes(monkeypatch):
             assert json.load(web.getresponse())["status"] == "ready"
             time.sleep(0.3)
         web.close()
+
+
+LONG = 40_000_000  # bytes: more than the machine itself takes off the server's hands
+
+
+@pytest.fixture(params=["plain", "TLS"])
+def slow(request, monkeypatch):
+    """A service with a room of which much is told, and a way to connect and not to read."""
+    monkeypatch.setattr(patience, "STALL", 0.5)
+    monkeypatch.setattr(patience, "SLOWEST", 100_000)
+    monkeypatch.setattr(Room, "file", told_at_length)
+    lost = threading.Event()
+
+    class Watched(patience.Impatient):
+        def connection_lost(self, exc):
+            super().connection_lost(exc)
+            lost.set()
+
+    monkeypatch.setattr(run, "Impatient", Watched)
+    keys = request.getfixturevalue("certificate") if request.param == "TLS" else ()
+    with running(*keys) as (service, url):
+        yield service, line_to(url), lost
+
+
+async def told_at_length(room, name):
+    return "x" * LONG
+
+
+def line_to(url):
+    @contextmanager
+    def line():
+        secure, host = url.startswith("wss"), url.partition("://")[2].split(":")
+        with socket.socket() as web:
+            web.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
+            web.connect((host[0], int(host[1])))
+            if secure:
+                context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+                context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+                with context.wrap_socket(web) as web:
+                    yield web
+            else:
+                yield web
+
+    return line
+
+
+def asked(service, web):
+    name = new_room()
+    token = service.rooms.keys.token(name, Role.LISTENER)
+    head = f"GET /v1/rooms/{name}/translation.srt HTTP/1.1\r\nHost: x\r\n"
+    web.sendall(f"{head}Authorization: Bearer {token}\r\n\r\n".encode())
+
+
+def test_a_download_that_nobody_reads_is_given_up(slow):
+    service, line, lost = slow
+    with line() as web:
+        asked(service, web)
+        assert lost.wait(60)
+
+
+def test_a_download_may_be_read_slowly(slow, monkeypatch):
+    monkeypatch.setattr(patience, "HEAD", 0.2)
+    service, line, lost = slow
+    with line() as web:
+        asked(service, web)
+        got = web.recv(65536)
+        size = len(got.partition(b"\r\n\r\n")[2])
+        while size < LONG:
+            if size < 2_000_000:  # and then as fast as it can be had
+                time.sleep(0.02)
+            got = web.recv(65536)
+            assert got
+            size += len(got)
+        assert not lost.is_set()
+
+
+def test_a_listener_who_does_not_read_loses_the_seat(slow, monkeypatch):
+    service, line, _ = slow
+    name = new_room()
+    room = service.rooms.enter(name)
+    monkeypatch.setattr(room, "_entries", ["1" * 500] * 20_000)  # frames of 200 kB
+    with line() as web:
+        head = f"GET /v1/rooms/{name}/listen HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\n"
+        more = "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+        web.sendall(f"{head}Connection: Upgrade\r\n{more}\r\n".encode())
+        assert b" 101 " in web.recv(4096)
+        token = service.rooms.keys.token(name, Role.LISTENER)
+        text = write(Listen(access_token=token)).encode()
+        web.sendall(bytes([0x81, 0x80 | len(text), 0, 0, 0, 0]) + text)  # the mask changes nothing
+        wait_until(lambda: service.rooms.listeners == 1)
+        wait_until(lambda: service.rooms.listeners == 0)
+
+
+def wait_until(what):
+    until = time.monotonic() + 60
+    while not what():
+        assert time.monotonic() < until, "It never came to be."
+        time.sleep(0.01)

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from starlette.websockets import WebSocketDisconnect
 
-from dragoman.serve import rooms, run
+from dragoman.serve import rooms, run, scheduler
 from dragoman.serve.protocol import (
     Audience,
     Code,
@@ -263,6 +263,81 @@ def test_the_speaker_is_told_how_many_listen(opened):
             pass
 
 
+def audience(web, room, token="speaker_token"):
+    headers = {"Authorization": f"Bearer {room[token]}"}
+    return web.get(f"/v1/rooms/{room['room']}/audience", headers=headers)
+
+
+def test_how_many_listen_can_be_asked_before_and_after_a_talk(opened):
+    service, web = opened()
+    room = open_room(web)
+    assert audience(web, room).json() == {"type": "audience", "listeners": 0}
+    assert service.rooms.get(room["room"]) is None  # to ask makes no room
+    assert audience(web, room, "listener_token").status_code == 401
+    with listens(web, room) as ear:
+        listener = Listener(ear)
+        listener.come_in(room)
+        assert audience(web, room).json()["listeners"] == 1
+        with speaks(web, room) as mouth:
+            finish(begin(mouth, room))
+        listener.until_state("over")
+        assert audience(web, room).json()["listeners"] == 1
+
+
+@pytest.fixture
+def going_on(monkeypatch):
+    """What is heard is dealt with once this is set."""
+    may, step = threading.Event(), scheduler.step
+
+    def wait(*args):
+        assert may.wait(60)
+        return step(*args)
+
+    monkeypatch.setattr(scheduler, "step", wait)
+    yield may
+    may.set()
+
+
+def test_listeners_are_told_that_the_rest_comes_once_the_speaker_has_ended(opened, going_on):
+    _, web = opened()
+    room = open_room(web)
+    with listens(web, room) as ear:
+        listener = Listener(ear)
+        listener.come_in(room)
+        with speaks(web, room) as mouth:
+            speaker = begin(mouth, room)
+            speaker.speak()
+            listener.until_state("listening")
+            speaker.stop()
+            listener.until_state("finishing")
+        going_on.set()
+        listener.until_state("over")
+    states = [e.state for e in listener.events if isinstance(e, RoomEvent)]
+    assert states == ["waiting", "listening", "finishing", "over"]  # nobody waits for the speaker
+
+
+def test_a_room_is_no_longer_away_when_another_talk_has_begun(opened, going_on):
+    """The rest of the talk before is told first, which may take its time."""
+    _, web = opened(lanes=3)
+    room = open_room(web)
+    with listens(web, room) as ear:
+        listener = Listener(ear)
+        listener.come_in(room)
+        with speaks(web, room) as mouth:
+            begin(mouth, room).speak()
+            listener.until_state("listening")
+        listener.until_state("away")
+        with speaks(web, room) as mouth:
+            speaker = begin(mouth, room)
+            listener.until_state("listening")
+            speaker.stop()
+            listener.until_state("finishing")
+            assert len([one for one in listener.told if isinstance(one, Talk)]) == 1
+            going_on.set()
+            listener.until_state("over")  # and by then all is told
+    assert len([one for one in listener.told if isinstance(one, Summary)]) == 2
+
+
 def test_listeners_are_told_that_the_speaker_is_away_and_back(opened):
     _, web = opened()
     room = open_room(web)
@@ -326,8 +401,8 @@ def test_a_talk_that_is_forgotten_is_over_for_its_listeners(opened):
             begin(mouth, room, policy="local-agreement:n=2").speak()
             assert listener.until(Interim).text
         listener.until_state("over")
-        while listener.until(Interim).text:  # nor is a guess left of it
-            pass
+    shown = [event.text for event in listener.events if isinstance(event, Interim)]
+    assert shown[-1] == ""  # nor is a guess left of it
     assert service.rooms.enter(room["room"]).empty
 
 

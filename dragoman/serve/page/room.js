@@ -21,8 +21,22 @@ export async function roomBefore() {
 }
 
 // A server that was started anew may know nothing of a room that it has opened before.
-async function isOurs({ room, speaker_token }) {
-  return (await ask(`/v1/rooms/${room}/translation.txt`, speaker_token)).ok;
+async function isOurs(room) {
+  return (await askAudience(room)).ok;
+}
+
+function askAudience({ room, speaker_token }) {
+  return ask(`/v1/rooms/${room}/audience`, speaker_token);
+}
+
+// How many listen; null: nobody can tell.
+export async function audience(room) {
+  try {
+    const answer = await askAudience(room);
+    return answer.ok ? (await answer.json()).listeners : null;
+  } catch {
+    return null;
+  }
 }
 
 // What the server answers to whoever has a token.

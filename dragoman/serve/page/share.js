@@ -1,7 +1,9 @@
 // The dialog with what listeners need: a link, a QR code, and pages for a hall and for OBS.
 import { $, show } from "./dom.js";
 import { qrPicture } from "./qr.js";
-import { link } from "./room.js";
+import { audience, link } from "./room.js";
+
+const EVERY = 3000; // ms between two looks at who listens
 
 // `open` is called when somebody asks for the dialog, and shows it once there is a room.
 export function offerShare(open) {
@@ -23,6 +25,17 @@ export function shareRoom({ room, listener_token: token }) {
   $("share-hall").href = link("hall", room, token);
   $("share-overlay").href = link("overlay", room, token, "?lines=2&size=48&color=ffffff");
   $("share-code").replaceChildren(qrPicture(address, "QR code of the link for listeners"));
+}
+
+// `room()` is one whose audience nobody else tells, or null; looked at while somebody sees it.
+export function watchAudience(room) {
+  const look = async () => {
+    const asked = document.visibilityState === "visible" && room();
+    const listeners = asked ? await audience(asked) : null;
+    if (listeners !== null && asked === room()) tellAudience(listeners);
+  };
+  setInterval(look, EVERY);
+  look();
 }
 
 export function tellAudience(listeners) {

@@ -8,7 +8,7 @@ import { makeMenu } from "./menu.js";
 import { devices, microphoneTrouble, onMicrophoneChange, refusal } from "./microphone.js";
 import { Pane } from "./pane.js";
 import { ourRoom, roomBefore } from "./room.js";
-import { offerShare, shareRoom, tellAudience } from "./share.js";
+import { offerShare, shareRoom, tellAudience, watchAudience } from "./share.js";
 import { offerSizes } from "./size.js";
 import { UNREACHABLE } from "./socket.js";
 import * as sources from "./sources.js";
@@ -31,7 +31,7 @@ const tell = (state, more) => tellSpeaker($("state"), state, more);
 
 // The events of a talk.
 const TAKES = {
-  ready: () => { tell("listening"); trouble(""); hearSound(); },
+  ready: () => { tell("listening"); trouble(""); tellAudience(0); hearSound(); }, // unless more are told
   heard: () => {},
   said: (event) => {
     target.append(event.text, event.source_ms);
@@ -122,7 +122,6 @@ function clear() {
   $("target-name").textContent = nameOf("to") || "Translation";
   lag.clear();
   voice.forget();
-  tellAudience(0);
   show("lag", true);
 }
 
@@ -250,6 +249,13 @@ function showText() {
   memory.set("text", { source: $("show-source").checked, interim: $("show-interim").checked });
 }
 
+// The room of this tab, from before it was loaded again; who listens there is shown at once. While a
+// talk goes on, it tells.
+async function comeBack() {
+  room ??= await roomBefore().catch(() => null);
+  watchAudience(() => (talk?.ready ? null : room));
+}
+
 async function meet() {
   offer = await about();
   for (const [id, languages, chosen] of [["from", offer.hears, offer.from], ["to", offer.speaks, offer.to]]) {
@@ -288,4 +294,5 @@ addEventListener("beforeunload", (event) => { if (unsaid()) event.preventDefault
 // Who leaves all the same ends the talk: the rest of it is said, and listeners need not wait.
 addEventListener("pagehide", () => talk?.stop());
 listDevices();
+comeBack();
 meet().catch(() => trouble(`${UNREACHABLE} Reload the page once it is.`));

@@ -18,6 +18,7 @@ const LISTENER = {
   degraded: "Live; the server is behind",
   draining: "Live",
   away: "The speaker’s connection is lost; wait a moment",
+  finishing: "The speaker has ended; the rest comes",
   over: "The talk is over",
   reconnecting: "Reconnecting …",
   refused: "Not let in",

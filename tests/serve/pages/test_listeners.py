@@ -120,6 +120,26 @@ def test_who_joins_late_sees_what_was_said_and_comes_back_too(visit):
         again.wait(f"{SHOWN}.split(' ').length === 32")
 
 
+def test_who_listens_is_shown_before_a_talk_and_when_the_page_is_loaded_again(visit):
+    shown = "document.getElementById('audience').textContent"
+    with staged() as stage:
+        page = visit(stage.address)
+        page.click("#share-open")
+        page.wait("document.getElementById('share').open")
+        listener = visit(link(page))
+        page.wait(f"{shown}.includes('1 listening')")
+        page.run("window.before = true")
+        page.call("Page.reload")
+        page.wait(f"!window.before && document.readyState === 'complete' && {shown}")
+        assert "1 listening" in page.run(shown)
+        start(page)
+        page.wait(f"{shown}.includes('1 listening')")
+        stage.cut()  # who goes while the speaker is away is no longer shown
+        listener.go("about:srcdoc")
+        page.wait(f"!{shown}")
+        stop(page)
+
+
 def test_who_has_the_link_follows_talk_after_talk(visit):
     with staged() as stage:
         page = visit(stage.address)
