@@ -74,7 +74,7 @@ NETS = {
 }
 SAME_DECODER = {
     **dict.fromkeys(("compressed", "conformer", "incremental", "s-transformer"), "transformer"),
-    **{"text-transformer": "transformer", "joint-mma": "mma"},
+    "joint-mma": "mma",
 }
 """Nets whose decoder is that of another one, to the last weight: its graph is made once, and
 compared with each of them."""
