@@ -6,7 +6,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Tests start hundreds of processes: none of them shall compile again what others have.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check bench lock clean help
+.PHONY: demo test tests check lint types bench lock clean help
 
 help:
 	@echo "make demo   set up and show Dragoman at work"
@@ -15,8 +15,9 @@ help:
 	@echo "make bench  measure speed, as ratios within one run"
 	@echo "make lock   pin what the image installs (deploy/requirements.txt) to what is newest"
 
+# The pip that Python brings may be years old: an old one takes twice as long to find what fits.
 $(BIN)/pip:
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv --upgrade-deps $(VENV)
 
 $(BIN)/.base: pyproject.toml | $(BIN)/pip
 	$(BIN)/pip install -q -e ".[espeak]"
@@ -35,13 +36,22 @@ demo: $(BIN)/.base
 	$(BIN)/dragoman translate dragoman/talks/report.en.ogg --from en --to de --speak demo.de.wav
 	@echo "demo.de.wav is the second one, interpreted aloud"
 
-check: $(BIN)/.dev
+check: lint types
+
+lint: $(BIN)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(BIN)/.dev
 	$(BIN)/mypy
 
-test: check
-	$(BIN)/pytest -n 2 --dist worksteal
+# Types are checked beside the tests: that takes one core for a minute.
+test: lint
+	$(MAKE) -j 2 types tests
+
+# Three on two cores, since tests wait for a fifth of their time.
+tests: $(BIN)/.dev
+	$(BIN)/pytest -n 3 --dist worksteal
 
 bench: $(BIN)/.dev
 	$(BIN)/python -m benchmarks

@@ -108,8 +108,9 @@ def test_a_commit_passes_what_make_checks():
     )
     assert hook["pass_filenames"] is False
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    assert re.search(r"^check:", makefile, re.M)
-    assert re.search(r"^test: check", makefile, re.M)
+    rules = dict(re.findall(r"^([a-z]+):(.*(?:\n\t.*)*)", makefile, re.M))
+    assert rules["check"].split() == ["lint", "types"]
+    assert rules["test"].split() == ["lint", "$(MAKE)", "-j", "2", "types", "tests"]
 
 
 # --- built and installed ---------------------------------------------------------------------

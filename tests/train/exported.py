@@ -72,8 +72,11 @@ NETS = {
         },
     ),
 }
-SAME_DECODER = ("compressed", "conformer", "s-transformer")
-"""Nets whose decoder is that of "transformer", to the last weight: its graph is made once, and
+SAME_DECODER = {
+    **dict.fromkeys(("compressed", "conformer", "incremental", "s-transformer"), "transformer"),
+    "joint-mma": "mma",
+}
+"""Nets whose decoder is that of another one, to the last weight: its graph is made once, and
 compared with each of them."""
 
 
@@ -112,7 +115,7 @@ class Exporter:
                 if key.endswith(("running_var", "deviation")):
                     buffer.uniform_(0.5, 2)
             if label in SAME_DECODER:
-                net.decoder.load_state_dict(self.net("transformer").decoder.state_dict())
+                net.decoder.load_state_dict(self.net(SAME_DECODER[label]).decoder.state_dict())
             self.nets[label] = net
         return self.nets[label]
 
@@ -134,6 +137,6 @@ class Exporter:
         self, label: str, graph: torch.nn.Module, inputs: tuple, axes: tuple, folder: Path
     ) -> None:
         if isinstance(graph, DecoderGraph) and label in SAME_DECODER:
-            shutil.copy(self.folder_of("transformer") / "decoder.onnx", folder)
+            shutil.copy(self.folder_of(SAME_DECODER[label]) / "decoder.onnx", folder)
         else:
             write(graph, inputs, axes, folder)

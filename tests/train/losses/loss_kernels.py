@@ -1,4 +1,4 @@
-"""Triton's kernels of losses against PyTorch; as a script, in Triton's interpreter."""
+"""Triton's kernels of losses against PyTorch."""
 
 import torch
 import torch.nn.functional as F
@@ -101,7 +101,3 @@ def check_all(device, kind=torch.float32, close=1e-4):
     check_ctc_of_one(device)
     check_entropy(device, kind, close)
     check_entropy(device, kind, close, units=2500)
-
-
-if __name__ == "__main__":
-    check_all("cpu")

@@ -1,5 +1,5 @@
-"""Triton's kernels against autograd through plain functions; run as a script it does so in Triton's
-interpreter. Random numbers are taken out of the kernels and given to the plain functions."""
+"""Triton's kernels against autograd through plain functions. Random numbers are taken out of the
+kernels and given to the plain functions."""
 
 from dataclasses import replace
 from functools import partial
@@ -225,22 +225,23 @@ def check_little_is_kept(device):
     assert kept.keys() == {x.untyped_storage().data_ptr() for x in inputs}
 
 
-if __name__ == "__main__":
+def check_all(device):
+    """What the interpreter can do in bearable time; a device is asked for more."""
     single, half = (torch.float32, 2e-5), (torch.float16, 1e-2)  # bfloat16 it cannot multiply
-    check_random("cpu")
+    check_random(device)
     for soft in (True, False):
-        check("cpu", *single, soft=soft, ratio=1, states=1)
-        check("cpu", *single, soft=soft, ratio=1, noise=1.0, dropout=0.25)
-        check("cpu", *single, soft=soft, ratio=3, units=18, noise=1.0, dropout=0.25, heads=1)
-        check("cpu", *single, soft=soft, ratio=7, states=20, head=24)
-        check("cpu", *single, soft=soft, ratio=None)
-        check("cpu", *half, soft=soft, ratio=3, states=70, dropout=0.25)
-        check_given_energies("cpu", *single, soft)
-    check("cpu", *single, soft=True, ratio=3, states=67, head=64, heads=1)
-    check_large_energies("cpu", torch.float32)
-    check_seeds("cpu")
-    check_little_is_kept("cpu")
-    check_trial("cpu")
+        check(device, *single, soft=soft, ratio=1, states=1)
+        check(device, *single, soft=soft, ratio=1, noise=1.0, dropout=0.25)
+        check(device, *single, soft=soft, ratio=3, units=18, noise=1.0, dropout=0.25, heads=1)
+        check(device, *single, soft=soft, ratio=7, states=20, head=24)
+        check(device, *single, soft=soft, ratio=None)
+        check(device, *half, soft=soft, ratio=3, states=70, dropout=0.25)
+        check_given_energies(device, *single, soft)
+    check(device, *single, soft=True, ratio=3, states=67, head=64, heads=1)
+    check_large_energies(device, torch.float32)
+    check_seeds(device)
+    check_little_is_kept(device)
+    check_trial(device)
     for attention in ("infinite", "hard"):
-        check_decoder("cpu", attention=attention, ratio=3, energy_bias=-1.0)
-        check_decoder("cpu", attention=attention, ratio=3, wait=2)
+        check_decoder(device, attention=attention, ratio=3, energy_bias=-1.0)
+        check_decoder(device, attention=attention, ratio=3, wait=2)

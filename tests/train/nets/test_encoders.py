@@ -1,11 +1,5 @@
 """Encoder layers and what leads to them, against their formulas."""
 
-import os
-import subprocess
-import sys
-from importlib.util import find_spec
-from pathlib import Path
-
 import pytest
 import torch
 import torch.nn.functional as F
@@ -112,17 +106,6 @@ def test_units_that_nobody_hears_change_nothing():
     for plain, padded in zip(*found, strict=True):
         torch.testing.assert_close(padded, plain)
     assert torch.equal(head(states).argmax(-1), head.padded(states, more=3).argmax(-1))
-
-
-@pytest.mark.skipif(not find_spec("triton"), reason="triton is not installed")
-@pytest.mark.skipif(torch.cuda.is_available(), reason="the kernels run for real, below")
-@pytest.mark.parametrize("name", ["depthwise_kernels.py", "residual_kernels.py"])
-def test_kernels_equal_pytorch(name):
-    """In Triton's interpreter, which must be chosen before triton is imported."""
-    script = Path(__file__).with_name(name)
-    path = os.pathsep.join(filter(None, (str(script.parents[3]), os.environ.get("PYTHONPATH"))))
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": path}
-    subprocess.run([sys.executable, str(script)], check=True, env=environment)
 
 
 on_device = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")

@@ -1,11 +1,6 @@
 """Expected alignment and lookback against enumeration, sampling and the plain recurrence."""
 
 import itertools
-import os
-import subprocess
-import sys
-from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 import torch
@@ -385,16 +380,6 @@ def test_flexible_pre_decision_follows_triggers():
     assert decisions.ends.tolist() == [[2, 5, 7], [1, 3, 3]]
     assert decisions.counts.tolist() == [3, 2]
     assert decisions.pool(torch.arange(16.0).view(2, 8, 1))[0].flatten().tolist() == [0.5, 3, 5.5]
-
-
-@pytest.mark.skipif(not find_spec("triton"), reason="triton is not installed")
-@pytest.mark.skipif(torch.cuda.is_available(), reason="the kernels run for real, below")
-def test_kernels_equal_plain_functions():
-    """In Triton's interpreter, which needs no GPU; it must be chosen before triton is imported."""
-    script = Path(__file__).with_name("monotonic_kernels.py")
-    path = os.pathsep.join(filter(None, (str(script.parents[3]), os.environ.get("PYTHONPATH"))))
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": path}
-    subprocess.run([sys.executable, str(script)], check=True, env=environment)
 
 
 on_device = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
