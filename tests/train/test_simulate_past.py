@@ -16,6 +16,7 @@ from dragoman.train.simulate import Clips
 from dragoman.train.simulate_past import PastSimulation
 from dragoman.train.train import train
 from dragoman.train.trained import open_run
+from tests.train.test_drivers import script
 from tests.train.test_simulate import clips, heard  # noqa: F401  the same sound
 
 NETS = {
@@ -102,3 +103,10 @@ def test_clips_whose_decoders_have_different_pasts_are_read_together(
     run_corpus(clips, setup, tmp_path / "loop", together=10, system=System(setup, model))
     assert len({shape for group in begun for shape in group}) > 2
     assert len(begun) < 40  # each alone: a hundred
+
+
+def test_a_policy_with_its_step_is_a_way_to_ask(runs, sung, tmp_path):
+    ask = script("ask").ask
+    ask(runs("mma"), sung, tmp_path, ["follow@80"], 5, report=False)
+    assert (tmp_path / "scores.tsv").read_text().splitlines()[1].startswith("follow, 0.08 s steps")
+    assert len((tmp_path / "follow-80" / "instances.log").read_text().splitlines()) == 5
