@@ -20,14 +20,14 @@ $(BIN)/pip:
 	$(PYTHON) -m venv --upgrade-deps $(VENV)
 
 $(BIN)/.base: pyproject.toml | $(BIN)/pip
-	$(BIN)/pip install -q -e ".[espeak]"
+	$(BIN)/pip install -qq -e ".[espeak]"
 	@touch $@
 
 # torch goes first and alone: a later request for it is then already satisfied. Nothing is compiled
 # to bytecode on the way: most of it is never imported, and what is compiles itself then.
 $(BIN)/.dev: pyproject.toml | $(BIN)/pip
 	$(BIN)/pip install -q --no-compile torch==2.13.0
-	$(BIN)/pip install -q --no-compile -e ".[espeak,train,dev]"
+	$(BIN)/pip install -qq --no-compile -e ".[espeak,train,dev]"
 	@touch $(BIN)/.base $@
 
 demo: $(BIN)/.base

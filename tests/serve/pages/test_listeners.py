@@ -135,7 +135,7 @@ def test_who_listens_is_shown_before_a_talk_and_when_the_page_is_loaded_again(vi
         start(page)
         page.wait(f"{shown}.includes('1 listening')")
         stage.cut()  # who goes while the speaker is away is no longer shown
-        listener.go("about:srcdoc")
+        listener.go(stage.address)
         page.wait(f"!{shown}")
         stop(page)
 
