@@ -49,9 +49,8 @@ types: $(BIN)/.dev
 test: lint
 	$(MAKE) -j 2 types tests
 
-# Three on two cores, since tests wait for a fifth of their time.
 tests: $(BIN)/.dev
-	$(BIN)/pytest -n 3 --dist worksteal
+	$(BIN)/pytest -n 2 --dist worksteal
 
 bench: $(BIN)/.dev
 	$(BIN)/python -m benchmarks
