@@ -7,6 +7,7 @@ many nets at many latencies are tried with it; a test holds it to the loop.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -92,7 +93,7 @@ class Heard:
         return (self.frames >= FEWEST_FRAMES) & (self.ms >= SHORTEST_MS)
 
 
-class SideBySide:
+class SideBySide(ABC):
     """All clips of a set, chunk after chunk; what is done after each is left to `hear`."""
 
     def __init__(self, net: Net, units: Pieces, clips: Clips, step_ms: float):
@@ -107,8 +108,9 @@ class SideBySide:
             self.hear(self._heard(chunk, step))
         return self.traces
 
+    @abstractmethod
     def hear(self, heard: Heard) -> None:
-        raise NotImplementedError
+        """Say what may be said after a chunk."""
 
     def _heard(self, chunk: int, step: int) -> Heard:
         samples = self.clips.samples

@@ -42,11 +42,17 @@ def waiting(text: str) -> tuple[Waiting, str]:
     return Waiting(int(k), kind, *map(float, times)), "phones" if words == "phones" else "words"
 
 
+def deciding(text: str) -> tuple[str, float] | None:
+    """The policy and its step, where a way is one."""
+    policy, at, step_ms = text.partition("@")
+    return (policy, float(step_ms)) if at else None
+
+
 def as_setup(run: Path, text: str) -> Setup:
     """The setup of the loop that says the same."""
-    if "@" in text:
-        policy, step_ms = text.split("@")
-        return Setup(str(run), "en", "de", policy, beams=1, step_ms=float(step_ms))
+    if decided := deciding(text):
+        policy, step_ms = decided
+        return Setup(str(run), "en", "de", policy, beams=1, step_ms=step_ms)
     way, ends = waiting(text)
     policy = f"wait-k:k={way.k}" if way.k else "offline"
     detector = {"fixed": f"fixed:{way.word_ms:g}", "ctc": "ctc"}.get(way.words, "fixed")
@@ -66,19 +72,16 @@ def ask(run: Path, pack: Path, out: Path, ways: Sequence[str], limit: int, repor
     clips: dict[str, Clips] = {}
 
     def simulated(text: str) -> list[Trace]:
-        if "@" in text:
-            policy, step_ms = text.split("@")
-            of_words = clips["words"]
-            return PastSimulation(
-                task.net, pieces, of_words, make_policy(policy), float(step_ms)
-            ).run()
+        if decided := deciding(text):
+            policy, step_ms = make_policy(decided[0]), decided[1]
+            return PastSimulation(task.net, pieces, clips["words"], policy, step_ms).run()
         way, ends = waiting(text)
         return Simulation(task.net, ends_source, pieces, clips[ends], way).run()
 
     scorer, results = Scorer.of("de"), []
     for text in ways:
         begun = time.perf_counter()
-        ends = "words" if "@" in text else waiting(text)[1]
+        ends = "words" if deciding(text) else waiting(text)[1]
         if ends not in clips:
             whole = open_set([pack], Data((str(pack),), target="de", ends=ends), Faults())
             clips[ends] = Clips.of(task, whole.subset(range(min(limit, len(whole)))), device)

@@ -10,7 +10,7 @@ from dragoman.serve import rooms
 from dragoman.serve.downloads import FILES, Cues, Files, timed
 from dragoman.serve.protocol import Said, Summary, Talk, Told, Transcript
 from dragoman.text.captions import TimedWord, make_cues
-from tests.serve.test_rooms import TOKEN, begin, finish, open_room, speaks
+from tests.serve.guests import TOKEN, begin, finish, open_room, speaks
 from tests.talkers import SPOKEN, TEXT
 
 

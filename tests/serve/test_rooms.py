@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
-from starlette.websockets import WebSocketDisconnect
 
 from dragoman.serve import rooms, run, scheduler
 from dragoman.serve.protocol import (
@@ -17,13 +16,10 @@ from dragoman.serve.protocol import (
     Error,
     Fault,
     Interim,
-    Listen,
     Ready,
     Resume,
     Said,
-    Speak,
     Start,
-    Stop,
     Summary,
     Talk,
     Told,
@@ -32,67 +28,13 @@ from dragoman.serve.protocol import (
     write_sound,
 )
 from dragoman.serve.protocol import Room as RoomEvent
-from dragoman.serve.room_keys import Keys, Role, is_room, new_room
+from dragoman.serve.room_keys import new_room
 from dragoman.serve.rooms import Room
 from dragoman.serve.run import make_server
-from tests.serve.clients import Client, closed, make_service, silence, steady_words
+from tests.serve.clients import Client, closed, make_service, steady_words
+from tests.serve.guests import TOKEN, Listener, attends, begin, finish, listens, open_room, speaks
 from tests.serve.numbers import sound_of, words_of
 from tests.serve.processes import in_time
-
-TOKEN = "a token that nobody guesses"
-
-
-class Listener(Client):
-    """A client that listens in a room."""
-
-    def come_in(self, room, **more):
-        self.send(Listen(access_token=room["listener_token"], **more))
-        return self.next()
-
-    @property
-    def told(self):
-        return [one for event in self.events if isinstance(event, Told) for one in event.events]
-
-    @property
-    def words(self):
-        return [(one.word, one.text) for one in self.told if isinstance(one, Said)]
-
-    def until_state(self, state):
-        while self.until(RoomEvent).state != state:
-            pass
-
-    def until_told(self, kind):
-        while not any(isinstance(one, kind) for one in self.told):
-            self.next()
-
-
-def open_room(web, token=None):
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    answer = web.post("/v1/rooms", headers=headers)
-    assert answer.status_code == 200
-    return answer.json()
-
-
-def speaks(web, room):
-    return web.websocket_connect(f"/v1/rooms/{room['room']}/speak")
-
-
-def listens(web, room):
-    return web.websocket_connect(f"/v1/rooms/{room['room']}/listen")
-
-
-def begin(socket, room, **more):
-    speaker = Client(socket)
-    speaker.send(Start(access_token=room["speaker_token"], **more))
-    assert isinstance(speaker.next(), Ready)
-    return speaker
-
-
-def finish(speaker, steps=13):
-    for _ in range(steps):
-        speaker.speak()
-    speaker.stop()
-    return speaker.until(Summary)
 
 
 def test_a_listener_is_told_what_the_speaker_is(opened):
@@ -210,9 +152,7 @@ def test_a_room_forgets_the_talks_before_when_there_is_too_much(opened, monkeypa
     for _ in range(2):
         with speaks(web, room) as mouth:
             finish(begin(mouth, room))
-    with listens(web, room) as ear:
-        listener = Listener(ear)
-        listener.come_in(room)
+    with attends(web, room) as listener:
         listener.until_told(Summary)
     assert listener.told[0] == Talk(2, None, "en")
     assert listener.words == steady_words()
@@ -221,9 +161,7 @@ def test_a_room_forgets_the_talks_before_when_there_is_too_much(opened, monkeypa
 def test_a_second_talk_follows_the_first(opened):
     _, web = opened()
     room = open_room(web)
-    with listens(web, room) as ear:
-        listener = Listener(ear)
-        listener.come_in(room)
+    with attends(web, room) as listener:
         for number in (1, 2):
             with speaks(web, room) as mouth:
                 finish(begin(mouth, room))
@@ -274,9 +212,7 @@ def test_how_many_listen_can_be_asked_before_and_after_a_talk(opened):
     assert audience(web, room).json() == {"type": "audience", "listeners": 0}
     assert service.rooms.get(room["room"]) is None  # to ask makes no room
     assert audience(web, room, "listener_token").status_code == 401
-    with listens(web, room) as ear:
-        listener = Listener(ear)
-        listener.come_in(room)
+    with attends(web, room) as listener:
         assert audience(web, room).json()["listeners"] == 1
         with speaks(web, room) as mouth:
             finish(begin(mouth, room))
@@ -301,9 +237,7 @@ def going_on(monkeypatch):
 def test_listeners_are_told_that_the_rest_comes_once_the_speaker_has_ended(opened, going_on):
     _, web = opened()
     room = open_room(web)
-    with listens(web, room) as ear:
-        listener = Listener(ear)
-        listener.come_in(room)
+    with attends(web, room) as listener:
         with speaks(web, room) as mouth:
             speaker = begin(mouth, room)
             speaker.speak()
@@ -320,9 +254,7 @@ def test_a_room_is_no_longer_away_when_another_talk_has_begun(opened, going_on):
     """The rest of the talk before is told first, which may take its time."""
     _, web = opened(lanes=3)
     room = open_room(web)
-    with listens(web, room) as ear:
-        listener = Listener(ear)
-        listener.come_in(room)
+    with attends(web, room) as listener:
         with speaks(web, room) as mouth:
             begin(mouth, room).speak()
             listener.until_state("listening")
@@ -341,9 +273,7 @@ def test_a_room_is_no_longer_away_when_another_talk_has_begun(opened, going_on):
 def test_listeners_are_told_that_the_speaker_is_away_and_back(opened):
     _, web = opened()
     room = open_room(web)
-    with listens(web, room) as ear:
-        listener = Listener(ear)
-        listener.come_in(room)
+    with attends(web, room) as listener:
         with speaks(web, room) as mouth:
             speaker = begin(mouth, room)
             ready = speaker.events[0]
@@ -365,9 +295,7 @@ def test_a_talk_that_begins_anew_goes_on_for_its_listeners(opened):
     """The machine gave it up; its speaker comes back with what was said. Nothing is told twice."""
     service, web = opened(model="tests.serve.numbers:numbers")
     room = open_room(web)
-    with listens(web, room) as ear:
-        listener = Listener(ear)
-        listener.come_in(room)
+    with attends(web, room) as listener:
         with speaks(web, room) as mouth:
             speaker = begin(mouth, room)
             mouth.send_bytes(write_sound(0, sound_of(0, 10)))
@@ -394,9 +322,7 @@ def test_a_talk_that_begins_anew_goes_on_for_its_listeners(opened):
 def test_a_talk_that_is_forgotten_is_over_for_its_listeners(opened):
     service, web = opened(model="tests.talkers:changing", keep=0.05)
     room = open_room(web)
-    with listens(web, room) as ear:
-        listener = Listener(ear)
-        listener.come_in(room)
+    with attends(web, room) as listener:
         with speaks(web, room) as mouth:
             begin(mouth, room, policy="local-agreement:n=2").speak()
             assert listener.until(Interim).text
@@ -409,9 +335,7 @@ def test_a_talk_that_is_forgotten_is_over_for_its_listeners(opened):
 def test_a_new_talk_ends_one_whose_speaker_is_gone(opened):
     service, web = opened()
     room = open_room(web)
-    with listens(web, room) as ear:
-        listener = Listener(ear)
-        listener.come_in(room)
+    with attends(web, room) as listener:
         with speaks(web, room) as mouth:
             lost = begin(mouth, room)
             lost.speak()
@@ -496,134 +420,6 @@ def test_two_who_begin_at_the_same_moment_do_not_both(opened):
         assert isinstance(first.next(), Ready)
         finish(first)
     assert first.words == steady_words()
-
-
-@pytest.mark.parametrize(
-    "message",
-    [silence(0), write(Start()), write(Stop()), write(Listen()), '{"type": "shout"}', "no json"],
-)
-def test_listeners_send_nothing_but_wishes(opened, message):
-    _, web = opened()
-    room = open_room(web)
-    with listens(web, room) as ear:
-        listener = Listener(ear)
-        listener.come_in(room)
-        if isinstance(message, bytes):
-            ear.send_bytes(message)
-        else:
-            ear.send_text(message)
-        assert closed(listener) == 4400
-    assert isinstance(listener.events[-1], Error)
-    assert listener.events[-1].code == "malformed"
-
-
-def test_a_listener_with_a_thousand_wishes_is_sent_away(opened, monkeypatch):
-    monkeypatch.setattr("dragoman.serve.listening._WISHES", 3)
-    _, web = opened()
-    room = open_room(web)
-    with listens(web, room) as ear:
-        listener = Listener(ear)
-        listener.come_in(room)
-        for _ in range(3):
-            listener.send(Speak())
-        assert closed(listener) == 4400
-
-
-def test_tokens_open_what_they_are_for(opened):
-    service, web = opened(token=TOKEN)
-    room, other = open_room(web, TOKEN), open_room(web, TOKEN)
-    listener, speaker = room["listener_token"], room["speaker_token"]
-    wrong = (None, "", "guessed", other["listener_token"], TOKEN)
-    for token in (*wrong, other["speaker_token"]):
-        with listens(web, room) as ear:
-            client = Client(ear)
-            client.send(Listen(access_token=token))
-            assert client.next().code == "token"
-            assert closed(client) == 4401
-    for token in (*wrong, other["speaker_token"], listener):
-        with speaks(web, room) as mouth:
-            client = Client(mouth)
-            client.send(Start(access_token=token))
-            assert client.next().code == "token"
-            assert closed(client) == 4401
-    for token in (listener, speaker):
-        with listens(web, room) as ear:
-            client = Client(ear)
-            client.send(Listen(access_token=token))
-            assert isinstance(client.next(), RoomEvent)
-    assert service.streams == 0
-
-
-def test_a_token_of_a_room_does_not_open_the_server(opened):
-    _, web = opened(token=TOKEN)
-    room = open_room(web, TOKEN)
-    for name in ("speaker_token", "listener_token"):
-        headers = {"Authorization": f"Bearer {room[name]}"}
-        assert web.post("/v1/rooms", headers=headers).status_code == 401
-        assert web.get("/metrics", headers=headers).status_code == 401
-
-
-def test_who_has_no_token_opens_no_room(opened):
-    _, web = opened(token=TOKEN)
-    assert web.post("/v1/rooms").status_code == 401
-    assert web.get("/v1/rooms", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 405
-
-
-def test_pages_of_others_open_no_room_and_enter_none(opened):
-    _, web = opened()
-    room = open_room(web)
-    foreign = {"Origin": "http://elsewhere.example"}
-    assert web.post("/v1/rooms", headers=foreign).status_code == 403
-    for way in ("listen", "speak"):
-        path = f"/v1/rooms/{room['room']}/{way}"
-        with (
-            pytest.raises(WebSocketDisconnect),
-            web.websocket_connect(path, headers=foreign),
-        ):
-            pass
-
-
-@pytest.mark.parametrize("name", ["x", "ABCDEFGH", "abcdefg1", "abcdefghi", "..%2f..%2f"])
-def test_what_is_no_name_of_a_room_is_refused(opened, name):
-    service, web = opened()
-    with pytest.raises(WebSocketDisconnect), web.websocket_connect(f"/v1/rooms/{name}/listen"):
-        pass
-    assert service.rooms.listeners == 0
-
-
-def test_seats_are_counted_and_given_back(opened):
-    service, web = opened(listeners=2)
-    room, other = open_room(web), open_room(web)
-    with listens(web, room) as one, listens(web, other) as two:
-        Listener(one).come_in(room)
-        Listener(two).come_in(other)
-        assert service.rooms.listeners == 2
-        assert "dragoman_listeners 2.0" in web.get("/metrics").text
-        with listens(web, room) as three:
-            late = Listener(three)
-            assert late.come_in(room).code == "full"
-            assert closed(late) == 1013
-    with listens(web, room) as three:
-        assert Listener(three).come_in(room).state == "waiting"
-
-
-def test_processes_with_the_same_access_token_agree():
-    one, two, other = Keys(TOKEN), Keys(TOKEN), Keys(TOKEN + "!")
-    alone, too = Keys(None), Keys(None)
-    made = one.token("abcdefgh", Role.LISTENER)
-    assert two.admits("abcdefgh", Role.LISTENER, made)
-    for keys in (other, alone, too):
-        assert not keys.admits("abcdefgh", Role.LISTENER, made)
-    assert not one.admits("abcdefgj", Role.LISTENER, made)
-    assert not one.admits("abcdefgh", Role.SPEAKER, made)
-    assert len({one.token("abcdefgh", role) for role in Role}) == len(Role)
-    assert TOKEN not in made
-
-
-def test_names_are_new_and_are_names():
-    names = {new_room() for _ in range(200)}
-    assert len(names) == 200
-    assert all(map(is_room, names))
 
 
 def test_what_was_said_in_empty_rooms_does_not_pile_up(opened, monkeypatch):

@@ -13,7 +13,7 @@ from dragoman.serve import speech
 from dragoman.serve.protocol import Error, Interim, Ready, Resume, Said, Speak, Speech, Summary
 from dragoman.serve.speech import KEPT, encoded
 from tests.serve.clients import PATH, Client
-from tests.serve.test_rooms import Listener, begin, finish, listens, open_room, speaks
+from tests.serve.guests import Listener, begin, finish, listens, open_room, speaks
 from tests.talkers import TEXT
 from tests.voices.fakes import ToneVoice
 

@@ -1,0 +1,141 @@
+"""Who may open a room, come in, speak and listen there."""
+
+import pytest
+from starlette.websockets import WebSocketDisconnect
+
+from dragoman.serve.protocol import (
+    Error,
+    Listen,
+    Speak,
+    Start,
+    Stop,
+    write,
+)
+from dragoman.serve.protocol import Room as RoomEvent
+from dragoman.serve.room_keys import Keys, Role, is_room, new_room
+from tests.serve.clients import Client, closed, silence
+from tests.serve.guests import TOKEN, Listener, attends, listens, open_room, speaks
+
+
+@pytest.mark.parametrize(
+    "message",
+    [silence(0), write(Start()), write(Stop()), write(Listen()), '{"type": "shout"}', "no json"],
+)
+def test_listeners_send_nothing_but_wishes(opened, message):
+    _, web = opened()
+    room = open_room(web)
+    with attends(web, room) as listener:
+        if isinstance(message, bytes):
+            listener.socket.send_bytes(message)
+        else:
+            listener.socket.send_text(message)
+        assert closed(listener) == 4400
+    assert isinstance(listener.events[-1], Error)
+    assert listener.events[-1].code == "malformed"
+
+
+def test_a_listener_with_a_thousand_wishes_is_sent_away(opened, monkeypatch):
+    monkeypatch.setattr("dragoman.serve.listening._WISHES", 3)
+    _, web = opened()
+    room = open_room(web)
+    with attends(web, room) as listener:
+        for _ in range(3):
+            listener.send(Speak())
+        assert closed(listener) == 4400
+
+
+def test_tokens_open_what_they_are_for(opened):
+    service, web = opened(token=TOKEN)
+    room, other = open_room(web, TOKEN), open_room(web, TOKEN)
+    listener, speaker = room["listener_token"], room["speaker_token"]
+    wrong = (None, "", "guessed", other["listener_token"], TOKEN)
+    for token in (*wrong, other["speaker_token"]):
+        with listens(web, room) as ear:
+            client = Client(ear)
+            client.send(Listen(access_token=token))
+            assert client.next().code == "token"
+            assert closed(client) == 4401
+    for token in (*wrong, other["speaker_token"], listener):
+        with speaks(web, room) as mouth:
+            client = Client(mouth)
+            client.send(Start(access_token=token))
+            assert client.next().code == "token"
+            assert closed(client) == 4401
+    for token in (listener, speaker):
+        with listens(web, room) as ear:
+            client = Client(ear)
+            client.send(Listen(access_token=token))
+            assert isinstance(client.next(), RoomEvent)
+    assert service.streams == 0
+
+
+def test_a_token_of_a_room_does_not_open_the_server(opened):
+    _, web = opened(token=TOKEN)
+    room = open_room(web, TOKEN)
+    for name in ("speaker_token", "listener_token"):
+        headers = {"Authorization": f"Bearer {room[name]}"}
+        assert web.post("/v1/rooms", headers=headers).status_code == 401
+        assert web.get("/metrics", headers=headers).status_code == 401
+
+
+def test_who_has_no_token_opens_no_room(opened):
+    _, web = opened(token=TOKEN)
+    assert web.post("/v1/rooms").status_code == 401
+    assert web.get("/v1/rooms", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 405
+
+
+def test_pages_of_others_open_no_room_and_enter_none(opened):
+    _, web = opened()
+    room = open_room(web)
+    foreign = {"Origin": "http://elsewhere.example"}
+    assert web.post("/v1/rooms", headers=foreign).status_code == 403
+    for way in ("listen", "speak"):
+        path = f"/v1/rooms/{room['room']}/{way}"
+        with (
+            pytest.raises(WebSocketDisconnect),
+            web.websocket_connect(path, headers=foreign),
+        ):
+            pass
+
+
+@pytest.mark.parametrize("name", ["x", "ABCDEFGH", "abcdefg1", "abcdefghi", "..%2f..%2f"])
+def test_what_is_no_name_of_a_room_is_refused(opened, name):
+    service, web = opened()
+    with pytest.raises(WebSocketDisconnect), web.websocket_connect(f"/v1/rooms/{name}/listen"):
+        pass
+    assert service.rooms.listeners == 0
+
+
+def test_seats_are_counted_and_given_back(opened):
+    service, web = opened(listeners=2)
+    room, other = open_room(web), open_room(web)
+    with listens(web, room) as one, listens(web, other) as two:
+        Listener(one).come_in(room)
+        Listener(two).come_in(other)
+        assert service.rooms.listeners == 2
+        assert "dragoman_listeners 2.0" in web.get("/metrics").text
+        with listens(web, room) as three:
+            late = Listener(three)
+            assert late.come_in(room).code == "full"
+            assert closed(late) == 1013
+    with listens(web, room) as three:
+        assert Listener(three).come_in(room).state == "waiting"
+
+
+def test_processes_with_the_same_access_token_agree():
+    one, two, other = Keys(TOKEN), Keys(TOKEN), Keys(TOKEN + "!")
+    alone, too = Keys(None), Keys(None)
+    made = one.token("abcdefgh", Role.LISTENER)
+    assert two.admits("abcdefgh", Role.LISTENER, made)
+    for keys in (other, alone, too):
+        assert not keys.admits("abcdefgh", Role.LISTENER, made)
+    assert not one.admits("abcdefgj", Role.LISTENER, made)
+    assert not one.admits("abcdefgh", Role.SPEAKER, made)
+    assert len({one.token("abcdefgh", role) for role in Role}) == len(Role)
+    assert TOKEN not in made
+
+
+def test_names_are_new_and_are_names():
+    names = {new_room() for _ in range(200)}
+    assert len(names) == 200
+    assert all(map(is_room, names))
