@@ -37,7 +37,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {
         "opus": made.opus(root / "opus-en-de"),
         "opus-eos": made.opus(root / "opus-eos", source_eos=True),
-        "opus-many": made.opus(root / "opus-many", tags=(">>deu<<", ">>fra<<")),
+        "opus-many": made.opus(root / "opus-many", tags=(">>deu<<", ">>fra<<"), seed=2),
         "nllb": made.nllb(root / "nllb"),
         "m2m": made.m2m(root / "m2m"),
     }
