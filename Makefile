@@ -6,7 +6,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Tests start hundreds of processes: none of them shall compile again what others have.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test tests check lint types bench lock clean help
+# What the tests run with, to the release, so that a new one of anything does not fail them by itself.
+PINS   := tests/constraints.txt
+
+.PHONY: demo test tests check lint types bench lock pins clean help
 
 help:
 	@echo "make demo   set up and show Dragoman at work"
@@ -14,6 +17,7 @@ help:
 	@echo "make test   set up, lint, type-check and run every test"
 	@echo "make bench  measure speed, as ratios within one run"
 	@echo "make lock   pin what the image installs (deploy/requirements.txt) to what is newest"
+	@echo "make pins   pin what the tests run with (tests/constraints.txt) to what is newest"
 
 # The pip that Python brings may be years old: an old one takes twice as long to find what fits.
 $(BIN)/pip:
@@ -25,9 +29,9 @@ $(BIN)/.base: pyproject.toml | $(BIN)/pip
 
 # torch goes first and alone: a later request for it is then already satisfied. Nothing is compiled
 # to bytecode on the way: most of it is never imported, and what is compiles itself then.
-$(BIN)/.dev: pyproject.toml | $(BIN)/pip
-	$(BIN)/pip install -q --no-compile torch==2.13.0
-	$(BIN)/pip install -qq --no-compile -e ".[espeak,train,dev]"
+$(BIN)/.dev: pyproject.toml $(PINS) | $(BIN)/pip
+	$(BIN)/pip install -q --no-compile torch==2.13.0 -c $(PINS)
+	$(BIN)/pip install -qq --no-compile -c $(PINS) -e ".[espeak,train,dev]"
 	@touch $(BIN)/.base $@
 
 demo: $(BIN)/.base
@@ -69,6 +73,12 @@ lock: $(BIN)/.base
 	    --python-version 3.12 --platform manylinux_2_28_$$machine --platform manylinux2014_$$machine \
 	    --platform manylinux_2_17_$$machine || exit 1; \
 	done
+
+# In a fresh environment; torch is pinned in pyproject.toml, whichever build of it a machine takes.
+pins: clean
+	: > $(PINS)
+	$(MAKE) $(BIN)/.dev
+	$(BIN)/pip freeze --exclude-editable | grep -v '^torch==' > $(PINS)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
