@@ -12,7 +12,9 @@ A family brings a `Decoder`. One that decides for itself when to write says so w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from operator import and_, eq
 from typing import Protocol
 
 import numpy as np
@@ -63,6 +65,19 @@ class Prompt:
         )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Past:
+    """What a decoder computed of tokens, the first of a text."""
+
+    tokens: tuple[int, ...] = ()
+    cache: dict[str, Floats] = field(default_factory=dict)  # [1, heads, tokens, head width]
+
+    def known(self, text: Sequence[int]) -> int:
+        """How many tokens of a text it has: not the last one, which has to be read."""
+        same = accumulate(map(eq, self.tokens, text[:-1]), and_)
+        return sum(same)
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """The continuation that was found."""
@@ -72,6 +87,7 @@ class Found:
     looks: tuple[Floats, ...] = ()  # [states] where the decoder looked when it made each token
     ended: bool = False
     silence: float | None = None  # probability that nothing is spoken in the window, if told
+    past: Past | None = None  # what the decoder computed of the tokens that it read, if kept
 
 
 @dataclass(frozen=True, slots=True)

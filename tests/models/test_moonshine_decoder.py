@@ -4,12 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from dragoman.models.graphs import Graphs
 from dragoman.models.moonshine.engine import MoonshineRules
 from dragoman.models.moonshine.weights import decoder_arrays
 from dragoman.models.onnx_weights import OnnxWeights
-from dragoman.models.search import Prompt
+from dragoman.models.search import Past, Prompt
 from dragoman.models.whisper.decoder import Decoder
 from dragoman.models.whisper.weights import Weights
 
@@ -97,6 +99,14 @@ def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return plain, Decoder(weights, rules, HEADS, Graphs(None, 1))
 
 
+@pytest.fixture(scope="module")
+def decoder(tmp_path_factory: pytest.TempPathFactory) -> Decoder:
+    path = tmp_path_factory.mktemp("moonshine") / "decoder_model_merged.onnx"
+    made.moonshine_decoder(path, None)
+    rules = MoonshineRules(made.WORDS, end=2, no_speech=2, never=[0, 1], not_first=[])
+    return Decoder(Weights(path, decoder_arrays(path)), rules, HEADS, Graphs(None, 1), exact=True)
+
+
 @pytest.mark.parametrize("said", [(), (5, 6, 7, 30)])
 def test_it_says_what_the_plain_decoder_says(both, said):
     """Weights are rounded to bytes, so probabilities differ a little; a near tie may be broken
@@ -118,6 +128,57 @@ def test_it_says_what_the_plain_decoder_says(both, said):
             tokens.append(token)
             compared += 1
     assert compared > 12
+
+
+text = st.lists(st.integers(3, made.WORDS - 1), max_size=9).map(tuple)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.differing_executors])
+@given(data=st.data())
+def test_what_was_computed_before_is_the_same_as_computed_again(decoder, data):
+    """Texts of which more or less is known, with or without a guess, side by side: what each goes
+    on with is what it would alone, of which nothing is known."""
+    counts = data.draw(st.lists(st.integers(3, 30), min_size=1, max_size=3))
+    memories = [decoder.remember(states(count)) for count in counts]
+    said = [data.draw(text, label="said") for _ in counts]
+    before = [data.draw(st.integers(0, len(one)), label="read before") for one in said]
+    drafted = [
+        Prompt((1,), 4, one[:known], guess=one[known:])
+        for one, known in zip(said, before, strict=True)
+    ]
+    pasts = [
+        one.past if data.draw(st.booleans(), label="kept") else Past()
+        for one in decoder.go_on(memories, drafted, pasts=[Past()] * len(counts))
+    ]
+    prompts = [Prompt((1,), 4, one, guess=data.draw(text)[:3]) for one in said]
+    together = decoder.go_on(memories, prompts, pasts=pasts)
+    for memory, prompt, one in zip(memories, prompts, together, strict=True):
+        alone = decoder.go_on([memory], [prompt])[0]
+        assert one.tokens == alone.tokens
+        np.testing.assert_allclose(one.log_probs, alone.log_probs, atol=1e-4)
+        for look, expected in zip(one.looks, alone.looks, strict=True):
+            np.testing.assert_allclose(look[: len(expected)], expected, atol=1e-5)
+        assert one.past.tokens == (*prompt.known, *prompt.guess)
+
+
+def test_only_what_is_new_is_read(decoder, monkeypatch):
+    """And of two prompts as much as the one that is known less of needs."""
+    widths = []
+    read = decoder.read
+
+    def counted(tape, texts, rows, kinds):
+        widths.append([len(text) for text in texts])
+        return read(tape, texts, rows, kinds)
+
+    monkeypatch.setattr(decoder, "read", counted)
+    memory = decoder.remember(states(12))
+    known = decoder.go_on([memory], [Prompt((1,), 1, (5, 6, 7, 8))], pasts=[Past()])[0].past
+    decoder.go_on([memory], [Prompt((1,), 1, (5, 6, 7, 8, 9))], pasts=[known])
+    decoder.go_on([memory], [Prompt((1,), 1, (5, 6, 7, 8))], pasts=[known])  # the last is read
+    decoder.go_on([memory], [Prompt((1,), 1, (5, 9, 7, 8))], pasts=[known])  # another text
+    prompts = [Prompt((1,), 1, (5, 6, 7, 8, 9)), Prompt((1,), 1, (5, 6))]
+    decoder.go_on([memory, memory], prompts, pasts=[known, Past()])
+    assert widths == [[5], [1], [1], [3], [3, 3]]
 
 
 def test_an_ort_file_holds_the_same_weights(tmp_path: Path):

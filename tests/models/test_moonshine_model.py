@@ -22,7 +22,7 @@ from dragoman.models.moonshine.model import BOUNDS, MoonshineModel
 from dragoman.models.moonshine.stream import STATE_MS
 from dragoman.models.moonshine.trained import Settings, TrainedMoonshine
 from dragoman.models.moonshine.units import END, START, MoonshineUnits
-from dragoman.models.search import Found, Prompt
+from dragoman.models.search import Found, Past, Prompt
 from dragoman.policies import make_policy
 
 from . import made_onnx as made
@@ -48,6 +48,7 @@ class ToyEngine:
         self.batches: list[int] = []
         self.prompts: list[Prompt] = []
         self.beams: list[int] = []
+        self.pasts: list[Past | None] = []
 
     def encode(self, windows, sounds):
         self.batches.append(len(sounds))
@@ -61,11 +62,16 @@ class ToyEngine:
         self.windows.append(states.shape[2] * STATE)
         return replace(window, count=states.shape[2], memory={"memory": states})
 
-    def speak(self, windows, prompts, beams):
+    def speak(self, windows, prompts, beams, pasts=None):
         self.prompts += prompts
         self.beams += [beams] * len(prompts)
+        self.pasts += pasts or [None] * len(prompts)
         states = [window.memory["memory"][0, 0, :, 0] for window in windows]
-        return [self._speak(s, p) for s, p in zip(states, prompts, strict=True)]
+        found = [self._speak(s, p) for s, p in zip(states, prompts, strict=True)]
+        if pasts is None:
+            return found
+        pairs = zip(found, prompts, strict=True)
+        return [replace(one, past=Past((*p.known, *p.guess))) for one, p in pairs]
 
     def _speak(self, states: np.ndarray, prompt: Prompt) -> Found:
         words = heard(states)
@@ -205,6 +211,29 @@ def test_a_draft_follows_one_beam_and_what_is_final_all_of_them():
     assert engine.beams == [1, 1, 4] * 2
     guesses = [prompt.guess for prompt in engine.prompts[3:]]
     assert guesses == [(4, 5), (6, 7), ()]
+
+
+def test_a_draft_goes_on_from_what_was_computed_of_the_one_before():
+    """But not what is final, and not when the window begins elsewhere."""
+    model, engine = toy(beams=4)
+    stream = model.open("en", "en")
+
+    def past_of_next(word: int, ask: Ask, say: int = 0) -> tuple[int, ...] | None:
+        model.hear([stream], [Sound(spoken([word]))])
+        model.commit(stream, model.draft([stream], [ask])[0], say)
+        past = engine.pasts[-1]
+        return None if past is None else past.tokens
+
+    assert past_of_next(1, Ask()) == ()
+    assert past_of_next(2, Ask(), say=1) == (START,)
+    assert past_of_next(3, Ask()) == (START, 4)  # what was a guess, of which all was said
+    assert past_of_next(4, Ask()) == (START, 4, 5)
+    assert past_of_next(5, Ask(final=True)) is None
+    assert past_of_next(6, Ask()) == ()  # what is final was searched otherwise
+    assert past_of_next(7, Ask()) != ()
+    stream.window.drop(1)
+    stream.forget(1000.0)
+    assert past_of_next(8, Ask()) == ()
 
 
 def test_silence_is_not_encoded():

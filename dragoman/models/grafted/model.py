@@ -27,7 +27,7 @@ from dragoman.models.moonshine.stream import MoonshineStream
 from dragoman.models.moonshine.trained import Settings, TrainedMoonshine, counting
 from dragoman.models.moonshine.weights import moonshine_weights
 from dragoman.models.options import Options
-from dragoman.models.search import Found, Prompt, search
+from dragoman.models.search import Found, Past, Prompt, search
 
 
 class GraftedEngine:
@@ -56,9 +56,13 @@ class GraftedEngine:
         return self._encoder.encode(windows, sounds)
 
     def speak(
-        self, windows: Sequence[Encoded], prompts: Sequence[Prompt], beams: int
+        self,
+        windows: Sequence[Encoded],
+        prompts: Sequence[Prompt],
+        beams: int,
+        pasts: Sequence[Past] | None = None,
     ) -> list[Found]:
-        """One after the other: a cache has no room for gaps."""
+        """One after the other: a cache has no room for gaps. Texts are read anew every time."""
         pairs = zip(cast(Sequence[Heard], windows), prompts, strict=True)
         return [self._spoken(window, prompt, beams) for window, prompt in pairs]
 

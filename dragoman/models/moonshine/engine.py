@@ -13,7 +13,7 @@ from dragoman.models.moonshine.encoder import Encoded, Encoder, Labels, Pace, no
 from dragoman.models.moonshine.tongue import no_judgement, tongues
 from dragoman.models.moonshine.units import END, MoonshineUnits
 from dragoman.models.moonshine.weights import moonshine_weights
-from dragoman.models.search import Floats, Found, Prompt
+from dragoman.models.search import Floats, Found, Past, Prompt
 from dragoman.models.whisper.decoder import Decoder, Rules
 from dragoman.models.whisper.graph import Shape
 from dragoman.models.whisper.weights import Weights
@@ -87,9 +87,14 @@ class MoonshineEngine:
         return self._decoder.first(window.memory, token)
 
     def speak(
-        self, windows: Sequence[Encoded], prompts: Sequence[Prompt], beams: int
+        self,
+        windows: Sequence[Encoded],
+        prompts: Sequence[Prompt],
+        beams: int,
+        pasts: Sequence[Past] | None = None,
     ) -> list[Found]:
-        return self._decoder.go_on([window.memory for window in windows], prompts, beams)
+        memories = [window.memory for window in windows]
+        return self._decoder.go_on(memories, prompts, beams, pasts=pasts)
 
 
 class CtcHead:

@@ -20,7 +20,7 @@ from dragoman.models.moonshine.engine import MoonshineEngine
 from dragoman.models.moonshine.stream import MoonshineStream
 from dragoman.models.moonshine.units import START, MoonshineUnits
 from dragoman.models.options import Options
-from dragoman.models.search import Found, Prompt
+from dragoman.models.search import Found, Past, Prompt
 from dragoman.models.window import Bounds, Window
 from dragoman.models.words import Units
 
@@ -39,9 +39,13 @@ class Engine(Protocol):
         """Encode the sound behind each window; its first sample belongs to a new state."""
 
     def speak(
-        self, windows: Sequence[Encoded], prompts: Sequence[Prompt], beams: int
+        self,
+        windows: Sequence[Encoded],
+        prompts: Sequence[Prompt],
+        beams: int,
+        pasts: Sequence[Past] | None = None,
     ) -> list[Found]:
-        """Continue every prompt."""
+        """Continue every prompt; what is in its past is not computed again."""
 
 
 class MoonshineModel(WindowModel[MoonshineStream]):
@@ -52,6 +56,7 @@ class MoonshineModel(WindowModel[MoonshineStream]):
     hears: tuple[str, ...] = (LANGUAGE,)
     speaks: tuple[str, ...] = (LANGUAGE,)
     per_second = 7.0  # a window holds at most so many tokens a second, and SPARE
+    keeps_past = True  # what was computed of a text that is final: it was heard long ago
 
     def __init__(self, name: str, engine: Engine, units: Units, *, beams: int = 5) -> None:
         self.name = name
@@ -92,16 +97,22 @@ class MoonshineModel(WindowModel[MoonshineStream]):
 
     def speak(self, streams: Sequence[MoonshineStream], asks: Sequence[Ask]) -> list[Found]:
         """A draft follows one beam: it is made again at every step, and reads the one before in a
-        single pass. What is final is searched with all beams."""
+        single pass, but not what was said. What is final is searched with all beams, and read
+        anew."""
+        groups: dict[tuple[bool, int], list[int]] = {}
+        for index, ask in enumerate(asks):
+            beams = self._beams if ask.final and not ask.hasty else 1
+            groups.setdefault((ask.final, beams), []).append(index)
         found: dict[int, Found] = {}
-        wide = [ask.final and not ask.hasty for ask in asks]
-        for beams in {1, self._beams}:
-            members = [i for i, many in enumerate(wide) if beams == (self._beams if many else 1)]
-            if members:
-                windows = [streams[index].states for index in members]
-                prompts = [self._prompt(streams[index], asks[index]) for index in members]
-                spoken = self._engine.speak(windows, prompts, beams)
-                found |= zip(members, spoken, strict=True)
+        for (final, beams), members in groups.items():
+            chosen = [streams[index] for index in members]
+            prompts = [self._prompt(streams[index], asks[index]) for index in members]
+            keeps = self.keeps_past and not final
+            pasts = [stream.past for stream in chosen] if keeps else None
+            spoken = self._engine.speak([s.states for s in chosen], prompts, beams, pasts)
+            for stream, one in zip(chosen, spoken, strict=True):
+                stream.keep(one.past)
+            found |= zip(members, spoken, strict=True)
         return [found[index] for index in range(len(streams))]
 
     def speak_part(self, stream: MoonshineStream) -> tuple[Found, float]:

@@ -14,7 +14,7 @@ from dragoman.models.guard import EVIDENCE
 from dragoman.models.life import SHORTEST_MS, WindowStream
 from dragoman.models.moonshine import tongue
 from dragoman.models.moonshine.encoder import STATE, Encoded, Labels
-from dragoman.models.search import Floats
+from dragoman.models.search import Floats, Past
 from dragoman.models.window import quietest
 
 STATE_MS = 1000.0 * STATE / RATE
@@ -28,6 +28,7 @@ class MoonshineStream(WindowStream):
     samples: Samples = field(default_factory=lambda: np.empty(0, np.float32))  # of the window
     start: int = 0  # samples before the window
     states: Encoded = field(default_factory=Encoded)  # what the encoder made of it so far
+    past: Past = field(default_factory=Past)  # what the decoder computed of the last draft's text
     joined: int = 1  # states that are one for the decoder
     words_in: Callable[[Labels], int] = len  # that a CTC head hears; without one, there are none
     words_before: int = 0  # the window
@@ -61,7 +62,7 @@ class MoonshineStream(WindowStream):
         if gone:
             self.words_before += self.words_in(self.states.labels[: gone // STATE // self.joined])
             self.judged = self._judged(gone // STATE)
-            self.states = self.states.anew()
+            self.states, self.past = self.states.anew(), Past()
 
     def quiet_ms(self) -> float:
         """The quietest moment up to which a full window may be settled."""
@@ -98,6 +99,10 @@ class MoonshineStream(WindowStream):
         self.states = states
         self.words_heard = self.words_before + self.words_in(states.labels)
         self.look()
+
+    def keep(self, past: Past | None) -> None:
+        """The decoder has read the text so far; what is final it read anew."""
+        self.past = past or Past()
 
     @property
     def untold(self) -> int:

@@ -80,6 +80,7 @@ class TrainedMoonshine(MoonshineModel):
     """Loaded once, shared by all its streams."""
 
     per_second = 10.0
+    keeps_past = False  # a translation is said early, and then read with what is heard since
 
     def __init__(
         self,

@@ -4,6 +4,9 @@ What was said goes through the network in one pass. So does, for a greedy search
 comes next, which is the rest of the draft before: as far as it is what the network would say, it
 stands, and from the first difference on tokens are made one by one. A guess saves time and
 changes nothing.
+
+What was said need not even be read again: a `Past` has what was computed of it when it was drafted,
+of the sound that was heard by then.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.models.graphs import Graphs
-from dragoman.models.search import FORBIDDEN, Floats, Found, Prompt, Scores, search
+from dragoman.models.search import FORBIDDEN, Floats, Found, Past, Prompt, Scores, search
 from dragoman.models.whisper.graph import Shape, decoder_graph, memory_graph
 from dragoman.models.whisper.weights import Weights
 
@@ -94,14 +97,19 @@ class Decoder:
         prompts: Sequence[Prompt],
         beams: int = 1,
         weights: Sequence[Floats] | None = None,
+        pasts: Sequence[Past] | None = None,
     ) -> list[Found]:
         """Continue every prompt, given what was remembered of its sound.
 
-        `weights`: what is added to the score of each of its states; nothing, if not told.
+        `weights`: what is added to the score of each of its states; nothing, if not told. `pasts`:
+        what was computed of each prompt before, which is not computed again; of silence nothing is
+        told then, and what was found has a past to go on from.
         """
         prompts = [prompt.within(len(self._positions)) for prompt in prompts]
-        texts = Texts(self, memories, prompts, weights)
+        texts = Texts(self, memories, prompts, weights, pasts)
         found = search(texts, prompts, beams)
+        if pasts is not None:
+            return [replace(one, past=past) for one, past in zip(found, texts.pasts, strict=True)]
         return [replace(one, silence=s) for one, s in zip(found, texts.silences, strict=True)]
 
     def remember(self, states: States) -> Memory:
@@ -148,10 +156,12 @@ class Texts:
         memories: Sequence[Memory],
         prompts: Sequence[Prompt],
         weights: Sequence[Floats] | None = None,
+        pasts: Sequence[Past] | None = None,
     ) -> None:
         self._decoder, self._rules = decoder, decoder.rules
         self._going = list(prompts)
-        self._tape = Tape(memories, decoder.shape, weights)
+        self.pasts = _fitting(pasts or [Past()] * len(prompts), prompts)
+        self._tape = Tape(memories, decoder.shape, weights, self.pasts)
         self.silences: list[float] = []  # in the window of each prompt
 
     @property
@@ -160,14 +170,15 @@ class Texts:
 
     def read_known(self) -> list[Scores]:
         prompts = self._going
-        texts = [[*prompt.known, *prompt.guess] for prompt in prompts]
+        whole = [(*prompt.known, *prompt.guess) for prompt in prompts]
+        texts = [text[len(past.tokens) :] for text, past in zip(whole, self.pasts, strict=True)]
         width = max(map(len, texts))
         # All texts end in the same column. The wanted rows of each are its start, whose next
         # token tells of silence, its last known token, and its guess.
         guess = max(len(prompt.guess) for prompt in prompts)
         last = range(width - 1 - guess, width)
         starts = [width - len(t) + len(p.context) for t, p in zip(texts, prompts, strict=True)]
-        rows = [[start, *last] for start in starts]
+        rows = [[min(start, width - 1), *last] for start in starts]
         unused = [guess - len(prompt.guess) for prompt in prompts]  # rows before the wanted ones
         kinds = []
         for prompt, count in zip(prompts, unused, strict=True):
@@ -176,6 +187,7 @@ class Texts:
             kinds.append([ANYTHING] * (1 + count) + [first, *later])
         log_probs, looks = self._decoder.read(self._tape, texts, rows, kinds)
         self.silences = [self._rules.silence(row[0]) for row in log_probs]
+        self.pasts = [Past(text, self._tape.row(index)) for index, text in enumerate(whole)]
         return [
             Scores(log_probs[index, 1 + count :], looks[index, last.start + count :])
             for index, count in enumerate(unused)
@@ -204,26 +216,34 @@ class Tape:
     """What the network has computed of a batch of texts that all end in the same column."""
 
     def __init__(
-        self, memories: Sequence[Memory], shape: Shape, weights: Sequence[Floats] | None = None
+        self,
+        memories: Sequence[Memory],
+        shape: Shape,
+        weights: Sequence[Floats] | None = None,
+        pasts: Sequence[Past] = (),
     ) -> None:
         texts = len(memories)
         lengths = [one["memory_keys_0"].shape[2] for one in memories]
         self.memory = {
             name: _stacked([one[name] for one in memories], max(lengths)) for name in memories[0]
         }
-        nothing = np.zeros((texts, shape.heads, 0, shape.head_width), np.float32)
-        names = product(("keys", "values"), range(shape.layers))
-        self.cache: dict[str, Floats] = {f"{kind}_{layer}": nothing for kind, layer in names}
-        self._columns = 0
-        self._unused = np.zeros(texts, np.int64)  # columns at the left of each text
+        pasts = pasts or [Past()] * texts
+        known = [len(past.tokens) for past in pasts]
+        self._columns = max(known)
+        self._unused = self._columns - np.array(known, np.int64)  # columns left of each text
+        nothing = np.zeros((1, shape.heads, 0, shape.head_width), np.float32)
+        names = [f"{kind}_{n}" for kind, n in product(("keys", "values"), range(shape.layers))]
+        self.cache: dict[str, Floats] = {
+            name: _behind([past.cache.get(name, nothing) for past in pasts], self._columns)
+            for name in names
+        }
         self.memory_mask = np.full((texts, 1, 1, max(lengths)), FORBIDDEN, np.float32)
         for row, length in enumerate(lengths):
             self.memory_mask[row, ..., :length] = 0.0 if weights is None else weights[row]
 
     def extend(self, unused: Sequence[int], width: int) -> tuple[NDArray[np.int64], Floats]:
         """Make room for `width` columns: their positions, and what each of them may see."""
-        if self._columns == 0:
-            self._unused = np.array(unused, np.int64)
+        self._unused = self._unused + np.array(unused, np.int64)
         columns = self._columns + np.arange(width)
         self._columns += width
         left = self._unused[:, None]
@@ -233,6 +253,11 @@ class Tape:
         # A column left of the text sees only itself: it must see something.
         hidden &= seen[None, None, :] != columns[None, :, None]
         return positions, np.where(hidden, FORBIDDEN, np.float32(0))[:, None]
+
+    def row(self, text: int) -> dict[str, Floats]:
+        """What was computed of one text."""
+        used = slice(int(self._unused[text]), None)
+        return {name: array[text : text + 1, :, used] for name, array in self.cache.items()}
 
     def drop(self, counts: Sequence[int]) -> None:
         """Forget the last columns of each text, and move the texts to the same end again."""
@@ -258,6 +283,27 @@ class Tape:
         if rows != list(range(len(self._unused))):
             self.cache = {name: array[rows] for name, array in self.cache.items()}
             self._unused = self._unused[rows]
+
+
+def _fitting(pasts: Sequence[Past], prompts: Sequence[Prompt]) -> list[Past]:
+    """As much of each past as is known of its prompt; but all prompts are then read to their ends
+    from the same column on, so that what one of them has less the others have less, too."""
+    texts = [(*prompt.known, *prompt.guess) for prompt in prompts]
+    known = [past.known(prompt.known) for past, prompt in zip(pasts, prompts, strict=True)]
+    width = max(len(text) - count for text, count in zip(texts, known, strict=True))
+    kept = [max(0, len(text) - width) for text in texts]
+    return [
+        Past(past.tokens[:count], {name: a[:, :, :count] for name, a in past.cache.items()})
+        for past, count in zip(pasts, kept, strict=True)
+    ]
+
+
+def _behind(arrays: Sequence[Floats], columns: int) -> Floats:
+    """Arrays `[1, heads, tokens, size]` as one, in which all end in the same column."""
+    filled = np.zeros((len(arrays), *arrays[0].shape[1:2], columns, arrays[0].shape[3]), np.float32)
+    for row, array in zip(filled, arrays, strict=True):
+        row[:, columns - array.shape[2] :] = array[0]
+    return filled
 
 
 def _stacked(arrays: Sequence[Floats], longest: int) -> Floats:
