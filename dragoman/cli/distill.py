@@ -1,4 +1,4 @@
-"""`dragoman distill`: a text model translates a pack's transcripts, to train on."""
+"""`dragoman distill`: a text model translates transcripts, to train on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _search = grouped("Search")
 
 @click.command(cls=GroupedCommand)
 @click.argument("run", type=PATH)
-@click.argument("pack", type=PATH)
+@click.argument("data")
 @click.argument("out", type=PATH)
 @_search(
     "--to",
@@ -35,16 +35,17 @@ _search = grouped("Search")
 )
 def command(
     run: Path,
-    pack: Path,
+    data: str,
     out: Path,
     target: str | None,
     beam: int,
     device: str,
     together: int | None,
 ) -> None:
-    """Translate the transcripts of PACK with the text model of RUN into the pack OUT.
+    """Translate the transcripts of DATA with the text model of RUN into the pack OUT.
 
-    OUT shares the sound of PACK; an interrupted command goes on where it stopped. Train on both
+    DATA is a pack, or what a recipe may name: a corpus, or text:FILE?columns=en,de for text alone.
+    OUT shares its sound; an interrupted command goes on where it stopped. Train on both
     (sequence-level knowledge distillation):
 
     \b
@@ -57,7 +58,7 @@ def command(
     with clip_progress("translating") as count:
         header = distill(
             run,
-            pack,
+            data,
             out,
             target=target,
             beam=beam,

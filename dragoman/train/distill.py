@@ -3,12 +3,15 @@
 The result is a pack with the same sound and the teacher's translations (Kim and Rush 2016); papers
 001 and CAAT train on it together with the original: `data.train=[gold, distilled]`. It is made
 shard by shard, as the gold pack is: an interrupted one goes on after the last finished shard.
+
+Of text alone a text model learns: one that is taught by what it finds itself with many beams finds
+nearly as good translations with one.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,14 +34,15 @@ from dragoman.train.data.pack import (
     write_header,
 )
 from dragoman.train.data.packing import MadeFrom, begin
+from dragoman.train.data.sources import pack_of
 from dragoman.train.foreign import is_exported
 from dragoman.train.recipe import Batch
 from dragoman.train.trained import Trained, open_run, translations
 from dragoman.train.voicing.text import fingerprint as sha256
 
 # Texts of one length are translated together, and few shards hold few of each; what an interruption
-# loses is as much.
-SHARDS_AT_ONCE = 32
+# loses is as much. A shard of text alone holds far more than one with sound.
+ITEMS_AT_ONCE = 30_000
 # Units in a batch: on a CPU; on a GPU, which wants many texts at once.
 TOGETHER = (6_000, 60_000)
 UNIT = 0.1  # seconds that a unit of text counts for in a batch
@@ -46,7 +50,7 @@ UNIT = 0.1  # seconds that a unit of text counts for in a batch
 
 def distill(
     run: Path,
-    pack: Path,
+    data: str | Path,
     out: Path,
     *,
     target: str | None = None,
@@ -55,19 +59,19 @@ def distill(
     together: int | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Header:
-    """Translate the transcripts of `pack` with a text run; `out` shares the pack's sound.
+    """Translate the transcripts of a pack with a text run; `out` shares the pack's sound.
 
-    `target` chooses among the languages of a teacher that has several; about so many units are
+    `data` is what a recipe may name: a pack, or what one is made of first. `target` chooses among the languages of a teacher that has several; about so many units are
     translated `together`.
     """
-    gold = Pack(pack)
     teacher = open_run(run)
     if teacher.task.front is not None:
         raise DragomanError(f"{run} hears speech; a teacher is a text run (task: mt).")
-    data = teacher.recipe.data
-    if data.source not in gold.header.languages:
-        raise DragomanError(f"{pack} has no '{data.source}' transcripts for the teacher to read.")
-    target = chosen_target(target, data.targets, run)
+    source, targets = teacher.recipe.data.source, teacher.recipe.data.targets
+    gold = Pack(pack_of(str(data), teacher.recipe, os.cpu_count() or 1))
+    if source not in gold.header.languages:
+        raise DragomanError(f"{data} has no '{source}' transcripts for the teacher to read.")
+    target = chosen_target(target, targets, run)
     made_from: MadeFrom = {
         "target": target,
         "teacher": run.resolve().name,
@@ -81,7 +85,7 @@ def distill(
     sweep(out)
     place_on(teacher, device)
     units = together or TOGETHER[teacher.task.device.type == "cuda"]
-    batch, pair = Batch(units * UNIT, buckets=10), (data.source, target)
+    batch, pair = Batch(units * UNIT, buckets=10), (source, target)
     reports: list[ShardReport] = []
     for some in _shards(teacher, gold, out, pair, beam, batch):
         reports += some
@@ -96,8 +100,7 @@ def _shards(
     readable = _readable(teacher, gold, pair[1])
     place = {part.item: number for number, part in enumerate(readable.parts)}
     shards = _by_shard(gold)
-    for first in range(0, len(shards), SHARDS_AT_ONCE):
-        group = range(first, min(first + SHARDS_AT_ONCE, len(shards)))
+    for group in _groups([len(numbers) for numbers in shards]):
         done = {shard: finished_shard(out, shard) for shard in group}
         todo = [number for shard in group if done[shard] is None for number in shards[shard]]
         some = readable.subset(place[number] for number in todo if number in place)
@@ -106,6 +109,19 @@ def _shards(
             report or _write(shard_path(out, shard), gold, shards[shard], texts, pair)
             for shard, report in done.items()
         ]
+
+
+def _groups(sizes: Sequence[int]) -> Iterator[list[int]]:
+    """Shards that are translated together: as many as hold `ITEMS_AT_ONCE`, or one."""
+    group: list[int] = []
+    items = 0
+    for shard, size in enumerate(sizes):
+        if group and items + size > ITEMS_AT_ONCE:
+            yield group
+            group, items = [], 0
+        group.append(shard)
+        items += size
+    yield group
 
 
 def _close(

@@ -203,7 +203,7 @@ def test_an_interrupted_distillation_goes_on_and_packs_may_move(teacher, tmp_pat
         return real(*arguments)
 
     monkeypatch.setattr(distillation, "_translate", once)
-    monkeypatch.setattr(distillation, "SHARDS_AT_ONCE", 1)
+    monkeypatch.setattr(distillation, "ITEMS_AT_ONCE", 3)
     with pytest.raises(KeyboardInterrupt):
         distill(teacher, gold, out, beam=1)
     assert not (out / "pack.json").exists()
@@ -217,6 +217,33 @@ def test_an_interrupted_distillation_goes_on_and_packs_may_move(teacher, tmp_pat
     (tmp_path / "packs").rename(moved)
     pack = Pack(moved / "kd")
     assert (pack.sound(0) == Pack(moved / "gold").sound(0)).all()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "groups"),
+    [
+        ([2, 3, 5, 1], [[0, 1], [2], [3]]),
+        ([9, 1, 9], [[0], [1], [2]]),  # none is left out for its size
+        ([1, 1, 1], [[0, 1, 2]]),
+    ],
+)
+def test_as_many_shards_as_hold_enough_are_translated_together(monkeypatch, sizes, groups):
+    monkeypatch.setattr(distillation, "ITEMS_AT_ONCE", 5)
+    assert list(distillation._groups(sizes)) == groups
+
+
+def test_text_alone_is_distilled_too(teacher, tmp_path, monkeypatch):
+    """And learned from like any other text; the gold text is not kept."""
+    monkeypatch.chdir(tmp_path)
+    rows = [("red green", "?"), ("small blue", "??"), ("large red", "???")]
+    (tmp_path / "text.tsv").write_text("".join("\t".join(row) + "\n" for row in rows))
+    header = distill(teacher, "text:text.tsv?columns=en,de&skip=1", tmp_path / "kd", beam=2)
+    assert (header.items, header.hours, header.spoken) == (2, 0.0, "")
+    made = open_set([tmp_path / "kd"], Data((str(tmp_path / "kd"),)), Faults())
+    assert made.texts("en") == ["small blue", "large red"]
+    assert {word for text in made.texts("de") for word in text.split()} <= set(WORDS.values())
+    with pytest.raises(DragomanError, match=r"no file nothing\.tsv"):
+        distill(teacher, "text:nothing.tsv", tmp_path / "other")
 
 
 def many_shards(folder):

@@ -174,7 +174,7 @@ class Texts:
         texts = [text[len(past.tokens) :] for text, past in zip(whole, self.pasts, strict=True)]
         width = max(map(len, texts))
         # All texts end in the same column. The wanted rows of each are its start, whose next
-        # token tells of silence, its last known token, and its guess.
+        # token tells of silence (any row, where that is past), its last known token, and its guess.
         guess = max(len(prompt.guess) for prompt in prompts)
         last = range(width - 1 - guess, width)
         starts = [width - len(t) + len(p.context) for t, p in zip(texts, prompts, strict=True)]
