@@ -61,8 +61,8 @@ def distill(
 ) -> Header:
     """Translate the transcripts of a pack with a text run; `out` shares the pack's sound.
 
-    `data` is what a recipe may name: a pack, or what one is made of first. `target` chooses among the languages of a teacher that has several; about so many units are
-    translated `together`.
+    `data` is what a recipe may name: a pack, or what one is made of first. `target` chooses among
+    the languages of a teacher that has several; about so many units are translated `together`.
     """
     teacher = open_run(run)
     if teacher.task.front is not None:
