@@ -81,7 +81,7 @@ class Listening(Connection):
         told, interim = room.event, ""
         await self._send(told)
         while not room.left:
-            pulse = room.pulse.next
+            pulse, now = room.pulse.next, room.event
             await self._speak()  # first: the last phrases come when the talk is over
             await self._listen_on(room.session)
             while at < room.next:
@@ -91,8 +91,8 @@ class Listening(Connection):
             if interim != room.interim:
                 interim = room.interim
                 await self._send(Interim(interim))
-            if told != room.event:  # last: who is told that it is over has been told all
-                told = room.event
+            if told != now:  # last: who is told that it is over has been told all until then
+                told = now
                 await self._send(told)
             await pulse.wait()
 

@@ -7,7 +7,10 @@ from tests.cli.terminal import terminal
 
 FAULTS = [
     (("voice", "nothing.tsv", "out"), "dragoman: There is no file nothing.tsv."),
-    (("distill", "run", "nothing", "out"), "dragoman: nothing has no pack.json: it is not a pack."),
+    (
+        ("distill", "nothing", "pack", "out"),
+        "dragoman: nothing is not a run: it has no recipe.yaml.",
+    ),
 ]
 
 

@@ -1,5 +1,6 @@
 """Rooms: one speaks, many listen, and who comes late is told what was said."""
 
+import asyncio
 import json
 import signal
 import threading
@@ -9,6 +10,7 @@ import msgspec
 import pytest
 
 from dragoman.serve import rooms, run, scheduler
+from dragoman.serve.listening import Listening
 from dragoman.serve.protocol import (
     Audience,
     Code,
@@ -16,6 +18,7 @@ from dragoman.serve.protocol import (
     Error,
     Fault,
     Interim,
+    Listen,
     Ready,
     Resume,
     Said,
@@ -463,3 +466,51 @@ def test_nothing_said_and_no_token_is_logged(opened, caplog):
     assert room["room"] in lines
     for secret in (TOKEN, room["speaker_token"], room["listener_token"], "word3"):
         assert secret not in lines
+
+
+class EndsMeanwhile:
+    """A room whose talk ends while its listener is told of a guess."""
+
+    log, session, interim, next = "a log", None, "guess", 0
+
+    def __init__(self) -> None:
+        self.state = "listening"
+        self.reached: dict[object, int] = {}
+        self.waits = 0
+        self.pulse = SimpleNamespace(next=self)
+
+    @property
+    def event(self) -> RoomEvent:
+        return RoomEvent("a room", self.log, self.state)
+
+    @property
+    def left(self) -> bool:
+        return self.waits == 2
+
+    async def wait(self) -> None:
+        self.waits += 1
+
+    def frame(self, at: int) -> tuple[str, int]:
+        return "the last word", self.next
+
+    def end(self) -> None:
+        self.state, self.interim, self.next = "over", "", 1
+
+
+def test_who_is_told_that_it_is_over_has_been_told_all():
+    room, told = EndsMeanwhile(), []
+
+    async def send(event) -> None:
+        told.append(event)
+        if event == Interim("guess"):
+            room.end()
+
+    async def nothing(*_) -> None:
+        pass
+
+    listening = Listening.__new__(Listening)
+    listening._socket = SimpleNamespace(send_text=send)
+    listening._send, listening._speak, listening._listen_on = send, nothing, nothing
+    asyncio.run(listening._tell_room(room, Listen()))
+    begun, over = (RoomEvent("a room", room.log, state) for state in ("listening", "over"))
+    assert told == [begun, Interim("guess"), "the last word", Interim(""), over]
