@@ -46,6 +46,11 @@ class Prompt:
     def known(self) -> tuple[int, ...]:
         return (*self.context, *self.start, *self.said)
 
+    @property
+    def whole(self) -> tuple[int, ...]:
+        """What can be read at once."""
+        return (*self.known, *self.guess)
+
     def within(self, positions: int) -> Prompt:
         """The same prompt for a net that has so many positions.
 

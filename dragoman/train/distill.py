@@ -4,8 +4,8 @@ The result is a pack with the same sound and the teacher's translations (Kim and
 001 and CAAT train on it together with the original: `data.train=[gold, distilled]`. It is made
 shard by shard, as the gold pack is: an interrupted one goes on after the last finished shard.
 
-Of text alone a text model learns: one that is taught by what it finds itself with many beams finds
-nearly as good translations with one.
+A text model learns from text alone: what it finds itself with many beams, too, in order to find it
+with one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Moonshine in the common life of a stream, with a toy for its network; and its real self."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,95 +12,27 @@ from dragoman.audio.chunk import RATE, Chunk
 from dragoman.audio.ear import Voice
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter
-from dragoman.models import Ask, Draft, Feature, Sound
-from dragoman.models.exported.config import Languages
+from dragoman.models import Ask, Draft, Sound
 from dragoman.models.kind import kind_of
 from dragoman.models.load import load_model
-from dragoman.models.moonshine.encoder import BEHIND, OPEN, STATE, Encoded
-from dragoman.models.moonshine.model import BOUNDS, MoonshineModel
+from dragoman.models.moonshine.encoder import BEHIND, OPEN, STATE
+from dragoman.models.moonshine.model import BOUNDS
 from dragoman.models.moonshine.stream import STATE_MS
-from dragoman.models.moonshine.trained import Settings, TrainedMoonshine
 from dragoman.models.moonshine.units import END, START, MoonshineUnits
-from dragoman.models.search import Found, Past, Prompt
+from dragoman.models.search import Found
 from dragoman.policies import make_policy
 
 from . import made_onnx as made
-
-WORDS = 20
-STOP = 3 + WORDS
-NAMES = ("", "", "", *(f"▁w{index}" for index in range(WORDS)), ".", "<0xE2>", "<0x82>", "<0xAC>")
-LENGTH = RATE  # samples of a word
-FOREIGN, FOREIGN_SURENESS = 10, -1.5  # words of another language
-
-
-def spoken(words: list[int]) -> np.ndarray:
-    """A second of a steady level for every word; -1 is silence."""
-    return np.repeat(np.float32([(word + 1) / 100 for word in words]), LENGTH)
-
-
-class ToyEngine:
-    """Hears levels: writes the words of its window in order, and a stop at the end."""
-
-    def __init__(self) -> None:
-        self.knows_languages = False  # whether it is unsure of the first words of its vocabulary
-        self.windows: list[int] = []
-        self.batches: list[int] = []
-        self.prompts: list[Prompt] = []
-        self.beams: list[int] = []
-        self.pasts: list[Past | None] = []
-
-    def encode(self, windows, sounds):
-        self.batches.append(len(sounds))
-        return [self._encode(window, sound) for window, sound in zip(windows, sounds, strict=True)]
-
-    def _encode(self, window: Encoded, sound: np.ndarray) -> Encoded:
-        whole = sound[: len(sound) // STATE * STATE]
-        states = whole.reshape(1, 1, -1, STATE).mean(3, keepdims=True)
-        if window.count:
-            states = np.concatenate([window.memory["memory"], states], axis=2)
-        self.windows.append(states.shape[2] * STATE)
-        return replace(window, count=states.shape[2], memory={"memory": states})
-
-    def speak(self, windows, prompts, beams, pasts=None):
-        self.prompts += prompts
-        self.beams += [beams] * len(prompts)
-        self.pasts += pasts or [None] * len(prompts)
-        states = [window.memory["memory"][0, 0, :, 0] for window in windows]
-        found = [self._speak(s, p) for s, p in zip(states, prompts, strict=True)]
-        if pasts is None:
-            return found
-        pairs = zip(found, prompts, strict=True)
-        return [replace(one, past=Past((*p.known, *p.guess))) for one, p in pairs]
-
-    def _speak(self, states: np.ndarray, prompt: Prompt) -> Found:
-        words = heard(states)
-        said = [token - 3 for token in prompt.said if token != STOP]
-        assert said == [word for word, _ in words[: len(said)]], "what was said is not there"
-        found = [(3 + word, middle) for word, middle in words[len(said) :]]
-        if found:
-            found.append((STOP, 0))
-        looks = [np.eye(1, len(states), at, dtype=np.float32)[0] for _, at in found]
-        tokens = tuple(token for token, _ in found)[: prompt.most]
-        sure = tuple(FOREIGN_SURENESS if 3 <= token < 3 + FOREIGN else -0.1 for token in tokens)
-        sure = sure if self.knows_languages else (-0.1,) * len(tokens)
-        return Found(tokens, sure, tuple(looks), len(found) <= prompt.most, 0.0)
-
-
-def heard(states: np.ndarray) -> list[tuple[int, int]]:
-    """Levels that last for most of a word, with the state in the middle of each."""
-    labels = np.rint(states * 100).astype(int) - 1
-    found, begin = [], 0
-    for index in range(1, len(labels) + 1):
-        if index == len(labels) or labels[index] != labels[begin]:
-            if labels[begin] >= 0 and index - begin > 0.6 * LENGTH / STATE:
-                found.append((int(labels[begin]), (begin + index) // 2))
-            begin = index
-    return found
-
-
-def toy(beams: int = 1) -> tuple[MoonshineModel, ToyEngine]:
-    engine = ToyEngine()
-    return MoonshineModel("toy", engine, MoonshineUnits(NAMES), beams=beams), engine
+from .toy_moonshine import (
+    FOREIGN,
+    LENGTH,
+    NAMES,
+    STOP,
+    WORDS,
+    ToyEngine,
+    spoken,
+    toy,
+)
 
 
 def interpreted(model, sound: np.ndarray, policy: str, step: int) -> str:
@@ -180,60 +111,6 @@ def test_a_draft_tells_when_its_words_were_heard():
     np.testing.assert_allclose(draft.looks(0, 3), [500, 1500, 2500], atol=2 * STATE_MS)
     model.commit(stream, draft, 2)
     assert stream.window.said == [3 + 5, 3 + 6]
-
-
-def test_what_was_said_and_what_may_come_is_told_to_the_search():
-    model, engine = toy()
-    stream = model.open("en", "en")
-    model.hear([stream], [Sound(spoken([5, 6, 7]))])
-    draft = model.draft([stream], [Ask()])[0]
-    model.commit(stream, draft, 1)
-    model.hear([stream], [Sound(spoken([8]))])
-    model.draft([stream], [Ask(max_tokens=2)])
-    prompt = engine.prompts[-1]
-    assert (prompt.start, prompt.said, prompt.most) == ((START,), (8,), 2)
-    assert prompt.guess == (9,)  # of the last draft's rest, one less than may be made
-    model.draft([stream], [Ask(final=True)])
-    assert engine.prompts[-1].most == 10 + int(7 * 4.0) - 1
-
-
-def test_a_draft_follows_one_beam_and_what_is_final_all_of_them():
-    model, engine = toy(beams=4)
-    streams = [model.open("en", "en") for _ in range(3)]
-    for words in ([1, 2], [3]):
-        sounds = [Sound(spoken([word + place for word in words])) for place in range(3)]
-        model.hear(streams, sounds)
-        drafts = model.draft(streams, [Ask(), Ask(final=True), Ask()])
-        for stream, draft in zip(streams, drafts, strict=True):
-            model.commit(stream, draft, 0)
-    said = [draft.text.strip() for draft in drafts]
-    assert said == ["w1 w2 w3", "w2 w3 w4.", "w3 w4 w5"]
-    assert engine.beams == [1, 1, 4] * 2
-    guesses = [prompt.guess for prompt in engine.prompts[3:]]
-    assert guesses == [(4, 5), (6, 7), ()]
-
-
-def test_a_draft_goes_on_from_what_was_computed_of_the_one_before():
-    """But not what is final, and not when the window begins elsewhere."""
-    model, engine = toy(beams=4)
-    stream = model.open("en", "en")
-
-    def past_of_next(word: int, ask: Ask, say: int = 0) -> tuple[int, ...] | None:
-        model.hear([stream], [Sound(spoken([word]))])
-        model.commit(stream, model.draft([stream], [ask])[0], say)
-        past = engine.pasts[-1]
-        return None if past is None else past.tokens
-
-    assert past_of_next(1, Ask()) == ()
-    assert past_of_next(2, Ask(), say=1) == (START,)
-    assert past_of_next(3, Ask()) == (START, 4)  # what was a guess, of which all was said
-    assert past_of_next(4, Ask()) == (START, 4, 5)
-    assert past_of_next(5, Ask(final=True)) is None
-    assert past_of_next(6, Ask()) == ()  # what is final was searched otherwise
-    assert past_of_next(7, Ask()) != ()
-    stream.window.drop(1)
-    stream.forget(1000.0)
-    assert past_of_next(8, Ask()) == ()
 
 
 def test_silence_is_not_encoded():
@@ -420,117 +297,6 @@ def test_what_a_stream_keeps_is_what_its_window_holds(tmp_path, monkeypatch):
     assert stream.heard_ms == 70_000
 
 
-@pytest.mark.parametrize(
-    ("ask", "beams"),
-    [
-        (Ask(), 1),
-        (Ask(hasty=True), 1),
-        (Ask(final=True), 5),
-        (Ask(final=True, hasty=True), 1),  # in haste, what is final is not searched, either
-    ],
-)
-def test_what_is_final_is_searched_with_all_beams_if_there_is_time(ask, beams):
-    model, engine = toy(beams=5)
-    stream = model.open(None, "en")
-    model.hear([stream], [Sound(spoken([4, 7]), last=ask.final, closing=ask.final)])
-    (draft,) = model.draft([stream], [ask])
-    assert draft.text.strip().strip(".") == "w4 w7"
-    assert engine.beams == [beams]
-
-
-def test_one_draft_for_many_and_few_beams_gives_each_stream_its_own():
-    model, engine = toy(beams=5)
-    streams = [model.open(None, "en") for _ in range(4)]
-    model.hear(streams, [Sound(spoken([word])) for word in range(4)])
-    asks = [Ask(), Ask(final=True), Ask(), Ask(final=True)]
-    drafts = model.draft(streams, asks)
-    assert [draft.text.strip().strip(".") for draft in drafts] == ["w0", "w1", "w2", "w3"]
-    assert sorted(engine.beams) == [1, 1, 5, 5]
-
-
-def test_a_prompt_asks_for_as_many_tokens_as_fit_and_as_are_wanted():
-    model, engine = toy()
-    stream = model.open(None, "en")
-    model.hear([stream], [Sound(spoken([4, 7, 9]))])
-    (draft,) = model.draft([stream], [Ask()])
-    assert engine.prompts[-1].most == 10 + 7 * 3  # ten, and seven a second
-    assert engine.prompts[-1].guess == ()
-    model.commit(stream, draft, 1)
-    model.hear([stream], [Sound(spoken([2]))])
-    model.draft([stream], [Ask()])
-    prompt = engine.prompts[-1]
-    assert (prompt.start, prompt.said) == ((START,), (3 + 4,))
-    assert prompt.most == 10 + 7 * 4 - 1
-    assert prompt.guess == (3 + 7, 3 + 9)  # what was drafted and not said; a stop comes again
-    model.hear([stream], [Sound(spoken([5]))])
-    model.draft([stream], [Ask(max_tokens=2)])
-    assert engine.prompts[-1].most == 2
-    assert len(engine.prompts[-1].guess) == 1
-    assert not engine.prompts[-1].avoid_end
-    model.hear([stream], [Sound(spoken([6]))])
-    model.draft([stream], [Ask(avoid_end=True)])
-    assert engine.prompts[-1].avoid_end
-
-
-def test_a_prompt_is_for_the_window_and_for_what_has_not_settled():
-    model, engine = toy(beams=5)
-    stream = model.open(None, "en")
-    model.hear([stream], [Sound(spoken([4, 7, 9, 2]))])
-    stream.forget(2000.0)  # rounded to a state: 24 ms or less are left before
-    model.hear([stream], [Sound(spoken([1]))])
-    stream.window.settled = Draft((5, 6), log_probs=(-0.1, -0.1))
-    stream.window.rest = Draft((5, 6, 3 + 9, 3 + 2))
-    for limit, most in ((None, 31), (500, 31), (5, 3), (1, 0)):
-        stream.fresh = True
-        model.draft([stream], [Ask(max_tokens=limit)])
-        assert engine.prompts[-1].most == most  # ten, and seven for each of three seconds
-        assert engine.prompts[-1].guess == (3 + 9, 3 + 2)[: max(0, most - 1)]
-    model.draft([stream], [Ask(final=True)])
-    assert engine.prompts[-1].guess == ()  # several beams follow no guess
-
-
-def test_one_beam_follows_its_guess_to_the_end():
-    model, engine = toy(beams=1)
-    stream = model.open(None, "en")
-    model.hear([stream], [Sound(spoken([4, 7]))])
-    stream.window.rest = Draft((3 + 4, 3 + 7))
-    model.draft([stream], [Ask(final=True)])
-    assert engine.prompts[-1].guess == (3 + 4, 3 + 7)
-
-
-def unsure(*log_probs: float) -> Found:
-    return Found((5,) * len(log_probs), log_probs, (), True)
-
-
-def test_the_newest_tokens_of_a_draft_say_nothing_about_the_language():
-    """Twelve tokens are enough to judge by, the mean shall be -1 or more."""
-    model, _ = toy()
-    stream = model.open(None, "en")
-    edge = unsure(*[-0.9] * 12, -9.0, -9.0)  # the last two are at the edge of the sound
-    assert model._if_understood(stream, edge, final=False) is edge
-    assert stream.doubted == ()
-    assert model._if_understood(stream, edge, final=True) == Found()  # nothing follows them
-    assert stream.doubted == edge.log_probs
-    foreign = unsure(*[-1.1] * 12, 0.0, 0.0)
-    assert model._if_understood(stream, foreign, final=False) == Found()
-    assert stream.doubted == (-1.1,) * 12
-    stream.sureness = (-0.1,) * 3  # what was said before counts: the mean is -0.9
-    assert model._if_understood(stream, foreign, final=False) is foreign
-
-
-def test_what_was_said_tells_how_sure_one_is():
-    model, _ = toy()
-    stream = model.open(None, "en")
-    model.hear([stream], [Sound(spoken([4, 7]))])
-    draft = Draft((7, 10, 12), (" w4", " w7", " w9"), (1, 2, 3), log_probs=(-0.1, -0.2, -0.3))
-    model.commit(stream, draft, 2)
-    assert stream.sureness == (-0.1, -0.2)
-    model.commit(stream, draft.after(2), 1)
-    assert stream.sureness == (-0.1, -0.2, -0.3)
-    stream.trust([-0.5] * 23)
-    assert stream.sureness == (-0.3, *[-0.5] * 23)  # the newest 24
-
-
 def test_a_part_is_encoded_for_itself():
     model, engine = toy(beams=4)
     stream = model.open(None, "en")
@@ -555,59 +321,3 @@ def test_a_part_is_encoded_for_itself():
 
 
 # Nets of the workshop in Moonshine's shape.
-
-
-def net(languages: Languages, units: dict, **more) -> tuple[TrainedMoonshine, ToyEngine]:
-    engine = ToyEngine()
-    settings = Settings(len(NAMES), 9, languages, tags={"de": 30, "es": 31})
-    return TrainedMoonshine("net", engine, settings, units, **more), engine
-
-
-def test_a_net_is_told_the_language_and_speaks_more_densely():
-    german, spanish = MoonshineUnits(NAMES), MoonshineUnits(NAMES)
-    model, engine = net(Languages("en", "de,es"), {"de": german, "es": spanish})
-    assert (model.hears, model.speaks) == (("en",), ("de", "es"))
-    assert model.features == {Feature.ATTENTION}
-    assert model._beams == 5
-    for target, tag, units in (("de", 30, german), ("es", 31, spanish)):
-        stream = model.open(None, target)
-        assert (stream.target, stream.language, stream.window.units) == (target, "en", units)
-        assert stream.window.bounds == replace(BOUNDS, full=20_000)
-        model.hear([stream], [Sound(spoken([4, 7, 9]))])
-        model.draft([stream], [Ask()])
-        assert (engine.prompts[-1].start, engine.prompts[-1].most) == ((tag,), 10 + 10 * 3)
-    with pytest.raises(DragomanError, match="speaks 'de' and 'es', not 'fr'"):
-        model.open("en", "fr")
-
-
-def test_a_net_that_knows_no_languages_takes_any():
-    units = MoonshineUnits(NAMES)
-    model, engine = net(Languages(), {"": units}, beams=3)
-    assert (model.hears, model.speaks, model._beams) == ((), (), 3)
-    stream = model.open(None, "fr")
-    assert (stream.language, stream.window.units) == (None, units)
-    assert model.open("it", "fr").language == "it"
-    model.hear([stream], [Sound(spoken([4]))])
-    model.draft([stream], [Ask()])
-    assert engine.prompts[-1].start == (1,)  # the beginning of a sentence
-
-
-def test_a_translation_is_said_however_sure_it_is():
-    model, engine = net(Languages("en", "de"), {"de": MoonshineUnits(NAMES)}, beams=1)
-    engine.knows_languages = True
-    stream = model.open("en", "de")
-    model.hear([stream], [Sound(spoken([index % FOREIGN for index in range(15)]))])
-    assert len(model.draft([stream], [Ask()])[0].words) == 15
-
-
-def test_words_are_counted_by_a_net_that_hears_them():
-    model, _ = net(Languages("en", "de"), {"de": MoonshineUnits(NAMES)}, words_in=lambda one: 7)
-    assert model.features == {Feature.ATTENTION, Feature.CTC}
-    stream = model.open("en", "de")
-    model.hear([stream], [Sound(spoken([4]))])
-    assert stream.words_heard == 7
-    silent, _ = net(Languages("en", "de"), {"de": MoonshineUnits(NAMES)})
-    stream = silent.open("en", "de")
-    silent.hear([stream], [Sound(spoken([4]))])
-    assert stream.words_heard == 0
-    assert Settings(1, 1, Languages(), {}).decides == "no"

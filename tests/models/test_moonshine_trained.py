@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dragoman.errors import DragomanError
-from dragoman.models.base import Ask
+from dragoman.models.base import Ask, Feature, Sound
 from dragoman.models.exported.config import Languages
 from dragoman.models.exported.net import BOS, EOS, PAD
 from dragoman.models.exported.pieces import Pieces
@@ -25,9 +25,12 @@ from dragoman.models.moonshine.trained import (
     engine_of,
     whole,
 )
+from dragoman.models.moonshine.units import MoonshineUnits
 from dragoman.models.options import Options
 from dragoman.models.whisper.weights import Weights
 from dragoman.models.window import Window
+
+from .toy_moonshine import FOREIGN, NAMES, ToyEngine, spoken
 
 SETTINGS = Settings(40, 12, Languages("en", "de,es"), {"de": 30, "es": 31})
 
@@ -189,3 +192,69 @@ def hearing(labels):
 
 def count_ones(labels):
     return int((labels == 1).sum())
+
+
+def net(languages: Languages, units: dict, **more) -> tuple[TrainedMoonshine, ToyEngine]:
+    engine = ToyEngine()
+    settings = Settings(len(NAMES), 9, languages, tags={"de": 30, "es": 31})
+    return TrainedMoonshine("net", engine, settings, units, **more), engine
+
+
+def test_a_net_is_told_the_language_and_speaks_more_densely():
+    german, spanish = MoonshineUnits(NAMES), MoonshineUnits(NAMES)
+    model, engine = net(Languages("en", "de,es"), {"de": german, "es": spanish})
+    assert (model.hears, model.speaks) == (("en",), ("de", "es"))
+    assert model.features == {Feature.ATTENTION}
+    assert model._beams == 5
+    for target, tag, units in (("de", 30, german), ("es", 31, spanish)):
+        stream = model.open(None, target)
+        assert (stream.target, stream.language, stream.window.units) == (target, "en", units)
+        assert stream.window.bounds == replace(BOUNDS, full=20_000)
+        model.hear([stream], [Sound(spoken([4, 7, 9]))])
+        model.draft([stream], [Ask()])
+        assert (engine.prompts[-1].start, engine.prompts[-1].most) == ((tag,), 10 + 10 * 3)
+    with pytest.raises(DragomanError, match="speaks 'de' and 'es', not 'fr'"):
+        model.open("en", "fr")
+
+
+def test_a_net_that_knows_no_languages_takes_any():
+    units = MoonshineUnits(NAMES)
+    model, engine = net(Languages(), {"": units}, beams=3)
+    assert (model.hears, model.speaks, model._beams) == ((), (), 3)
+    stream = model.open(None, "fr")
+    assert (stream.language, stream.window.units) == (None, units)
+    assert model.open("it", "fr").language == "it"
+    model.hear([stream], [Sound(spoken([4]))])
+    model.draft([stream], [Ask()])
+    assert engine.prompts[-1].start == (1,)  # the beginning of a sentence
+
+
+def test_a_translation_is_said_however_sure_it_is():
+    model, engine = net(Languages("en", "de"), {"de": MoonshineUnits(NAMES)}, beams=1)
+    engine.knows_languages = True
+    stream = model.open("en", "de")
+    model.hear([stream], [Sound(spoken([index % FOREIGN for index in range(15)]))])
+    assert len(model.draft([stream], [Ask()])[0].words) == 15
+
+
+def test_words_are_counted_by_a_net_that_hears_them():
+    model, _ = net(Languages("en", "de"), {"de": MoonshineUnits(NAMES)}, words_in=lambda one: 7)
+    assert model.features == {Feature.ATTENTION, Feature.CTC}
+    stream = model.open("en", "de")
+    model.hear([stream], [Sound(spoken([4]))])
+    assert stream.words_heard == 7
+    silent, _ = net(Languages("en", "de"), {"de": MoonshineUnits(NAMES)})
+    stream = silent.open("en", "de")
+    silent.hear([stream], [Sound(spoken([4]))])
+    assert stream.words_heard == 0
+    assert Settings(1, 1, Languages(), {}).decides == "no"
+
+
+def test_what_was_said_is_read_anew_by_a_net():
+    """It was said early: what was heard since tells more about it."""
+    model, engine = net(Languages("en", "de"), {"de": MoonshineUnits(NAMES)})
+    stream = model.open("en", "de")
+    for word in (4, 7, 9):
+        model.hear([stream], [Sound(spoken([word]))])
+        model.commit(stream, model.draft([stream], [Ask()])[0], 1)
+    assert engine.pasts == [None] * 3

@@ -41,7 +41,7 @@ class Texts:
     def read_known(self) -> list[Scores]:
         prompts = [prompt for _, prompt in self._going]
         after = max(len(prompt.guess) for prompt in prompts)
-        return self._read([[*prompt.known, *prompt.guess] for prompt in prompts], after)
+        return self._read([prompt.whole for prompt in prompts], after)
 
     def read(self, tokens: Sequence[int]) -> list[Scores]:
         return self._read([[token] for token in tokens])

@@ -170,7 +170,7 @@ class Texts:
 
     def read_known(self) -> list[Scores]:
         prompts = self._going
-        whole = [(*prompt.known, *prompt.guess) for prompt in prompts]
+        whole = [prompt.whole for prompt in prompts]
         texts = [text[len(past.tokens) :] for text, past in zip(whole, self.pasts, strict=True)]
         width = max(map(len, texts))
         # All texts end in the same column. The wanted rows of each are its start, whose next
@@ -288,7 +288,7 @@ class Tape:
 def _fitting(pasts: Sequence[Past], prompts: Sequence[Prompt]) -> list[Past]:
     """As much of each past as is known of its prompt; but all prompts are then read to their ends
     from the same column on, so that what one of them has less the others have less, too."""
-    texts = [(*prompt.known, *prompt.guess) for prompt in prompts]
+    texts = [prompt.whole for prompt in prompts]
     known = [past.known(prompt.known) for past, prompt in zip(pasts, prompts, strict=True)]
     width = max(len(text) - count for text, count in zip(texts, known, strict=True))
     kept = [max(0, len(text) - width) for text in texts]
