@@ -8,7 +8,7 @@ import click
 
 from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.corpus_options import tell_pack
-from dragoman.cli.ranges import COUNT, PATH
+from dragoman.cli.ranges import COUNT, PATH, Number
 
 _search = grouped("Search")
 
@@ -25,6 +25,14 @@ _search = grouped("Search")
 )
 @_search("--beam", type=COUNT, default=5, help="Beams.")
 @_search(
+    "--cut",
+    type=Number(0, 1),
+    default=0.0,
+    metavar="SHARE",
+    help="Of texts alone, this share is cut off, with as much of the translation as the teacher "
+    "would have written by then.",
+)
+@_search(
     "--device", default="auto", help="Where to compute: cpu, cuda; auto: a GPU if there is one."
 )
 @_search(
@@ -39,6 +47,7 @@ def command(
     out: Path,
     target: str | None,
     beam: int,
+    cut: float,
     device: str,
     together: int | None,
 ) -> None:
@@ -62,6 +71,7 @@ def command(
             out,
             target=target,
             beam=beam,
+            cut=cut,
             device=device,
             together=together,
             progress=count,

@@ -5,14 +5,14 @@ The result is a pack with the same sound and the teacher's translations (Kim and
 shard by shard, as the gold pack is: an interrupted one goes on after the last finished shard.
 
 A text model learns from text alone: what it finds itself with many beams, too, in order to find it
-with one.
+with one. Some of the texts may be cut off, with as much of what the teacher says (`begun`).
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -20,6 +20,7 @@ import torch
 
 from dragoman.errors import DragomanError
 from dragoman.files import sweep, whole_file
+from dragoman.train.begun import Pair, cut_some
 from dragoman.train.data.corpus import Part, Ragged, TrainingSet
 from dragoman.train.data.faults import FAULTS, Fault, Faults, write_faults
 from dragoman.train.data.pack import (
@@ -48,6 +49,16 @@ TOGETHER = (6_000, 60_000)
 UNIT = 0.1  # seconds that a unit of text counts for in a batch
 
 
+@dataclass(frozen=True)
+class Way:
+    """How texts are translated."""
+
+    languages: tuple[str, str]
+    beam: int
+    cut: float  # share of the texts that are cut off
+    batch: Batch
+
+
 def distill(
     run: Path,
     data: str | Path,
@@ -55,6 +66,7 @@ def distill(
     *,
     target: str | None = None,
     beam: int = 5,
+    cut: float = 0.0,
     device: str = "auto",
     together: int | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -62,7 +74,8 @@ def distill(
     """Translate the transcripts of a pack with a text run; `out` shares the pack's sound.
 
     `data` is what a recipe may name: a pack, or what one is made of first. `target` chooses among
-    the languages of a teacher that has several; about so many units are translated `together`.
+    the languages of a teacher that has several; about so many units are translated `together`. Of
+    texts alone a share is `cut` off.
     """
     teacher = open_run(run)
     if teacher.task.front is not None:
@@ -71,6 +84,10 @@ def distill(
     gold = Pack(pack_of(str(data), teacher.recipe, os.cpu_count() or 1))
     if source not in gold.header.languages:
         raise DragomanError(f"{data} has no '{source}' transcripts for the teacher to read.")
+    if cut and not gold.silent:
+        raise DragomanError(
+            f"{data} has sound, which is not cut off with its text; leave --cut out."
+        )
     target = chosen_target(target, targets, run)
     made_from: MadeFrom = {
         "target": target,
@@ -78,6 +95,7 @@ def distill(
         "weights": sha256(run / ("decoder.onnx" if is_exported(run) else "final.pt")),
         "pack": gold.header.fingerprint,
         "beam": beam,
+        **({"cut": cut} if cut else {}),
     }
     fingerprint = begin(out, made_from)
     if (out / "pack.json").exists():
@@ -85,28 +103,26 @@ def distill(
     sweep(out)
     place_on(teacher, device)
     units = together or TOGETHER[teacher.task.device.type == "cuda"]
-    batch, pair = Batch(units * UNIT, buckets=10), (source, target)
+    way = Way((source, target), beam, cut, Batch(units * UNIT, buckets=10))
     reports: list[ShardReport] = []
-    for some in _shards(teacher, gold, out, pair, beam, batch):
+    for some in _shards(teacher, gold, out, way):
         reports += some
         progress(sum(one.items + len(one.faults) for one in reports), len(gold))
-    return _close(out, gold, reports, pair, fingerprint, made_from)
+    return _close(out, gold, reports, way.languages, fingerprint, made_from)
 
 
-def _shards(
-    teacher: Trained, gold: Pack, out: Path, pair: tuple[str, str], beam: int, batch: Batch
-) -> Iterator[list[ShardReport]]:
+def _shards(teacher: Trained, gold: Pack, out: Path, way: Way) -> Iterator[list[ShardReport]]:
     """The shards of a pack, translated, so many at a time; what is there already is kept."""
-    readable = _readable(teacher, gold, pair[1])
+    readable = _readable(teacher, gold, way.languages[1])
     place = {part.item: number for number, part in enumerate(readable.parts)}
     shards = _by_shard(gold)
     for group in _groups([len(numbers) for numbers in shards]):
         done = {shard: finished_shard(out, shard) for shard in group}
         todo = [number for shard in group if done[shard] is None for number in shards[shard]]
         some = readable.subset(place[number] for number in todo if number in place)
-        texts = _translate(teacher, some, beam, batch) if todo else {}
+        pairs = _translate(teacher, some, way) if todo else {}
         yield [
-            report or _write(shard_path(out, shard), gold, shards[shard], texts, pair)
+            report or _write(shard_path(out, shard), gold, shards[shard], pairs, way.languages)
             for shard, report in done.items()
         ]
 
@@ -170,19 +186,17 @@ def _by_shard(gold: Pack) -> list[list[int]]:
 
 
 def _write(
-    path: Path, gold: Pack, numbers: list[int], texts: dict[int, str], languages: tuple[str, str]
+    path: Path, gold: Pack, numbers: list[int], pairs: dict[int, Pair], languages: tuple[str, str]
 ) -> ShardReport:
     """One index file; sound stays where it is, so that offsets stay true. Nothing is kept of other
     languages: a net with several targets learns one of them from each item."""
-    source, target = languages
     kept: list[Item] = []
     faults: list[Fault] = []
     for number in numbers:
         item = gold.items[number]
-        if said := texts.get(number):
-            kept.append(
-                msgspec.structs.replace(item, text={source: item.text[source], target: said})
-            )
+        if pair := pairs.get(number):
+            text = dict(zip(languages, pair, strict=True))
+            kept.append(msgspec.structs.replace(item, text=text))
         else:
             faults.append(Fault("no translation", f"item {item.id}", "the teacher says nothing"))
     report = ShardReport(len(kept), sum(item.samples for item in kept), faults)
@@ -212,12 +226,18 @@ def _readable(teacher: Trained, gold: Pack, target: str) -> TrainingSet:
     return fit
 
 
-def _translate(teacher: Trained, texts: TrainingSet, beam: int, batch: Batch) -> dict[int, str]:
-    """Item numbers of the pack, and what the teacher says of them."""
+def _translate(teacher: Trained, texts: TrainingSet, way: Way) -> dict[int, Pair]:
+    """Item numbers of the pack, their texts and what the teacher says of them."""
     if not len(texts):
         return {}
     device = teacher.task.device
     # On a GPU half of the precision is enough to translate, and takes half of the time.
     with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-        said = translations(teacher.task, texts, teacher.target, device, beam, batch)
-        return {texts.parts[number].item: text for number, text in said}
+        found = translations(teacher.task, texts, teacher.target, device, way.beam, way.batch)
+        said = {texts.parts[number].item: text for number, text in found if text}
+        pairs = {
+            part.item: (text, said[part.item])
+            for part, text in zip(texts.parts, texts.texts(way.languages[0]), strict=True)
+            if part.item in said
+        }
+        return pairs | cut_some(teacher, texts, said, way.cut, way.batch)

@@ -69,6 +69,11 @@ def slip(words: list[str], chance: random.Random) -> list[str]:
     return words
 
 
+def words_heard(count: int, chance: random.Random) -> int:
+    """How far a speaker has come in a sentence of so many words; a short one is not cut off."""
+    return max(1, round(chance.uniform(0.15, 0.95) * count)) if count >= FEWEST else count
+
+
 def cut_off(texts: dict[str, str], source: str, chance: random.Random) -> dict[str, str]:
     """A sentence in which the speaker has come so far, and what can be said of it by then.
 
@@ -78,8 +83,7 @@ def cut_off(texts: dict[str, str], source: str, chance: random.Random) -> dict[s
     words = {code: text.split() for code, text in texts.items()}
     if min(map(len, words.values())) < FEWEST:
         return texts
-    share = chance.uniform(0.15, 0.95)
-    heard = max(1, round(share * len(words[source])))
+    heard = words_heard(len(words[source]), chance)
     share = heard / len(words[source])
     if share == 1:
         return texts

@@ -1,0 +1,96 @@
+"""Sentences that are cut off, with as much of their translation as the teacher would have said."""
+
+import numpy as np
+import pytest
+import torch
+
+from dragoman.errors import DragomanError
+from dragoman.train import begun
+from dragoman.train.begun import first_words
+from dragoman.train.data.pack import Pack
+from dragoman.train.data.vocabulary import BOS
+from dragoman.train.distill import distill
+from dragoman.train.trained import open_run
+from tests.train.conftest import WORDS
+
+
+@pytest.fixture
+def text(tmp_path, monkeypatch):
+    """Forty sentences of four to eight of the teacher's words; it has learned from two to four."""
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(5)
+    rows = [" ".join(random.choice(list(WORDS), size=random.integers(4, 9))) for _ in range(40)]
+    (tmp_path / "text.tsv").write_text("".join(f"{row}\t?\n" for row in rows))
+    return "text:text.tsv?columns=en,de"
+
+
+def surely_said(run, source: str, said: str, sure: float) -> int:
+    """Units of a translation, one at a time, that follow each other with such a chance."""
+    (read,), (units,) = run.source.encode([source]), run.target.encode([said])
+    encoded = run.task.net.encode(torch.tensor([read]), torch.tensor([len(read)]))
+    for count, unit in enumerate(units):
+        logits = run.task.net.decode(torch.tensor([[BOS, *units[:count]]]), encoded)
+        if logits[0, -1].softmax(-1)[unit] < sure:
+            return count
+    return len(units)
+
+
+def test_what_the_teacher_would_have_said_is_kept(teacher, text, tmp_path, monkeypatch):
+    """Of several batches each item has its own; some units pass the bar and some do not."""
+    monkeypatch.setattr(begun, "SURE", 0.6)
+    distill(teacher, text, tmp_path / "whole", beam=1)
+    distill(teacher, text, tmp_path / "some", beam=1, cut=0.7, together=40)
+    run = open_run(teacher)
+    cut, shorter, kept = 0, 0, 0
+    pairs = zip(Pack(tmp_path / "whole").items, Pack(tmp_path / "some").items, strict=True)
+    for whole, item in pairs:
+        source, said = item.text["en"], item.text["de"]
+        if source == whole.text["en"]:
+            assert item.text == whole.text
+            kept += 1
+            continue
+        assert whole.text["en"].startswith(f"{source} ")
+        (units,) = run.target.encode([whole.text["de"]])
+        count = surely_said(run, source, whole.text["de"], 0.6)
+        assert said == first_words(run.target, units, count)
+        cut, shorter = cut + 1, shorter + (said != whole.text["de"])
+    assert cut > 12
+    assert shorter > 8
+    assert kept > 5
+
+
+def test_what_cannot_be_said_yet_is_not_learned_as_nothing(teacher, text, tmp_path, monkeypatch):
+    monkeypatch.setattr(begun, "SURE", 1.1)
+    distill(teacher, text, tmp_path / "whole", beam=1)
+    distill(teacher, text, tmp_path / "some", beam=1, cut=1.0)
+    whole, some = Pack(tmp_path / "whole"), Pack(tmp_path / "some")
+    assert [item.text for item in whole.items] == [item.text for item in some.items]
+
+
+def test_the_same_texts_are_cut_again(teacher, text, tmp_path):
+    for name in ("once", "twice"):
+        distill(teacher, text, tmp_path / name, beam=1, cut=0.5)
+    once, twice = (
+        [item.text for item in Pack(tmp_path / name).items] for name in ("once", "twice")
+    )
+    assert once == twice
+
+
+def test_a_pack_that_was_not_cut_is_not_taken_for_one_that_was(teacher, text, tmp_path):
+    distill(teacher, text, tmp_path / "made", beam=1)
+    with pytest.raises(DragomanError, match="made"):
+        distill(teacher, text, tmp_path / "made", beam=1, cut=0.5)
+
+
+def test_sound_is_not_cut(teacher, sung, tmp_path):
+    with pytest.raises(DragomanError, match=r"has sound.*leave --cut out"):
+        distill(teacher, sung, tmp_path / "made", cut=0.5)
+
+
+def test_only_whole_words_are_kept(teacher):
+    pieces = open_run(teacher).target
+    (units,) = pieces.encode(["rot grün blau"])
+    assert first_words(pieces, units, len(units)) == "rot grün blau"
+    said = [first_words(pieces, units, count) for count in range(len(units) + 1)]
+    assert set(said) <= {"", "rot", "rot grün", "rot grün blau"}
+    assert said == sorted(said, key=len)
