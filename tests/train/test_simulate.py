@@ -39,6 +39,7 @@ def run(tiny, tmp_path_factory):
     steps = {"total": 200, "validate": 200, "save": 200, "log": 100, "average": 1}
     rate = {"rate": 0.01, "warmup": 20}
     settings = tiny | {"steps": steps, "augment": {"spec": "none"}, "optimiser": rate}
+    settings["net_settings"] = settings["net_settings"] | {"boundaries": True}
     train(convert(Recipe, settings), folder)
     return folder
 
@@ -77,6 +78,7 @@ def simulate(run, heard):
         (Waiting(1, "fixed", 120, 120), "wait-k:k=1", "fixed:120"),
         (Waiting(2, "fixed", 250, 200), "wait-k:k=2", "fixed:250"),
         (Waiting(1, "ctc", step_ms=120), "wait-k:k=1", "ctc"),
+        (Waiting(1, "learned", step_ms=80), "wait-k:k=1", "learned"),
         (Waiting(1, "ends", step_ms=80), "wait-k:k=1", "boundaries:FILE"),
         (Waiting(0), "offline", "fixed"),
     ],
