@@ -29,7 +29,7 @@ class Meter:
 
     def __init__(self, folder: Path, node: int = 0):
         self.path, self.tracker = folder / f"carbon{f'-{node}' if node else ''}.json", _tracker()
-        self.begun = time.perf_counter()
+        self.at, self.begun = time.time(), time.perf_counter()
         self.before = read_sessions(self.path)
 
     def __enter__(self) -> Meter:
@@ -50,7 +50,8 @@ class Meter:
 
     def write(self) -> None:
         """Put this session's reading behind those of earlier sessions of the run."""
-        session: dict[str, Any] = {"hours": (time.perf_counter() - self.begun) / 3600}
+        hours = (time.perf_counter() - self.begun) / 3600
+        session: dict[str, Any] = {"begun": self.at, "hours": hours}
         if self.tracker is not None:
             self.tracker.flush()
             session["kwh"] = float(self.tracker._total_energy.kWh)

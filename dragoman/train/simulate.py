@@ -28,6 +28,7 @@ from dragoman.train.data.corpus import Ragged, TrainingSet
 from dragoman.train.data.pack import RATE
 from dragoman.train.losses.waitk import ctc_marks
 from dragoman.train.nets.base import BOS, EOS, PAD, Encoded, Net
+from dragoman.train.nets.boundaries import fires
 from dragoman.train.tasks.base import Task
 
 FRAME, SHIFT = 400, 160  # samples of a frame of features, and from one to the next
@@ -39,7 +40,7 @@ class Waiting:
     """One way to wait: k words behind (0: to the end), counted so, in chunks of `step_ms`."""
 
     k: int
-    words: Literal["fixed", "ctc", "ends"] = "fixed"
+    words: Literal["fixed", "ctc", "learned", "ends"] = "fixed"
     word_ms: float = 280.0
     step_ms: float = 280.0
 
@@ -147,6 +148,9 @@ class Simulation(SideBySide):
         self.ends_target = torch.tensor(ends, device=clips.features.device)
         if way.words == "ctc" and (ends_source is None or not getattr(net.config, "ctc_layer", 0)):
             raise DragomanError("Words counted by CTC need a net with a CTC head.")
+        if way.words == "learned" and not getattr(net.config, "boundaries", False):
+            raise DragomanError("Learned word ends need a net with a head for them.")
+        self.by_head = way.words in ("ctc", "learned")
         count = len(clips.data)
         self.said: list[list[int]] = [[] for _ in range(count)]
         self.said_words = np.zeros(count, np.int64)
@@ -154,15 +158,15 @@ class Simulation(SideBySide):
 
     def hear(self, heard: Heard) -> None:
         asked = heard.enough
-        if self.way.words != "ctc":
+        if not self.by_head:
             self._count(heard.here, heard.ms)
             asked &= (self._due(heard.here) > 0) | heard.last
         heard = heard.only(asked)
         if not len(heard.here):
             return
         encoded = self.encode(heard)
-        if self.way.words == "ctc":
-            self._count_by_ctc(heard.here, encoded)
+        if self.by_head:
+            self._count_by_head(heard.here, encoded)
             asked = (self._due(heard.here) > 0) | heard.last
             rows = torch.from_numpy(np.flatnonzero(asked)).to(encoded.states.device)
             heard = heard.only(asked)
@@ -185,13 +189,19 @@ class Simulation(SideBySide):
             counts = np.array([np.searchsorted(ends[n], ms + 1e-6, "right") for n, ms in pairs])
         self.heard_words[here] = np.maximum(self.heard_words[here], counts)
 
-    def _count_by_ctc(self, here: np.ndarray, encoded: Encoded) -> None:
+    def _count_by_head(self, here: np.ndarray, encoded: Encoded) -> None:
+        marks = self._ctc_marks(encoded) if self.way.words == "ctc" else self._fired(encoded)
+        self.heard_words[here] = np.maximum(self.heard_words[here], marks.sum(1).cpu().numpy())
+
+    def _ctc_marks(self, encoded: Encoded) -> Tensor:
         assert encoded.ctc_logits is not None  # the net was chosen for its CTC head
         assert encoded.ctc_lengths is not None
         assert self.ends_source is not None
-        labels = encoded.ctc_logits.argmax(-1)
-        counts = ctc_marks(labels, encoded.ctc_lengths, self.ends_source).sum(1).cpu().numpy()
-        self.heard_words[here] = np.maximum(self.heard_words[here], counts)
+        return ctc_marks(encoded.ctc_logits.argmax(-1), encoded.ctc_lengths, self.ends_source)
+
+    def _fired(self, encoded: Encoded) -> Tensor:
+        assert encoded.boundary_logits is not None  # the net was chosen for its head
+        return fires(encoded.boundary_logits) & encoded.valid
 
     def _speak(self, heard: Heard, encoded: Encoded) -> None:
         due = np.where(heard.last, 10**6, self._due(heard.here))

@@ -23,7 +23,7 @@ from dragoman.models.window import Window
 from dragoman.policies import Policy
 from dragoman.policies.base import Allowance, Said
 from dragoman.policies.base import Heard as HeardSoFar
-from dragoman.trace import Saying
+from dragoman.trace import Saying, Trace
 from dragoman.train.nets.base import BOS, EOS, PAD, Net
 from dragoman.train.nets.mma import MonotonicStep
 from dragoman.train.simulate import Clips, Heard, SideBySide
@@ -146,9 +146,13 @@ class PastSimulation(SideBySide):
         talk = self.talks[number]
         found = Found(tuple(talk.tokens), (0.0,) * len(talk.tokens), ended=talk.ended)
         ending = Ending(final, late_stop=not self.decides)
-        draft = finished(talk.window, found, Span(0.0, 0, 1.0), ending, looks=False)
-        words = draft.words + ((draft.tail,) if final and draft.tail else ())
-        talk.window.take(draft, len(draft.tokens))
-        talk.keep(len(draft.tokens))
-        for word in words:
-            self.traces[number].said(Saying(word, chunk))
+        talk.keep(say_all(talk.window, found, ending, self.traces[number], chunk))
+
+
+def say_all(window: Window, found: Found, ending: Ending, trace: Trace, chunk: int) -> int:
+    """Say all that was found, after a chunk; returns how many tokens those are."""
+    draft = finished(window, found, Span(0.0, 0, 1.0), ending, looks=False)
+    window.take(draft, len(draft.tokens))
+    for word in draft.words + ((draft.tail,) if ending.final and draft.tail else ()):
+        trace.said(Saying(word, chunk))
+    return len(draft.tokens)

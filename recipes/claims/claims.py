@@ -60,7 +60,7 @@ def waits(paper: str, name: str, every: tuple[int, ...], words: str, ms: str = "
 
 def plan_001() -> dict[str, Run]:
     """One offline net against nets trained with k, at every k, words by time and by CTC; Conformer
-    against Transformer; distillation."""
+    against Transformer; distillation; CAAT, with groups of .32 to 2.56 s."""
     fixed, ctc = waits("001", "fixed", EVERY_K, "fixed"), waits("001", "ctc", EVERY_K, "ctc")
     whole = Ask("001", "offline", ("offline",))
     runs = {
@@ -83,12 +83,28 @@ def plan_001() -> dict[str, Run]:
     runs["kd"] = Run("kd.en-de", (), "spelling.en", asks, "trunk", distil)
     # After the other one, which has made what both learn from.
     runs["kd-transformer"] = Run("kd-transformer.en-de", (), "kd", asks, "trunk")
+    return runs | caat()
+
+
+def caat() -> dict[str, Run]:
+    """Trained with groups of .64 s and asked with others; and trained on with the others."""
+    runs = {
+        "spelling-caat.en": Run("spelling-caat.en", steps="ears"),
+        "caat.en-de": Run("caat.en-de", after="spelling-caat.en", steps="trunk"),
+    }
+    for decision in (16, 8, 32):
+        asked = (8, 16, 32, 64) if decision == 16 else (decision,)
+        ask = Ask("001", "follow", tuple(f"follow@80,decision={one}" for one in asked))
+        settings = (f"net_settings.decision={decision}",)
+        run = Run("caat-more.en-de", settings, "caat.en-de", (ask,), "branch")
+        runs[f"caat-{40 * decision}ms"] = run
     return runs
 
 
 def plan_000() -> dict[str, Run]:
     """Wait-k with words of 120 to 520 ms, trained so or offline; true ends of words and phones;
-    MMA in the same steps and at true ends, noticed as in equation 3."""
+    ends that a head has learned; MMA in the same steps and at true ends, noticed as in equation
+    3."""
     runs = plan_001()
     asks: list[Ask] = []
     oracles = [
@@ -106,6 +122,10 @@ def plan_000() -> dict[str, Run]:
         name = "waitk-fixed-5" if ratio == 7 else f"waitk-{ms}ms"
         kept[name] = Run("waitk.en-de", settings, "conformer.en-de", (ask,), "branch")
     kept["offline"] = Run("more.en-de", (), "conformer.en-de", (*asks, *oracles), "branch")
+    # The same net with fixed steps and true ends, so that nothing else differs.
+    step = next(one for one in asks if one.name == "280ms")
+    ends = (waits("000", "learned", FEW_K, "learned", "280,80"), oracles[0], step)
+    kept["learned"] = Run("learned.en-de", (), "conformer.en-de", ends, "branch")
     ears = "spelling-transformer.en"
     kept[ears] = runs[ears]
     for ratio in (3, 13, 7, 9, 5, 11):
@@ -159,9 +179,10 @@ PLANS = {"000": plan_000, "001": plan_001, "003": plan_003, "004": plan_004}
 # Which runs come first: those that a verdict hangs on, then further points of a curve, then seeds.
 RANKS = (
     r"offline|waitk-(fixed|ctc)-.*|joint-.*-1|vgg-(char|bpe2000)",
-    r"kd|kd-transformer|transformer\.en-de|waitk-(120|520)ms|mma-(280ms|120ms|520ms|words)",
+    r"kd|kd-transformer|transformer\.en-de|waitk-(120|520)ms|mma-(280ms|120ms|520ms|words)|"
+    r"caat-640ms|learned",
     r"joint-.*|vgg-.*",
-    r"waitk-.*|mma-.*",
+    r"waitk-.*|mma-.*|caat-.*",
 )
 
 

@@ -5,7 +5,13 @@ import itertools
 import numpy as np
 import pytest
 
-from dragoman.models.exported.caat_search import Beam, Hypothesis, common_prefix, search_group
+from dragoman.models.exported.caat_search import (
+    Beam,
+    Hypothesis,
+    common_prefix,
+    scored,
+    search_group,
+)
 
 BOS, BLANK, END, WORDS = 1, 1, 2, (3, 4, 5)
 START = [Hypothesis((BOS,), 0.0, (), None)]
@@ -43,9 +49,8 @@ def texts():
 
 
 def search(survivors, group, final, **beam):
-    return search_group(
-        survivors, scorer(group), blank=BLANK, end=END, final=final, beam=Beam(**beam)
-    )
+    found = search_group(survivors, blank=BLANK, end=END, final=final, beam=Beam(**beam))
+    return scored(found, scorer(group))
 
 
 WIDE = {"within": 1000, "margin": 1e9, "max_tokens": MOST}
@@ -88,7 +93,7 @@ def test_the_margin_saves_work():
         return np.array([row] * len(hypotheses)), [None] * len(hypotheses)
 
     beam = Beam(within=2, max_tokens=10)
-    best = search_group(START, score, blank=BLANK, end=END, final=False, beam=beam)
+    best = scored(search_group(START, blank=BLANK, end=END, final=False, beam=beam), score)
     assert best[0].tokens == (BOS,)
     assert calls == [1]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from dragoman.models.exported.caat_search import Hypothesis, search_group
+from dragoman.models.exported.caat_search import Hypothesis, scored, search_group
 from dragoman.models.exported.decoder import Texts
 from dragoman.models.exported.net import OnnxNet, Stepped
 from dragoman.models.exported.stream import Decoded, Encoded
@@ -107,7 +107,8 @@ def searched_by_hand(net, memory, total):
             return rows.numpy(), [one.cache for one in made]
 
         final = seen >= total
-        survivors = search_group(survivors, score, blank=BOS, end=EOS, final=final, beam=BEAM)
+        search = search_group(survivors, blank=BOS, end=EOS, final=final, beam=BEAM)
+        survivors = scored(search, score)
         best.append(survivors[0].tokens)
     return best
 

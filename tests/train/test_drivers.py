@@ -1,6 +1,7 @@
 """The scripts that run many commands: in which order, and what they do when they are stopped."""
 
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -194,7 +195,9 @@ def scores(tmp_path):
 
 
 def test_scores_become_tables(scores, capsys):
-    script("tables").main(scores)
+    for name in ("claims", "energy"):
+        script(name)
+    script("tables").main(scores, scores / "runs")
     assert capsys.readouterr().out.splitlines()[1:] == [
         "### Paper 001, ctc",
         "",
@@ -210,6 +213,50 @@ def test_scores_become_tables(scores, capsys):
         "| wait-k:k=7 | 29.5 at 2.10 |",
         "| wait-k:k=9 | 30.0 at 2.59 |",
     ]
+
+
+HOUR = 3600.0
+
+
+@pytest.fixture
+def trained(tmp_path):
+    """Ears, trunk and three branches of an hour each, two of them side by side."""
+
+    def run(name, begun, **more):
+        folder = tmp_path / name
+        folder.mkdir()
+        session = {"begun": begun * HOUR, "hours": 1.0, "meters": ["GPU"], **more}
+        (folder / "carbon.json").write_text(json.dumps([session]))
+
+    run("spelling.en", 0, kwh=2.0)
+    run("conformer.en-de", 1, kwh=3.0)
+    run("offline", 2, kwh=1.0)
+    run("waitk-fixed-3", 3, kwh=1.0)
+    run("waitk-ctc-3", 3.5, kwh=1.0)  # half of each hour is shared
+    return tmp_path
+
+
+def test_energy_of_one_net_against_ten(trained):
+    script("claims")
+    lines = list(script("energy").energy(trained))
+    assert [line.split(" | ")[1:] for line in lines[2:5]] == [
+        ["10800", "6e+03", "2.28e+03 |"],
+        ["34200", "1.25e+04", "4.76e+03 |"],  # 5 kWh, and ten times 0.75
+        ["99000", "5.75e+04", "2.19e+04 |"],
+    ]
+    assert "2 trained, as many times as much" in lines[3]
+    assert lines[-1].startswith("Energy is measured;")
+
+
+def test_energy_that_nobody_read_is_not_told(trained):
+    script("claims")
+    path = trained / "offline" / "carbon.json"
+    path.write_text(json.dumps([{"begun": 2 * HOUR, "hours": 1.0}]))
+    lines = list(script("energy").energy(trained))
+    assert lines[2].endswith("| 10800 | not read | not read |")
+    assert lines[-1].startswith("No energy was read")
+    path.unlink()
+    assert not list(script("energy").energy(trained))
 
 
 def test_scores_become_figures_where_there_is_something_to_compare(scores):

@@ -12,6 +12,7 @@ import torch
 
 from dragoman.corpora import Clip
 from dragoman.errors import DragomanError
+from dragoman.evaluate.result import Scorer
 from dragoman.evaluate.run import run_corpus
 from dragoman.models.exported.pieces import Pieces
 from dragoman.models.load import load_model
@@ -27,6 +28,7 @@ from dragoman.train.settings import convert
 from dragoman.train.simulate import Clips, Simulation, Waiting
 from dragoman.train.train import train
 from dragoman.train.trained import open_run, translation_quality
+from tests.train.test_drivers import script
 
 CPU = torch.device("cpu")
 BLEU = SimpleNamespace(score=1.0)
@@ -39,6 +41,7 @@ def run(tiny, tmp_path_factory):
     steps = {"total": 200, "validate": 200, "save": 200, "log": 100, "average": 1}
     rate = {"rate": 0.01, "warmup": 20}
     settings = tiny | {"steps": steps, "augment": {"spec": "none"}, "optimiser": rate}
+    settings["net_settings"] = settings["net_settings"] | {"boundaries": True}
     train(convert(Recipe, settings), folder)
     return folder
 
@@ -77,6 +80,7 @@ def simulate(run, heard):
         (Waiting(1, "fixed", 120, 120), "wait-k:k=1", "fixed:120"),
         (Waiting(2, "fixed", 250, 200), "wait-k:k=2", "fixed:250"),
         (Waiting(1, "ctc", step_ms=120), "wait-k:k=1", "ctc"),
+        (Waiting(1, "learned", step_ms=80), "wait-k:k=1", "learned"),
         (Waiting(1, "ends", step_ms=80), "wait-k:k=1", "boundaries:FILE"),
         (Waiting(0), "offline", "fixed"),
     ],
@@ -90,6 +94,26 @@ def test_it_says_what_the_loop_says(run, clips, simulate, way, policy, detector,
     assert [t.prediction for t in found] == [t.prediction for t in wanted]
     assert [t.instance().delays for t in found] == [t.instance().delays for t in wanted]
     assert any(trace.prediction for trace in found)
+
+
+def test_how_much_of_the_lag_is_work(run, clips, simulate, tmp_path, monkeypatch, capsys):
+    for name in ("ask", "claims"):
+        script(name)
+    work = script("work")
+    monkeypatch.setattr(work, "OUT", tmp_path)
+    rows = [f"{clip.audio}\t-\t{clip.texts['de']}" for clip in clips]
+    (tmp_path / "corpus.tsv").write_text("\n".join(["audio\ten\tde", *rows]))
+    work.work(run, ["2,fixed,250,200"], tmp_path, len(clips), 1)
+    name, way, *cells = [cell.strip() for cell in capsys.readouterr().out.split("|")[-9:-1]][1:]
+    assert (name, way) == (run.name, "2,fixed,250,200")
+    lag, loop, more, simuleval, still_more = map(float, cells)
+    alone = Scorer.of("de").values(simulate(Waiting(2, "fixed", 250, 200)))["LAAL"]
+    assert lag == pytest.approx(alone / 1000, abs=0.006)
+    assert loop == pytest.approx(lag + more, abs=0.011)
+    assert simuleval == pytest.approx(lag + still_more, abs=0.011)
+    assert 0 < more <= still_more + 0.01
+    with pytest.raises(DragomanError, match="leave 1,words,280,80 out"):
+        work.work(run, ["1,words,280,80"], tmp_path, 3, 1)
 
 
 def test_a_run_at_work_is_its_net(run):

@@ -1,8 +1,11 @@
 """Nets that go on from their own past say side by side what each clip says in the loop."""
 
+import csv
+
 import pytest
 import torch
 
+from dragoman.errors import DragomanError
 from dragoman.evaluate.run import run_corpus
 from dragoman.models.exported.decoder import Texts
 from dragoman.models.exported.pieces import Pieces
@@ -14,6 +17,7 @@ from dragoman.train.running import RunModel
 from dragoman.train.settings import convert
 from dragoman.train.simulate import Clips
 from dragoman.train.simulate_past import PastSimulation
+from dragoman.train.simulate_transducer import TransducerSimulation
 from dragoman.train.train import train
 from dragoman.train.trained import open_run
 from tests.train.test_drivers import script
@@ -33,6 +37,14 @@ NETS = {
     "vgg": {
         "net": "vgg-blstm",
         "net_settings": {"channels": 2, "size": 24, "encoder_layers": 1, "attention": 16},
+    },
+    "caat": {
+        "net": "caat",
+        "task": "caat",
+        "task_settings": {"latency": 0.0},
+        "net_settings": {"size": 24, "conv_channels": 4, "encoder_layers": 1, "heads": 2}
+        | {"predictor_layers": 1, "joiner_layers": 1, "encoder_ffn": 32, "decoder_ffn": 32}
+        | {"chunk": 2, "right": 1, "left": 8, "decision": 4, "dropout": 0.0},
     },
 }
 
@@ -65,6 +77,8 @@ def runs(tiny, tmp_path_factory):
         ("vgg", "ksn:k=20,s=10,n=2", 100),
         ("vgg", "ksn:k=20,s=5,n=1", 50),
         ("vgg", "offline", 100),
+        ("caat", "follow", 80),
+        ("caat", "follow", 200),
     ],
 )
 def test_it_says_what_the_loop_says(runs, heard, clips, net, policy, step_ms, tmp_path):  # noqa: F811
@@ -76,7 +90,10 @@ def test_it_says_what_the_loop_says(runs, heard, clips, net, policy, step_ms, tm
     task = trained.task.eval()
     units = Pieces.load(run / "target.model", len(trained.target), suffix=True, language="de")
     ready = Clips.of(task, heard, torch.device("cpu"))
-    found = PastSimulation(task.net, units, ready, make_policy(policy), step_ms).run()
+    if net == "caat":
+        found = TransducerSimulation(task.net, units, ready, step_ms).run()
+    else:
+        found = PastSimulation(task.net, units, ready, make_policy(policy), step_ms).run()
     assert [t.prediction for t in found] == [t.prediction for t in wanted]
     assert [t.instance().delays for t in found] == [t.instance().delays for t in wanted]
     assert len({trace.prediction for trace in found}) > 1
@@ -110,3 +127,18 @@ def test_a_policy_with_its_step_is_a_way_to_ask(runs, sung, tmp_path):
     ask(runs("mma"), sung, tmp_path, ["follow@80"], 5, report=False)
     assert (tmp_path / "scores.tsv").read_text().splitlines()[1].startswith("follow, 0.08 s steps")
     assert len((tmp_path / "follow-80" / "instances.log").read_text().splitlines()) == 5
+
+
+def test_a_transducer_is_asked_with_other_groups_than_it_learned(runs, sung, tmp_path):
+    ask = script("ask").ask
+    ways = ["follow@80,decision=2", "follow@80,decision=8"]
+    ask(runs("caat"), sung, tmp_path, ways, 10, report=False)
+    with (tmp_path / "scores.tsv").open() as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    assert [row["system"] for row in rows] == [
+        "follow, 0.08 s steps, decision=2",
+        "follow, 0.08 s steps, decision=8",
+    ]
+    assert float(rows[0]["LAAL"]) < float(rows[1]["LAAL"])
+    with pytest.raises(DragomanError, match="follow, not offline"):
+        ask(runs("caat"), sung, tmp_path, ["offline@80"], 10, report=False)

@@ -9,9 +9,9 @@ with is final.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,27 +53,40 @@ class Hypothesis:
 
 
 # Log probabilities of the next token [hypotheses, V], and each one's state after its last token.
-Score = Callable[[Sequence[Hypothesis]], tuple[NDArray[np.float32], Sequence[Any]]]
+Scores = tuple[NDArray[np.float32], Sequence[Any]]
+Score = Callable[[Sequence[Hypothesis]], Scores]
+T = TypeVar("T")
+Search = Generator[Sequence[Hypothesis], Scores, T]  # asks for scores, so that many can go along
+
+
+def scored(search: Search[T], score: Score) -> T:
+    """What a search finds with the scores that it asks for."""
+    try:
+        wanted = next(search)
+        while True:
+            wanted = search.send(score(wanted))
+    except StopIteration as end:
+        found: T = end.value
+        return found
 
 
 def search_group(
     survivors: Sequence[Hypothesis],
-    score: Score,
     *,
     blank: int,
     end: int,
     final: bool,
     beam: Beam,
-) -> list[Hypothesis]:
+) -> Search[list[Hypothesis]]:
     """The best `beam.between` hypotheses that have read this group, best first.
 
-    `score` looks at the source up to this group; `final`: it is the last one.
+    Its scores look at the source up to this group; `final`: it is the last one.
     """
     power = beam.length_power
     open_ = list(survivors)
     finished: dict[tuple[int, ...], Hypothesis] = {}
     for _ in range(beam.max_tokens + 1):
-        log_probs, states = score(open_)
+        log_probs, states = yield open_
         stops = log_probs[:, end] if final else np.logaddexp(log_probs[:, blank], log_probs[:, end])
         for hypothesis, stop in zip(open_, stops, strict=True):
             done = replace(hypothesis, score=hypothesis.score + float(stop), ended=final)

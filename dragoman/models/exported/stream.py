@@ -39,7 +39,8 @@ class Decoded:
     cache: Arrays | None = None  # after what was said, less the last token
     drafted: tuple[Arrays, ...] = ()  # such caches after each token of the last draft
     survivors: tuple[Hypothesis, ...] = (Hypothesis((BOS,), 0.0, (), None),)  # a transducer's
-    groups: int = 0  # of the source that it has read
+    groups: int = 0  # of the source that it has read,
+    seen: int = 0  # and how many states those are
 
     @property
     def past(self) -> tuple[tuple[int, ...], ...]:

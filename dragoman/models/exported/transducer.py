@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from dragoman.models.exported.caat_search import (
     Beam,
     Hypothesis,
-    Score,
+    Scores,
+    Search,
     common_prefix,
+    scored,
     search_group,
 )
 from dragoman.models.exported.net import BOS, EOS, PAD, Arrays, OnnxNet
-from dragoman.models.exported.stream import ExportedStream
+from dragoman.models.exported.stream import Decoded, ExportedStream
 from dragoman.models.search import Found
 
 BEAM = Beam()
@@ -29,41 +31,47 @@ def read_groups(net: OnnxNet, stream: ExportedStream, final: bool) -> Found:
     Returns the tokens that are sure and were not said yet. They stay sure: the search goes on from
     them whatever is committed.
     """
-    decoded, decision = stream.decoded, net.config.decision
-    said = len(stream.window.said)
-    groups = -(-stream.encoded.states // decision) if final else stream.encoded.states // decision
+    decoded, states, decision = stream.decoded, stream.encoded.states, net.config.decision
+    reading = read_on(decoded, states, decision, final)
+    scored(reading, lambda hypotheses: _score(net, stream, decoded.seen, hypotheses))
+    return sure(decoded, len(stream.window.said), final)
+
+
+def read_on(decoded: Decoded, states: int, decision: int, final: bool) -> Search[None]:
+    """Search the groups that are complete among `states`, with scores that see `decoded.seen`."""
+    groups = -(-states // decision) if final else states // decision
     if final and groups and not decoded.survivors[0].ended:
         # A source that ends with a group ends it anew: only the last group may end the sentence.
         decoded.groups = min(decoded.groups, groups - 1)
     while decoded.groups < groups:
         decoded.groups += 1
+        decoded.seen = min(decoded.groups * decision, states)
         last = final and decoded.groups == groups
-        seen = min(decoded.groups * decision, stream.encoded.states)
-        score = _scorer(net, stream, seen)
-        found = search_group(decoded.survivors, score, blank=BOS, end=EOS, final=last, beam=BEAM)
-        decoded.survivors = tuple(found)
+        search = search_group(decoded.survivors, blank=BOS, end=EOS, final=last, beam=BEAM)
+        decoded.survivors = tuple((yield from search))
+
+
+def sure(decoded: Decoded, said: int, final: bool) -> Found:
+    """What was decided and is not among the tokens `said`."""
     best = decoded.survivors[0]
-    sure = best.tokens if final else common_prefix(decoded.survivors)
-    new = slice(said + 1, len(sure))  # after BOS
-    log_probs = best.log_probs[said : len(sure) - 1]
-    return Found(sure[new], log_probs, (), best.ended)
+    tokens = best.tokens if final else common_prefix(decoded.survivors)
+    new = slice(said + 1, len(tokens))  # after BOS
+    return Found(tokens[new], best.log_probs[said : len(tokens) - 1], (), best.ended)
 
 
-def _scorer(net: OnnxNet, stream: ExportedStream, states: int) -> Score:
-    """Scores what may follow hypotheses that see the first `states` states."""
+def _score(
+    net: OnnxNet, stream: ExportedStream, states: int, hypotheses: Sequence[Hypothesis]
+) -> Scores:
+    """What may follow hypotheses that see the first `states` states."""
     assert stream.encoded.memory is not None
     memory = net.cut(stream.encoded.memory, slice(states))
-
-    def score(hypotheses: Sequence[Hypothesis]) -> tuple[NDArray[np.float32], Sequence[Any]]:
-        rows: list[Any] = [None] * len(hypotheses)
-        after: list[Any] = [None] * len(hypotheses)
-        for members in _of_one_length(hypotheses):
-            log_probs, caches = _step(net, [hypotheses[i] for i in members], memory, states)
-            for i, row, cache in zip(members, log_probs, caches, strict=True):
-                rows[i], after[i] = row, cache
-        return np.stack(rows), after
-
-    return score
+    rows: list[Any] = [None] * len(hypotheses)
+    after: list[Any] = [None] * len(hypotheses)
+    for members in _of_one_length(hypotheses):
+        log_probs, caches = _step(net, [hypotheses[i] for i in members], memory, states)
+        for i, row, cache in zip(members, log_probs, caches, strict=True):
+            rows[i], after[i] = row, cache
+    return np.stack(rows), after
 
 
 def _of_one_length(hypotheses: Sequence[Hypothesis]) -> list[list[int]]:

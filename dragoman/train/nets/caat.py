@@ -173,6 +173,12 @@ class Caat(Net):
         bias = encoded.bias if cross_bias is None else encoded.bias + cross_bias
         return self.output(self._join(self._predict(tokens), encoded.states, bias))
 
+    def following(self, tokens: Tensor, written: Tensor, encoded: Encoded) -> Tensor:
+        """tokens [B, U], of which `written` [B] count -> logits of what follows them [B, V]"""
+        item = torch.arange(len(tokens), device=tokens.device)
+        last = self._predict(tokens)[item, written - 1].unsqueeze(1)
+        return self.output(self._join(last, encoded.states, encoded.bias)).squeeze(1)
+
     def _predict(self, tokens: Tensor) -> Tensor:
         """[B, U] -> [B, U, D]"""
         x = self.dropout(self.embedding(tokens))

@@ -7,7 +7,13 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.models.exported.caat_search import Beam, Hypothesis, common_prefix, search_group
+from dragoman.models.exported.caat_search import (
+    Beam,
+    Hypothesis,
+    common_prefix,
+    scored,
+    search_group,
+)
 from dragoman.train.losses.tokens import cross_entropy
 from dragoman.train.losses.transducer import arc_scores, transducer
 from dragoman.train.nets.base import BOS, EOS
@@ -119,8 +125,8 @@ def translate(net, features):
             return np.array(rows), [one.cache for one in steps]
 
         final = seen >= total
-        survivors = search_group(
-            survivors, score, blank=BLANK, end=EOS, final=final, beam=Beam(max_tokens=8)
-        )
+        beam = Beam(max_tokens=8)
+        search = search_group(survivors, blank=BLANK, end=EOS, final=final, beam=beam)
+        survivors = scored(search, score)
     assert survivors[0].ended
     return list(common_prefix(survivors)[1:])
