@@ -1,15 +1,16 @@
 """Sentences that are cut off, with as much of their translation as can be said by then.
 
 Where only the two texts are known, both are cut at the same share (`data.heard.cut_off`). A teacher
-knows better: of the translation of the whole sentence stays what it would have written, unit after
-unit, if it had read the beginning alone. A net that learns from such pairs says of a beginning what
-is still right at the end, and waits with the rest (prefix alignment: Kano et al. 2022).
+knows better: of the translation of the whole sentence stays what it would have written as readily,
+unit after unit, if it had read the beginning alone. A net that learns from such pairs says of a
+beginning what is still right at the end, and waits with the rest (after the prefix alignment of
+Kano et al. 2022).
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from itertools import takewhile
 
@@ -20,11 +21,13 @@ from dragoman.train.data.heard import words_heard
 from dragoman.train.data.loader import Loader
 from dragoman.train.data.pack import RATE
 from dragoman.train.data.plan import Plan
-from dragoman.train.data.vocabulary import UNK, Pieces
+from dragoman.train.data.vocabulary import Pieces
 from dragoman.train.recipe import Batch
 from dragoman.train.trained import Trained
 
-SURE = 0.4  # chance that a teacher must have for every unit that it would have written
+# Of the chance that a unit has for a teacher who has read the whole. Where that is small, too, there
+# are many words for the same thing; where it is not, the word hangs on what comes.
+AS_LIKELY = 0.5
 MARKS = ",;:"  # that do not end what is cut off
 
 Pair = tuple[str, str]  # a text and its translation
@@ -44,14 +47,18 @@ def cut_some(
             cut[number] = begun
     if not cut:
         return {}
-    texts = _as_units(teacher, whole, cut, said)
-    items = [part.item for part in texts.parts]
-    sources = dict(zip(items, cut.values(), strict=True))
-    kept = {
-        items[place]: first_words(teacher.target, texts.target[place].tolist(), count)
-        for place, count in _sure_of(teacher, texts, batch).items()
-    }
-    return {item: (sources[item], text) for item, text in kept.items() if text}
+    items = [whole.parts[number].item for number in cut]
+    targets = teacher.target.encode([said[item] for item in items])
+    texts = whole.subset(cut)
+    texts.target = Ragged.of(targets)
+    known = _chances(teacher, texts, batch)
+    expected = _chances(teacher, _cut_short(teacher, texts, list(cut.values())), batch)
+    kept = {}
+    for place, (item, source, units) in enumerate(zip(items, cut.values(), targets, strict=True)):
+        count = as_likely(expected[place], known[place])
+        if text := first_words(teacher.target, units, count):
+            kept[item] = (source, text)
+    return kept
 
 
 def _begun(text: str, chance: random.Random) -> str:
@@ -61,33 +68,35 @@ def _begun(text: str, chance: random.Random) -> str:
     return " ".join(words[:count]).rstrip(MARKS) if count < len(words) else ""
 
 
-def _as_units(
-    teacher: Trained, whole: TrainingSet, cut: Mapping[int, str], said: Mapping[int, str]
-) -> TrainingSet:
-    """The items that were cut off, each with the translation of the whole."""
-    texts = copy(whole.subset(cut))
-    sources = teacher.source.encode(list(cut.values()))
+def _cut_short(teacher: Trained, texts: TrainingSet, sources: list[str]) -> TrainingSet:
+    """The same translations with other sources."""
+    units = teacher.source.encode(sources)
     if len(teacher.recipe.data.targets) > 1:  # the tag of the language stands before
-        sources = [[int(whole.source[n][0]), *row] for n, row in zip(cut, sources, strict=True)]
-    texts.source = Ragged.of(sources)
-    texts.target = Ragged.of(teacher.target.encode([said[part.item] for part in texts.parts]))
-    texts.samples = texts.source.lengths * (RATE // 10)
-    return texts
+        units = [[int(texts.source[place][0]), *row] for place, row in enumerate(units)]
+    short = copy(texts)
+    short.source = Ragged.of(units)
+    short.samples = short.source.lengths * (RATE // 10)
+    return short
 
 
-def _sure_of(teacher: Trained, texts: TrainingSet, batch: Batch) -> dict[int, int]:
-    """How many units of each translation the teacher would write, one after another."""
+def _chances(teacher: Trained, texts: TrainingSet, batch: Batch) -> dict[int, list[float]]:
+    """Of each item, the chances that the units of its translation have for the teacher."""
     task, device = teacher.task, teacher.task.device
-    counts: dict[int, int] = {}
+    chances: dict[int, list[float]] = {}
     for one in Loader(texts, device=device).batches(enumerate(Plan(texts, batch, 0).once())):
         one = one.to(device)
         with torch.no_grad():
             logits = task.net.decode(one.tokens, task.encode(one))
-        chances = logits.softmax(-1).gather(-1, one.labels[..., None])[..., 0]
-        sure = (chances >= SURE) & (one.labels > UNK)  # neither the end nor what fills up
-        found = sure.long().cumprod(-1).sum(-1).tolist()
-        counts.update(zip(map(int, one.items), found, strict=True))
-    return counts
+        found = logits.softmax(-1).gather(-1, one.labels[..., None])[..., 0].tolist()
+        for item, row in zip(map(int, one.items), found, strict=True):
+            chances[item] = row[: int(texts.target.lengths[item])]
+    return chances
+
+
+def as_likely(expected: Sequence[float], known: Sequence[float]) -> int:
+    """How many units, one after another, are nearly as likely as if the whole were known."""
+    pairs = zip(expected, known, strict=True)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] >= AS_LIKELY * pair[1], pairs))
 
 
 def first_words(pieces: Pieces, units: list[int], count: int) -> str:

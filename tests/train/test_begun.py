@@ -6,7 +6,7 @@ import torch
 
 from dragoman.errors import DragomanError
 from dragoman.train import begun
-from dragoman.train.begun import first_words
+from dragoman.train.begun import as_likely, first_words
 from dragoman.train.data.pack import Pack
 from dragoman.train.data.vocabulary import BOS
 from dragoman.train.distill import distill
@@ -24,43 +24,51 @@ def text(tmp_path, monkeypatch):
     return "text:text.tsv?columns=en,de"
 
 
-def surely_said(run, source: str, said: str, sure: float) -> int:
-    """Units of a translation, one at a time, that follow each other with such a chance."""
+@torch.no_grad()
+def chances(run, source: str, said: str) -> list[float]:
+    """Of the units of a translation, one at a time."""
     (read,), (units,) = run.source.encode([source]), run.target.encode([said])
     encoded = run.task.net.encode(torch.tensor([read]), torch.tensor([len(read)]))
+    found: list[float] = []
     for count, unit in enumerate(units):
         logits = run.task.net.decode(torch.tensor([[BOS, *units[:count]]]), encoded)
-        if logits[0, -1].softmax(-1)[unit] < sure:
-            return count
-    return len(units)
+        found.append(float(logits[0, -1].softmax(-1)[unit]))
+    return found
 
 
-def test_what_the_teacher_would_have_said_is_kept(teacher, text, tmp_path, monkeypatch):
-    """Of several batches each item has its own; some units pass the bar and some do not."""
-    monkeypatch.setattr(begun, "SURE", 0.6)
+def test_what_the_teacher_would_have_said_is_kept(teacher, text, tmp_path):
+    """Of several batches each item has its own."""
     distill(teacher, text, tmp_path / "whole", beam=1)
     distill(teacher, text, tmp_path / "some", beam=1, cut=0.7, together=40)
     run = open_run(teacher)
-    cut, shorter, kept = 0, 0, 0
+    counts, kept = [], 0
     pairs = zip(Pack(tmp_path / "whole").items, Pack(tmp_path / "some").items, strict=True)
     for whole, item in pairs:
-        source, said = item.text["en"], item.text["de"]
+        source, said = item.text["en"], whole.text["de"]
         if source == whole.text["en"]:
             assert item.text == whole.text
             kept += 1
             continue
         assert whole.text["en"].startswith(f"{source} ")
-        (units,) = run.target.encode([whole.text["de"]])
-        count = surely_said(run, source, whole.text["de"], 0.6)
-        assert said == first_words(run.target, units, count)
-        cut, shorter = cut + 1, shorter + (said != whole.text["de"])
-    assert cut > 12
-    assert shorter > 8
+        (units,) = run.target.encode([said])
+        count = as_likely(chances(run, source, said), chances(run, whole.text["en"], said))
+        assert item.text["de"] == first_words(run.target, units, count)
+        counts.append(len(item.text["de"].split()))
+    assert len(counts) > 12
+    assert len(set(counts)) > 2
     assert kept > 5
 
 
+def test_what_becomes_unlikely_is_not_said():
+    """What is unlikely anyway, since there are other words for it, is."""
+    assert as_likely([0.9, 0.2, 0.6], [0.9, 0.3, 0.7]) == 3
+    assert as_likely([0.9, 0.2, 0.9], [0.9, 0.8, 0.9]) == 1
+    assert as_likely([0.1, 0.9], [0.9, 0.9]) == 0
+    assert as_likely([], []) == 0
+
+
 def test_what_cannot_be_said_yet_is_not_learned_as_nothing(teacher, text, tmp_path, monkeypatch):
-    monkeypatch.setattr(begun, "SURE", 1.1)
+    monkeypatch.setattr(begun, "AS_LIKELY", 1e9)
     distill(teacher, text, tmp_path / "whole", beam=1)
     distill(teacher, text, tmp_path / "some", beam=1, cut=1.0)
     whole, some = Pack(tmp_path / "whole"), Pack(tmp_path / "some")
