@@ -25,8 +25,8 @@ from dragoman.train.data.vocabulary import Pieces
 from dragoman.train.recipe import Batch
 from dragoman.train.trained import Trained
 
-# Of the chance that a unit has for a teacher who has read the whole. Where that is small, too, there
-# are many words for the same thing; where it is not, the word hangs on what comes.
+# Of the chance that a unit has for a teacher who has read the whole. Where that is small, too,
+# there are many words for the same thing; where it is not, the word hangs on what comes.
 AS_LIKELY = 0.5
 MARKS = ",;:"  # that do not end what is cut off
 
