@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from itertools import takewhile
 
 import torch
@@ -28,6 +29,9 @@ from dragoman.train.trained import Trained
 # Of the chance that a unit has for a teacher who has read the whole. Where that is small, too,
 # there are many words for the same thing; where it is not, the word hangs on what comes.
 AS_LIKELY = 0.5
+# All units of a translation at once, each with its chances for the whole vocabulary, take far more
+# room than one unit at a time, as a search does it: batches have so much less in them.
+LESS = 12
 MARKS = ",;:"  # that do not end what is cut off
 
 Pair = tuple[str, str]  # a text and its translation
@@ -83,7 +87,8 @@ def _chances(teacher: Trained, texts: TrainingSet, batch: Batch) -> dict[int, li
     """Of each item, the chances that the units of its translation have for the teacher."""
     task, device = teacher.task, teacher.task.device
     chances: dict[int, list[float]] = {}
-    for one in Loader(texts, device=device).batches(enumerate(Plan(texts, batch, 0).once())):
+    plan = Plan(texts, replace(batch, seconds=batch.seconds / LESS), 0).once()
+    for one in Loader(texts, device=device).batches(enumerate(plan)):
         one = one.to(device)
         with torch.no_grad():
             logits = task.net.decode(one.tokens, task.encode(one))
