@@ -1,6 +1,9 @@
 """A small corpus with real sound for the training tests, made once without any synthesiser."""
 
+import functools
+from copy import copy
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -57,6 +60,23 @@ def pytest_runtest_setup():
     torch.manual_seed(0)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def torchlib_is_read_once():
+    """Torch's exporter reads anew, for every graph, what all of its operations are in ONNX, which
+    takes more than a second. Who adds to what is known has lists of his own."""
+    from torch.onnx._internal.exporter._registration import ONNXRegistry
+
+    read = functools.cache(ONNXRegistry.from_torchlib)
+
+    def copied(**opset: int) -> ONNXRegistry:
+        registry = copy(read(**opset))
+        registry.functions = {name: list(known) for name, known in registry.functions.items()}
+        return registry
+
+    with patch.object(ONNXRegistry, "from_torchlib", staticmethod(copied)):
+        yield
+
+
 @pytest.fixture(scope="session")
 def sung(tmp_path_factory) -> Path:
     return make_pack(tmp_path_factory.mktemp("packs") / "sung", 60)
@@ -78,12 +98,18 @@ def tiny(sung) -> dict:
             "source": {"kind": "char", "size": 40},
             "target": {"kind": "char", "size": 40},
         },
-        "augment": {"spec": "LB", "speeds": [0.9, 1.0]},
+        "augment": {"spec": "LB"},
         "batch": {"seconds": 6, "buckets": 2},
         "optimiser": {"rate": 0.005, "warmup": 5},
         "steps": {"total": 12, "validate": 4, "save": 3, "log": 2, "average": 2},
         "machine": {"accelerator": "cpu", "carbon": False},
     }
+
+
+@pytest.fixture(scope="session")
+def perturbed(tiny) -> dict:
+    """The same with all chance that there is: speeds too, which take as long as all else."""
+    return tiny | {"augment": {"spec": "LB", "speeds": [0.9, 1.0]}}
 
 
 @pytest.fixture(scope="session")

@@ -35,7 +35,8 @@ NETS = {
     ),
     "text-transformer": (
         "text-transformer",
-        {k: v for k, v in LAYERS.items() if k not in ("features", "conv_channels", "ctc_layer")},
+        {k: v for k, v in LAYERS.items() if k not in ("features", "conv_channels", "ctc_layer")}
+        | {"tied_output": False},  # as its decoder's fellow has it; the exported teacher ties it
     ),
     "mma": ("mma", {**MONOTONIC, "encoder_settings": {**LAYERS, "ctc_layer": 0}}),
     "mma-hard": (
@@ -74,7 +75,7 @@ NETS = {
 }
 SAME_DECODER = {
     **dict.fromkeys(("compressed", "conformer", "incremental", "s-transformer"), "transformer"),
-    "joint-mma": "mma",
+    **{"text-transformer": "transformer", "joint-mma": "mma"},
 }
 """Nets whose decoder is that of another one, to the last weight: its graph is made once, and
 compared with each of them."""

@@ -13,20 +13,20 @@ from tests.train.toy_tasks import NETS
 
 
 @pytest.mark.parametrize("kind", ["offline", "joint"])
-def test_two_processes_learn_what_one_learns(kind, tiny, tmp_path):
+def test_two_processes_learn_what_one_learns(kind, perturbed, tmp_path):
     """Dropout, masks and speeds are on; one process takes both micro-batches in turn.
 
     With a large epsilon Adam's step is proportional to the gradient, so weights show gradients.
     """
     net, sizes, _ = NETS[kind]  # without batch normalisation, which sees both batches at once
     settings = {"joint": {"latency": {"average": 0.1}}}.get(kind, {})
-    text = {"text": tiny["data"]["train"], "text_share": 0.5} if kind == "joint" else {}
-    base = tiny | {
+    text = {"text": perturbed["data"]["train"], "text_share": 0.5} if kind == "joint" else {}
+    base = perturbed | {
         "net": net,
         "task": kind,
         "net_settings": {**sizes, "dropout": 0.1},
         "task_settings": settings,
-        "data": {**tiny["data"], **text},
+        "data": {**perturbed["data"], **text},
         "optimiser": {"rate": 0.5, "eps": 1.0, "warmup": 1},
         "steps": {"total": 3, "validate": 3, "save": 3, "log": 1, "average": 1},
     }

@@ -159,13 +159,13 @@ def test_averages_are_means(whole):
             torch.testing.assert_close(value, (first[key] + second[key]) / 2)
 
 
-def test_killed_in_the_middle_and_resumed_gives_the_same_weights(tiny, tmp_path):
+def test_killed_in_the_middle_and_resumed_gives_the_same_weights(perturbed, tmp_path):
     """kill -9 while the second process is somewhere after step 4; dropout, masks, speeds are on.
 
     All three are processes of their own: what other tests have done to this one plays no part.
     """
     path, folder, whole = tmp_path / "recipe.yaml", tmp_path / "killed", tmp_path / "whole"
-    path.write_text(yaml.safe_dump(tiny))
+    path.write_text(yaml.safe_dump(perturbed))
     assert _started(path, whole).wait() == 0
     while not _killed_midway(path, folder):
         shutil.rmtree(folder)  # it was quicker than we looked
