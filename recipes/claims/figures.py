@@ -2,7 +2,7 @@
 
 What claims.py has found so far, in OUT (out/claims), as a page of curves, quality against lag: for
 a question that several runs were asked a line for each run, and for a run that was asked several
-questions a line for each question.
+questions a line for each question; and some runs beside each other that were asked differently.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ PAGE = """<!doctype html>
 <h1>The papers' claims</h1><p class="lead">BLEU against lag; what it means is in papers.md.</p>
 {charts}</main></body></html>
 """
+# Nets that decide by themselves, beside those that wait.
+BESIDE = {"001": ("caat-640ms", "offline", "kd")}
 Part = Callable[[Answer], str]
 
 
@@ -34,6 +36,14 @@ def run_of(one: Answer) -> str:
 
 def question_of(one: Answer) -> str:
     return one.question
+
+
+def paper_of(one: Answer) -> str:
+    return one.paper
+
+
+def run_and_question_of(one: Answer) -> str:
+    return f"{one.run}, {one.question}"
 
 
 def figures(answers: list[Answer], same: Part, curve: Part, told: str) -> list[str]:
@@ -55,6 +65,10 @@ def charts(answers: list[Answer]) -> str:
         own = [one for one in answers if one.paper == paper]
         drawn = figures(own, question_of, run_of, "{}: every run that was asked")
         drawn += figures(own, run_of, question_of, "the run {}: every way to wait")
+        some = [one for one in own if one.run in BESIDE.get(paper, ())]
+        drawn += figures(
+            some, paper_of, run_and_question_of, "paper {}: nets that decide beside others"
+        )
         parts.append(f"<h2>Paper {escape(paper)}</h2><div class='charts'>{''.join(drawn)}</div>")
     return "".join(parts)
 
