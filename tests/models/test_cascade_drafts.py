@@ -121,6 +121,7 @@ def test_a_word_that_was_said_as_whole_may_go_on():
         ([5], (6,), ("en",)),
         ([4, 7], (5, 6), (" sehen",)),  # what was said before is whole
         ([5], (8, 7), (" rot",)),  # a space that comes late
+        ([5, 8], (7,), (" rot",)),  # or came by itself
         ([], (6,), (" en",)),  # another sentence
     ],
 )

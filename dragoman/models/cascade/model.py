@@ -128,8 +128,8 @@ class CascadeModel:
         """
         tokens, ended = [*held, *part.translation.tokens], part.translation.ended or part.closed
         grouped = self._translator.words(tokens, ended=ended, pair=pair)
-        if not said:
-            return grouped
+        if not self._translator.words(said, ended=False, pair=pair).tail.strip():
+            return grouped  # what was said is whole
         joined = self._translator.words([said[-1], *tokens], ended=ended, pair=pair)
         if joined.ends[:1] != tuple(end + 1 for end in grouped.ends[:1]):
             return grouped  # another word
