@@ -1,5 +1,8 @@
 """Sentences that are cut off, with as much of their translation as the teacher would have said."""
 
+from copy import copy
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -7,9 +10,11 @@ import torch
 from dragoman.errors import DragomanError
 from dragoman.train import begun
 from dragoman.train.begun import as_likely, first_words
+from dragoman.train.data.corpus import Ragged
 from dragoman.train.data.pack import Pack
 from dragoman.train.data.vocabulary import BOS
 from dragoman.train.distill import distill
+from dragoman.train.recipe import Data
 from dragoman.train.trained import open_run
 from tests.train.conftest import WORDS
 
@@ -93,6 +98,25 @@ def test_a_pack_that_was_not_cut_is_not_taken_for_one_that_was(teacher, text, tm
 def test_sound_is_not_cut(teacher, sung, tmp_path):
     with pytest.raises(DragomanError, match=r"has sound.*leave --cut out"):
         distill(teacher, sung, tmp_path / "made", cut=0.5)
+
+
+def test_a_beginning_keeps_the_tag_of_its_language(corpus):
+    """A net with several targets is told in the first unit which one, also of what is cut off."""
+    texts, (pieces, _) = corpus
+    tags = [len(pieces) + place for place in range(len(texts))]
+    tagged = copy(texts)
+    tagged.source = Ragged.of([[tag, *texts.source[place]] for place, tag in enumerate(tags)])
+    sources = [text.split()[0] for text in texts.texts("en")]
+    units = pieces.encode(sources)
+    for target, whole, expected in (
+        ("de,es", tagged, [[tag, *row] for tag, row in zip(tags, units, strict=True)]),
+        ("de", texts, units),
+    ):
+        recipe = SimpleNamespace(data=Data(("unused",), target=target))
+        short = begun._cut_short(SimpleNamespace(source=pieces, recipe=recipe), whole, sources)
+        assert [list(short.source[place]) for place in range(len(short))] == expected
+        assert (short.samples == [1600 * len(row) for row in expected]).all()
+        assert short.target is whole.target
 
 
 def test_only_whole_words_are_kept(teacher):

@@ -23,7 +23,8 @@ import numpy as np
 from dragoman.errors import DragomanError
 from dragoman.models.base import Ask, BatchError, Draft, Feature, Model, Sound, Stream, fail_alone
 from dragoman.models.cascade.stream import CascadeStream, Known, Part, Sentence, Word, words_of
-from dragoman.models.cascade.translator import Translation, Translator
+from dragoman.models.cascade.translator import Pair, Translation, Translator
+from dragoman.models.words import Words
 from dragoman.text.sentences import ends_sentence, split_sentences
 
 FRAME_MS = 20.0  # of the attention that policies see
@@ -101,13 +102,13 @@ class CascadeModel:
         stream.drafted = parts
         texts: list[str] = []
         ends: list[int] = []
-        tail, before, held = "", 0, stream.unfinished
+        tail, before, said = "", 0, stream.said
         for part in parts:
-            tokens, whole = part.translation.tokens, part.translation.ended or part.closed
-            grouped = self._translator.words([*held, *tokens], ended=whole, pair=stream.pair)
+            held = stream.unfinished if said else []
+            grouped = self._grouped(stream.pair, part, said[: len(said) - len(held)], held)
             texts += grouped.words
             ends += [before + max(0, end - len(held)) for end in grouped.ends]
-            tail, before, held = grouped.tail, before + len(tokens), []
+            tail, before, said = grouped.tail, before + len(part.translation.tokens), []
         return Draft(
             tokens=tuple(token for part in parts for token in part.translation.tokens),
             words=tuple(texts),
@@ -118,6 +119,23 @@ class CascadeModel:
             silence=heard.silence,
             **_in_time(parts, stream.heard_ms),
         )
+
+    def _grouped(self, pair: Pair, part: Part, said: Sequence[int], held: Sequence[int]) -> Words:
+        """What is left to say of a part, in words: the first may have begun with what is held.
+
+        It may also go on with what was said as a whole word, since the sentence seemed to end
+        there: then no space comes before it.
+        """
+        tokens, ended = [*held, *part.translation.tokens], part.translation.ended or part.closed
+        grouped = self._translator.words(tokens, ended=ended, pair=pair)
+        if not self._translator.words(said, ended=False, pair=pair).tail.strip():
+            return grouped  # what was said is whole
+        joined = self._translator.words([said[-1], *tokens], ended=ended, pair=pair)
+        if joined.ends[:1] != tuple(end + 1 for end in grouped.ends[:1]):
+            return grouped  # another word
+        first, *others = (*grouped.words, grouped.tail)
+        *words, tail = first.lstrip(), *others
+        return replace(grouped, words=tuple(words), tail=tail)
 
     def _parts(self, stream: CascadeStream, words: Sequence[Word], final: bool) -> Iterator[Part]:
         """The sentences of a transcript, translated; of the first, some may have been said."""

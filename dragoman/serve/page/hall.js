@@ -19,7 +19,11 @@ function arrange() {
 
 const TAKES = {
   anew: () => target.clear(),
-  connection: (event) => { tellListener($("state"), event.state); trouble(event.message ?? ""); },
+  connection: (event) => {
+    tellListener($("state"), event.state);
+    trouble(event.message ?? "");
+    target.perhaps(""); // nobody tells what became of it
+  },
   room: (event) => {
     state = event.state;
     tellListener($("state"), state);

@@ -22,7 +22,11 @@ let hushed = 0;
 
 const TAKES = {
   anew: () => { source.clear(); target.clear(); hush(); },
-  connection: ({ state, message }) => { tellListener($("state"), state); trouble(message ?? ""); },
+  connection: ({ state, message }) => {
+    tellListener($("state"), state);
+    trouble(message ?? "");
+    target.perhaps(""); // nobody tells what became of it
+  },
   room: ({ state }) => {
     tellListener($("state"), state);
     trouble("");

@@ -43,7 +43,10 @@ const empty = () => target.clear();
 
 const TAKES = {
   anew: empty,
-  connection: ({ message }) => trouble(message ?? ""),
+  connection: ({ message }) => {
+    trouble(message ?? "");
+    target.perhaps(""); // nobody tells what became of it
+  },
   talk: ({ to }) => { empty(); target.language(to, direction(to)); },
   said: ({ text, source_ms }) => { target.append(text, source_ms); live(); },
   interim: ({ text }) => { target.perhaps(text); live(); },

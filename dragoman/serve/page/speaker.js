@@ -48,7 +48,10 @@ const TAKES = {
   speech: (event) => voice.take(event),
   summary: (event) => tell("done", `: ${event.words} words`),
   error: (event) => refused(event),
-  connection: (event) => tell(event.state),
+  connection: ({ state }) => {
+    tell(state);
+    if (state === "reconnecting") target.perhaps(""); // nobody tells what became of it
+  },
   end: (event) => finish(event.message),
 };
 

@@ -120,6 +120,23 @@ def test_who_joins_late_sees_what_was_said_and_comes_back_too(visit):
         again.wait(f"{SHOWN}.split(' ').length === 32")
 
 
+def test_a_guess_does_not_outlive_the_connection_that_it_came_by(visit):
+    """What is said next may be told by nobody for a while; what is final stays."""
+    guess = "document.querySelector('#target .interim').textContent"
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        start(page)
+        overlay = link(page, "share-overlay", "href").replace("?", "?clear=0&")
+        pages = [page, *map(visit, (link(page), link(page, "share-hall", "href"), overlay))]
+        for one in pages:
+            one.wait(f"{SHOWN} && {guess}.includes('guess')")
+        stage.line.lead_to(1)  # where nobody listens
+        stage.cut()
+        for one in pages:
+            one.wait(f"!{guess}")
+            assert one.run(SHOWN).startswith("word0 word1")
+
+
 def test_who_listens_is_shown_before_a_talk_and_when_the_page_is_loaded_again(visit):
     shown = "document.getElementById('audience').textContent"
     with staged() as stage:
