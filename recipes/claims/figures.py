@@ -66,9 +66,9 @@ def charts(answers: list[Answer]) -> str:
         drawn = figures(own, question_of, run_of, "{}: every run that was asked")
         drawn += figures(own, run_of, question_of, "the run {}: every way to wait")
         some = [one for one in own if one.run in BESIDE.get(paper, ())]
-        drawn += figures(
-            some, paper_of, run_and_question_of, "paper {}: nets that decide beside others"
-        )
+        if len({run_of(one) for one in some}) > 1:
+            told = "paper {}: nets that decide beside others"
+            drawn += figures(some, paper_of, run_and_question_of, told)
         parts.append(f"<h2>Paper {escape(paper)}</h2><div class='charts'>{''.join(drawn)}</div>")
     return "".join(parts)
 

@@ -271,6 +271,22 @@ def test_scores_become_figures_where_there_is_something_to_compare(scores):
     assert points.count("waitk-ctc-3, wait-k:k=7: 28.0 at 2.10 s") == 1
 
 
+def test_nets_that_decide_are_drawn_beside_those_that_wait(scores):
+    """Though nobody else was asked what they were."""
+    folder = scores / "001" / "caat-640ms-follow"
+    folder.mkdir()
+    (folder / "scores.tsv").write_text("system\tBLEU\tLAAL\nfollow, 0.08 s steps\t26.0\t900\n")
+    script("figures").main(scores / "page.html", scores)
+    html = (scores / "page.html").read_text()
+    last = re.findall("<figcaption>(.*?)</figcaption>", html)[-1]
+    assert last == "paper 001: nets that decide beside others"
+    points = re.findall("<title>([^<]*)</title></circle>", html.rpartition("<figcaption>")[2])
+    assert [point for point in points if point.startswith("caat")] == [
+        "caat-640ms, follow, 0.08 s steps: 26.0 at 0.90 s"
+    ]
+    assert any(point.startswith("offline") for point in points)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
