@@ -28,7 +28,10 @@ from dragoman.models.words import Words
 from dragoman.text.sentences import ends_sentence, split_sentences
 
 FRAME_MS = 20.0  # of the attention that policies see
-LONGEST = 40  # words of a sentence; translators learn from few that are longer, and then lose track
+# Words of a sentence that may end behind a comma, and of any: translators learn from few that are
+# longer, and then lose track; but what ends in mid-phrase is worse.
+LONGEST, MOST = 40, 60
+COMMAS = (",", ";", ":")
 
 
 class CascadeModel:
@@ -168,25 +171,26 @@ def _unread(words: Sequence[Word], read: int) -> list[int]:
 def _bounded(words: Sequence[Word], ends: Sequence[int], read: int) -> Iterator[int]:
     """The ends of sentences, of which none is too long: a recogniser may forget the full stops.
 
-    One that is gets an end behind a comma, or else where the speaker took most time; but none among
-    the first `read` words, whose translation was said.
+    One that is gets an end more, but none among the first `read` words, whose translation was said.
     """
     begin = 0
     for end in ends:
-        while end - begin > LONGEST:
-            last = min(max(begin + LONGEST, read), end - 1)
-            places = range(max(begin + LONGEST // 2, read - 1), last)
-            if not places:
-                break
-            begin = 1 + max(places, key=lambda place: _rest(words[place], words[place + 1]))
+        while end - begin > LONGEST and (place := _another_end(words, begin, end, read)):
+            begin = place
             yield begin
         yield end
         begin = end
 
 
-def _rest(word: Word, following: Word) -> tuple[bool, float]:
-    """How much a word sounds like the end of something."""
-    return word.text.endswith((",", ";", ":")), following.ms - word.ms
+def _another_end(words: Sequence[Word], begin: int, end: int, read: int) -> int:
+    """Where a long sentence may end: behind a comma, or else where the speaker took most time; 0:
+    not yet, since there may still come a comma."""
+    first = max(begin + LONGEST // 2, read - 1)
+    commas = [place for place in range(first, end - 1) if words[place].text.endswith(COMMAS)]
+    places = [place for place in commas if place < begin + LONGEST] or commas[:1]
+    if not places and end - begin > MOST:
+        places = [*range(first, min(max(begin + MOST, read), end - 1))]
+    return 1 + max(places, key=lambda place: words[place + 1].ms - words[place].ms, default=-1)
 
 
 def _own(stream: Stream) -> CascadeStream:
