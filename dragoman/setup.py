@@ -36,7 +36,7 @@ TUNED: tuple[tuple[float, str, float], ...] = (
 TUNED_CASCADE: tuple[tuple[float, str, float], ...] = (
     (1300.0, "agreeatt:old=0,alone=500", 640.0),
     (1700.0, "agreeatt:old=0,alone=1000", 640.0),
-    (2000.0, "agreeatt:old=0,alone=3000", 640.0),
+    (2000.0, "agreeatt:old=0,alone=2000", 640.0),
 )
 
 # Below 40 ms a chunk holds less than one state of any encoder; above a minute nothing is live.
