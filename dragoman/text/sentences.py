@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from dragoman.text.languages import written_without_spaces
+
 STOPS = (".", "?", "!", "。", "？", "！", "।", "؟")
+COMMAS = (",", ";", ":", "，", "、", "；", "：", "،")
 CLOSING = "\"'”’»)]」』"  # may stand behind a stop
 # A stop after these is no end: titles, and what stands before a name or a number.
 ABBREVIATIONS = frozenset({
@@ -32,6 +35,12 @@ def ends_sentence(word: str, following: str = "", language: str = "") -> bool:
         return False
     name = bare[:-1].lower()
     return not (bare.endswith(".") and (name in ABBREVIATIONS or _initial(bare)))
+
+
+def with_stop(words: Sequence[str], language: str) -> list[str]:
+    """Words that have not ended a sentence, with a full stop in place of a comma or nothing."""
+    stop = "。" if written_without_spaces(language) else "."
+    return [*words[:-1], words[-1].rstrip("".join(COMMAS)) + stop]
 
 
 def is_ordinal(word: str, language: str) -> bool:

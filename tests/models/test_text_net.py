@@ -70,8 +70,8 @@ def test_all_pieces_are_read_and_looks_at_them_are_looks_at_their_words(monkeypa
 @pytest.mark.parametrize(("target", "tag"), [("de", 1000), ("es", 1001)])
 def test_of_several_languages_a_tag_tells_which_and_is_nobodys(monkeypatch, target, tag):
     asked = Asked(monkeypatch, "de,es")
-    made = asked.net.translate((" ab", " c"), (), closed=True, pair=("en", target))
-    assert asked.ids.tolist() == [[tag, *map(ord, "abc")]]
+    made = asked.net.translate((" ab", " !"), (), closed=True, pair=("en", target))
+    assert asked.ids.tolist() == [[tag, *map(ord, "ab!")]]
     assert made.attention.tolist() == [[2 + 3, 4], [6 + 7, 8], [10 + 11, 12]]
     # The tag takes no room: ten, and two for each piece.
     assert asked.prompt.most == 10 + 2 * 3
@@ -91,7 +91,7 @@ def test_what_is_open_is_searched_greedily_and_follows_a_guess(
 ):
     asked = Asked(monkeypatch, **own)
     said = (B, B)
-    asked.net.translate((" ab",), said, closed=closed, pair=("en", "de"), guess=(A,) * 40)
+    asked.net.translate((" a!",), said, closed=closed, pair=("en", "de"), guess=(A,) * 40)
     assert (asked.prompt.start, asked.prompt.said, asked.prompt.most) == ((BOS,), said, 12)
     assert (asked.beams, asked.prompt.guess) == (beams, guess)
 
@@ -105,13 +105,32 @@ def test_a_sentence_that_is_open_gets_no_full_stop(monkeypatch):
     assert (made.tokens, made.ended) == ((A, B, STOP), False)
 
 
-@pytest.mark.parametrize(("words", "said"), [((" ",), ()), ((" ab",), (A,) * 14)])
+@pytest.mark.parametrize(
+    ("words", "source", "closed", "read", "said"),
+    [
+        ((" ab",), "en", True, "ab.", (A, B, STOP)),  # over, though nobody wrote a full stop
+        ((" ab,",), "en", True, "ab.", (A, B)),  # it goes on in the next part
+        ((" ab?",), "en", True, "ab?", (A, B, STOP)),
+        (("ab",), "zh", True, "ab。", (A, B, STOP)),
+        ((" ab",), "en", False, "ab", (A, B)),  # it may go on
+        ((" ab,",), "en", False, "ab,", (A, B)),
+    ],
+)
+def test_what_is_over_is_read_with_a_full_stop(monkeypatch, words, source, closed, read, said):
+    asked = Asked(monkeypatch)
+    made = asked.net.translate(words, (), closed=closed, pair=(source, "de"))
+    assert asked.ids.tolist() == [[*map(ord, read)]]
+    assert made.tokens == said
+    assert made.attention.shape == (len(said), 1)
+
+
+@pytest.mark.parametrize(("words", "said"), [((" ",), ()), ((" a!",), (A,) * 14)])
 def test_where_there_is_nothing_to_say_no_net_is_asked(monkeypatch, words, said):
     asked = Asked(monkeypatch)
     made = asked.net.translate(words, said, closed=True, pair=("en", "de"))
     assert (made.tokens, made.ended, made.attention.shape) == ((), bool(said), (0, 1))
     assert not hasattr(asked, "ids")
-    asked.net.translate((" ab",), (A,) * 13, closed=True, pair=("en", "de"))
+    asked.net.translate((" a!",), (A,) * 13, closed=True, pair=("en", "de"))
     assert asked.prompt.most == 1  # the last that fits
 
 

@@ -25,13 +25,12 @@ from dragoman.models.base import Ask, BatchError, Draft, Feature, Model, Sound, 
 from dragoman.models.cascade.stream import CascadeStream, Known, Part, Sentence, Word, words_of
 from dragoman.models.cascade.translator import Pair, Translation, Translator
 from dragoman.models.words import Words
-from dragoman.text.sentences import ends_sentence, split_sentences
+from dragoman.text.sentences import COMMAS, ends_sentence, split_sentences
 
 FRAME_MS = 20.0  # of the attention that policies see
 # Words of a sentence that may end behind a comma, and of any: translators learn from few that are
 # longer, and then lose track; but what ends in mid-phrase is worse.
 LONGEST, MOST = 40, 60
-COMMAS = (",", ";", ":")
 
 
 class CascadeModel:

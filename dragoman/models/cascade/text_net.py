@@ -18,6 +18,7 @@ from dragoman.models.options import Options
 from dragoman.models.search import Prompt, search
 from dragoman.models.words import Words
 from dragoman.text.plain import plain
+from dragoman.text.sentences import COMMAS, ends_sentence, with_stop
 
 
 class TextNet:
@@ -69,8 +70,14 @@ class TextNet:
         pair: Pair,
         guess: Sequence[int] = (),
     ) -> Translation:
-        """A sentence that is not `closed` is searched greedily, since it will be drafted again."""
-        ids, word_of = self._read(words, pair[1])
+        """A sentence that is not `closed` is searched greedily, since it will be drafted again.
+
+        One that is over without a full stop is read with one: without, a net that has learned from
+        beginnings takes it for one and says less of it. In place of a comma the stop is not said.
+        """
+        unended = closed and bool("".join(words).strip()) and not ends_sentence(words[-1])
+        goes_on = unended and words[-1].endswith(COMMAS)
+        ids, word_of = self._read(with_stop(words, pair[0]) if unended else words, pair[1])
         room = room_for(len(word_of), len(said))
         if not word_of or room < 1:
             return nothing(said, len(words))
@@ -81,7 +88,7 @@ class TextNet:
         texts = Texts(self._net, [source.memory], [len(ids)], prompts)
         found = search(texts, prompts, beams)[0]
         owned = Owned(word_of, len(words), begin=len(ids) - len(word_of))  # the tag is nobody's
-        return over_words(found, said, owned, self._units(pair), closed=closed)
+        return over_words(found, said, owned, self._units(pair), closed=closed and not goes_on)
 
     def _read(self, words: Sequence[str], target: str) -> tuple[list[int], list[int]]:
         """Source units of some words, and the word that each belongs to.
