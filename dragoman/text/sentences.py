@@ -37,10 +37,13 @@ def ends_sentence(word: str, following: str = "", language: str = "") -> bool:
     return not (bare.endswith(".") and (name in ABBREVIATIONS or _initial(bare)))
 
 
+def full_stop(language: str) -> str:
+    return "。" if written_without_spaces(language) else "."
+
+
 def with_stop(words: Sequence[str], language: str) -> list[str]:
     """Words that have not ended a sentence, with a full stop in place of a comma or nothing."""
-    stop = "。" if written_without_spaces(language) else "."
-    return [*words[:-1], words[-1].rstrip("".join(COMMAS)) + stop]
+    return [*words[:-1], words[-1].rstrip("".join(COMMAS)) + full_stop(language)]
 
 
 def is_ordinal(word: str, language: str) -> bool:

@@ -124,6 +124,15 @@ def test_what_is_over_is_read_with_a_full_stop(monkeypatch, words, source, close
     assert made.attention.shape == (len(said), 1)
 
 
+def test_a_net_that_knows_no_full_stop_gets_none(monkeypatch):
+    asked = Asked(monkeypatch)
+    monkeypatch.setattr(
+        Letters, "encode", lambda self, text: [3 if c == "." else ord(c) for c in text]
+    )
+    asked.net.translate(("ab",), (), closed=True, pair=("en", "de"))
+    assert asked.ids.tolist() == [[*map(ord, "ab")]]
+
+
 @pytest.mark.parametrize(("words", "said"), [((" ",), ()), ((" a!",), (A,) * 14)])
 def test_where_there_is_nothing_to_say_no_net_is_asked(monkeypatch, words, said):
     asked = Asked(monkeypatch)

@@ -12,13 +12,13 @@ from dragoman.errors import DragomanError
 from dragoman.models.cascade.owners import Owned, nothing, over_words, owners, room_for
 from dragoman.models.cascade.translator import Pair, Translation
 from dragoman.models.exported.decoder import Texts
-from dragoman.models.exported.net import BOS, OnnxNet
+from dragoman.models.exported.net import BOS, UNK, OnnxNet
 from dragoman.models.exported.pieces import Pieces, open_units, tag_of
 from dragoman.models.options import Options
 from dragoman.models.search import Prompt, search
 from dragoman.models.words import Words
 from dragoman.text.plain import plain
-from dragoman.text.sentences import COMMAS, ends_sentence, with_stop
+from dragoman.text.sentences import COMMAS, ends_sentence, full_stop, with_stop
 
 
 class TextNet:
@@ -75,7 +75,7 @@ class TextNet:
         One that is over without a full stop is read with one: without, a net that has learned from
         beginnings takes it for one and says less of it. In place of a comma the stop is not said.
         """
-        unended = closed and bool("".join(words).strip()) and not ends_sentence(words[-1])
+        unended = closed and self._lacks_stop(words, pair[0])
         goes_on = unended and words[-1].endswith(COMMAS)
         ids, word_of = self._read(with_stop(words, pair[0]) if unended else words, pair[1])
         room = room_for(len(word_of), len(said))
@@ -101,6 +101,12 @@ class TextNet:
         ids = [int(number) for number in self._source.encode(text)]
         word_of = owners([self._source.id_to_piece(number) for number in ids], words)
         return [*self._tag(target), *ids], word_of
+
+    def _lacks_stop(self, words: Sequence[str], source: str) -> bool:
+        """Whether words do not end a sentence, and could: a net may have learned without marks."""
+        if not "".join(words).strip() or ends_sentence(words[-1]):
+            return False
+        return UNK not in self._source.encode(full_stop(source))
 
     def _tag(self, target: str) -> list[int]:
         if len(self._net.config.languages.targets) < 2:
