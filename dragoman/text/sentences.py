@@ -43,7 +43,12 @@ def full_stop(language: str) -> str:
 
 def with_stop(words: Sequence[str], language: str) -> list[str]:
     """Words that have not ended a sentence, with a full stop in place of a comma or nothing."""
-    return [*words[:-1], words[-1].rstrip("".join(COMMAS)) + full_stop(language)]
+    return [*words[:-1], without_comma(words[-1]) + full_stop(language)]
+
+
+def without_comma(text: str) -> str:
+    """A text that breaks off or ends here, without what told that it would go on."""
+    return text.rstrip("".join(COMMAS))
 
 
 def is_ordinal(word: str, language: str) -> bool:

@@ -17,6 +17,7 @@ from itertools import takewhile
 
 import torch
 
+from dragoman.text.sentences import without_comma
 from dragoman.train.data.corpus import Ragged, TrainingSet
 from dragoman.train.data.heard import words_heard
 from dragoman.train.data.loader import Loader
@@ -32,7 +33,6 @@ AS_LIKELY = 0.5
 # All units of a translation at once, each with its chances for the whole vocabulary, take far more
 # room than one unit at a time, as a search does it: batches have so much less in them.
 LESS = 12
-MARKS = ",;:"  # that do not end what is cut off
 
 Pair = tuple[str, str]  # a text and its translation
 
@@ -69,7 +69,7 @@ def _begun(text: str, chance: random.Random) -> str:
     """The beginning of a text, or nothing if it has too few words."""
     words = text.split()
     count = words_heard(len(words), chance)
-    return " ".join(words[:count]).rstrip(MARKS) if count < len(words) else ""
+    return without_comma(" ".join(words[:count])) if count < len(words) else ""
 
 
 def _cut_short(teacher: Trained, texts: TrainingSet, sources: list[str]) -> TrainingSet:
@@ -108,4 +108,4 @@ def first_words(pieces: Pieces, units: list[int], count: int) -> str:
     """The words that the first units make, without one that goes on behind them."""
     whole, begun = pieces.decode(units).split(), pieces.decode(units[:count]).split()
     same = takewhile(lambda pair: pair[0] == pair[1], zip(whole, begun, strict=False))
-    return " ".join(word for word, _ in same).rstrip(MARKS)
+    return without_comma(" ".join(word for word, _ in same))

@@ -10,6 +10,7 @@ import random
 from dataclasses import dataclass
 
 from dragoman.text.plain import plain
+from dragoman.text.sentences import without_comma
 
 FILLERS = ("uh", "um", "er", "well", "so", "you know")
 SLIPS = 0.3  # share of heard texts in which somebody stumbles or the recogniser does
@@ -91,4 +92,4 @@ def cut_off(texts: dict[str, str], source: str, chance: random.Random) -> dict[s
     def kept(code: str) -> int:
         return heard if code == source else max(1, int(share * len(words[code])) - BEHIND)
 
-    return {code: " ".join(one[: kept(code)]).rstrip(",;:") for code, one in words.items()}
+    return {code: without_comma(" ".join(one[: kept(code)])) for code, one in words.items()}
