@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.models.base import Draft
-from dragoman.models.words import Units, Words, without_stop
+from dragoman.models.words import Units, Words, without_stop, words_after
 from dragoman.text.sentences import STOPS
 
 REST_MS = 250.0  # how much of a word may come after the moment that the decoder looked at
@@ -55,7 +55,8 @@ class Window:
     def words(self, tokens: Sequence[int], *, ended: bool) -> Words:
         """Tokens that follow what was committed, as words; the first may have begun before."""
         held = len(self.unfinished)
-        grouped = self.units.words([*self.unfinished, *tokens], ended=ended)
+        said = self.said[: max(0, len(self.said) - held)]  # what settled is not among it
+        grouped = words_after(self.units.words, said, [*self.unfinished, *tokens], ended=ended)
         return replace(grouped, ends=tuple(max(0, end - held) for end in grouped.ends))
 
     def take(self, draft: Draft, tokens: int) -> None:

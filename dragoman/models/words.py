@@ -7,7 +7,7 @@ whole when a piece ends it, when the next word begins, or when the text is over.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 STOPS = frozenset(".,!?;:…-–—。、！？，।؟")
@@ -68,6 +68,31 @@ def group(pieces: Iterable[Piece], *, ended: bool) -> Words:
     if ended:
         close()
     return Words(tuple(words), tuple(ends), word)
+
+
+class Grouping(Protocol):
+    """`Units.words`, or what is like it."""
+
+    def __call__(self, tokens: Sequence[int], *, ended: bool) -> Words: ...
+
+
+def words_after(
+    grouping: Grouping, said: Sequence[int], tokens: Sequence[int], *, ended: bool
+) -> Words:
+    """Tokens that follow what was said in whole words.
+
+    The last of those was taken for whole since the text seemed to end there, and may go on: then no
+    space comes before what is added to it.
+    """
+    grouped, last = grouping(tokens, ended=ended), said[-1:]
+    if not grouping(last, ended=False).tail.strip():
+        return grouped  # what was said cannot go on
+    joined = grouping([*last, *tokens], ended=ended)
+    if joined.ends[:1] != tuple(end + 1 for end in grouped.ends[:1]):
+        return grouped  # another word
+    first, *others = (*grouped.words, grouped.tail)
+    *words, tail = first.lstrip(), *others
+    return replace(grouped, words=tuple(words), tail=tail)
 
 
 def without_stop(units: Units, tokens: Sequence[int]) -> int:

@@ -8,9 +8,8 @@ import pytest
 from dragoman.errors import DragomanError
 from dragoman.models import Ask, BatchError, Draft, Feature, Sound
 from dragoman.models.cascade.model import CascadeModel, _guess
-from dragoman.models.cascade.stream import Part, Word
+from dragoman.models.cascade.stream import Word
 from dragoman.models.cascade.translator import Translation
-from dragoman.models.exported.pieces import Pieces
 from tests.models.word_for_word import WordForWord
 from tests.scripted import ALL_FEATURES, DiaryModel
 
@@ -113,25 +112,6 @@ def test_a_word_that_was_said_as_whole_may_go_on():
         (draft,) = model.draft([stream], [Ask()])
         assert (draft.words, draft.tail) == (words, tail)
         model.commit(stream, draft, 1)
-
-
-@pytest.mark.parametrize(
-    ("said", "tokens", "words"),
-    [
-        ([5], (6,), ("en",)),
-        ([4, 7], (5, 6), (" sehen",)),  # what was said before is whole
-        ([5], (8, 7), (" rot",)),  # a space that comes late
-        ([5, 8], (7,), (" rot",)),  # or came by itself
-        ([], (6,), (" en",)),  # another sentence
-    ],
-)
-def test_with_the_space_behind_a_word_may_go_on_as_well(said, tokens, words):
-    mouth = WordForWord()
-    mouth.target = Pieces(("", "", "", "", "oft▁", "seh", "en▁", "rot▁", "▁"), "suffix")
-    model, stream = told(mouth=mouth)
-    none = np.zeros((len(tokens), 0), np.float32)
-    part = Part((), False, Translation(tokens, (0.0,) * len(tokens), none, True))
-    assert model._grouped(stream.pair, part, said, []).words == words
 
 
 def test_a_translation_looks_where_its_word_was_heard_and_is_no_surer():

@@ -5,6 +5,7 @@ import pytest
 
 from dragoman.models import Draft
 from dragoman.models.drafting import Ending, Span, finished, nothing, prolonged
+from dragoman.models.exported.pieces import Pieces
 from dragoman.models.moonshine.units import MoonshineUnits
 from dragoman.models.search import Found
 from dragoman.models.window import Bounds, Window, boundary, quietest
@@ -223,6 +224,20 @@ def test_words_may_have_begun_before():
     assert words([IN, TER], PRE).ends == (0,)
     assert words([IN, TER, PRE], T).ends == (0,)
     assert words([IN], TER, PRE).tail == " pre"
+
+
+def test_a_word_that_was_said_as_whole_may_go_on():
+    old, en, s = range(4, 7)
+    units = Pieces(("", "", "", "", "▁alt", "en", "s"), "prefix")
+
+    def words(said, unfinished, *more):
+        return Window(BOUNDS, units, said, unfinished=unfinished).words(more, ended=True).words
+
+    assert words([old], [], en) == ("en",)
+    assert words([old, en], [en], s) == ("ens",)  # some of what is added is held
+    assert words([old, old], [old], en) == (" alten",)
+    assert words([], [], en) == (" en",)
+    assert words([en, s], [en, en, s], s) == (" enenss",)  # it began with what had settled
 
 
 def test_of_a_word_that_is_said_in_part_the_tokens_are_remembered():

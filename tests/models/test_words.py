@@ -2,7 +2,8 @@
 
 import pytest
 
-from dragoman.models.words import Piece, Words, group, without_stop
+from dragoman.models.exported.pieces import Pieces
+from dragoman.models.words import Piece, Words, group, without_stop, words_after
 
 
 def test_a_word_is_whole_when_the_next_begins_or_the_text_is_over():
@@ -20,6 +21,36 @@ def test_a_word_is_whole_with_the_piece_that_ends_it():
 def test_spaces_are_no_word_and_stay_with_what_follows():
     pieces = [Piece(" ", begins=True), Piece(" a", begins=True), Piece(" ", begins=True)]
     assert group(pieces, ended=True) == Words(("  a",), (2,), " ")
+
+
+SPECIAL = ("", "", "", "<unk>")
+PREFIX = Pieces((*SPECIAL, "▁oft", "▁seh", "en", "▁rot", "▁"), "prefix")
+SUFFIX = Pieces((*SPECIAL, "oft▁", "seh", "en▁", "rot▁", "▁"), "suffix")
+
+
+@pytest.mark.parametrize(
+    ("said", "tokens", "words"),
+    [
+        ([5], (6,), ("en",)),
+        ([4, 5], (6, 7), ("en", " rot")),
+        ([4, 7], (5, 6), (" sehen",)),  # what was said before is whole
+        ([5], (8, 7), (" rot",)),  # a space that comes late
+        ([5, 8], (7,), (" rot",)),  # or came by itself
+        ([], (6,), (" en",)),  # another sentence
+        ([4, 3], (7,), (" rot",)),  # what prints nothing is no word to go on with
+        ([5], (), ()),
+    ],
+)
+@pytest.mark.parametrize("units", [PREFIX, SUFFIX], ids=["prefix", "suffix"])
+def test_a_word_that_was_said_as_whole_may_go_on(units, said, tokens, words):
+    assert words_after(units.words, said, tokens, ended=True).words == words
+
+
+def test_of_a_word_that_goes_on_the_end_may_be_open():
+    grouped = words_after(PREFIX.words, [5], (6,), ended=False)
+    assert (grouped.words, grouped.tail) == ((), "en")
+    grouped = words_after(PREFIX.words, [5], (6, 7), ended=False)
+    assert (grouped.words, grouped.ends, grouped.tail) == (("en",), (1,), " rot")
 
 
 class Letters:

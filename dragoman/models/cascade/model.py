@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import accumulate, pairwise
 from operator import and_, eq
 from typing import Any
@@ -24,7 +25,7 @@ from dragoman.errors import DragomanError
 from dragoman.models.base import Ask, BatchError, Draft, Feature, Model, Sound, Stream, fail_alone
 from dragoman.models.cascade.stream import CascadeStream, Known, Part, Sentence, Word, words_of
 from dragoman.models.cascade.translator import Pair, Translation, Translator
-from dragoman.models.words import Words
+from dragoman.models.words import Words, words_after
 from dragoman.text.sentences import COMMAS, ends_sentence, split_sentences
 
 FRAME_MS = 20.0  # of the attention that policies see
@@ -123,21 +124,10 @@ class CascadeModel:
         )
 
     def _grouped(self, pair: Pair, part: Part, said: Sequence[int], held: Sequence[int]) -> Words:
-        """What is left to say of a part, in words: the first may have begun with what is held.
-
-        It may also go on with what was said as a whole word, since the sentence seemed to end
-        there: then no space comes before it.
-        """
+        """What is left to say of a part, in words: the first may have begun with what is held."""
         tokens, ended = [*held, *part.translation.tokens], part.translation.ended or part.closed
-        grouped = self._translator.words(tokens, ended=ended, pair=pair)
-        if not self._translator.words(said, ended=False, pair=pair).tail.strip():
-            return grouped  # what was said is whole
-        joined = self._translator.words([said[-1], *tokens], ended=ended, pair=pair)
-        if joined.ends[:1] != tuple(end + 1 for end in grouped.ends[:1]):
-            return grouped  # another word
-        first, *others = (*grouped.words, grouped.tail)
-        *words, tail = first.lstrip(), *others
-        return replace(grouped, words=tuple(words), tail=tail)
+        grouping = partial(self._translator.words, pair=pair)
+        return words_after(grouping, said, tokens, ended=ended)
 
     def _parts(self, stream: CascadeStream, words: Sequence[Word], final: bool) -> Iterator[Part]:
         """The sentences of a transcript, translated; of the first, some may have been said."""
