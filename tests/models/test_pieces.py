@@ -41,6 +41,11 @@ def test_without_spaces_every_piece_is_a_word():
     assert (grouped.words, grouped.ends, grouped.tail) == (("世", "界"), (1, 2), "")
 
 
+def test_the_unit_of_a_mark():
+    assert (SUFFIX.mark("!"), PREFIX.mark("!"), PREFIX.mark(",")) == ((7,), (7,), ())
+    assert Pieces(PREFIX.names, "prefix", spaced=False).mark("!") == ()
+
+
 def test_words_among_source_units():
     assert SUFFIX.count([4, 5, 5, 6, 4]) == 3
     assert PREFIX.count([4, 5, 6]) == 2  # the last has begun

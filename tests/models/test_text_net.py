@@ -15,8 +15,8 @@ from dragoman.models.exported.pieces import Pieces
 from dragoman.models.options import Options
 from dragoman.models.search import Found
 
-A, B, STOP = 4, 5, 6
-WRITTEN = ("", "", "", "", "▁a", "▁b", ".")
+A, B, STOP, COMMA = 4, 5, 6, 7
+WRITTEN = ("", "", "", "", "▁a", "▁b", ".", ",")
 
 
 class Letters:
@@ -109,7 +109,8 @@ def test_a_sentence_that_is_open_gets_no_full_stop(monkeypatch):
     ("words", "source", "closed", "read", "said"),
     [
         ((" ab",), "en", True, "ab.", (A, B, STOP)),  # over, though nobody wrote a full stop
-        ((" ab,",), "en", True, "ab.", (A, B)),  # it goes on in the next part
+        ((" ab,",), "en", True, "ab.", (A, B, COMMA)),  # it goes on in the next part
+        ((" ab;",), "en", True, "ab.", (A, B)),  # and has no unit for its mark
         ((" ab?",), "en", True, "ab?", (A, B, STOP)),
         (("ab",), "zh", True, "ab。", (A, B, STOP)),
         ((" ab",), "en", False, "ab", (A, B)),  # it may go on
@@ -122,6 +123,26 @@ def test_what_is_over_is_read_with_a_full_stop(monkeypatch, words, source, close
     assert asked.ids.tolist() == [[*map(ord, read)]]
     assert made.tokens == said
     assert made.attention.shape == (len(said), 1)
+
+
+@pytest.mark.parametrize(
+    ("found", "ended", "before", "said"),
+    [
+        ((A, STOP), True, (), (A, COMMA)),
+        ((STOP,), True, (A,), (COMMA,)),  # all else was said
+        ((STOP,), True, (A, COMMA), ()),  # the comma, too
+        ((), True, (A, COMMA), ()),
+        ((A,), True, (), (A,)),
+        ((A, STOP, STOP), True, (), (A, COMMA)),
+        ((A, STOP), False, (), (A, STOP)),  # it did not come to an end
+    ],
+)
+def test_what_goes_on_in_the_next_part_keeps_its_comma(found, ended, before, said):
+    looks = tuple(np.eye(3, dtype=np.float32)[: len(found)])
+    one = Found(found, (-0.1, -0.2, -0.3)[: len(found)], looks, ended)
+    made = module._with_comma(one, before, Pieces(WRITTEN, "prefix"), ",")
+    assert made.tokens == said
+    assert len(made.tokens) == len(made.log_probs) == len(made.looks)
 
 
 def test_a_net_that_knows_no_full_stop_gets_none(monkeypatch):

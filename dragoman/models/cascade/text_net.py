@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ from dragoman.models.exported.decoder import Texts
 from dragoman.models.exported.net import BOS, UNK, OnnxNet
 from dragoman.models.exported.pieces import Pieces, open_units, tag_of
 from dragoman.models.options import Options
-from dragoman.models.search import Prompt, search
-from dragoman.models.words import Words
+from dragoman.models.search import Found, Prompt, search
+from dragoman.models.words import Words, without_stop
 from dragoman.text.plain import plain
 from dragoman.text.sentences import COMMAS, ends_sentence, full_stop, with_stop
 
@@ -73,10 +74,10 @@ class TextNet:
         """A sentence that is not `closed` is searched greedily, since it will be drafted again.
 
         One that is over without a full stop is read with one: without, a net that has learned from
-        beginnings takes it for one and says less of it. In place of a comma the stop is not said.
+        beginnings takes it for one and says less of it. Where the stop stands for a comma, the
+        comma is said.
         """
         unended = closed and self._lacks_stop(words, pair[0])
-        goes_on = unended and words[-1].endswith(COMMAS)
         ids, word_of = self._read(with_stop(words, pair[0]) if unended else words, pair[1])
         room = room_for(len(word_of), len(said))
         if not word_of or room < 1:
@@ -88,7 +89,10 @@ class TextNet:
         texts = Texts(self._net, [source.memory], [len(ids)], prompts)
         found = search(texts, prompts, beams)[0]
         owned = Owned(word_of, len(words), begin=len(ids) - len(word_of))  # the tag is nobody's
-        return over_words(found, said, owned, self._units(pair), closed=closed and not goes_on)
+        units = self._units(pair)
+        if unended and words[-1].endswith(COMMAS):
+            found = _with_comma(found, said, units, words[-1][-1])
+        return over_words(found, said, owned, units, closed=closed)
 
     def _read(self, words: Sequence[str], target: str) -> tuple[list[int], list[int]]:
         """Source units of some words, and the word that each belongs to.
@@ -112,3 +116,16 @@ class TextNet:
         if len(self._net.config.languages.targets) < 2:
             return []
         return [int(self._source.piece_to_id(tag_of(target)))]
+
+
+def _with_comma(found: Found, said: Sequence[int], units: Pieces, comma: str) -> Found:
+    """A text that goes on: with a comma in place of its full stop, if its units have one and none
+    was said; else with neither."""
+    place = without_stop(units, [*said, *found.tokens]) - len(said)
+    if not found.ended or place == len(found.tokens):
+        return found
+    tokens = (*found.tokens[: max(0, place)], *(units.mark(comma) if place >= 0 else ()))
+    count = len(tokens)
+    return replace(
+        found, tokens=tokens, log_probs=found.log_probs[:count], looks=found.looks[:count]
+    )

@@ -65,6 +65,11 @@ class Pieces:
     def text(self, tokens: Sequence[int]) -> str:
         return _spaced("".join(map(self._name, tokens)))
 
+    def mark(self, text: str) -> tuple[int, ...]:
+        """The unit of a mark that stands right behind a word; none, where there is no such unit."""
+        name = text + SPACES[0] if self.marking == "suffix" else text
+        return (self.names.index(name),) if self.spaced and name in self.names else ()
+
     def count(self, tokens: Sequence[int]) -> int:
         """Words among source tokens: those that ended, or began where only that is marked."""
         pieces = [self._name(token) for token in tokens]
