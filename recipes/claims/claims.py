@@ -159,7 +159,8 @@ def plan_003() -> dict[str, Run]:
 
 
 def plan_004() -> dict[str, Run]:
-    """The ladder of Table 3, each rung with three seeds."""
+    """The ladder of Table 3, each rung with three seeds; Table 4: its ends, trained on to be
+    earlier by DAL as a loss."""
     ask = Ask("004", "follow", ("follow@280",))
     ears = "spelling-transformer.en"
     runs = {ears: plan_001()[ears]}
@@ -172,15 +173,24 @@ def plan_004() -> dict[str, Run]:
             settings = (*settings, f"seed={seed}")
             run = Run("joint.en-de", settings, ears, (ask,), "joint")
             runs[f"joint-{name}-{seed}"] = run
+    for weight in (0.0, 0.02, 0.05, 0.01, 0.03):
+        for name in ("plain", "dar"):
+            before = f"joint-{name}-1"
+            settings = (*rungs[name], f"init={RUNS / before}", "task_settings.latency.metric=dal")
+            settings += (f"task_settings.latency.average={weight}",)
+            if name == "plain":  # it has never read text
+                settings += ("task_settings.text_latency=false",)
+            run = Run("joint-more.en-de", settings, before, (ask,), "branch")
+            runs[f"{before}-dal{weight}"] = run
     return runs
 
 
 PLANS = {"000": plan_000, "001": plan_001, "003": plan_003, "004": plan_004}
 # Which runs come first: those that a verdict hangs on, then further points of a curve, then seeds.
 RANKS = (
-    r"offline|waitk-(fixed|ctc)-.*|joint-.*-1|vgg-(char|bpe2000)",
+    r"offline|waitk-(fixed|ctc)-.*|joint-(plain|dar)-1(-.*)?|vgg-(char|bpe2000)",
     r"kd|kd-transformer|transformer\.en-de|waitk-(120|520)ms|mma-(280ms|120ms|520ms|words)|"
-    r"caat-640ms|learned",
+    r"caat-640ms|learned|joint-.*-1",
     r"joint-.*|vgg-.*",
     r"waitk-.*|mma-.*|caat-.*",
 )
