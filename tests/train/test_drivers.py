@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.train.recipe import read_recipe
+
 RECIPES = Path(__file__).parents[2] / "recipes"
 # Stands in for `dragoman`: notes what it is asked for, and makes what the real one would.
 STAND_IN = """#!/bin/sh
@@ -154,6 +156,31 @@ def test_runs_wait_for_all_that_they_start_from(claims):
         assert all(names.index(one) < names.index(name) for one in claims.needs(run))
     assert names.index("waitk-fixed-9") < names.index("kd") < names.index("waitk-440ms")
     assert names.index("joint-dar-1") < names.index("joint-plain-2")
+
+
+def test_the_ends_of_the_ladder_are_trained_on_alike(claims):
+    """Table 4 of paper 004: from both, with the same weights of latency, and nothing else new; the
+    net that never read text is not told to read it early."""
+    runs = claims.plan(["004"])
+    weights = {}
+    for name in ("plain", "dar"):
+        before = f"joint-{name}-1"
+        more = {n: run for n, run in runs.items() if n.startswith(f"{before}-dal")}
+        assert all(claims.needs(run) == {before} for run in more.values())
+        recipes = {
+            n: read_recipe(RECIPES / "claims" / f"{run.recipe}.yaml", run.settings)
+            for n, run in more.items()
+        }
+        first = read_recipe(RECIPES / "claims" / "joint.en-de.yaml", runs[before].settings)
+        for recipe in recipes.values():
+            assert recipe.init == f"runs/claims/{before}"
+            assert not recipe.init_parts  # all of it
+            assert recipe.task_settings["weights"] == first.task_settings["weights"]
+            assert recipe.augment == first.augment
+            assert recipe.task_settings.get("text_latency", True) == (name == "dar")
+        weights[name] = [one.task_settings["latency"]["average"] for one in recipes.values()]
+    assert weights["plain"] == weights["dar"]
+    assert len(set(weights["dar"])) == len(weights["dar"]) > 3
 
 
 def test_the_queue_hands_out_what_is_ready(claims):
