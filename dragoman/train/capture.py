@@ -1,9 +1,10 @@
 """Updates captured as CUDA graphs: a GPU repeats them without waiting for Python's launches.
 
-Batches come in few shapes, so forward and backward are captured once for each of them, and the
-optimiser's step once for all. A graph reads and writes fixed memory: batches are copied into
-buffers, gradients stay where they are, the learning rate is a number on the device. Chance is
-seeded before every replay, as before every plain step, so both draw the same numbers.
+Batches come in few shapes, so forward and backward are captured once for each of them (and once
+more when other losses begin to count), and the optimiser's step once for all. A graph reads and
+writes fixed memory: batches are copied into buffers, gradients stay where they are, the learning
+rate is a number on the device. Chance is seeded before every replay, as before every plain step, so
+both draw the same numbers.
 
 The first times that a shape comes it is computed plainly, and counts: kernels are planned and
 compiled then, and nothing has to be undone. Without a GPU that is all there is: the same function
@@ -75,7 +76,8 @@ class CapturedStep(Step):
             group["lr"] = self.rate if self.memory.graphs else 0.0
 
     def learn(self, batch: Batch, scale: float, last: bool) -> Terms:
-        key = shape_of(batch)
+        task = self.plain_task
+        key = (*shape_of(batch), task.stage(task.step))
         if key not in self.shapes:
             buffers = batch.each(lambda tensor: tensor.to(self.fabric.device, copy=True))
             self.shapes[key] = buffers, Repeated(self.memory, self._learn)
@@ -83,8 +85,8 @@ class CapturedStep(Step):
         fill(buffers, batch)
         self.scale.fill_(scale)
         torch.manual_seed(seed_of(self.recipe, batch))
-        self.plain_task.seed_chance(batch.number)
-        return learned(buffers, chance=self.plain_task.chance)
+        task.seed_chance(batch.number)
+        return learned(buffers, chance=task.chance)
 
     def _learn(self, batch: Batch) -> Terms:
         terms = self.task(batch)

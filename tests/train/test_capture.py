@@ -12,6 +12,7 @@ from dragoman.train.data.plan import Place, Plan
 from dragoman.train.recipe import Recipe
 from dragoman.train.settings import convert, merge
 from dragoman.train.train import train
+from tests.train.toy_tasks import NETS, make
 
 AUGMENT = {"spec": "LD", "speeds": [0.9, 1.0, 1.1], "rooms": 0.5, "noise": 0.5}
 STEPS = {"total": 6, "validate": 3, "save": 2, "log": 1, "average": 2}
@@ -47,16 +48,34 @@ def text(tiny, tmp_path):
     }
 
 
-@pytest.mark.parametrize(("kind", "accumulate"), [("speech", 1), ("speech", 2), ("text", 1)])
-def test_steps_on_buffers_are_plain_steps(kind, accumulate, tiny, text, tmp_path, monkeypatch):
-    used = set()
-    fill = CapturedStep.learn
-    monkeypatch.setattr(
-        CapturedStep,
-        "learn",
-        lambda self, batch, *a: (used.add(shape_of(batch)), fill(self, batch, *a))[1],
+@pytest.fixture
+def kinds(tiny, text):
+    """What can be captured, in kinds that differ in what a step does."""
+    mma, joint = (
+        tiny | {"task": name, "net": NETS[name][0], "net_settings": NETS[name][1]}
+        for name in ("mma", "joint")
     )
-    settings = {"speech": tiny, "text": text}[kind]
+    mma |= {"task_settings": {"latency": {"average": 0.05, "after": 3}}}
+    joint |= {"task_settings": {"weights": {"kd_after": 3}}}
+    return {"speech": tiny, "text": text, "mma": mma, "joint": joint}
+
+
+@pytest.mark.parametrize(
+    ("kind", "accumulate"),
+    [("speech", 1), ("speech", 2), ("text", 1), ("mma", 1), ("joint", 1)],
+)
+def test_steps_on_buffers_are_plain_steps(kind, accumulate, kinds, tmp_path, monkeypatch):
+    used, stages = set(), set()
+    fill = CapturedStep.learn
+
+    def note(step, batch, *rest):
+        used.add(shape_of(batch))
+        terms = fill(step, batch, *rest)
+        stages.update(key[-1] for key in step.shapes)
+        return terms
+
+    monkeypatch.setattr(CapturedStep, "learn", note)
+    settings = kinds[kind]
     changes = {
         "augment": AUGMENT,
         "steps": STEPS,
@@ -66,6 +85,8 @@ def test_steps_on_buffers_are_plain_steps(kind, accumulate, tiny, text, tmp_path
     assert not used
     fixed = run(settings, tmp_path / "fixed", **changes, machine={"capture": True})
     assert 1 < len(used) <= 3  # one for each bucket, whatever the speeds
+    # Once more where another loss began to count on the way.
+    assert len(stages) == (2 if kind in ("mma", "joint") else 1)
     assert losses(tmp_path / "fixed") == losses(tmp_path / "plain")
     for key, value in plain.items():
         assert torch.equal(value, fixed[key]), key
@@ -91,6 +112,23 @@ def test_who_cannot_be_captured_is_told_why(tiny, tmp_path):
     assert not any("not captured" in note for note in notes)
 
 
+@pytest.mark.parametrize(
+    ("net_settings", "task_settings"),
+    [
+        ({}, {"decisions": "oracle"}),
+        ({"decisions": "learned", "encoder_settings": {"boundaries": True}}, {}),
+    ],
+)
+def test_decisions_that_are_counted_are_not_captured(net_settings, task_settings, corpus):
+    own = NETS["mma"][1]["encoder_settings"]
+    if "encoder_settings" in net_settings:
+        net_settings = net_settings | {"encoder_settings": own | net_settings["encoder_settings"]}
+    assert (
+        "counted on the host" in make("mma", corpus, net_settings, **task_settings).host_decisions()
+    )
+    assert not make("mma", corpus).host_decisions()
+
+
 def test_a_plan_has_one_shape_for_each_bucket(corpus):
     data, _ = corpus
     from dragoman.train.recipe import Batch
@@ -110,15 +148,18 @@ on_device = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CU
 @on_device
 @pytest.mark.parametrize(
     ("kind", "compiled"),
-    [("speech", ""), ("text", ""), pytest.param("speech", "default", marks=pytest.mark.slow)],
+    [
+        *((kind, "") for kind in ("speech", "text", "mma", "joint")),
+        pytest.param("speech", "default", marks=pytest.mark.slow),
+    ],
 )
-def test_captured_steps_learn_what_plain_ones_do(kind, compiled, tiny, text, tmp_path, monkeypatch):
+def test_captured_steps_learn_what_plain_ones_do(kind, compiled, kinds, tmp_path, monkeypatch):
     captured = []
     capture = Repeated._capture
     monkeypatch.setattr(
         Repeated, "_capture", lambda self, *a, **k: (captured.append(1), capture(self, *a, **k))[1]
     )
-    settings = {"speech": tiny, "text": text}[kind]
+    settings = kinds[kind]
     steps = {"total": 50, "validate": 50, "save": 50, "log": 1, "average": 1}
     machine = {"accelerator": "cuda", "precision": "bf16-mixed", "compile": compiled}
     changes = {"augment": AUGMENT, "steps": steps, "optimiser": {"rate": 0.001}}

@@ -91,8 +91,12 @@ class Net(nn.Module, ABC):
     # Parts with a row for each unit: they mean nothing under another vocabulary.
     source_rows: tuple[str, ...] = ("ctc",)
     target_rows: tuple[str, ...] = ("decoder.embedding", "decoder.output")
-    host_decisions: str = ""  # what a step draws or counts on the host, in words
     decides: Decides = "no"  # its own reading and writing: "monotonic" (MMA) or "transducer" (CAAT)
+
+    @property
+    def host_decisions(self) -> str:
+        """What a step draws or counts on the host, in words."""
+        return ""
 
     def __init__(self, config: Any, vocabularies: Vocabularies):
         """`config` is a dataclass, of each kind of net its own."""

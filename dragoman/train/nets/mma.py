@@ -34,7 +34,8 @@ from dragoman.train.nets.monotonic.attention import (
     MonotonicConfig,
     Real,
 )
-from dragoman.train.nets.monotonic.decisions import Decisions, decide_at, decide_every
+from dragoman.train.nets.monotonic.decisions import COUNTED, Decisions, decide_at, decide_every
+from dragoman.train.nets.monotonic.expectation import repeatable
 
 
 @dataclass(frozen=True)
@@ -179,12 +180,14 @@ class MonotonicDecoder(TransformerDecoder):
 class MonotonicNet(Net):
     """All that a net with a `MonotonicDecoder` does, but `encode`."""
 
-    host_decisions = "monotonic attention draws the seeds of its kernels on the host"
-
     memory_time = 3
     keeps_past = True
     decides = "monotonic"
     decoder: MonotonicDecoder
+
+    @property
+    def host_decisions(self) -> str:
+        return "" if repeatable() else "without its kernels, monotonic attention is computed twice"
 
     def decisions(self, encoded: Encoded) -> Decisions:
         """Where heads may stop, of all that was encoded."""
@@ -268,6 +271,10 @@ class Mma(MonotonicNet):
             config.monotonic,
             config.tied_output,
         )
+
+    @property
+    def host_decisions(self) -> str:
+        return COUNTED if self.learned else super().host_decisions
 
     @property
     def feature_norm(self) -> nn.Module:

@@ -15,7 +15,7 @@ from dragoman.train.data.loader import Batch
 from dragoman.train.losses.latency import LatencyLoss
 from dragoman.train.nets.base import Encoded
 from dragoman.train.nets.mma import MonotonicNet
-from dragoman.train.nets.monotonic.decisions import Decisions, decide_at
+from dragoman.train.nets.monotonic.decisions import COUNTED, Decisions, decide_at
 from dragoman.train.settings import Level, Share
 from dragoman.train.tasks.base import Task, Terms, token_terms
 
@@ -41,6 +41,9 @@ class Monotonic(Task):
         if self.settings.decisions == "oracle":
             return "all"
         return "train" if self.settings.boundaries and self.has_head_for_ends else "no"
+
+    def host_decisions(self) -> str:
+        return COUNTED if self.settings.decisions == "oracle" else super().host_decisions()
 
     def stage(self, step: int) -> Hashable:
         return self.settings.latency.counts(step)

@@ -60,7 +60,7 @@ def drawn(device, what, seed, amount, like):
 def explicit(kind, settings, memory, queries, stop_key, bias, energy):
     """The same by autograd, in double precision, with energies of stopping rounded to a kind."""
     torch.manual_seed(SEED)
-    noise_seed, drop_seed = torch.randint(2**31 - 1, (2,)).tolist()
+    noise_seed, drop_seed = expectation_triton.draw_seeds(memory.device)
     heads, decisions = settings.heads, settings.decisions
     clean = energy
     if energy is None:
@@ -152,9 +152,10 @@ def check_random(device):
     """The draws have the right distribution, and depend on the seed, the head and the place."""
     shape = (2, 2, 30, 60)
     for what, amount in (("noise", 1.0), ("drop out", 0.25)):
-        x = drawn(device, what, 3, amount, shape)
-        assert torch.equal(x, drawn(device, what, 3, amount, shape))
-        assert not torch.equal(x, drawn(device, what, 4, amount, shape))
+        seed, other = torch.tensor([3, 4], dtype=torch.int32, device=device).split(1)
+        x = drawn(device, what, seed, amount, shape)
+        assert torch.equal(x, drawn(device, what, seed, amount, shape))
+        assert not torch.equal(x, drawn(device, what, other, amount, shape))
         heads = x.flatten(0, 1).flatten(1)
         assert (torch.corrcoef(heads) - torch.eye(4, device=device)).abs().max() < 0.1
         count = x.numel() ** 0.5

@@ -13,6 +13,9 @@ from torch import Tensor
 
 from dragoman.train.nets.monotonic.alignment import CERTAIN
 
+# Of `trimmed`, which waits for the device.
+COUNTED = "how many decisions may be taken is counted on the host"
+
 
 @dataclass(frozen=True)
 class Decisions:

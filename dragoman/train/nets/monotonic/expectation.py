@@ -75,6 +75,11 @@ def _implementation(memory: Tensor, settings: HeadSettings) -> ModuleType:
     return expectation_plain
 
 
+def repeatable() -> bool:
+    """Whether a graph of it can be captured: by kernels, or, without a GPU, where there is none."""
+    return not torch.cuda.is_available() or _kernels() is not None
+
+
 @cache
 def _kernels() -> ModuleType | None:
     """The Triton kernels, once they have shown on a small case that they work here."""

@@ -1,13 +1,14 @@
 """Reading in expectation on CUDA: `read` of `expectation.py` in a few Triton kernels.
 
 Tensors stay as the linear maps give and take them, [B, T, D] with the heads side by side: nothing
-is copied apart or together. Noise and dropout come from seeds, drawn from torch's generator on the
-CPU (the device is not waited for), and are made again for the gradient instead of being kept. So
+is copied apart or together. Noise and dropout come from seeds that the device draws (nobody waits
+for it, and graphs can be captured), and are made again for the gradient instead of being kept. So
 are energies and alignment where a decision is taken at every state; elsewhere they are small.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
@@ -38,11 +39,14 @@ def read(
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     memory, queries, stop_key = _whole(memory), _whole(queries), _whole(stop_key)
     each = None if energy is None else energy.expand(len(memory), settings.heads, -1, -1)
-    seeds = (
-        torch.randint(2**31 - 1, (2,)).tolist() if settings.noise or settings.dropout else (0, 0)
-    )
+    seeds = draw_seeds(memory.device) if settings.noise or settings.dropout else (None, None)
     context, delays, clean = _Read.apply(memory, queries, stop_key, bias, each, settings, seeds)
     return context, delays, energy if settings.energies and energy is not None else clean
+
+
+def draw_seeds(device: torch.device) -> tuple[Tensor, ...]:
+    """Of noise and of dropout."""
+    return torch.randint(2**31 - 1, (2,), dtype=torch.int32, device=device).split(1)
 
 
 class _Read(torch.autograd.Function):
@@ -95,7 +99,7 @@ class _Way:
     def __init__(
         self,
         settings: HeadSettings,
-        seeds: list[int],
+        seeds: Sequence[Tensor | None],
         memory: Tensor,
         queries: Any,  # a tensor, for heads that look back or have a key of stopping
         stop_key: Any,  # a tensor, unless the energies are given

@@ -77,7 +77,7 @@ def _decided(alignment, places, unit, units, groups, state, length):
     return tl.trans(tl.sum(a, axis=2)), at, there
 
 
-SIZES = ["units", "groups", "states", "seed"]  # of which there are many in one training
+SIZES = ["units", "groups", "states"]  # of which there are many in one training
 
 
 @triton.jit(do_not_specialize=SIZES)
@@ -332,7 +332,7 @@ class Look:
         places: Tensor,
         ends: Tensor,
         heads: int,
-        seed: int,
+        seed: Tensor | None,  # where there is dropout
         dropout: float,
     ):
         self.queries, self.memory, self.places, self.ends = queries, memory, places, ends

@@ -2,7 +2,8 @@
 
 `torch.matmul` would first copy them apart. What is done to one of the matrices on the way costs
 nothing: dropout of what is multiplied or of what comes out, noise on what comes out. Random numbers
-depend on a seed, the head and the place alone, so that they can be made again for the gradient.
+depend on a seed, the head and the place alone, so that they can be made again for the gradient. The
+seed is read on the device: what a graph repeats may then draw others every time.
 """
 
 # ruff: noqa: ANN001, ANN201  (a kernel's arguments are pointers and numbers)
@@ -21,21 +22,21 @@ ROUNDS = tl.constexpr(7)  # of Philox: the fewest that pass every test of random
 @triton.jit
 def keep(x, n, place, seed, rate):
     """Dropout of x, a block of what belongs to head n."""
-    chance = tl.rand((n << 32) + seed, place, ROUNDS)
+    chance = tl.rand((n << 32) + tl.load(seed), place, ROUNDS)
     return tl.where(chance >= rate, x / (1 - rate), 0.0)
 
 
 @triton.jit
 def _normal(n, place, seed):
     """Normal numbers by Box and Muller, from half the circle: the other half gives the same."""
-    u, v, _, _ = tl.rand4x((n << 32) + seed, place, ROUNDS)
+    u, v, _, _ = tl.rand4x((n << 32) + tl.load(seed), place, ROUNDS)
     x = 3.14159265 * (v - 0.5)
     y = x * x
     sine = x * (1 - 0.16666667 * y * (1 - 0.05 * y * (1 - 0.02380952 * y * (1 - 0.01388889 * y))))
     return tl.sqrt(-2 * tl.log(tl.maximum(u, 1e-7))) * sine
 
 
-@triton.jit(do_not_specialize=["rows", "inner", "columns", "seed"])
+@triton.jit(do_not_specialize=["rows", "inner", "columns"])
 def _product(
     left,
     right,
@@ -126,10 +127,10 @@ def multiply(
     out: Heads,
     scale: float = 1.0,
     bias: Tensor | None = None,
-    random: tuple[str, int, float] = ("", 0, 0.0),
+    random: tuple[str, Tensor | None, float] = ("", None, 0.0),
 ) -> None:
     """out = scale left right + bias; random: "noise", "drop left" or "drop out", seed, amount."""
-    what, seed, amount = random if random[2] else ("", 0, 0.0)
+    what, seed, amount = random if random[2] else ("", None, 0.0)
     rows, columns = _block(out.rows), _block(out.columns)
     grid = (
         out.tensor.shape[0] * out.heads,
