@@ -165,6 +165,24 @@ def test_a_client_that_does_not_read_stalls_nobody():
     asyncio.run(both())
 
 
+def test_errors_for_a_client_that_does_not_read_do_not_pile_up():
+    wrong = [write(Change(policy=f"wait-{number}")) for number in range(5000)]
+
+    async def talk():
+        service = make_service()
+        web = MadeSocket([write(Start()), *wrong], asyncio.Event())
+        serving = asyncio.create_task(Connection(service, web).serve())
+        while web.messages:
+            await asyncio.sleep(0)
+        web.reads.set()
+        while not web.sent[-1:] or "wait-4999" not in getattr(web.sent[-1], "message", ""):
+            await asyncio.sleep(0)
+        serving.cancel()
+        return web.sent
+
+    assert len(asyncio.run(talk())) < 200
+
+
 def test_another_lag_brings_another_step_and_loses_no_sound():
     async def changed():
         service = make_service()
