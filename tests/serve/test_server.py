@@ -383,6 +383,7 @@ def test_talks_that_do_not_end_are_ended_for_them():
         (["--tls-cert", "short.txt"], "go together"),
         (["--tls-cert", "short.txt", "--tls-key", "short.txt"], "Cannot serve TLS"),
         (["--host", "no.such.host.invalid", "--token-file", "long.txt"], "Cannot listen on"),
+        (["--host", "grüße..example", "--token-file", "long.txt"], "another with --host or --port"),
     ],
 )
 def test_a_wrong_start_is_a_sentence(options, complaint, tmp_path, monkeypatch, capsys):
@@ -406,7 +407,7 @@ def test_a_port_that_is_taken_is_a_sentence():
     with Address("127.0.0.1", 0).bound() as taken:
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(DragomanError, match=f"port {port}: .*choose another with --port"):
+        with pytest.raises(DragomanError, match=f"port {port}: .*another with --host or --port"):
             Address("127.0.0.1", port).bound()
 
 
