@@ -44,6 +44,7 @@ from dragoman.serve.session import Session
 from dragoman.serve.speech import Earphone
 
 FIRST_WORDS = 10.0  # seconds until the first message, of somebody whose token is not known yet
+_MOST_ERRORS = 100  # that wait to be told; who reads so slowly is told the latest
 LAST_WORDS = 10.0  # seconds for an error and the close, should the client not read
 _NOT_SENT = (1005, 1006, 1015)  # close codes that stand for none
 
@@ -64,7 +65,7 @@ class Connection:
         self._dialect = dialect(socket)
         self._door = door or FrontDoor(service.settings)
         self._earphone = Earphone(service.voices)
-        self._errors: deque[Event] = deque()  # that do not end the talk
+        self._errors: deque[Event] = deque(maxlen=_MOST_ERRORS)  # that do not end the talk
         self._replaced: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def replaced(self) -> None:

@@ -60,7 +60,7 @@ async def answer_file(service: Service, request: Request, *, translate: bool) ->
             await form.close()
     except ClientDisconnect:
         return Response(status_code=_GONE)
-    except HTTPException:
+    except (HTTPException, UnicodeError):  # also in letters that it names, and that are none
         fault = Fault(Code.MALFORMED, "The form is not as it should be.")
     except Fault as error:
         fault = error

@@ -97,7 +97,14 @@ _Socket: Any = AutoWebSocketsProtocol
 
 
 class ImpatientSocket(_Unread, _Socket):  # type: ignore[misc]
-    """A WebSocket whose client reads."""
+    """A WebSocket whose client reads, and asks for it in few words."""
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        conn: Any = getattr(self, "conn", None)
+        if getattr(conn, "handshake_exc", None) is not None:  # refused; uvicorn would say nothing
+            self.transport.write(b"".join(conn.data_to_send()))
+            self.transport.close()
 
 
 class InPieces:

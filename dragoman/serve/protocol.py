@@ -23,7 +23,7 @@ MOST_TEXT = 256 * 1024
 MOST_SOUND = 256 * 1024
 """Bytes of one message; a second of CD sound is 86 kB, 2000 words that were said 200 kB."""
 
-_Count = Annotated[int, Meta(ge=0)]
+_Count = Annotated[int, Meta(ge=0, le=1 << 53)]  # what JSON's numbers count, and ours divide
 _Name = Annotated[str, Meta(max_length=200)]
 Encoding = Literal["pcm16", "mp3"]
 """Of the interpreter's voice: plain samples for programs, a small file a phrase for pages."""

@@ -46,7 +46,3 @@ class Keys:
 def new_room() -> str:
     """A name for a room, short enough to be typed; it is no secret."""
     return "".join(secrets.choice(_ALPHABET) for _ in range(_ID))
-
-
-def is_room(name: str) -> bool:
-    return len(name) == _ID and set(name) <= set(_ALPHABET)

@@ -13,7 +13,7 @@ from dragoman.serve.downloads import FILES
 from dragoman.serve.listening import Listening
 from dragoman.serve.logs import note
 from dragoman.serve.peers import PATH, Peers
-from dragoman.serve.room_keys import Role, is_room, new_room
+from dragoman.serve.room_keys import Role, new_room
 from dragoman.serve.service import Service
 from dragoman.serve.settings import may_enter, offered_token, origin_allowed
 
@@ -55,7 +55,7 @@ class RoomRoutes:
 
     async def _speak(self, socket: WebSocket) -> None:
         name = socket.path_params["room"]
-        if not await self._welcome(socket, name):
+        if not await self._welcome(socket):
             return
         sent = self._peers.sent(socket)
         door = RoomDoor(self._rooms, name, self._peers, sent)
@@ -66,13 +66,14 @@ class RoomRoutes:
 
     async def _listen(self, socket: WebSocket) -> None:
         name = socket.path_params["room"]
-        if await self._welcome(socket, name):
+        if await self._welcome(socket):
             sent = self._peers.sent(socket)
             await Listening(self._service, socket, name, self._peers, sent).serve()
 
-    async def _welcome(self, socket: WebSocket, name: str) -> bool:
-        """Whether a socket may ask for a room; who may not is turned away."""
-        welcome = origin_allowed(self._settings, socket.headers) and is_room(name)
+    async def _welcome(self, socket: WebSocket) -> bool:
+        """Whether a socket may ask for a room; who may not is turned away. A name that is none is
+        refused later, as a wrong token is: there is none that fits it."""
+        welcome = origin_allowed(self._settings, socket.headers)
         if not welcome:
             await turn_away(self._service, socket)
         return welcome

@@ -42,11 +42,12 @@ class Address:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             sock.bind((self.host.strip("[]"), self.port))
-        except OSError as error:
+        except (OSError, TypeError) as error:  # TypeError: it is written as no name can be
             sock.close()
+            why = getattr(error, "strerror", "this is no name of a host")
             raise DragomanError(
-                f"Cannot listen on {self.host}, port {self.port}: {error.strerror}; "
-                "choose another with --port."
+                f"Cannot listen on {self.host}, port {self.port}: {why}; "
+                "choose another with --host or --port."
             ) from error
         return sock
 

@@ -50,6 +50,11 @@ FAULTS = {
     "a sample of another age": ([START, b"\xff" * 8 + b"\0\0"], "sound", 4400),
     "a frame that is too big": ([START, bytes(MOST_SOUND + 2)], "too_big", 1009),
     "nobody's talk": (['{"type":"resume","session":"x","resume_token":"y"}'], "no_session", 4404),
+    "a word beyond all counting": (
+        ['{"type":"resume","session":"x","resume_token":"y","word":1%s}' % ("0" * 400)],
+        "malformed",
+        4400,
+    ),
     "a word below zero": (
         ['{"type":"resume","session":"x","resume_token":"y","word":-1}'],
         "malformed",

@@ -138,6 +138,14 @@ def test_what_is_wrong_is_told(opened, changes, status, code):
     assert service.streams == 0
 
 
+def test_a_form_in_letters_that_nobody_can_read_is_refused(opened):
+    _, web = opened()
+    kind = "multipart/form-data; boundary=x; charset=undefined"  # which Python knows, and refuses
+    body = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\na\r\n--x--\r\n'
+    answer = web.post("/v1/audio/translations", content=body, headers={"content-type": kind})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "malformed")
+
+
 def test_a_full_server_says_so(opened):
     _, web = opened(streams=1)
     with web.websocket_connect("/v1/interpret") as socket:

@@ -45,6 +45,25 @@ def test_who_asks_a_byte_at_a_time_is_not_waited_for(monkeypatch, what):
             assert time.monotonic() - begun < 10
 
 
+@pytest.mark.parametrize(
+    ("line", "headers", "status"),
+    [("x" * 9000, 0, 414), ("x", 200, 431)],
+)
+def test_a_socket_that_is_asked_for_at_too_great_length_is_refused_and_closed(
+    line, headers, status
+):
+    head = [f"GET {PATH}?{line} HTTP/1.1", "Host: x", "Upgrade: websocket", "Connection: upgrade"]
+    head += ["Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="]
+    head += [f"X-{number}: y" for number in range(headers)]
+    with running() as (_, url), socket.create_connection(address(url)) as web:
+        web.settimeout(5)
+        web.sendall("\r\n".join([*head, "", ""]).encode())
+        told = b""
+        while data := web.recv(4096):
+            told += data
+        assert told.startswith(f"HTTP/1.1 {status} ".encode())
+
+
 def is_over(web, data):
     """Whether the server has hung up; else it is sent a bit more."""
     try:

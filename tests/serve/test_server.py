@@ -165,6 +165,24 @@ def test_a_client_that_does_not_read_stalls_nobody():
     asyncio.run(both())
 
 
+def test_errors_for_a_client_that_does_not_read_do_not_pile_up():
+    wrong = [write(Change(policy=f"wait-{number}")) for number in range(5000)]
+
+    async def talk():
+        service = make_service()
+        web = MadeSocket([write(Start()), *wrong], asyncio.Event())
+        serving = asyncio.create_task(Connection(service, web).serve())
+        while web.messages:
+            await asyncio.sleep(0)
+        web.reads.set()
+        while not web.sent[-1:] or "wait-4999" not in getattr(web.sent[-1], "message", ""):
+            await asyncio.sleep(0)
+        serving.cancel()
+        return web.sent
+
+    assert len(asyncio.run(talk())) < 200
+
+
 def test_another_lag_brings_another_step_and_loses_no_sound():
     async def changed():
         service = make_service()
@@ -365,6 +383,7 @@ def test_talks_that_do_not_end_are_ended_for_them():
         (["--tls-cert", "short.txt"], "go together"),
         (["--tls-cert", "short.txt", "--tls-key", "short.txt"], "Cannot serve TLS"),
         (["--host", "no.such.host.invalid", "--token-file", "long.txt"], "Cannot listen on"),
+        (["--host", "grüße..example", "--token-file", "long.txt"], "another with --host or --port"),
     ],
 )
 def test_a_wrong_start_is_a_sentence(options, complaint, tmp_path, monkeypatch, capsys):
@@ -388,7 +407,7 @@ def test_a_port_that_is_taken_is_a_sentence():
     with Address("127.0.0.1", 0).bound() as taken:
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(DragomanError, match=f"port {port}: .*choose another with --port"):
+        with pytest.raises(DragomanError, match=f"port {port}: .*another with --host or --port"):
             Address("127.0.0.1", port).bound()
 
 

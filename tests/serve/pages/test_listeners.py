@@ -209,6 +209,13 @@ def test_a_server_that_was_started_anew_opens_another_room(visit):
         stop(page)
 
 
+def test_a_link_whose_name_was_cut_says_so(visit):
+    with staged() as stage:
+        page = visit(stage.address.rstrip("/") + "/room/k7f2#token")
+        page.wait("!document.getElementById('trouble').hidden")
+        assert "does not open this room" in page.text("trouble")
+
+
 def test_a_link_that_leads_to_this_machine_alone_says_so(visit, deaf_browser):
     token = "a token that nobody guesses"
     with staged(token=token) as stage:

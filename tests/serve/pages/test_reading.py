@@ -73,6 +73,14 @@ def contrast(page):
     return max(shades) / min(shades)
 
 
+def test_an_empty_page_says_what_to_do_also_where_one_text_is_hidden(visit):
+    with staged() as stage:
+        page = visit(stage.address)
+        page.run("document.getElementById('source-side').hidden = true")
+        told = page.run("getComputedStyle(document.getElementById('target'), '::before').content")
+        assert told.startswith('"Press Start')
+
+
 def test_who_scrolls_up_to_read_is_left_there(visit):
     with staged("endless_orator") as stage:
         page = visit(stage.address, 390, 500)
