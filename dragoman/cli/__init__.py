@@ -18,8 +18,9 @@ EXTRAS = {
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run `dragoman`; what a user can get wrong becomes a sentence and exit status 2."""
-    if sys.stdout is None:  # closed by whoever called us, as in `>&-`
-        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever called us, as in `>&-`
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
     try:
         status = _run(args)
     except KeyboardInterrupt:  # before a command has begun, or after it has ended
@@ -96,9 +97,8 @@ def _print(text: str) -> None:
     from dragoman.cli.wrap import fitted
     from dragoman.files import shown_on
 
-    if sys.stderr is not None:
-        with shown_on(2):
-            print(fitted(text, sys.stderr), file=sys.stderr)
+    with shown_on(2):
+        print(fitted(text, sys.stderr), file=sys.stderr, flush=True)
 
 
 def _missing(module: str) -> str | None:

@@ -192,6 +192,18 @@ def test_nor_is_a_closed_standard_error_a_reason_to_crash():
     assert (done.returncode, done.stdout) == (2, b"")
 
 
+@pytest.mark.parametrize("where", ["2>&-", "2>/dev/full", "2> >(exec true)"])
+def test_a_talk_goes_on_where_nobody_can_be_told_anything(where, wav):
+    """The note comes in the middle of the first sentence; the talk ended there."""
+    command = [sys.executable, "-m", "dragoman", "translate", wav]
+    system = ["--model", "tests.talkers:warning", *SYSTEM[2:]]
+    done = subprocess.run(
+        ["bash", "-c", f'exec "$@" {where}', "bash", *command, *system],
+        cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, TEXT)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
