@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from io import StringIO
+from io import StringIO, TextIOWrapper
 
 EXTRAS = {
     "train": ("torch", "lightning", "lhotse", "codecarbon", "onnxscript", "tensorboard"),
@@ -21,6 +21,8 @@ def main(args: Sequence[str] | None = None) -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by whoever called us, as in `>&-`
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
+    if isinstance(sys.stdout, TextIOWrapper):  # one letter it cannot write costs no talk
+        sys.stdout.reconfigure(errors="replace")
     try:
         status = _run(args)
     except KeyboardInterrupt:  # before a command has begun, or after it has ended
@@ -59,6 +61,11 @@ def _run(args: Sequence[str] | None) -> int:
         return 130
     except DragomanError as error:
         _print(f"dragoman: {error}")
+        return 2
+    except UnicodeEncodeError as error:
+        if error.reason != "surrogates not allowed":
+            raise
+        _print(f"dragoman: The name {error.object!r} is not UTF-8 text; rename the file.")
         return 2
     except ModuleNotFoundError as error:
         if (sentence := _missing(error.name or "")) is None:
