@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, yaml_fault
 
 MOST_CHARACTERS = 1 << 30
 """Of a cell: the text of a whole talk may stand in one."""
@@ -184,7 +184,7 @@ def _must_c(path: Path, source: str, target: str) -> Iterator[Clip]:
         with _open(path) as file:
             rows = yaml.load(file, Loader=loader)
     except yaml.YAMLError as error:
-        raise DragomanError(f"{path} is not YAML: {str(error).splitlines()[0]}.") from error
+        raise DragomanError(f"{path} is not YAML: {yaml_fault(error)}.") from error
     wavs = path.parent.parent / "wav"
     wavs = wavs if wavs.is_dir() else path.parent
     if not isinstance(rows, list):

@@ -50,11 +50,14 @@ def sentence_of(error: OSError, path: str | Path) -> str | None:
 @contextmanager
 def shown_on(descriptor: int) -> Iterator[None]:
     """Write to what may be a terminal. Once that is gone, all that is shown goes nowhere: an error
-    of writing it would cost the talk its files."""
+    of writing it would cost the talk its files. So does all that is told on standard error once
+    that cannot be written, whatever it is."""
     try:
         yield
     except OSError as error:
-        if error.errno != errno.EIO or not leave_terminal(descriptor):
+        if descriptor == 2:
+            lead_nowhere(descriptor)
+        elif error.errno != errno.EIO or not leave_terminal(descriptor):
             raise
 
 
@@ -65,10 +68,15 @@ def leave_terminal(descriptor: int) -> bool:
     except OSError:  # it is closed
         return False
     if left:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, descriptor)
-        os.close(nowhere)
+        lead_nowhere(descriptor)
     return left
+
+
+def lead_nowhere(descriptor: int) -> None:
+    """What is written to a descriptor from now on is dropped."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
 
 
 def write_whole(path: Path, write: Callable[[IO[bytes]], None]) -> None:

@@ -14,7 +14,7 @@ from dragoman.audio.ear import Ear
 from dragoman.audio.vad import Vad
 from dragoman.clock import Clock
 from dragoman.detectors import check_detector, make_detector
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, yaml_fault
 from dragoman.files import whole_file
 from dragoman.interpreter import Interpreter
 from dragoman.models import Model
@@ -126,7 +126,7 @@ class Setup:
         except OSError as error:
             raise DragomanError(f"Cannot read the setup {path}: {error.strerror}.") from error
         except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise DragomanError(f"{path} is not YAML: {str(error).splitlines()[0]}.") from error
+            raise DragomanError(f"{path} is not YAML: {yaml_fault(error)}.") from error
         if not isinstance(values, dict):
             raise DragomanError(f"{path} should hold lines of 'key: value'.")
         return cls._checked(values, path)

@@ -20,7 +20,11 @@ def test_a_setup_survives_its_file(tmp_path):
         ("polcy: greedy\n", "unknown key 'polcy'. Did you mean 'policy'?"),
         ("step_ms: soon\n", "Expected `float`, got `str`"),
         ("- a\n", "should hold lines of 'key: value'"),
-        ("a: [\n", "is not YAML"),
+        (
+            "a: [\n",
+            "is not YAML: expected the node content, but found '<stream end>' (line 2, column 1)",
+        ),
+        ("policy: \xff", "is not YAML: it is not UTF-8 text."),
         ("source: Germn\n", "'Germn' is not a language that is known here. Did you mean 'German'"),
         ("target: ''\n", "'' is not a language"),
         ("source: 7\n", "Expected `str | null`, got `int`"),
@@ -29,7 +33,7 @@ def test_a_setup_survives_its_file(tmp_path):
 )
 def test_faults_are_named(tmp_path, text, sentence):
     path = tmp_path / "s.yaml"
-    path.write_text(text)
+    path.write_text(text, encoding="latin-1")
     with pytest.raises(DragomanError) as caught:
         Setup.read(path)
     assert sentence in str(caught.value)

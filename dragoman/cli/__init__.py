@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from io import StringIO
+from io import StringIO, TextIOWrapper
 
 EXTRAS = {
     "train": ("torch", "lightning", "lhotse", "codecarbon", "onnxscript", "tensorboard"),
@@ -18,8 +18,11 @@ EXTRAS = {
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run `dragoman`; what a user can get wrong becomes a sentence and exit status 2."""
-    if sys.stdout is None:  # closed by whoever called us, as in `>&-`
-        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever called us, as in `>&-`
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
+    if isinstance(sys.stdout, TextIOWrapper):  # one letter it cannot write costs no talk
+        sys.stdout.reconfigure(errors="replace")
     try:
         status = _run(args)
     except KeyboardInterrupt:  # before a command has begun, or after it has ended
@@ -59,6 +62,11 @@ def _run(args: Sequence[str] | None) -> int:
     except DragomanError as error:
         _print(f"dragoman: {error}")
         return 2
+    except UnicodeEncodeError as error:
+        if error.reason != "surrogates not allowed":
+            raise
+        _print(f"dragoman: The name {error.object!r} is not UTF-8 text; rename the file.")
+        return 2
     except ModuleNotFoundError as error:
         if (sentence := _missing(error.name or "")) is None:
             raise
@@ -96,9 +104,8 @@ def _print(text: str) -> None:
     from dragoman.cli.wrap import fitted
     from dragoman.files import shown_on
 
-    if sys.stderr is not None:
-        with shown_on(2):
-            print(fitted(text, sys.stderr), file=sys.stderr)
+    with shown_on(2):
+        print(fitted(text, sys.stderr), file=sys.stderr, flush=True)
 
 
 def _missing(module: str) -> str | None:

@@ -17,12 +17,18 @@ from dragoman.listeners import Listener
 
 @contextmanager
 def clip_progress(title: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar over clips: call it with (done, total)."""
+    """A bar over clips: call it with (done, total). Fewer than before begin another run."""
     from rich.progress import MofNCompleteColumn
 
     with _bar(MofNCompleteColumn()) as bar:
         task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+        def on_clip(done: int, total: int) -> None:
+            if done < bar.tasks[task].completed:
+                bar.reset(task)
+            bar.update(task, completed=done, total=total)
+
+        yield on_clip
 
 
 @contextmanager

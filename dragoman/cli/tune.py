@@ -72,6 +72,7 @@ def command(
     dragoman tune corpus.tsv best.yaml --from de --max-latency 1.5s
     dragoman translate talk.mp3 --setup best.yaml
     """
+    from dragoman.cli.progress import clip_progress
     from dragoman.evaluate.grid import grid
     from dragoman.evaluate.result import Scorer
     from dragoman.evaluate.tune import tune
@@ -87,21 +88,23 @@ def command(
     def on_trial(trial: Trial, done: int, total: int) -> None:
         clips = "clip " if trial.clips == 1 else "clips"
         line = f"{trial.clips:4} {clips}  {done:3}/{total}  {_line(trial)}"
-        click.echo(fitted(line, sys.stderr, 4), err=True)
+        print(fitted(line, sys.stderr, 4), file=sys.stderr)  # a bar lets this pass, but not click
 
     workers = chosen_workers(jobs, cluster, base)
     with TemporaryDirectory(prefix="dragoman-") as scratch:
         folder = runs or Path(scratch)
         check_folder(folder)
-        tuned = tune(
-            *(clips, candidates, max_latency, folder, scorer.values),
-            latency="LAAL_CA" if aware else "LAAL",
-            workers=workers,
-            together=together,
-            system=None if workers else System(base),
-            on_trial=on_trial,
-            on_failure=lambda failure: tell_failures([failure]),
-        )
+        with clip_progress(corpus.name) as on_clip:
+            tuned = tune(
+                *(clips, candidates, max_latency, folder, scorer.values),
+                latency="LAAL_CA" if aware else "LAAL",
+                workers=workers,
+                together=together,
+                system=None if workers else System(base),
+                on_trial=on_trial,
+                on_clip=on_clip,
+                on_failure=lambda failure: tell_failures([failure]),
+            )
     tuned.best.setup.write(output)
     click.echo(fitted(f"best: {_line(tuned.best)}", sys.stdout, 4))
     click.echo(f"written to {output}; use it with: dragoman live --setup {output}")

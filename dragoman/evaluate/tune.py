@@ -61,18 +61,19 @@ def tune(
     together: int = 1,
     system: System | None = None,
     on_trial: Callable[[Trial, int, int], None] = lambda trial, done, total: None,
+    on_clip: Callable[[int, int], None] = lambda done, total: None,
     on_failure: Callable[[Failure], None] = lambda failure: None,
 ) -> Tuned:
     """Find the candidate with the best quality whose latency keeps to the budget.
 
     `system` lends its loaded model to every candidate. `on_trial` hears of each finished trial,
-    `on_failure` of each clip that is left out.
+    `on_clip` of the clips of the one that runs, `on_failure` of each clip that is left out.
     """
     order = [clip.index for clip in clips]
     Random(seed).shuffle(order)
     size, remaining, trials = min(first, len(order)), list(candidates), dict[Setup, Trial]()
     judge = partial(_trial, score=score, latency=latency, quality=quality)
-    rounds = _Rounds(clips, folder, workers, together, system, on_failure)
+    rounds = _Rounds(clips, folder, workers, together, system, on_clip, on_failure)
     while True:
         runs: dict[Setup, Run] = {}
         for done, setup in enumerate(remaining, start=1):
@@ -101,6 +102,7 @@ class _Rounds:
     workers: Workers | None
     together: int
     system: System | None
+    on_clip: Callable[[int, int], None]
     on_failure: Callable[[Failure], None]
     broken: dict[int, Failure] = field(default_factory=dict)
 
@@ -111,6 +113,7 @@ class _Rounds:
             together=self.together,
             system=None if self.system is None else self.system.changed(**asdict(setup)),
             only=[index for index in indices if index not in self.broken],
+            on_clip=self.on_clip,
         )
         for failure in run.failures:
             self.broken[failure.index] = failure

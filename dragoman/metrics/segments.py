@@ -13,7 +13,7 @@ from math import isfinite
 from pathlib import Path, PurePath
 from typing import Any
 
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, yaml_fault
 from dragoman.metrics.instance import Instance
 
 
@@ -65,8 +65,7 @@ def _read_entries(path: Path) -> list[Any]:
     except OSError as error:
         raise DragomanError(f"Cannot read the segments in {path}: {error.strerror}.") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())
-        raise DragomanError(f"{path} is neither YAML nor JSON: {reason}.") from error
+        raise DragomanError(f"{path} is neither YAML nor JSON: {yaml_fault(error)}.") from error
     if not isinstance(content, list) or not content:
         raise DragomanError(
             f"{path} holds no list of segments; each is an entry with wav, offset and duration."

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, yaml_fault
 from dragoman.files import whole_file
 from dragoman.metrics.instance import Instance, Unit
 from dragoman.metrics.lines import Log, decode_line, read_lines
@@ -100,7 +100,7 @@ def _source_medium(path: Path, instances: Sequence[Instance]) -> Medium:
         try:
             settings = yaml.safe_load(config.read_text(encoding="utf-8"))
         except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise DragomanError(f"{config} is not valid YAML: {error}.") from error
+            raise DragomanError(f"{config} is not valid YAML: {yaml_fault(error)}.") from error
         if isinstance(settings, dict) and settings.get("source_type"):
             return "text" if settings["source_type"] == "text" else "speech"
     words = [len(instance.source.split()) for instance in instances]

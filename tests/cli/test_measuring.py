@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from dragoman.cli.app import dragoman
 from dragoman.errors import DragomanError
 from dragoman.setup import Setup
+from tests.cli.terminal import terminal
 
 ROOT = Path(__file__).parents[2]
 MODEL = ("--model", "tests.scripted:steady", "--from", "de")
@@ -99,6 +100,19 @@ def test_references_alone_say_nothing_of_what_is_spoken(corpus, tmp_path):
     (tmp_path / "refs.txt").write_text("a word\na word\n")
     result = done("evaluate", tmp_path / "wavs.txt", *MODEL, "--references", tmp_path / "refs.txt")
     assert "none in" not in result.stderr
+
+
+def test_tune_shows_that_it_works(corpus, tmp_path):
+    """A trial of a dozen talks takes minutes; its line comes at the end, and stands alone."""
+    (tmp_path / "3.wav").write_bytes(b"no sound")
+    trials = ("--steps", "1s", "--max-latency", "9s")
+    with terminal("tune", corpus, tmp_path / "best.yaml", *QUICK, *trials, columns=300) as screen:
+        assert screen.rest() == 0
+    assert b"corpus.tsv" in screen.raw
+    assert b"4/4" in screen.raw  # clips, of the first trial
+    heads = [line.split()[0] for line in screen.lines if line[:1] != "/"]
+    assert heads[:4] == ["left", "3", "3", "best:"]
+    assert not any("\u2501" in line for line in screen.everything)  # of the bar
 
 
 def test_tune_ranks_by_the_target(corpus, tmp_path, monkeypatch):

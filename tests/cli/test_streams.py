@@ -12,7 +12,7 @@ import pytest
 import soundfile
 
 from dragoman.cli import main
-from tests.cli.commands import dragoman
+from tests.cli.commands import dragoman, process
 from tests.cli.terminal import ROOT, terminal
 
 SYSTEM = ("--model", "tests.talkers:sentences", "--step", "500ms", "--policy", "greedy")
@@ -190,6 +190,36 @@ def test_nor_is_a_closed_standard_error_a_reason_to_crash():
     command = [sys.executable, "-m", "dragoman", "translate", "x.wav", "--from", "Germn"]
     done = subprocess.run(["sh", "-c", script, "sh", *command], cwd=ROOT, stdout=subprocess.PIPE)
     assert (done.returncode, done.stdout) == (2, b"")
+
+
+@pytest.mark.parametrize("where", ["2>&-", "2>/dev/full", "2> >(exec true)"])
+def test_a_talk_goes_on_where_nobody_can_be_told_anything(where, wav):
+    """The note comes in the middle of the first sentence; the talk ended there."""
+    command = [sys.executable, "-m", "dragoman", "translate", wav]
+    system = ["--model", "tests.talkers:warning", *SYSTEM[2:]]
+    done = subprocess.run(
+        ["bash", "-c", f'exec "$@" {where}', "bash", *command, *system],
+        cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, TEXT)
+
+
+def test_a_letter_that_standard_output_cannot_write_is_a_question_mark():
+    """Where the system's encoding is old, or somebody else's: umlauts ended a talk."""
+    done = process("models", "list", env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "99?en" in done.stdout
+
+
+def test_a_name_that_is_no_text_is_a_sentence(wav, tmp_path):
+    """As old archives leave them; a trace holds the name of the recording."""
+    odd = os.fsdecode(os.fsencode(tmp_path) + b"/K\xe4se.wav")
+    os.rename(wav, odd)
+    done = process("translate", odd, *SYSTEM, "--trace", tmp_path / "t.jsonl")
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("dragoman: The name ")
+    assert done.stderr.endswith("K\\udce4se.wav' is not UTF-8 text; rename the file.\n")
+    assert process("translate", odd, *SYSTEM).stdout == TEXT
 
 
 @pytest.mark.parametrize(

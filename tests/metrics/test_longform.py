@@ -309,7 +309,7 @@ def write(tmp_path, segments, references="x\n"):
         ("- just a word", "segment 1: a segment needs"),
         ("", "holds no list"),
         ("{a: 1}", "holds no list"),
-        ("- [unclosed", "neither YAML nor JSON"),
+        ("- [unclosed", r"neither YAML nor JSON: did not find expected ',' or '\]' \(line 2"),
         ("- {wav: a, offset: 0, duration: 1}\n" * 2, "2 segments but"),
     ],
 )
