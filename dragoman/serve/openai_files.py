@@ -60,7 +60,7 @@ async def answer_file(service: Service, request: Request, *, translate: bool) ->
             await form.close()
     except ClientDisconnect:
         return Response(status_code=_GONE)
-    except (HTTPException, UnicodeError):  # also in letters that it names, and that are none
+    except HTTPException:
         fault = Fault(Code.MALFORMED, "The form is not as it should be.")
     except Fault as error:
         fault = error
@@ -98,7 +98,10 @@ async def _received(service: Service, request: Request) -> FormData:
         until = min(until + len(message.get("body", b"")) / SLOWEST, clock() + 2 * idle)
         return message
 
-    return await Request(request.scope, receive).form(max_files=1, max_fields=20)
+    try:
+        return await Request(request.scope, receive).form(max_files=1, max_fields=20)
+    except UnicodeError:  # it names letters that Python knows, and refuses to read
+        raise Fault(Code.MALFORMED, "The form is not as it should be.") from None
 
 
 async def _answer(service: Service, request: Request, form: FormData, translate: bool) -> Response:
