@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from msgspec import Meta
 
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, yaml_fault
 from dragoman.train.settings import Count, Level, Share, Size, Whole, convert, merge
 
 BelowOne = Annotated[float, Meta(ge=0, lt=1)]
@@ -184,18 +184,11 @@ def read_yaml(path: Path) -> dict[str, Any]:
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
-        raise DragomanError(f"{path} is not valid YAML: {in_a_line(error)}.") from error
+        raise DragomanError(f"{path} is not valid YAML: {yaml_fault(error)}.") from error
     if not isinstance(data, dict):
         raise DragomanError(f"{path} is not a recipe: it must hold settings (key: value).")
     base = data.pop("base", None)
     return merge(read_yaml(path.parent / base), data) if base else data
-
-
-def in_a_line(error: yaml.YAMLError) -> str:
-    """What YAML says over several lines, with a drawing, as words: the problem and its place."""
-    mark, problem = (getattr(error, name, None) for name in ("problem_mark", "problem"))
-    place = "" if mark is None else f" (line {mark.line + 1}, column {mark.column + 1})"
-    return f"{problem or 'it cannot be read'}{place}"
 
 
 def parse_change(text: str) -> dict[str, Any]:
@@ -206,7 +199,7 @@ def parse_change(text: str) -> dict[str, Any]:
     try:
         tree: Any = yaml.safe_load(value) if value else ""
     except yaml.YAMLError as error:
-        why = in_a_line(error)
+        why = yaml_fault(error)
         hint = """; a name with ? or : needs quotes: 'data.train=["voice:text.tsv?limit=9"]'"""
         hint = hint if "?" in value else ""
         raise DragomanError(f"The value in '{text}' is not valid YAML: {why}{hint}.") from error
