@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dragoman.audio.chunk import Chunk
 from dragoman.cli.notes import Notes
-from dragoman.files import sentences_for, shown_on
+from dragoman.files import shown_on
 from dragoman.interpreter import Update
 from dragoman.lag import Lag, lived_ms
 from dragoman.listeners import Listener
@@ -94,7 +93,7 @@ class CaptionScreen:
         if update.said and (lag_ms := lived_ms(update)) is not None:
             self._recent.append((self._heard_ms, lag_ms))
         self._recent = [row for row in self._recent if row[0] > self._heard_ms - LIVELY_MS]
-        with sentences_for(Path("the terminal")), shown_on(2):
+        with shown_on(2):
             self.refresh()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
