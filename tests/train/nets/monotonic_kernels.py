@@ -174,6 +174,8 @@ def check_seeds(device):
     settings, inputs = problem(device, torch.float32, True, 3, **few)
     first, second = (results(expectation_triton.read, settings, inputs) for _ in range(2))
     assert all(torch.equal(x, y) for x, y in zip(first, second, strict=True))
+    drawn_since = [*expectation_triton.draw_seeds(device), *expectation_triton.draw_seeds(device)]
+    assert len({int(seed) for seed in drawn_since}) == 4  # others for every step, and for both uses
     calm = expectation_triton.read(replace(settings, noise=0.0, dropout=0.0), *inputs, None)
     assert not torch.allclose(first[0], calm[0], atol=1e-2)
 

@@ -44,7 +44,7 @@ def read(
     return context, delays, energy if settings.energies and energy is not None else clean
 
 
-def draw_seeds(device: torch.device) -> tuple[Tensor, ...]:
+def draw_seeds(device: torch.device | str) -> tuple[Tensor, ...]:
     """Of noise and of dropout."""
     return torch.randint(2**31 - 1, (2,), dtype=torch.int32, device=device).split(1)
 
