@@ -129,29 +129,28 @@ def _settings(
 def _check_addresses(option: str, addresses: Sequence[str]) -> None:
     """Refuse what no address begins with: nobody would be let in, and nobody would know why."""
     for address in addresses:
-        if option != "--captions-to" and address.rstrip("/").count("/") > 2:
-            raise DragomanError(
-                f"{option} takes a site, like https://talks.example; not '{address}'."
-            )
         if not address.startswith(("http://", "https://")):
             raise DragomanError(
                 f"{option} takes an address that begins with https:// or http://, not '{address}'."
             )
+        if option != "--captions-to" and not _is_site(address):
+            raise DragomanError(
+                f"{option} takes a site, like https://talks.example:8020; not '{address}'."
+            )
+
+
+def _is_site(address: str) -> bool:
+    """Whether it is a host, maybe with a port, and nothing besides."""
+    try:
+        parts = urlsplit(address.rstrip("/"))
+        return bool(parts.hostname) and parts.port != 0 and address.rstrip("/").count("/") == 2
+    except ValueError:  # such as '[x', or port 99999
+        return False
 
 
 def _check_peers(peers: Sequence[str], secret: str | None) -> None:
     """Refuse what no other process is found by, and what it would not answer."""
     _check_addresses("--peer", peers)
-    for peer in peers:
-        try:
-            parts = urlsplit(peer)
-            named = bool(parts.hostname) and parts.port != 0
-        except ValueError:
-            named = False
-        if not named:
-            raise DragomanError(
-                f"--peer takes an address like http://interpreter:8020, not '{peer}'."
-            )
     if peers and secret is None:
         raise DragomanError(
             f"A --peer answers who shares its secret; set {SECRET}, or give --secret-file FILE."

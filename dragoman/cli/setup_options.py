@@ -14,6 +14,7 @@ from dragoman.cli.ranges import BEAMS, STEP, THREADS, milliseconds
 from dragoman.errors import DragomanError
 from dragoman.models.load import exported_net
 from dragoman.models.options import Compute, Device
+from dragoman.policies import make_policy
 from dragoman.setup import Setup, System
 
 _Function = Callable[..., Any]
@@ -126,6 +127,10 @@ def read_system(
     """
     auto = options.get("max_latency") == AUTO
     setup = read_setup(**options | {"max_latency": "2s"} if auto else options)
+    if options.get("detector") is not None and not make_policy(setup.policy).counts_words:
+        raise DragomanError(
+            "--detector counts words for wait-k alone; add --policy wait-k:k=3, or leave it out."
+        )
     if setup.utterance_pause_ms is None:
         setup = setup.with_changes(utterance_pause_ms=pause_ms)
     if not auto:

@@ -56,6 +56,11 @@ class Policy:
         return frozenset()
 
     @property
+    def counts_words(self) -> bool:
+        """Does it ask how many words were heard, which a detector counts?"""
+        return False
+
+    @property
     def avoid_end(self) -> bool:
         """Where the model would end before the source does: take the next best token instead?"""
         return False

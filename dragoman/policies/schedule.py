@@ -33,6 +33,10 @@ class WaitK(Policy):
             raise DragomanError(f"wait-k needs k of 1 or more, not {self.k}.")
 
     @property
+    def counts_words(self) -> bool:
+        return True
+
+    @property
     def avoid_end(self) -> bool:
         return self.avoid_eos_while_reading
 

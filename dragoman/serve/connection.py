@@ -62,7 +62,7 @@ class Connection:
     ) -> None:
         """`sent`: another process has let this client in, and counts it."""
         self._service, self._socket, self._sent = service, socket, sent
-        self._dialect = dialect(socket)
+        self._dialect = dialect(socket, service.settings.longest)
         self._door = door or FrontDoor(service.settings)
         self._earphone = Earphone(service.voices)
         self._errors: deque[Event] = deque(maxlen=_MOST_ERRORS)  # that do not end the talk

@@ -31,7 +31,7 @@ from dragoman.serve.protocol import (
     read_sound,
     write,
 )
-from dragoman.serve.settings import offered_token
+from dragoman.serve.settings import Settings, offered_token
 
 Receive = Callable[[], Awaitable[str | bytes]]
 Send = Callable[[str], Awaitable[None]]
@@ -64,8 +64,9 @@ class Dialect(ABC):
     token_comes_first = True
     """Whether its token comes with the handshake, and not with its first message."""
 
-    def __init__(self, socket: WebSocket) -> None:
-        self.socket = socket
+    def __init__(self, socket: WebSocket, longest: float = Settings.longest) -> None:
+        """`longest`: seconds that a talk may have."""
+        self.socket, self.longest = socket, longest
 
     @property
     def subprotocol(self) -> str | None:
@@ -102,8 +103,8 @@ class Native(Dialect):
     lasting = True
     token_comes_first = False
 
-    def __init__(self, socket: WebSocket) -> None:
-        super().__init__(socket)
+    def __init__(self, socket: WebSocket, longest: float = Settings.longest) -> None:
+        super().__init__(socket, longest)
         self._opus: OpusDecoder | None = None
 
     def expect(self, audio: Audio) -> None:

@@ -181,6 +181,7 @@ def test_tune_writes_a_setup_that_translate_takes(corpus, wav, tmp_path):
         (("compare", "a", "b", "--resamples", "99999999999"), "is not in the range"),
         (("serve", "--voice", "nobody"), "There is no voice 'nobody'"),
         (("serve", "--origin", "talks.example"), "--origin takes an address that begins with"),
+        (("serve", "--origin", "https://[x"), "--origin takes a site, like https://talks.example"),
         (("serve", "--captions-to", ""), "--captions-to takes an address that begins with"),
         (("languages", "Elvish"), "No language that whisper-base hears is called 'Elvish'."),
     ],

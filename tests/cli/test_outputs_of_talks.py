@@ -135,12 +135,16 @@ def test_what_cannot_be_is_told_before_any_work(wav, tmp_path, args, sentence):
     assert "Traceback" not in done.stderr
 
 
+WORDS = ("--policy", "wait-k", "--detector", "transcript")
+
+
 @pytest.mark.parametrize(
     ("args", "sentence"),
     [
         (("--model", "tests.no_such:model"), "There is no model function"),
         (("--model", "tests.talkers:mute", "--show", "both"), "Showing both languages needs"),
-        (("--model", "tests.talkers:mute", "--detector", "transcript"), "This detector needs"),
+        (("--model", "tests.talkers:mute", "--detector", "fixed"), "words for wait-k alone"),
+        (("--model", "tests.talkers:mute", *WORDS), "This detector needs"),
         (("--voice", "nobody", "--speak", "{}/x.wav"), "There is no voice 'nobody'"),
         (("--from", "en", "--model", "tests.talkers:TEXT"), "is not a function that makes a model"),
     ],

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import time
 
 import numpy as np
 import pytest
@@ -49,9 +50,11 @@ def talk(url, seconds, speech="yes", **session):
 
 
 def test_the_real_client_reads_what_was_said():
-    with running(token=TOKEN) as (_, url):
+    with running(token=TOKEN, longest=900) as (_, url):
+        begun = time.time()
         events = talk(url, 5.2, audio={"output": {"language": "en"}})
     assert [event.type for event in events[:2]] == ["session.created", "session.updated"]
+    assert 899 <= events[0].session.expires_at - begun <= 1000
     assert events[1].session.audio.output.language == "en"
     deltas = [event for event in events if event.type == "session.output_transcript.delta"]
     assert [event.delta for event in deltas] == [text for _, text in steady_words()]
