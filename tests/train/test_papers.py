@@ -1,6 +1,8 @@
 """The recipes against the papers: their numbers, their sizes, and the runs they start from."""
 
 import importlib.util
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -214,3 +216,23 @@ SIZES = {  # that recipes leave to their nets
 def test_layers_are_the_papers(name):
     config = net_of(read_recipe(FOLDER / f"{name}.yaml")).config
     assert {key: getattr(config, key) for key in SIZES[name]} == SIZES[name]
+
+
+def test_curves_are_compared_at_the_same_lag(tmp_path):
+    points = {"a-dal0.0": (20, 2000), "a-dal0.1": (10, 1000), "b-dal0.0": (23, 2500)}
+    points |= {"b-dal0.1": (18, 1500), "b-dal0.2": (14, 1250), "a": (99, 1500)}
+    for name, (bleu, lag) in points.items():
+        folder = tmp_path / "004" / f"{name}-follow"
+        folder.mkdir(parents=True)
+        (folder / "scores.tsv").write_text(f"system\tBLEU\tLAAL\nfollow\t{bleu}\t{lag}\n")
+    script = FOLDER / "claims" / "gain.py"
+    environment = os.environ | {"PYTHONPATH": str(FOLDER.parent)}
+    done = subprocess.run(
+        [sys.executable, script, "a", "b", tmp_path], capture_output=True, env=environment
+    )
+    lines = done.stdout.decode().splitlines()
+    assert lines[2:4] == [
+        "| 1.25 | 12.5 | 14.0 | +1.5 | +12% |",
+        "| 1.50 | 15.0 | 18.0 | +3.0 | +20% |",
+    ]  # at 2.5 s there is nothing to compare with
+    assert lines[-1].startswith("mean +2.25 BLEU, p = 0.205"), done
