@@ -15,7 +15,7 @@ from dragoman.lag import Lag
 from dragoman.listeners import Listener
 
 if TYPE_CHECKING:
-    from dragoman.setup import Setup
+    from dragoman.setup import Setup, System
 
 LATE_CHUNKS = 4
 """So many chunks in a row that came late mean that the machine is too slow…"""
@@ -26,15 +26,16 @@ DOUBTED_S = 3.0  # of speech in an unexpected language after which that is told
 
 
 @contextmanager
-def detected(setup: Setup, notes: Notes) -> Iterator[Listener]:
-    """Tells which language is heard, once it is known, if nobody said which; and if it turns out
-    to be another one."""
-    yield _Detected(setup.source, notes)
+def detected(system: System, notes: Notes) -> Iterator[Listener]:
+    """Tells which language is heard, once it is known, if nobody said which and the model hears
+    several; and if it turns out to be another one."""
+    yield _Detected(system, notes)
 
 
 class _Detected:
-    def __init__(self, known: str | None, notes: Notes) -> None:
-        self._known, self._notes = known, notes
+    def __init__(self, system: System, notes: Notes) -> None:
+        self._system, self._notes = system, notes
+        self._known = system.setup.source
         self._expected: str | None = None  # by the model
         self._doubted_s = 0.0
         self._told = False
@@ -53,6 +54,8 @@ class _Detected:
             )
         if self._known is None and update.language is not None and update.said:
             self._known = update.language
+            if len(self._system.model.hears) == 1:  # it cannot have been wrong
+                return
             name = language_name(update.language)
             self._notes.tell(f"Heard: {name}. If that is wrong, name the language: --from CODE.")
 

@@ -112,7 +112,7 @@ def command(
         text = printed.json_lines(both) if as_json else printed.plain_text(setup, notes, both)
         audience.append(enter(text))
         if not quiet:
-            audience.append(enter(told.detected(setup, notes)))
+            audience.append(enter(told.detected(system, notes)))
         if sound.live and not quiet:
             audience.append(enter(told.pressed(setup, notes)))
         audience += map(enter, captions.listeners(setup, start))

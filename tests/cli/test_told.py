@@ -43,6 +43,15 @@ def test_the_language_that_was_detected_is_told(wav, command):
     assert "Welsh" not in done.stdout
 
 
+@pytest.mark.parametrize(("hears", "told"), [((), True), (("cy", "de"), True), (("cy",), False)])
+def test_who_hears_one_language_alone_has_not_detected_it(hears, told):
+    notes = Notes()
+    with detected(System(Setup(), SimpleNamespace(hears=hears)), notes) as listener:
+        chunk = Chunk(np.zeros(16000, np.float32), False)
+        listener.take(chunk, SimpleNamespace(language="cy", said=("Bore",), silence_ms=0.0))
+    assert notes.latest.startswith("Heard: Welsh") == told
+
+
 @pytest.mark.parametrize("said", [(), ("--from", "cy")], ids=["nobody said it", "said"])
 @pytest.mark.parametrize(("seconds", "told"), [(5, 0), (12, 1)])
 def test_another_language_than_expected_is_told_once(tmp_path, said, seconds, told):
@@ -57,7 +66,7 @@ def test_another_language_than_expected_is_told_once(tmp_path, said, seconds, to
 def test_silence_is_no_other_language():
     chunk = Chunk(np.zeros(16000, np.float32), False)
     notes = Notes()
-    with detected(Setup(source="en"), notes) as listener:
+    with detected(System(Setup(source="en")), notes) as listener:
         listener.take(chunk, SimpleNamespace(language="en", said=(), silence_ms=0.0))
         for second in range(1, 9):  # the last word was foreign, then nobody speaks
             doubt = SimpleNamespace(language=None, said=(), silence_ms=1000.0 * second)

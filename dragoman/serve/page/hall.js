@@ -14,7 +14,7 @@ let asked = false; // the code is wanted although somebody speaks
 let state = "waiting";
 
 function arrange() {
-  show("welcome", asked || ["waiting", "connecting", "refused"].includes(state));
+  show("welcome", state !== "refused" && (asked || state === "waiting"));
 }
 
 const TAKES = {
@@ -22,6 +22,8 @@ const TAKES = {
   connection: (event) => {
     tellListener($("state"), event.state);
     trouble(event.message ?? "");
+    if (event.state === "refused") state = "refused"; // a link that opens nothing is not shown around
+    arrange();
     target.perhaps(""); // nobody tells what became of it
   },
   room: (event) => {

@@ -372,6 +372,9 @@ def test_a_hall_shows_the_way_in_and_then_huge_words(visit, tmp_path):
         empty.picture(tmp_path / "hall.png")
         (code,) = zxingcpp.read_barcodes(Image.open(tmp_path / "hall.png"))
         assert code.text == f"{stage.address}room/{room['room']}#{room['listener_token']}"
+        wrong = visit(f"{stage.address}hall/{room['room']}#nonsense", 1280, 720)
+        wrong.wait(f"{STATE} === 'refused'")
+        assert wrong.run("document.getElementById('welcome').hidden")  # its code leads nowhere
         start(page, 20)
         hall = visit(link(page, "share-hall", "href"), 1280, 720)
         hall.wait(f"{SHOWN}.split(' ').length >= 20")
