@@ -238,11 +238,17 @@ class Search:
         """(score, text, token) of what may come next, best first."""
         found: list[tuple[float, int, int]] = []
         for row, text in enumerate(self._open):
-            for token in _likeliest(log_probs[row], self._beams + 1):
+            for token in self._next(log_probs[row]):
                 if log_probs[row, token] > IMPOSSIBLE:
                     found.append((text.score + float(log_probs[row, token]), row, int(token)))
         found.sort(key=lambda one: -one[0])
         return found
+
+    def _next(self, log_probs: Floats) -> Sequence[int] | NDArray[np.int64]:
+        """The likeliest tokens, best first: as many as there are beams, besides the end."""
+        if self._beams == 1 and (best := int(log_probs.argmax())) != self._end:
+            return [best]  # most searches, and much faster
+        return _likeliest(log_probs, self._beams + 1)
 
     def _enough(self, text: _Text) -> bool:
         enough = self.prompt.enough
