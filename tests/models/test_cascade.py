@@ -177,6 +177,7 @@ def test_a_part_ends_behind_a_comma_or_where_the_speaker_took_time():
     assert ends() == [5, 41, 64, 100]
     assert ends(read=42)[:2] == [5, 64]  # what was said stays together, as far as the next comma
     assert ends(read=70)[:2] == [5, 70]
+    assert ends(read=99) == [5, 99, 100]
     assert ends(read=100) == [5, 100]
 
 

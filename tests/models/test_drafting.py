@@ -105,3 +105,10 @@ def test_more_silence_makes_a_draft_longer_and_never_shorter():
     assert prolonged(draft, replace(SPAN, frames=3)).attention.shape == (2, 4)
     blind = drafted(found(IN, TER), looks=False)
     assert prolonged(blind, SPAN) is blind
+
+
+def test_a_word_is_as_probable_as_its_tokens_on_average():
+    logs = tuple(np.log((0.2, 0.4, 0.9, 0.5)))
+    draft = Draft((IN, TER, PRE, T), (" inter", " pre"), (2, 3), "t", log_probs=logs)
+    assert draft.word_probabilities(3) == pytest.approx((0.3, 0.9, 0.5))
+    assert draft.word_probabilities(1) == pytest.approx((0.3,))

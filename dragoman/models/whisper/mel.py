@@ -68,12 +68,12 @@ class SoundTail:
         """Frames heard since the stream began: one per hop of sound, begun ones included."""
         return -(-self.heard // HOP)
 
-    def ready(self, samples: Samples, *, begun: bool) -> int:
-        """Take the next sound: how many frames are complete now. `begun`: some were before.
+    def ready(self, samples: Samples) -> int:
+        """Take the next sound: how many frames are complete now.
 
         Before the first sound stands its mirror image, as in Whisper's own front end.
         """
-        begun |= len(self.tail) > REACH
+        begun = len(self.tail) > REACH  # as it is from the first frame on
         self.tail = np.concatenate([self.tail, samples])
         self.heard += len(samples)
         if not begun and len(self.tail) > REACH:
@@ -97,7 +97,7 @@ class LogMel(SoundTail):
     def hear(self, samples: Samples) -> None:
         """Take the next sound and make the frames that it completes."""
         before = self.frames
-        ready = self.ready(samples, begun=self.start + len(self._frames) > 0)
+        ready = self.ready(samples)
         if ready:
             self._frames = np.concatenate([self._frames, log_mel(self.tail, ready, self.bands)])
             self.drop(ready)

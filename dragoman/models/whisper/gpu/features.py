@@ -72,7 +72,7 @@ class DeviceMel(SoundTail):
 
     def hear(self, samples: Samples) -> None:
         before = self.frames
-        ready = self.ready(samples, begun=self._whole > 0)
+        ready = self.ready(samples)
         count = self.frames + OVERLAP - self._whole
         piece = _Piece(
             self._slot, self.tail, self._whole, ready, count, self.start, self.frames - before
