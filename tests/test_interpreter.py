@@ -175,6 +175,18 @@ def test_many_speakers_in_one_batch_hear_what_each_would_alone():
     assert max(model.batches) == 3
 
 
+def test_who_hears_little_waits_for_nobody_who_hears_much():
+    """A long chunk is heard in pieces, of which a short one has fewer."""
+    scripts = [[(f"{name}{i}", 250.0 * (i + 1)) for i in range(8)] for name in "ab"]
+    model = _Multiplexed(scripts)
+    speakers = [Interpreter(model, Greedy(), source=name) for name in "ab"]
+    chunks = [Chunk(np.zeros(16 * ms, np.float32), False) for ms in (12_000, 1000)]
+    updates = step(speakers, chunks)
+    assert [update.error for update in updates] == [None, None]
+    assert [update.hearing.audio_ms for update in updates] == [12_000, 1000]
+    assert [len(update.said) for update in updates] == [8, 4]
+
+
 class _Multiplexed(DiaryModel):
     """Three scripts behind one model; the source 'language' picks the script."""
 

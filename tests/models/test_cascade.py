@@ -166,6 +166,8 @@ def test_a_part_ends_behind_a_comma_or_where_the_speaker_took_time():
 
     short = [Word("so", ms, 0.0) for ms in times]
     assert list(_bounded(short[:40], [40], 0)) == [40]  # which is not too long
+    later = [*short[:35], Word("so,", 35.0, 0.0), *short[:6]]
+    assert list(_bounded(later, [4, 42], 0)) == [4, 42]  # though it begins late
     times[30:] = [ms + 500 for ms in times[30:]]  # before the 31st word
     times[68:] = [ms + 200 for ms in times[68:]]
     assert ends() == [5, 30, 68, 100]

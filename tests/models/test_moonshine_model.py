@@ -15,11 +15,12 @@ from dragoman.interpreter import Interpreter
 from dragoman.models import Ask, Draft, Sound
 from dragoman.models.kind import kind_of
 from dragoman.models.load import load_model
-from dragoman.models.moonshine.encoder import BEHIND, OPEN, STATE
+from dragoman.models.moonshine.encoder import BEHIND, OPEN, STATE, Encoded
 from dragoman.models.moonshine.model import BOUNDS
-from dragoman.models.moonshine.stream import STATE_MS
+from dragoman.models.moonshine.stream import STATE_MS, MoonshineStream
 from dragoman.models.moonshine.units import END, START, MoonshineUnits
 from dragoman.models.search import Found
+from dragoman.models.window import Window
 from dragoman.policies import make_policy
 
 from . import made_onnx as made
@@ -321,3 +322,14 @@ def test_a_part_is_encoded_for_itself():
 
 
 # Nets of the workshop in Moonshine's shape.
+
+
+def test_words_that_a_head_hears_count_from_where_the_text_has_looked():
+    """Two states are one for the decoder and the head: 24 ms each, so that 480 ms are ten."""
+    window = Window(BOUNDS, MoonshineUnits(("", "", "", "▁in")), said=[3], looks=[1480.0])
+    stream = MoonshineStream("en", window, "en", joined=2, words_in=len, start=RATE)
+    stream.states = Encoded(labels=np.arange(30))
+    assert stream.untold == 30 - 11
+    stream.samples = np.zeros(100 * STATE, np.float32)
+    stream.forget(stream.start_ms + 20 * STATE_MS)
+    assert stream.words_before == 10
