@@ -26,7 +26,8 @@ def clip_progress(title: str) -> Iterator[Callable[[int, int], None]]:
         def on_clip(done: int, total: int) -> None:
             if done < bar.tasks[task].completed:
                 bar.reset(task)
-            bar.update(task, completed=done, total=total)
+            # The end is seen, too, though the next run may begin before the bar is drawn again.
+            bar.update(task, completed=done, total=total, refresh=done == total)
 
         yield on_clip
 

@@ -43,7 +43,7 @@ from dragoman.serve.protocol import (
     Stop,
     Summary,
 )
-from dragoman.serve.settings import Settings, offered_token
+from dragoman.serve.settings import offered_token
 from dragoman.text.plain import plain
 from dragoman.text.words import is_whole, whole_words
 
@@ -58,7 +58,7 @@ class Deepgram(Dialect):
     """Sound in bare PCM16, any rate, one channel or several that are mixed; or Opus, in packets or
     in the container that a browser records."""
 
-    def __init__(self, socket: WebSocket, longest: float = Settings.longest) -> None:
+    def __init__(self, socket: WebSocket, longest: float) -> None:
         super().__init__(socket, longest)
         self._id = str(uuid4())
         self._sample = 0

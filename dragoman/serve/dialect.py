@@ -31,7 +31,7 @@ from dragoman.serve.protocol import (
     read_sound,
     write,
 )
-from dragoman.serve.settings import Settings, offered_token
+from dragoman.serve.settings import offered_token
 
 Receive = Callable[[], Awaitable[str | bytes]]
 Send = Callable[[str], Awaitable[None]]
@@ -64,7 +64,7 @@ class Dialect(ABC):
     token_comes_first = True
     """Whether its token comes with the handshake, and not with its first message."""
 
-    def __init__(self, socket: WebSocket, longest: float = Settings.longest) -> None:
+    def __init__(self, socket: WebSocket, longest: float) -> None:
         """`longest`: seconds that a talk may have."""
         self.socket, self.longest = socket, longest
 
@@ -103,7 +103,7 @@ class Native(Dialect):
     lasting = True
     token_comes_first = False
 
-    def __init__(self, socket: WebSocket, longest: float = Settings.longest) -> None:
+    def __init__(self, socket: WebSocket, longest: float) -> None:
         super().__init__(socket, longest)
         self._opus: OpusDecoder | None = None
 

@@ -35,7 +35,7 @@ from dragoman.serve.protocol import (
     Summary,
     Transcript,
 )
-from dragoman.serve.settings import Settings, offered_token
+from dragoman.serve.settings import offered_token
 
 RATE = 24000
 _KEY = "openai-insecure-api-key."  # how browsers, which send no headers, give theirs
@@ -76,7 +76,7 @@ _messages = msgspec.json.Decoder(_Update | _Append | _Close)
 class OpenAIRealtime(Dialect):
     """A talk begins with its first sound: until then the languages may be set."""
 
-    def __init__(self, socket: WebSocket, longest: float = Settings.longest) -> None:
+    def __init__(self, socket: WebSocket, longest: float) -> None:
         super().__init__(socket, longest)
         self._id = f"sess_{uuid4().hex[:16]}"
         self._sample = 0

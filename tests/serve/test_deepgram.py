@@ -127,7 +127,7 @@ def said(number, text):
 
 
 def test_a_word_waits_for_its_mark_only_while_one_may_come():
-    dialect = Deepgram(Socket())
+    dialect = Deepgram(Socket(), 3600.0)
     first = [said(1, " Wir"), said(2, " danken"), Interim(".")]
     assert told(dialect.write(first)) == [(True, "Wir"), (False, "danken.")]
     assert told(dialect.write([Interim(". Sie")])) == [(False, "danken. Sie")]
@@ -149,7 +149,7 @@ def test_a_word_waits_for_its_mark_only_while_one_may_come():
     "last", [Summary(1, 1000.0, None, 0.1, "de"), Error(Code.FAILED, "It broke.")]
 )
 def test_no_word_is_held_when_a_talk_ends(last):
-    dialect = Deepgram(Socket())
+    dialect = Deepgram(Socket(), 3600.0)
     assert told(dialect.write([said(1, " danken")])) == [(False, "danken")]
     frames = list(dialect.write([last]))
     assert told(frames) == [(True, "danken")]
