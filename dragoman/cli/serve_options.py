@@ -143,7 +143,8 @@ def _is_site(address: str) -> bool:
     """Whether it is a host, maybe with a port, and nothing besides."""
     try:
         parts = urlsplit(address.rstrip("/"))
-        return bool(parts.hostname) and parts.port != 0 and address.rstrip("/").count("/") == 2
+        besides = parts.path or parts.query or parts.fragment
+        return bool(parts.hostname) and parts.port != 0 and not besides
     except ValueError:  # such as '[x', or port 99999
         return False
 

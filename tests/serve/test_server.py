@@ -371,6 +371,7 @@ def test_talks_that_do_not_end_are_ended_for_them():
         (["--proxy", "*", "--proxy", ""], "or '*', not ''."),
         (["--proxy", "10.0.0.7/8"], "a network like 10.0.0.0/8"),
         (["--origin", "https://talks.example/page"], "--origin takes a site"),
+        (["--origin", "https://talks.example?x"], "--origin takes a site"),
         (["--peer", "http://two:8020"], "set DRAGOMAN_SECRET, or give --secret-file"),
         (
             ["--peer", "two:8020", "--secret-file", "long.txt"],
