@@ -13,11 +13,10 @@ import numpy as np
 from rapidfuzz.distance import Levenshtein
 
 from benchmarks.talks import Talk, talks, wanted
-from benchmarks.voices import SENTENCES, normal, recognise
+from benchmarks.voices import SENTENCES, ears, normal, recognise
 from dragoman.audio.chunk import RATE
 from dragoman.audio.source import read_audio
 from dragoman.models import Model
-from dragoman.setup import Setup, System
 from dragoman.store import find
 from dragoman.text.captions import TimedWord
 from dragoman.voices import Narration, Voice, open_voice
@@ -28,7 +27,7 @@ LONGEST = 20.0
 
 def run() -> dict[str, float]:
     """Print a row for each talk; the word error rates."""
-    recogniser = System(Setup()).model
+    recogniser = ears()
     print(
         f"{'talk':26}{'talk s':>8}{'end':>7}{'lag':>6}{'fast':>6}{'few':>6}{'words':>7}{'WER':>7}"
     )

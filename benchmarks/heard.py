@@ -12,11 +12,10 @@ from pathlib import Path
 
 from rapidfuzz.distance import Levenshtein
 
-from benchmarks.voices import normal, recognise
+from benchmarks.voices import ears, normal, recognise
 from dragoman.audio.chunk import RATE
 from dragoman.audio.source import read_audio
 from dragoman.corpora import read_corpus
-from dragoman.setup import Setup, System
 from dragoman.voices import open_voice
 
 
@@ -34,7 +33,7 @@ def run(options: Sequence[str] = ()) -> dict[str, float]:
     language = chosen.language
     voice = open_voice(chosen.voice, language)
     clips = read_corpus(chosen.corpus, language, language)[: chosen.limit]
-    recogniser = System(Setup(beams=1)).model
+    recogniser = ears()
     tallies = {"people": Tally(), voice.name: Tally()}
     for clip in clips:
         text = clip.texts[language]
