@@ -5,6 +5,7 @@ import pytest
 from dragoman.cli.setup_options import read_setup
 from dragoman.errors import DragomanError
 from dragoman.models.load import load_model
+from dragoman.policies import make_policy
 from dragoman.setup import Setup
 
 
@@ -73,3 +74,14 @@ def test_a_cascade_has_stops_of_its_own():
         assert len(policies) == len(setup.tuned_rows)
         with pytest.raises(DragomanError, match=r"less than 1\.3 s"):
             setup.tuned(1299.0)
+
+
+def test_spanish_has_a_stop_of_its_own():
+    """Where there is more time, of a cascade alone: three drafts in shorter steps."""
+    spanish, german = (Setup(source="en", target=target) for target in ("es", "de"))
+    assert spanish.tuned(1999.0).policy == german.tuned(1999.0).policy
+    slow, other = spanish.tuned(2000.0), german.tuned(2000.0)
+    assert (make_policy(slow.policy).n, make_policy(other.policy).n) == (3, 2)
+    assert slow.step_ms < other.step_ms
+    told = Setup("st-en", "en", "es"), Setup("st-en", "en", "de")
+    assert told[0].tuned(2000.0).policy == told[1].tuned(2000.0).policy
