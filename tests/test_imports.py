@@ -59,8 +59,12 @@ MAY_IMPORT = {
 HEAVY = {"torch", "lightning", "lhotse", "codecarbon"}
 # Of other machines only these two know.
 ON_CLUSTER = ("cluster.py", "serve/cluster.py")
-# What works on a GPU needs torch, and is imported only where there is one.
-ON_GPU = ("models/whisper/gpu/", "models/device.py", "audio/vad_gpu.py", "voices/gpu/")
+# What works on a GPU needs torch, and is imported only where there is one; so is COMET's net, which
+# is far too large for anything slower.
+ON_GPU = (
+    *("models/whisper/gpu/", "models/device.py", "audio/vad_gpu.py", "voices/gpu/"),
+    *("metrics/comet.py", "metrics/xlmr.py"),
+)
 
 
 def imports_of(path: Path) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,10 @@ from dragoman.cli.corpus_options import chosen_workers, corpus_options, read_fir
 from dragoman.cli.outputs import check_folder
 from dragoman.cli.ranges import PATH
 from dragoman.cli.setup_options import read_system, setup_options
+from dragoman.errors import DragomanError
+
+if TYPE_CHECKING:
+    from dragoman.corpora import Clip
 
 _output = grouped("Output")
 
@@ -23,6 +27,12 @@ _output = grouped("Output")
 @setup_options
 @corpus_options
 @_output("--unit", type=click.Choice(["word", "char"]), help="Default: by the target language.")
+@_output(
+    "--comet",
+    metavar="NET",
+    help="Compute COMET, too, by this net: a folder, or its name on the model hub if it has been "
+    "fetched. CORPUS must have what was spoken; needs torch.",
+)
 @_output("--output", type=PATH, metavar="DIR", help="Keep traces and a SimulEval log; resume.")
 @_output("--json", "as_json", is_flag=True, help="The same object as 'dragoman score --json'.")
 def command(
@@ -33,6 +43,7 @@ def command(
     cluster: str | None,
     together: int,
     unit: Any,
+    comet: str | None,
     output: Path | None,
     as_json: bool,
     **system: Any,
@@ -46,6 +57,7 @@ def command(
     dragoman evaluate corpus.tsv --from de --to en
     dragoman evaluate corpus.tsv --from de --policy wait-k:k=3 --output wait-3
     """
+    from dragoman.cli.comet import load_comet
     from dragoman.cli.progress import clip_progress
     from dragoman.cli.report import show
     from dragoman.evaluate.result import Scorer
@@ -56,6 +68,8 @@ def command(
     setup = read_system(lambda text: click.echo(text, err=True), **system).setup
     scorer = Scorer.of(setup.target, unit)
     clips = read_first(corpus, setup, references, limit)
+    spoken = _spoken(clips, setup.source, corpus) if comet else {}
+    net = load_comet(comet) if comet else None  # before hours of work, if it cannot be read
     workers = chosen_workers(jobs, cluster, setup)
     with ExitStack() as stack:
         folder = output or Path(stack.enter_context(TemporaryDirectory(prefix="dragoman-")))
@@ -65,6 +79,10 @@ def command(
             clips, setup, folder, workers=workers, together=together, on_clip=on_clip
         ).checked()
     report = scorer.report(run.traces)
+    if net is not None:
+        from dragoman.metrics.comet import with_comet
+
+        report = with_comet(report, net, [spoken[i.index] for i in report.instances])
     log = Log(
         folder / TRACES if output else corpus,
         f"{setup.model}, {setup.policy}, {setup.step_ms:g} ms steps",
@@ -74,3 +92,14 @@ def command(
     if output is not None:
         simuleval_log.write(output, log.instances)
     show(log, report, as_json)
+
+
+def _spoken(clips: list[Clip], source: str | None, corpus: Path) -> dict[int, str]:
+    """What is spoken in the clips, in writing."""
+    spoken = {clip.index: clip.texts[source] for clip in clips if source and source in clip.texts}
+    if len(spoken) < len(clips):
+        raise DragomanError(
+            f"--comet compares with what was spoken, too: {corpus} must have a text in the spoken "
+            "language for every clip, and --from must name that language."
+        )
+    return spoken

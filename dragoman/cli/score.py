@@ -19,8 +19,8 @@ _files = grouped("Input and output")
     cls=GroupedCommand,
     epilog="Metrics: "
     + ", ".join(METRICS)
-    + "; of whole talks LongAL, LongLAAL, LongDAL, LongAP, LongYAAL and StreamLAAL. "
-    "What they mean: docs/metrics.md and docs/longform.md.",
+    + "; with --comet COMET; of whole talks LongAL, LongLAAL, LongDAL, LongAP, LongYAAL and "
+    "StreamLAAL. What they mean: docs/metrics.md and docs/longform.md.",
 )
 @click.argument("path", type=PATH)
 @scoring_options

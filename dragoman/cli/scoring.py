@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import wraps
@@ -26,6 +26,8 @@ from dragoman.metrics.timings import Compat, Computation, Rules
 from dragoman.metrics.tokenize import tokenizer_for
 from dragoman.text.languages import find_language
 
+COMET = "COMET"
+
 _measured = grouped("What is measured")
 _talks = grouped("Whole talks")
 _rules = grouped("How it is measured")
@@ -40,6 +42,8 @@ class Scoring:
     unit: Unit
     metrics: tuple[str, ...]
     tokenizer: str
+    comet: str | None
+    sources: Path | None
     references: Path | None
     segments: Path | None
     aligner: Aligner | None
@@ -53,6 +57,15 @@ class Scoring:
 
     def score(self, path: Path) -> tuple[Log, Report]:
         """Read a log and score it."""
+        if self.comet is not None and self.sources is None:
+            raise DragomanError(
+                "--comet compares with what was spoken, too: name a file that has it, a line for "
+                "every reference (--sources)."
+            )
+        if self.sources is not None and self.comet is None:
+            raise DragomanError("--sources are for --comet, which is not asked for.")
+        if COMET in self.metrics and self.comet is None:
+            raise DragomanError("COMET needs a net: name one with --comet.")
         with at_work():
             log = load(path, self.unit, strict=self.compat is None, skip=self.skip_broken)
             rules = Rules(
@@ -63,10 +76,27 @@ class Scoring:
                 source=log.source,
             )
             if self.segments is not None:
-                return log, self._score_talks(log, self.segments, rules)
+                return log, self._with_comet(self._score_talks(log, self.segments, rules))
             log = with_references(log, self.references) if self.references else log
-            names = self.metrics or METRICS
-            return log, score_corpus(log.instances, rules, names, self.tokenizer)
+            names = self._others(METRICS)
+            return log, self._with_comet(score_corpus(log.instances, rules, names, self.tokenizer))
+
+    def _others(self, all_of_them: Sequence[str]) -> list[str]:
+        """The metrics that are wanted and need no net."""
+        return [name for name in self.metrics or all_of_them if name != COMET]
+
+    def _with_comet(self, report: Report) -> Report:
+        if self.comet is None or self.sources is None:
+            return report
+        from dragoman.cli.comet import load_comet
+        from dragoman.metrics.comet import with_comet
+        from dragoman.metrics.segments import read_references
+
+        cut = f"|{self._long_rules().alignment('soft')}" if self.segments else ""
+        return with_comet(report, load_comet(self.comet), read_references(self.sources), cut)
+
+    def _long_rules(self) -> LongRules:
+        return LongRules(self.aligner, self.language, self.from_first_segment, self.stream_laal)
 
     def _score_talks(self, log: Log, segments: Path, rules: Rules) -> Report:
         from dragoman.metrics.longform import LONG_METRICS, score_longform
@@ -80,8 +110,8 @@ class Scoring:
             log.instances,
             read_segments(segments, self.references),
             rules,
-            LongRules(self.aligner, self.language, self.from_first_segment, self.stream_laal),
-            self.metrics or LONG_METRICS,
+            self._long_rules(),
+            self._others(LONG_METRICS),
             self.tokenizer,
         )
 
@@ -132,6 +162,17 @@ OPTIONS = (
         "--tokenizer",
         metavar="NAME",
         help="sacreBLEU's for BLEU: 13a, intl, zh, char, …  [default: by --to, else 13a]",
+    ),
+    _measured(
+        "--comet",
+        metavar="NET",
+        help="Compute COMET, too, by this net: a folder, or its name on the model hub if it has "
+        "been fetched. Needs --sources and torch.",
+    ),
+    _measured(
+        "--sources",
+        type=PATH,
+        help="A file with what was spoken, a line for every reference: for --comet.",
     ),
     _measured(
         "--references",

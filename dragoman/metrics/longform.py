@@ -59,7 +59,7 @@ def score_longform(
     if rules.compat == "omnisteval":
         quality |= _nfkc_scores(corpus.sentences, rules, names, tokenizer)
     scores = {
-        name: replace(score, signature=f"{score.signature}|{corpus.alignment('soft')}")
+        name: replace(score, signature=f"{score.signature}|{corpus.long_rules.alignment('soft')}")
         for name, score in quality.items()
     }
     scores |= {name: corpus.score(name) for name in names if name not in QUALITY}
@@ -140,19 +140,13 @@ class Corpus:
     def _signature(self, name: str, aware: bool) -> str:
         stream = name.startswith("Stream")
         parts = [name, f"unit:{self.rules.unit}", f"len:{self.rules.length}"]
-        parts.append(self.alignment("mwer" if stream else "soft"))
+        parts.append(self.long_rules.alignment("mwer" if stream else "soft"))
         if self.long_rules.from_first_segment:
             parts.append("zero:first-segment")
         if aware:
             parts.append(f"ca:{self.rules.computation}")
         compat = self.long_rules.stream if stream else self.rules.compat or "no"
         return "|".join([*parts, f"compat:{compat}", f"version:{__version__}"])
-
-    def alignment(self, aligner: Aligner) -> str:
-        """The part of a signature that says how the talks were cut."""
-        aligner = self.long_rules.aligner or aligner
-        language = self.long_rules.language if aligner == "soft" else None
-        return f"align:{aligner}" + (f"|lang:{language}" if language else "")
 
 
 def in_order(talks: Sequence[Sequence[Piece]]) -> list[Piece]:

@@ -29,6 +29,12 @@ class LongRules:
     from_first_segment: bool = False  # the log counts time from the first segment's beginning
     stream: StreamTool = "simulstream"  # whose StreamLAAL
 
+    def alignment(self, usual: Aligner) -> str:
+        """The part of a signature that says how talks were cut, by a metric that cuts so."""
+        aligner = self.aligner or usual
+        language = self.language if aligner == "soft" else None
+        return f"align:{aligner}" + (f"|lang:{language}" if language else "")
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:

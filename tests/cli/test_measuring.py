@@ -16,8 +16,10 @@ from click.testing import CliRunner
 
 from dragoman.cli.app import dragoman
 from dragoman.errors import DragomanError
+from dragoman.metrics.comet import Comet
 from dragoman.setup import Setup
 from tests.cli.terminal import terminal
+from tests.golden.comet.toy import make
 
 ROOT = Path(__file__).parents[2]
 MODEL = ("--model", "tests.scripted:steady", "--from", "de")
@@ -52,6 +54,27 @@ def test_evaluate_scores_by_the_target(corpus):
     assert "|tok:zh|" in chinese["signature"]["BLEU"]
     assert "|unit:char|" in chinese["signature"]["LAAL"]
     assert chinese["scores"]["chrF"] > 0
+
+
+def test_evaluate_with_comet(corpus, tmp_path):
+    """What is spoken is the corpus's own, clip by clip."""
+    net = make(tmp_path / "net", "usual")
+    spoken = ["Der Bericht", "ist", "sehr gut", "danke"]
+    corpus.write_text(
+        "audio\tde\ten\n" + "".join(f"{n}.wav\t{text}\tthe sea\n" for n, text in enumerate(spoken))
+    )
+    options = ("--policy", "greedy", "--comet", net, "--json")
+    done_with = done("evaluate", corpus, *MODEL, *options, "--output", tmp_path / "run")
+    said = [
+        json.loads(line)["prediction"]
+        for line in (tmp_path / "run" / "instances.log").read_text().splitlines()
+    ]
+    wanted = Comet(net).scores(spoken, said, ["the sea"] * 4)
+    assert len(set(wanted)) == 4
+    rows = json.loads(done_with.stdout)["sentences"]
+    assert [row["COMET"] for row in rows] == pytest.approx(list(wanted))
+    with pytest.raises(DragomanError, match="must have a text in the spoken language"):
+        call("evaluate", corpus, "--model", MODEL[1], "--from", "fr", "--to", "en", *options)
 
 
 def test_evaluate_tries_the_machine_where_that_is_wanted(corpus):

@@ -10,8 +10,10 @@ from click.testing import CliRunner
 
 from dragoman.cli.score import command
 from dragoman.errors import DragomanError
+from dragoman.metrics.comet import Comet
 from dragoman.metrics.score import METRICS
 from dragoman.trace import Hearing, Saying, Showing, Trace, TraceWriter
+from tests.golden.comet.toy import make
 
 ROOT = Path(__file__).parents[2]
 NAMES = ["AL", "LAAL", "DAL", "AP", "ATD", "YAAL", "StartOffset", "EndOffset", "NumChunks"]
@@ -185,6 +187,77 @@ def test_whole_talks(tmp_path):
     assert len(content["sentences"]) == 2
     with pytest.raises(DragomanError, match="--segments needs --references"):
         score(log, "--segments", segments)
+
+
+@pytest.fixture
+def comet(log, tmp_path):
+    """A toy net, what was spoken, and the options that name them."""
+    spoken = tmp_path / "spoken.txt"
+    spoken.write_text("Das Haus\nDas Haus\nDas Meer\nJa\n")
+    return "--comet", make(tmp_path / "net", "usual"), "--sources", spoken
+
+
+def test_comet(log, comet):
+    content = score_json(log, *comet)
+    each = [sentence["COMET"] for sentence in content["sentences"]]
+    wanted = Comet(comet[1]).scores(
+        ["Das Haus", "Das Haus", "Das Meer", "Ja"],
+        [LINE["prediction"], LINE["prediction"], "", "yes"],
+        [LINE["reference"]] * 4,
+    )
+    assert each == pytest.approx(list(wanted))
+    assert content["scores"]["COMET"] == pytest.approx(sum(wanted) / 4)
+    assert "LAAL" in content["scores"]
+    alone = score_json(log, *comet, "-m", "COMET")
+    assert list(alone["scores"]) == ["COMET"]
+
+
+def test_comet_of_whole_talks(tmp_path, log, comet):
+    segments, references = tmp_path / "segments.yaml", tmp_path / "references.txt"
+    segments.write_text(
+        "- {wav: a.wav, offset: 0.0, duration: 1.0}\n- {wav: a.wav, offset: 1.0, duration: 2.0}\n"
+    )
+    references.write_text("the small house\nat the sea\n")
+    (tmp_path / "one.log").write_text(json.dumps(LINE))
+    (tmp_path / "spoken.txt").write_text("Das Haus\nam Meer\n")
+    talks = (tmp_path / "one.log", "--segments", segments, "--references", references)
+    content = score_json(*talks, *comet, "--aligner", "mwer")
+    wanted = Comet(comet[1]).scores(
+        ["Das Haus", "am Meer"],
+        ["the small house", "by the sea"],
+        ["the small house", "at the sea"],
+    )
+    assert [row["COMET"] for row in content["sentences"]] == pytest.approx(list(wanted))
+    assert content["signature"]["COMET"].endswith("|scale:100|align:mwer")
+
+
+def test_comet_that_the_hub_s_client_has_fetched(log, comet, tmp_path, monkeypatch):
+    """By its name; the pieces of words are XLM-RoBERTa's own."""
+    hub = tmp_path / "hub"
+    monkeypatch.setenv("HF_HUB_CACHE", str(hub))
+    snapshot = hub / "models--some--net" / "snapshots" / ("0" * 40)
+    snapshot.parent.mkdir(parents=True)
+    comet[1].rename(snapshot)
+    pieces = hub / "models--FacebookAI--xlm-roberta-large" / "snapshots" / ("1" * 40)
+    pieces.mkdir(parents=True)
+    (snapshot / "sentencepiece.bpe.model").rename(pieces / "sentencepiece.bpe.model")
+    content = score_json(log, "--comet", "some/net", *comet[2:], "-m", "COMET")
+    assert content["signature"]["COMET"].startswith("COMET|model:some/net|sha256:")
+    with pytest.raises(DragomanError, match="hf download Unbabel/wmt22-comet-da"):
+        score(log, "--comet", "some/other", *comet[2:])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--comet", "net"], "name a file that has it"),
+        (["--sources", "spoken.txt"], "--sources are for --comet"),
+        (["-m", "COMET"], "COMET needs a net"),
+    ],
+)
+def test_comet_wants_both(log, options, words):
+    with pytest.raises(DragomanError, match=words):
+        score(log, *options)
 
 
 GOOD = json.dumps(LINE)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 ONLY_PARSED = (
     (r".*--cluster\b", "needs Ray and its time; tests/test_cluster.py and tests/serve have both"),
+    (r".*--comet\b", "needs a net of two gigabytes; tests/cli has toys"),
     (r"live\b", "needs a microphone; tests/cli and tests/audio have one that is made"),
     (r"serve\b", "serves until it is told to end; tests/serve has one that is"),
     (r"demo\b", "needs 148 MB of weights; tests/test_packaging.py runs it where they are"),
