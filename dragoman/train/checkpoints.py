@@ -54,12 +54,14 @@ def around(steps: list[int], best: int, count: int) -> list[int]:
     return steps[first : first + count]
 
 
-def prune_weights(folder: Path, best: int, count: int) -> None:
-    """Keep the weights that may still be averaged: around the best, and the latest."""
+def prune_weights(folder: Path, bests: set[int], count: int) -> None:
+    """Keep the weights that may still be averaged: around each of the best, and the latest."""
     found = numbered(folder, "weights")
     steps = [step for step, _ in found]
-    place = steps.index(best)
-    needed = {*steps[max(0, place - count) : place + count], *steps[-count:]}
+    needed = set(steps[-count:])
+    for best in bests & set(steps):
+        place = steps.index(best)
+        needed.update(steps[max(0, place - count) : place + count])
     for step, path in found:
         if step not in needed:
             path.unlink(missing_ok=True)

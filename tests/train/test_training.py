@@ -128,6 +128,32 @@ def test_weights_around_the_best_are_averaged(
         torch.testing.assert_close(value.double(), mean, atol=1e-7, rtol=1e-6)
 
 
+def killed_after(losses: list[float], monkeypatch) -> None:
+    """Validations that say what they are told to, until the run is killed in one."""
+    script = iter(losses)
+
+    def means(self, fabric):
+        try:
+            return {"loss": next(script)}
+        except StopIteration:
+            raise KeyboardInterrupt from None
+
+    monkeypatch.setattr(Tally, "means", means)
+
+
+def test_a_run_goes_on_from_before_its_best(plain, tmp_path, monkeypatch, scripted):
+    """It is killed after a better validation, of which its last point to resume from, whose best
+    is another one, knows nothing."""
+    recipe = recipe_of(plain, steps={"total": 8, "save": 5, "log": 100, "average": 1})
+    killed_after([5.0, 4.0, 1.0, 3.0, 3.0, 2.0, 0.5], monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        train(recipe, tmp_path / "run")
+    scripted(2.0, 1.5, 3.0)
+    train(recipe, tmp_path / "run")
+    final = json.loads((tmp_path / "run" / "final.json").read_text())
+    assert final["averaged"] == ["weights-00000003.pt"]
+
+
 @pytest.mark.parametrize(
     ("losses", "patience", "best", "averaged"),
     [
