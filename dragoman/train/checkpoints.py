@@ -67,6 +67,13 @@ def prune_weights(folder: Path, bests: set[int], count: int) -> None:
             path.unlink(missing_ok=True)
 
 
+def drop_weights_after(folder: Path, step: int) -> None:
+    """Remove what an earlier attempt has left of steps that are to be made again, or are not."""
+    for number, path in numbered(folder, "weights"):
+        if number > step:
+            path.unlink(missing_ok=True)
+
+
 def load_weights(path: Path) -> Weights:
     """The net's weights from a checkpoint of any kind, from a run folder's final one, or from the
     folder of a model."""

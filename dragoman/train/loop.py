@@ -301,6 +301,7 @@ class Training:
         self.best_before = self.state.best_step
         if self.fabric.is_global_zero:
             self.run.forget_after(self.state.step)
+            checkpoints.drop_weights_after(self.run.folder, self.state.step)
 
     def note(self, text: str) -> None:
         if self.fabric.is_global_zero:

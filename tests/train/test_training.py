@@ -154,6 +154,19 @@ def test_a_run_goes_on_from_before_its_best(plain, tmp_path, monkeypatch, script
     assert final["averaged"] == ["weights-00000003.pt"]
 
 
+def test_weights_of_steps_that_are_not_made_again_are_not_averaged(
+    plain, tmp_path, monkeypatch, scripted
+):
+    steps = {"save": 3, "log": 100, "average": 3}
+    killed_after([5.0, 4.0, 3.0, 2.9, 2.8], monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        train(recipe_of(plain, steps=steps | {"total": 9}), tmp_path / "run")
+    scripted(2.9)
+    train(recipe_of(plain, steps=steps | {"total": 4}), tmp_path / "run")
+    final = json.loads((tmp_path / "run" / "final.json").read_text())
+    assert final["averaged"] == [f"weights-{step:08d}.pt" for step in (2, 3, 4)]
+
+
 @pytest.mark.parametrize(
     ("losses", "patience", "best", "averaged"),
     [
