@@ -265,7 +265,9 @@ class Training:
         return [found[n] for n in checkpoints.around(steps, best, self.recipe.steps.average)]
 
     def stopped_early(self) -> bool:
-        return 0 < self.recipe.steps.patience <= self.state.stale
+        """Whether nothing has become better for long; not before all losses count that will."""
+        tired = 0 < self.recipe.steps.patience <= self.state.stale
+        return tired and self.comparable(self.total)
 
     def save(self) -> None:
         """A point to resume from."""
