@@ -72,12 +72,17 @@ def _traces(
     with TraceWriter.open(path) if path else nullcontext() as writer:
         for number, clip in enumerate(clips, start=1):
             trace = done.get(clip.index)
-            if trace is None:
+            if trace is None or not _is_of(trace, clip, system.setup.target):
                 trace = _interpreted(system, clip)
                 if writer is not None:
                     writer.write(trace)
             print(f"  {number} of {len(clips)}", file=sys.stderr, flush=True)
             yield trace
+
+
+def _is_of(trace: Trace, clip: Clip, target: str) -> bool:
+    """Whether a trace that was kept is of this clip, and not of another corpus."""
+    return (trace.source, trace.reference) == (clip.audio.name, clip.texts[target])
 
 
 def _interpreted(system: System, clip: Clip) -> Trace:

@@ -105,6 +105,8 @@ def matched(
             )
     pairs = []
     for name, score in one_report.scores.items():
+        if name not in other_report.scores:
+            continue  # BLEU_NFKC, which only a log with letters of odd width has
         if isnan(score.value) and isnan(other_report.scores[name].value):
             continue  # such as BLEU without references
         measure = other_report.scores[name].measure

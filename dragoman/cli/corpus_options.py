@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from dragoman.errors import DragomanError
 if TYPE_CHECKING:
     from dragoman.corpora import Clip
     from dragoman.evaluate.run import Failure
-    from dragoman.setup import Setup
+    from dragoman.setup import Setup, System
     from dragoman.train.data.pack import Header
     from dragoman.workers import Workers
 
@@ -90,6 +90,22 @@ def read_first(
             err=True,
         )
     return clips
+
+
+def followed(
+    setups: Sequence[Setup], chosen: bool, clips: Sequence[Clip], system: System
+) -> list[Setup]:
+    """The setups that the model can follow. What it cannot is said before anything is run: it is
+    left out, or refused where somebody has `chosen` it."""
+    from dragoman.evaluate.grid import fitting
+
+    told = fitting(system, setups, clips[0].audio.name)
+    fit = [setup for setup, why in told.items() if not why]
+    if len(fit) < len(told) and (chosen or not fit):
+        raise DragomanError(next(filter(None, told.values())))
+    for policy, why in {setup.policy: why for setup, why in told.items() if why}.items():
+        click.echo(f"left out: {policy}: {why}", err=True)
+    return fit
 
 
 def tell_pack(out: Path, header: Header) -> None:

@@ -13,6 +13,7 @@ from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.corpus_options import (
     chosen_workers,
     corpus_options,
+    followed,
     read_first,
     tell_failures,
 )
@@ -57,8 +58,8 @@ def command(
 ) -> None:
     """Interpret CORPUS with every policy and step; write runs, scores and a report to OUTPUT.
 
-    Without --policies, every policy is tried over its usual range. A sweep that was interrupted
-    goes on where it stopped.
+    Without --policies, every policy that the model can follow is tried over its usual range. A
+    sweep that was interrupted goes on where it stopped.
 
     \b
     dragoman sweep corpus.tsv out --from de
@@ -78,6 +79,8 @@ def command(
     clips = read_first(corpus, base, references, limit)
     check_folder(output)
     workers, system = chosen_workers(jobs, cluster, base), System(base)
+    if cluster is None:
+        setups = followed(setups, bool(policies), clips, System(base) if workers else system)
     spoken = spoken_clips(clips, base.source, sound)
     results = []
     told: set[Failure] = set()

@@ -13,6 +13,7 @@ from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.corpus_options import (
     chosen_workers,
     corpus_options,
+    followed,
     read_first,
     tell_failures,
 )
@@ -90,17 +91,21 @@ def command(
         line = f"{trial.clips:4} {clips}  {done:3}/{total}  {_line(trial)}"
         print(fitted(line, sys.stderr, 4), file=sys.stderr)  # a bar lets this pass, but not click
 
-    workers = chosen_workers(jobs, cluster, base)
+    workers, system = chosen_workers(jobs, cluster, base), System(base)
     with TemporaryDirectory(prefix="dragoman-") as scratch:
         folder = runs or Path(scratch)
         check_folder(folder)
+        if cluster is None:
+            mine = System(base) if workers else system
+            candidates = followed(candidates, bool(policies), clips, mine)
+            del mine  # the processes have models of their own
         with clip_progress(corpus.name) as on_clip:
             tuned = tune(
                 *(clips, candidates, max_latency, folder, scorer.values),
                 latency="LAAL_CA" if aware else "LAAL",
                 workers=workers,
                 together=together,
-                system=None if workers else System(base),
+                system=None if workers else system,
                 on_trial=on_trial,
                 on_clip=on_clip,
                 on_failure=lambda failure: tell_failures([failure]),

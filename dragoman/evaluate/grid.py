@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from itertools import product
 
 from dragoman.errors import DragomanError
 from dragoman.policies import make_policy
-from dragoman.setup import Setup
+from dragoman.setup import Setup, System
 
 # Every policy that an offline model can follow, over the range in which it is of use.
 STANDARD = (
@@ -46,6 +47,18 @@ def grid(base: Setup, specs: Sequence[str], steps_ms: Sequence[float]) -> list[S
                 make_policy(policy)
                 setups.append(base.with_changes(policy=policy, step_ms=step_ms))
     return setups
+
+
+def fitting(system: System, setups: Sequence[Setup], recording: str) -> dict[Setup, str]:
+    """For every setup what keeps the model of a system from following it; nothing where it can."""
+    told = {}
+    for setup in setups:
+        try:
+            system.changed(**asdict(setup)).interpreter(recording=recording)
+            told[setup] = ""
+        except DragomanError as error:
+            told[setup] = str(error)
+    return told
 
 
 def slug(setup: Setup) -> str:

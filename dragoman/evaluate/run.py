@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, cast
 
 from dragoman.audio.chunk import Chunk
 from dragoman.audio.source import open_audio
@@ -129,10 +129,10 @@ def run_corpus(
     wanted = {clip.index for clip in clips}
     path = folder / TRACES
     _drop_torn_end(path)
-    known = read_traces(path, unfinished=False)
+    known = list(read_traces(path, unfinished=False))
     done = {trace.index: trace for trace in known if trace.index in wanted}
     todo = [clip for clip in clips if clip.index not in done]
-    failures = []
+    failures: list[Failure] = []
     on_clip(len(clips) - len(todo), len(clips))
     with TraceWriter.open(path) as writer:
         for count, outcome in enumerate(_outcomes(todo, setup, workers, together, system), start=1):
@@ -142,8 +142,22 @@ def run_corpus(
                 with sentences_for(path):
                     writer.write(outcome)
                 done[outcome.index] = outcome
+                known.append(outcome)
             on_clip(len(clips) - len(todo) + count, len(clips))
+    _put_in_order(path, known)
     return Run([done[index] for index in sorted(done)], failures)
+
+
+def _put_in_order(path: Path, traces: Sequence[Trace]) -> None:
+    """The file by the clips' numbers, whichever process was done first: references that come line
+    by line (`score --references`) go by the order of the traces."""
+    ordered = sorted(traces, key=lambda trace: trace.index)
+    if list(traces) == ordered:
+        return
+    with whole_file(path) as file:
+        writer = TraceWriter(cast(TextIO, file), path)
+        for trace in ordered:
+            writer.write(trace)
 
 
 def _claim(folder: Path, setup: Setup, clips: Sequence[Clip]) -> None:

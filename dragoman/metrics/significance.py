@@ -161,8 +161,15 @@ def _compare_one(
         interval=_interval(resampled, level),
         p_bootstrap=_share_as_large(centred, difference),
         p_randomisation=_share_as_large(swapped[np.isfinite(swapped)], difference),
-        p_t_test=paired_t_test(pseudo_values(one), pseudo_values(other)).p,
+        p_t_test=paired_t_test(*map(pseudo_values, _counted(one, other))).p,
     )
+
+
+def _counted(one: Measure, other: Measure) -> list[Measure]:
+    """Both without the sentences that count for neither, such as those without a value: they say
+    nothing about how much sentences differ."""
+    rows = (one.statistics != 0).any(axis=1) | (other.statistics != 0).any(axis=1)
+    return [Measure(each.name, each.statistics[rows], each.score) for each in (one, other)]
 
 
 def _share_as_large(drawn: Floats, observed: float) -> float:

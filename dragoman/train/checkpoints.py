@@ -54,14 +54,23 @@ def around(steps: list[int], best: int, count: int) -> list[int]:
     return steps[first : first + count]
 
 
-def prune_weights(folder: Path, best: int, count: int) -> None:
-    """Keep the weights that may still be averaged: around the best, and the latest."""
+def prune_weights(folder: Path, bests: set[int], count: int) -> None:
+    """Keep the weights that may still be averaged: around each of the best, and the latest."""
     found = numbered(folder, "weights")
     steps = [step for step, _ in found]
-    place = steps.index(best)
-    needed = {*steps[max(0, place - count) : place + count], *steps[-count:]}
+    needed = set(steps[-count:])
+    for best in bests & set(steps):
+        place = steps.index(best)
+        needed.update(steps[max(0, place - count) : place + count])
     for step, path in found:
         if step not in needed:
+            path.unlink(missing_ok=True)
+
+
+def drop_weights_after(folder: Path, step: int) -> None:
+    """Remove what an earlier attempt has left of steps that are to be made again, or are not."""
+    for number, path in numbered(folder, "weights"):
+        if number > step:
             path.unlink(missing_ok=True)
 
 

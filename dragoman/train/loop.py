@@ -76,6 +76,7 @@ class Training:
         self.step = make_step(fabric, recipe, task, self.note)
         self.task, self.optimiser = self.step.task, self.step.optimiser
         self.state = State()
+        self.best_before = 0  # the best step at the last point to resume from
         self.train_set, self.dev_set, self.text_set = data.train, data.dev, data.text
         self.recut = Recut.of(data.source, data.target, recipe.seed)
         threads, resident = recipe.machine.threads, recipe.data.resident
@@ -237,7 +238,7 @@ class Training:
             yield (number if counted else -1), planned[number % len(planned)]
 
     def keep_best(self, line: dict[str, Any]) -> None:
-        state, folder = self.state, self.run.folder
+        state = self.state
         if not self.comparable(state.best_step):
             state.best = math.inf
         if line["loss"] < state.best:
@@ -245,10 +246,8 @@ class Training:
         else:
             state.stale += 1
         line["best"], line["best_step"] = state.best, state.best_step
-        path = checkpoints.path_for(folder, "weights", state.step)
+        path = checkpoints.path_for(self.run.folder, "weights", state.step)
         checkpoints.save(self.fabric, path, {"task": self.task})
-        if self.fabric.is_global_zero and state.best_step:
-            checkpoints.prune_weights(folder, state.best_step, self.recipe.steps.average)
 
     def comparable(self, step: int) -> bool:
         """Whether the losses of another step were the sum of the same terms as today's."""
@@ -266,7 +265,9 @@ class Training:
         return [found[n] for n in checkpoints.around(steps, best, self.recipe.steps.average)]
 
     def stopped_early(self) -> bool:
-        return 0 < self.recipe.steps.patience <= self.state.stale
+        """Whether nothing has become better for long; not before all losses count that will."""
+        tired = 0 < self.recipe.steps.patience <= self.state.stale
+        return tired and self.comparable(self.total)
 
     def save(self) -> None:
         """A point to resume from."""
@@ -275,8 +276,16 @@ class Training:
         checkpoints.save(self.fabric, path, content)
         if self.fabric.is_global_zero:
             checkpoints.prune_resumes(self.run.folder)
+            self.prune_weights()
         if self.meter is not None:
             self.meter.write()
+
+    def prune_weights(self) -> None:
+        """Drop weights that no average needs, whichever of the points to resume from is gone on
+        with: each of them has a best of its own."""
+        bests = {self.state.best_step, self.best_before}
+        checkpoints.prune_weights(self.run.folder, bests, self.recipe.steps.average)
+        self.best_before = self.state.best_step
 
     def resume(self) -> None:
         """Go back to the last checkpoint; a damaged one gives way to the one before."""
@@ -291,8 +300,10 @@ class Training:
             self.state = State(**content["state"])
             self.step.resumed()
             break
+        self.best_before = self.state.best_step
         if self.fabric.is_global_zero:
             self.run.forget_after(self.state.step)
+            checkpoints.drop_weights_after(self.run.folder, self.state.step)
 
     def note(self, text: str) -> None:
         if self.fabric.is_global_zero:

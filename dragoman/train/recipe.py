@@ -177,18 +177,26 @@ def read_recipe(path: Path, changes: tuple[str, ...] = ()) -> Recipe:
     return convert(Recipe, data)
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
+def read_yaml(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
     """A recipe file as plain data, with its `base` merged underneath."""
     if not path.is_file():
         raise DragomanError(f"There is no recipe {path}.")
+    if path.resolve() in above:
+        raise DragomanError(f"The recipe {path} is its own base; begin from another one.")
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise DragomanError(f"{path} is not a recipe: it is not UTF-8 text.") from error
+    except OSError as error:
+        raise DragomanError(f"Cannot read the recipe {path}: {error.strerror}.") from error
     except yaml.YAMLError as error:
         raise DragomanError(f"{path} is not valid YAML: {yaml_fault(error)}.") from error
     if not isinstance(data, dict):
         raise DragomanError(f"{path} is not a recipe: it must hold settings (key: value).")
-    base = data.pop("base", None)
-    return merge(read_yaml(path.parent / base), data) if base else data
+    base = data.pop("base", None) or ""
+    if not isinstance(base, str):
+        raise DragomanError(f"The base of {path} is {base!r}; name one recipe.")
+    return merge(read_yaml(path.parent / base, (*above, path.resolve())), data) if base else data
 
 
 def parse_change(text: str) -> dict[str, Any]:

@@ -89,6 +89,21 @@ def test_the_table_stars_what_differs(tmp_path):
     assert "BLEU|nrefs:1" in rows["BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"]
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_letters_of_odd_width_in_one_log_alone(tmp_path, order):
+    """OmniSTEval scores such a log twice, and the other one once."""
+    segments, references = tmp_path / "segments.yaml", tmp_path / "refs.txt"
+    segments.write_text("- {wav: a, offset: 0, duration: 4}\n")
+    references.write_text(" ".join(WORDS) + "\n")
+    plain = write(tmp_path / "a.log", indices=range(1))
+    wide = tmp_path / "b.log"
+    wide.write_text(plain.read_text(encoding="utf-8").replace("one", "ｏne", 1), encoding="utf-8")
+    talks = ("--segments", segments, "--references", references, "--compat", "omnisteval")
+    found = metrics(*[plain, wide][::order], *talks)
+    assert found["BLEU"]["difference"] * order < 0
+    assert "BLEU_NFKC" not in found
+
+
 def test_talks_are_compared_by_their_segments(tmp_path):
     segments, references = tmp_path / "segments.yaml", tmp_path / "refs.txt"
     segments.write_text("- {wav: a, offset: 0, duration: 2}\n- {wav: a, offset: 2, duration: 2}\n")

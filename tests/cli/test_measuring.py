@@ -17,9 +17,11 @@ from click.testing import CliRunner
 from dragoman.cli.app import dragoman
 from dragoman.errors import DragomanError
 from dragoman.metrics.comet import Comet
+from dragoman.models.base import Feature
 from dragoman.setup import Setup
 from tests.cli.terminal import terminal
 from tests.golden.comet.toy import make
+from tests.scripted import ScriptedModel
 
 ROOT = Path(__file__).parents[2]
 MODEL = ("--model", "tests.scripted:steady", "--from", "de")
@@ -108,6 +110,34 @@ def test_the_numbers_of_systems_stand_below_one_another(corpus, tmp_path):
     told = done("tune", corpus, tmp_path / "b.yaml", *MODEL, *policies, "--max-latency", "9s")
     form = r"best: BLEU +[\d.]+  latency +[\d.]+ s  (wait-k|local-agreement):.*, 0.5 s steps"
     assert re.fullmatch(form, told.stdout.splitlines()[0])
+
+
+def deaf_to_silence() -> ScriptedModel:
+    """A model without a belief in silence, as most are but Whisper."""
+    return ScriptedModel(
+        [(f"word{i}", 400.0 * (i + 1)) for i in range(12)], features=frozenset({Feature.ATTENTION})
+    )
+
+
+@pytest.mark.parametrize("jobs", [(), ("--jobs", "2")])
+def test_a_sweep_leaves_out_what_the_model_cannot_follow(corpus, tmp_path, monkeypatch, jobs):
+    monkeypatch.setattr("dragoman.evaluate.grid.STANDARD", ("greedy", "confidence:gamma=0.5|0.9"))
+    model = ("--model", "tests.cli.test_measuring:deaf_to_silence", "--from", "de")
+    result = done("sweep", corpus, tmp_path / "out", *model, "--steps", "1s,2s", *jobs)
+    assert len(result.stdout.splitlines()) == 2
+    assert result.stderr.count("left out: confidence:gamma=0.5: This policy needs a silence") == 1
+    asked = ("--policies", "greedy", "--policies", "confidence")
+    with pytest.raises(DragomanError, match="needs a silence probability"):
+        call("sweep", corpus, tmp_path / "asked", *model, *asked, *jobs)
+    assert not (tmp_path / "asked" / "greedy-1000ms").exists()  # it is said before all else
+
+
+def test_tuning_leaves_out_what_the_model_cannot_follow(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr("dragoman.cli.tune.CANDIDATES", ("greedy", "confidence:gamma=0.5"))
+    model = ("--model", "tests.cli.test_measuring:deaf_to_silence", "--from", "de")
+    result = done("tune", corpus, tmp_path / "best.yaml", *model, "--max-latency", "9s")
+    assert "best: " in result.stdout
+    assert "left out: confidence:gamma=0.5: This policy needs a silence" in result.stderr
 
 
 @pytest.mark.parametrize(("spoken", "told"), [("fr", 1), ("de", 0), ("en", 0)])

@@ -12,7 +12,7 @@ from dragoman.errors import DragomanError
 from dragoman.evaluate.run import TRACES, run_corpus
 from dragoman.setup import Setup
 from dragoman.trace import read_traces
-from dragoman.workers import WarmProcesses
+from dragoman.workers import WarmProcesses, told_by
 
 SETUP = Setup(model="tests.scripted:steady", policy="greedy", source="de", step_ms=500)
 
@@ -54,6 +54,21 @@ def test_processes_give_what_one_gives(tmp_path, clips):
     one = run_corpus(clips, SETUP, tmp_path / "one")
     two = run_corpus(clips, SETUP, tmp_path / "two", workers=WarmProcesses(2))
     assert [t.instance().delays for t in two.traces] == [t.instance().delays for t in one.traces]
+
+
+def test_traces_are_in_the_order_of_the_clips_whoever_is_done_first(tmp_path, clips):
+    """References that are given line by line go by it."""
+
+    class Backwards:
+        def each(self, work, tasks):
+            for task in reversed(list(tasks)):
+                yield from told_by(work, task)
+
+    run = run_corpus(clips, SETUP, tmp_path / "r", workers=Backwards(), only=[1, 3, 4])
+    assert list(read_traces(tmp_path / "r" / TRACES)) == run.traces
+    run = run_corpus(clips, SETUP, tmp_path / "r", workers=Backwards())
+    assert [trace.index for trace in run.traces] == [0, 1, 2, 3, 4]
+    assert list(read_traces(tmp_path / "r" / TRACES)) == run.traces
 
 
 @pytest.mark.parametrize("together", [2, 5, 99])

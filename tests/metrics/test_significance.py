@@ -193,3 +193,14 @@ def test_bad_requests_are_refused():
         Sampling(level=95)
     with pytest.raises(DragomanError, match="1000"):
         Sampling(resamples=0)
+
+
+def test_sentences_without_a_value_are_no_evidence():
+    """Three differences are as uncertain among a thousand undefined sentences as alone."""
+    first, second, nothing = [1.0, 2.0, 4.0], [1.5, 2.9, 4.2], [np.nan] * 1000
+    (alone,) = compare([mean_measure("LAAL", first)], [mean_measure("LAAL", second)])
+    (among,) = compare(
+        [mean_measure("LAAL", [*first, *nothing])], [mean_measure("LAAL", [*second, *nothing])]
+    )
+    assert alone.p_t_test == pytest.approx(paired_t_test(first, second).p)
+    assert among.p_t_test == pytest.approx(alone.p_t_test)

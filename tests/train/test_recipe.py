@@ -68,6 +68,21 @@ def test_missing_things_are_sentences(tmp_path):
         read_recipe(tmp_path / "short.yaml")
 
 
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"base: that.yaml\nnet: mma", "is its own base"),
+        (b"base: [a.yaml, b.yaml]", r"base of .* is \['a.yaml', 'b.yaml'\]; name one"),
+        (b"PK\x03\x04\xff\xfe", "not UTF-8 text"),
+    ],
+)
+def test_what_is_no_recipe_is_a_sentence(tmp_path, content, sentence):
+    (tmp_path / "this.yaml").write_bytes(content)
+    (tmp_path / "that.yaml").write_text("base: this.yaml")
+    with pytest.raises(DragomanError, match=sentence):
+        read_recipe(tmp_path / "this.yaml")
+
+
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_every_recipe_of_the_project_builds_its_net_and_task(path):
     from dragoman.train.check import check

@@ -128,6 +128,45 @@ def test_weights_around_the_best_are_averaged(
         torch.testing.assert_close(value.double(), mean, atol=1e-7, rtol=1e-6)
 
 
+def killed_after(losses: list[float], monkeypatch) -> None:
+    """Validations that say what they are told to, until the run is killed in one."""
+    script = iter(losses)
+
+    def means(self, fabric):
+        try:
+            return {"loss": next(script)}
+        except StopIteration:
+            raise KeyboardInterrupt from None
+
+    monkeypatch.setattr(Tally, "means", means)
+
+
+def test_a_run_goes_on_from_before_its_best(plain, tmp_path, monkeypatch, scripted):
+    """It is killed after a better validation, of which its last point to resume from, whose best
+    is another one, knows nothing."""
+    recipe = recipe_of(plain, steps={"total": 8, "save": 5, "log": 100, "average": 1})
+    killed_after([5.0, 4.0, 1.0, 3.0, 3.0, 2.0, 0.5], monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        train(recipe, tmp_path / "run")
+    scripted(2.0, 1.5, 3.0)
+    train(recipe, tmp_path / "run")
+    final = json.loads((tmp_path / "run" / "final.json").read_text())
+    assert final["averaged"] == ["weights-00000003.pt"]
+
+
+def test_weights_of_steps_that_are_not_made_again_are_not_averaged(
+    plain, tmp_path, monkeypatch, scripted
+):
+    steps = {"save": 3, "log": 100, "average": 3}
+    killed_after([5.0, 4.0, 3.0, 2.9, 2.8], monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        train(recipe_of(plain, steps=steps | {"total": 9}), tmp_path / "run")
+    scripted(2.9)
+    train(recipe_of(plain, steps=steps | {"total": 4}), tmp_path / "run")
+    final = json.loads((tmp_path / "run" / "final.json").read_text())
+    assert final["averaged"] == [f"weights-{step:08d}.pt" for step in (2, 3, 4)]
+
+
 @pytest.mark.parametrize(
     ("losses", "patience", "best", "averaged"),
     [
@@ -135,6 +174,7 @@ def test_weights_around_the_best_are_averaged(
         ((3.0, 1.0, 2.0, 9.0, 7.0, 8.0), 0, 5, [4, 5, 6]),
         ((3.0, 1.0, 2.0, 7.0, 8.0, 9.0), 0, 4, [4, 5, 6]),
         ((1.0, 2.0, 3.0, 9.0, 8.0, 7.0), 3, 6, [4, 5, 6]),  # patience begins anew
+        ((1.0, 2.0, 3.0, 9.0, 8.0, 7.0), 1, 6, [4, 5, 6]),  # and ends nothing before
         ((9.0, 8.0, 7.0, 1.0, 2.0, 3.0), 0, 4, [4, 5, 6]),
     ],
 )

@@ -29,17 +29,22 @@ class BpeDropout:
         self.share = pieces.units.dropout
         self.pieces = [pieces.model.id_to_piece(number) for number in range(len(pieces))]
         self.suffix = pieces.units.suffix
+        self.first = self._first_learned(pieces)
         # SentencePiece gives pieces in the order in which they were learned: lower is better.
-        self.rank = {piece: n for n, piece in enumerate(self.pieces) if n > UNK}
-        self._check_order(pieces)
+        self.rank = {piece: n for n, piece in enumerate(self.pieces) if n >= self.first}
 
-    def _check_order(self, pieces: Pieces) -> None:
+    def _first_learned(self, pieces: Pieces) -> int:
+        """The first unit behind the special ones and the tags of languages, whose score is 0 as the
+        best merge's is."""
         scores = [pieces.model.get_score(number) for number in range(UNK + 1, len(pieces))]
-        if scores != [-number for number in range(len(scores))]:  # of unigrams: log probabilities
+        tags = max(0, scores.count(0.0) - 1)
+        learned = scores[tags:]
+        if learned != [-number for number in range(len(learned))]:  # of unigrams: probabilities
             raise DragomanError(
                 "BPE-dropout needs a vocabulary of kind bpe, and this one is none; "
                 "set its dropout to 0 or give another model."
             )
+        return UNK + 1 + tags
 
     def __call__(self, ids: Sequence[int], chance: random.Random) -> list[int]:
         """Other ids for the same text; a word with an unknown letter stays as it is."""
@@ -51,19 +56,20 @@ class BpeDropout:
         return other if len(other) <= most else ids
 
     def words(self, ids: Sequence[int]) -> list[list[int]]:
-        """The ids of each word: units are never joined across a space."""
+        """The ids of each word: units are never joined across a space, nor with a tag."""
         words: list[list[int]] = []
         begins = True
         for unit in map(int, ids):
             piece = self.pieces[unit]
-            if begins or (not self.suffix and piece.startswith(SPACE)):
+            tag = UNK < unit < self.first
+            if begins or tag or (not self.suffix and piece.startswith(SPACE)):
                 words.append([])
             words[-1].append(unit)
-            begins = self.suffix and piece.endswith(SPACE)
+            begins = tag or (self.suffix and piece.endswith(SPACE))
         return words
 
     def cut(self, word: list[int], chance: random.Random) -> list[int]:
-        if UNK in word:
+        if min(word) < self.first:
             return word
         units = list("".join(self.pieces[unit] for unit in word))
         if any(letter not in self.rank for letter in units):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dragoman.errors import DragomanError
 from dragoman.train.data.faults import Fault
 from dragoman.train.data.heard import Hearing
 from dragoman.train.data.pack import Header, Item, ShardReport, ShardWriter, Tick
@@ -48,6 +49,11 @@ def pack_text(
     """
     hearing = hearing or Hearing()
     names, header = columns_of(text, columns)
+    if (hearing.heard or hearing.cut) and hearing.source not in names:
+        raise DragomanError(
+            f"{text} has no column '{hearing.source}', whose texts are to be as they are heard; it "
+            f"has {', '.join(names)}."
+        )
     stop = None if limit is None else skip + limit
     rows = islice(read_rows(text, names, header), skip, stop)
     groups = enumerate(groups_of(rows, ROWS_PER_SHARD))

@@ -82,12 +82,17 @@ def read_rows(path: Path, names: list[str], header: bool) -> Iterator[Row]:
 
 
 def joined(rows: Iterable[Row], share: float, most_words: int, seed: int) -> Iterator[Row]:
-    """A share of the rows together with the row that follows: people say more than a sentence."""
+    """A share of the rows together with the row that follows: people say more than a sentence.
+
+    A row that lacks a text stays alone, as the fault that it is: the other row's text would be all
+    the translation that both have.
+    """
     held: Row | None = None
     for row in rows:
         if held is not None:
             both = {code: f"{held.text[code]} {row.text[code]}" for code in held.text}
-            if max(len(text.split()) for text in both.values()) <= most_words:
+            whole = all((*held.text.values(), *row.text.values()))
+            if whole and max(len(text.split()) for text in both.values()) <= most_words:
                 yield Row(held.number, both)
                 held = None
                 continue

@@ -92,6 +92,22 @@ def test_longer_than_there_is_room_for_stays_as_it_is(pieces):
     assert cutter.within(ids, len(ids), random.Random(0)) == ids
 
 
+@pytest.mark.parametrize("suffix", [True, False])
+def test_tags_of_languages_stay_and_what_follows_is_cut(tmp_path, suffix):
+    """A net of several targets reads one before the text; its letters are units, too."""
+    units = Units("bpe", 60, dropout=0.9, suffix=suffix)
+    train_pieces([*TEXTS, "2 < d e s >"], units, tmp_path / "units.model", ("de", "es"))
+    pieces = Pieces(tmp_path / "units.model", units)
+    (ids,) = pieces.encode(["lowest newer"])
+    cutter = BpeDropout(pieces)
+    first, *other = cutter([pieces.tag("es"), *ids], random.Random(0))
+    assert first == pieces.tag("es")
+    assert len(other) > len(ids)
+    assert pieces.decode(other) == "lowest newer"
+    cutter.share = 0.0
+    assert cutter([pieces.tag("es"), *ids], random.Random(0)) == [pieces.tag("es"), *ids]
+
+
 def test_only_bpe_has_merges_to_leave_out(tmp_path):
     with pytest.raises(DragomanError, match="only bpe"):
         convert(Recipe, {"net": "caat", "data": {"train": ["x"]},

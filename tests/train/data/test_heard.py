@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.errors import DragomanError
 from dragoman.train.data.heard import FILLERS, Hearing, as_heard, cut_off, slip
+from dragoman.train.data.texts import pack_text
 
 TEXTS = {
     "en": "We have, I think, come a long way; thank you.",
@@ -82,3 +84,11 @@ def test_a_cut_off_sentence_begins_as_the_whole_one(seed):
 def test_short_sentences_are_not_cut():
     short = {"en": "Thank you very much.", "de": "Vielen Dank."}
     assert all(cut_off(short, "en", random.Random(n)) == short for n in range(50))
+
+
+@pytest.mark.parametrize("hearing", [Hearing("fr", heard=1.0), Hearing("fr", cut=1.0)])
+def test_what_is_heard_must_be_a_column(tmp_path, hearing):
+    text = tmp_path / "text.tsv"
+    text.write_text("en\tde\n" + "\t".join(TEXTS.values()) + "\n", encoding="utf-8")
+    with pytest.raises(DragomanError, match=r"no column 'fr'.*it has en, de"):
+        pack_text(text, tmp_path / "pack", hearing=hearing)

@@ -316,6 +316,13 @@ def test_rows_are_joined_with_the_next_and_none_is_lost():
     assert list(joined(rows, 0.0, 80, seed=1)) == rows
 
 
+@pytest.mark.parametrize("empty", [0, 1])
+def test_a_row_without_a_translation_is_not_hidden_behind_another(empty):
+    rows = [Row(1, {"en": "Hello.", "de": "Hallo."}), Row(2, {"en": "Bye.", "de": "Tschüss."})]
+    rows[empty].text["de"] = ""
+    assert list(joined(rows, 1.0, 80, seed=1)) == rows
+
+
 def test_some_break_off_in_mid_sentence(tmp_path):
     text = tmp_path / "text.tsv"
     line = "We have to come to a decision today\tWir müssen heute zu einer Entscheidung kommen\n"

@@ -1,0 +1,24 @@
+"""Traces that benchmarks of speech keep."""
+
+import numpy as np
+import pytest
+import soundfile
+
+from dragoman.corpora import Clip
+from dragoman.setup import Setup, System
+
+speech = pytest.importorskip("benchmarks.speech")
+
+
+def test_what_was_kept_of_another_corpus_is_not_taken_for_this_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("DRAGOMAN_BENCH_RUNS", str(tmp_path / "runs"))
+    system = System(Setup(model="tests.scripted:steady", source="en", target="de", step_ms=500))
+    heard = []
+    for name, seconds, reference in (("a", 2, "eins"), ("b", 4, "eins"), ("b", 4, "zwei")):
+        path = tmp_path / f"{name}.wav"
+        soundfile.write(path, np.zeros(16000 * seconds, np.float32), 16000)
+        for _ in range(2):  # the second time from what was kept
+            (trace,) = speech.interpret_all(system, [Clip(0, path, {"de": reference})], "corpus")
+            heard.append((trace.source, trace.source_length, trace.reference))
+    wanted = [("a.wav", 2000, "eins"), ("b.wav", 4000, "eins"), ("b.wav", 4000, "zwei")]
+    assert heard == [one for one in wanted for _ in range(2)]
