@@ -179,7 +179,7 @@ class Interpreter:
         """What the policy allows; None: nothing, and no decoding is paid."""
         if self._recalled:
             return Ask()
-        if self._utterance.over:
+        if self._utterance.over and not self._policy.go_on:
             return None
         heard = self._utterance.heard(heard_ms, new_ms, self._words)
         allowance = self._policy.allow(heard, self._utterance.said)

@@ -37,6 +37,7 @@ from tests.scripted import (
     chunks_of,
     interpret,
     spell,
+    steady,
 )
 
 
@@ -311,6 +312,14 @@ def test_an_ended_draft_that_is_committed_in_part_silences_nobody():
     said = [interpreter.hear(chunk).said for chunk in chunks_of(1000, 200)[:4]]
     assert said == [(" a",), (" b",), (), ()]
     assert len(interpreter.stream.drafts) == 2  # after the second nothing was asked
+
+
+def test_another_policy_speaks_on_after_one_that_took_the_end_for_the_end():
+    interpreter = Interpreter(steady(), WaitK(k=1, force_finish=False), detector=FixedStep(200))
+    chunks = chunks_of(4000, 400)
+    assert [interpreter.hear(chunk).said for chunk in chunks[:3]] == [(" word0",), (), ()]
+    interpreter.policy = Greedy()
+    assert interpreter.hear(chunks[3]).said == (" word1", " word2", " word3")
 
 
 def test_an_allowance_in_words_and_tokens_is_kept_whatever_is_drafted():
