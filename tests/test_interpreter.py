@@ -373,6 +373,24 @@ def test_updates_tell_the_language_and_the_words_of_the_source():
     assert (update.language, update.transcript) == ("de", (" heard1",))
 
 
+def test_words_of_the_source_that_become_final_in_mid_chunk_are_told():
+    """A stream tells what became final with the last piece; a long chunk has several."""
+
+    class Telling(ScriptedModel):
+        def hear(self, streams, sounds):
+            super().hear(streams, sounds)
+            for stream in streams:
+                stream.transcript = (f" until{stream.heard_ms:.0f}",)
+                stream.transcript_ms = (stream.heard_ms - 1000,)
+
+    interpreter = Interpreter(Telling(SCRIPT), Greedy(), transcript=True)
+    long, short = chunks_of(14_000, 12_000)
+    update = interpreter.hear(long)
+    assert update.transcript == (" until5000", " until10000", " until12000")
+    assert update.transcript_lag_ms == 12_000 - (4000 + 9000 + 11_000) / 3
+    assert interpreter.hear(short).transcript == (" until14000",)
+
+
 def test_haste_is_asked_of_the_model_while_it_lasts():
     interpreter = Interpreter(ScriptedModel(SCRIPT), WaitK(k=2), detector=FixedStep(400))
     assert not interpreter.hasty
