@@ -3,6 +3,7 @@
 Where there is a GPU, the last tests run there.
 """
 
+import gc
 from pathlib import Path
 
 import numpy as np
@@ -128,6 +129,30 @@ def test_places_of_streams_that_are_gone_are_given_to_others(folder):
     assert len(rooms) == 1
     kept = [engine.new_mel() for _ in range(20)]
     assert len({mel._slot for mel in kept}) == 20
+
+
+def test_a_stream_does_not_learn_how_loud_another_was_in_its_place(folder):
+    """Of a talk that ends in silence nobody looks at the last sound."""
+    engine, soft = engine_of(folder), noise(1.0, loud=0.0005)
+    alone = frames_of(engine, heard(engine, [soft])[0].window(0))
+    loud = heard(engine, [noise(1.0, loud=0.3)])[0]
+    place = loud._slot
+    del loud
+    gc.collect()
+    mel = heard(engine, [soft])[0]
+    assert mel._slot == place
+    assert np.array_equal(frames_of(engine, mel.window(0)), alone)
+
+
+def test_places_are_given_to_others_however_many_there_once_were(folder):
+    engine = engine_of(folder)
+    many = [engine.new_mel() for _ in range(100)]
+    room = len(engine._bank._frames)
+    del many
+    gc.collect()
+    again = [engine.new_mel() for _ in range(100)]
+    assert len(engine._bank._frames) == room
+    assert len({mel._slot for mel in again}) == 100
 
 
 def test_windows_of_all_lengths_together_are_as_alone_and_as_on_the_cpu(folder, engine):
