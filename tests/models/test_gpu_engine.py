@@ -207,6 +207,26 @@ def test_texts_and_languages_are_those_of_the_cpu(folder, engine, beams):
         assert ours == pytest.approx(theirs, abs=1e-3)
 
 
+@pytest.mark.parametrize("beams", [1, 5])
+def test_a_text_that_is_longer_than_the_net_goes_on_as_on_the_cpu(folder, engine, beams):
+    """Some scripts take several tokens a letter: what was said first is left out first."""
+    v = Vocabulary.load(folder)
+    plain = WhisperEngine(folder, v, Options(compute="float32"))
+    positions = engine._decoder.most_tokens
+    start = (v.start, v.languages["de"], v.translate, v.no_times)
+    said = tuple(number % 7 + 1 for number in range(positions + 20))
+    prompts = [
+        Prompt(start, 9, said, (v.previous, 8, 9)),
+        Prompt(start, 9, said[: positions - 8]),
+        Prompt(start, 9),
+    ]
+    sounds = [noise(1.0, seed) for seed in range(3)]
+    states = {one: one.encode(views(one, sounds)[1]) for one in (plain, engine)}
+    expected, found = (one.speak(made, prompts, beams) for one, made in states.items())
+    assert all(one.tokens for one in expected)
+    assert [one.tokens for one in found] == [one.tokens for one in expected]
+
+
 def test_little_memory_means_several_batches_and_the_same_texts(folder, engine, monkeypatch):
     v = Vocabulary.load(folder)
     _, seen = views(engine, [noise(seconds, 5) for seconds in (0.5, 2.2, 3.0, 0.6)])
