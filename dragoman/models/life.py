@@ -108,9 +108,18 @@ class WindowStream(ABC):
         self.transcript = ()
         self.take_in(sound)
         self.voice = sound.voice
-        self.spoken |= sound.voice.spoken
+        self.spoken = (self.spoken or sound.voice.spoken) and not self._silent
         if not self.spoken:
             self.forget(self.heard_ms - LEAD_IN_MS)
+
+    @property
+    def _silent(self) -> bool:
+        """Whether the window moved on behind the last speech, and nothing is said or drafted of it:
+        asked about silence, a net makes something up."""
+        if self.voice.speaking or self.heard_ms - self.voice.silence_ms > self.start_ms:
+            return False
+        window = self.window
+        return not window.said and len(window.rest.tokens) <= len(window.settled.tokens)
 
     def nothing_new(self) -> bool:
         """Whether all that came since the encoder last looked was silence.
