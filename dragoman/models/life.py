@@ -25,7 +25,7 @@ from dragoman.models.base import (
     fail_alone,
 )
 from dragoman.models.drafting import Ending, Span, finished, nothing, prolonged
-from dragoman.models.guard import cut_loop
+from dragoman.models.guard import trusted
 from dragoman.models.search import Found
 from dragoman.models.window import Window
 from dragoman.text.again import count_letters
@@ -263,7 +263,7 @@ class WindowModel(ABC, Generic[S]):
     def _settle(self, stream: S) -> None:
         """The window is full: draft its first part for good, then drop the sound of that."""
         found, end_ms = self.speak_part(stream)
-        keep = cut_loop(stream.window.said, found.tokens)
+        keep = trusted(stream.window.said, found)
         stream.window.settle(found.tokens[:keep], found.log_probs[:keep])
         stream.forget(end_ms)
 

@@ -354,6 +354,15 @@ def test_what_is_settled_does_not_loop():
     assert one.window.settled.log_probs == (-0.1,)
 
 
+def test_what_was_made_up_of_noise_does_not_settle():
+    model = BareModel()
+    model.found = Found((FIRST + 1, FIRST + 2), (-2.0, -3.0), silence=0.9)
+    one = model.open(None, "en")
+    model.hear([one], [sound(27_000, look=False)])
+    assert one.window.settled.tokens == ()
+    assert one.start_ms == 13_500.0
+
+
 @pytest.mark.parametrize(("closed", "cuts", "start_ms"), [(False, 1, 1370.0), (True, 0, 13_000.0)])
 def test_a_commit_cuts_the_window_or_closes_it(closed, cuts, start_ms):
     model = BareModel()
