@@ -7,8 +7,8 @@ with dragoman.Translator(source="de") as translator:
 from __future__ import annotations
 
 import asyncio
-import itertools
 import threading
+from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -149,7 +149,8 @@ class Talk:
         clock = RealClock() if live else SimulatedClock()
         self._interpreter = system.interpreter(clock=clock, transcript=transcript)
         self._chunker = Chunker(system.setup.step_ms)
-        self._due: list[Chunk] = []  # whole by a step that became shorter
+        self._due: deque[Chunk] = deque()  # to be heard next
+        self._ending = False
         self._resampler, self._rate = Resampler(RATE), RATE
         self._events = Events()
         self._calls: list[tuple[type[Event], Callable[[Any], object]]] = []
@@ -165,18 +166,20 @@ class Talk:
 
     def hear(self, sound: Sound, rate: int = RATE) -> list[Event]:
         """The next piece of sound, of any size and rate, and what it led to."""
-        if self._interpreter.finished:
+        if self._ending or self._interpreter.finished:
             raise DragomanError("This talk is over; open another one.")
-        samples = self._resampled(mono(sound), rate)
-        due, self._due = self._due, []
-        return self._take(itertools.chain(due, self._chunker.feed(samples)))
+        self._due += self._chunker.feed(self._resampled(mono(sound), rate))
+        return self._take_due()
 
     def finish(self) -> list[Event]:
         """The speaker has ended: the rest is said. May be called twice."""
         if self._interpreter.finished:
             return []
-        happened = self._take([*self._due, *self._chunker.feed(self._resampler.finish())])
-        return happened + self._take([self._chunker.finish()])
+        if not self._ending:
+            self._ending = True
+            self._due += self._chunker.feed(self._resampler.finish())
+            self._due.append(self._chunker.finish())
+        return self._take_due()
 
     @property
     def policy(self) -> str:
@@ -200,22 +203,36 @@ class Talk:
     def _resampled(self, samples: Samples, rate: int) -> Samples:
         if rate == self._rate:
             return self._resampler.feed(samples)
+        new = Resampler(check_rate(rate, "This sound"))
         rest = self._resampler.finish()
-        self._resampler, self._rate = Resampler(check_rate(rate, "This sound")), rate
+        self._resampler, self._rate = new, rate
         return np.concatenate([rest, self._resampler.feed(samples)])
 
-    def _take(self, chunks: Iterable[Chunk]) -> list[Event]:
+    def _take_due(self) -> list[Event]:
+        """Hear what is due. An error of a function that is called waits until all is heard and
+        told, so that nothing is lost by it."""
         happened: list[Event] = []
-        for chunk in chunks:
+        errors: list[Exception] = []
+        while self._due:
+            chunk = self._due.popleft()
             with self._work:
                 update = self._interpreter.hear(chunk)
             self.language = update.language or self.language
             for event in self._events.of(update, chunk.last):
                 happened.append(event)
-                for kind, call in self._calls:
-                    if isinstance(event, kind):
-                        call(event)
+                errors += self._call(event)
+        if errors:
+            raise errors[0]
         return happened
+
+    def _call(self, event: Event) -> Iterator[Exception]:
+        """Call the functions that want an event: what went wrong in them."""
+        for kind, call in tuple(self._calls):
+            if isinstance(event, kind):
+                try:
+                    call(event)
+                except Exception as error:
+                    yield error
 
     def __enter__(self) -> Self:
         return self

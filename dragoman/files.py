@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import itertools
 import os
 import shutil
 import stat
@@ -28,6 +29,9 @@ _SENTENCES = {
     errno.ENAMETOOLONG: "that name is too long",
     errno.EIO: "the disk cannot be written; look after it",
 }
+
+
+_numbers = itertools.count()
 
 
 @contextmanager
@@ -154,8 +158,11 @@ def whole_file(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
 
 
 def temporary_for(path: Path) -> Path:
-    """Where a file or a folder lies until it is complete: beside its name, and known to `sweep`."""
-    return path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    """Where a file or a folder lies until it is complete: beside its name, and known to `sweep`.
+
+    Each is another: threads may write the same file, and whoever is done last has the name.
+    """
+    return path.with_name(f".{path.name}.{next(_numbers)}.{os.getpid()}.tmp")
 
 
 def put_in_place(temporary: Path, path: Path) -> None:

@@ -14,7 +14,7 @@ from dragoman.clock import Clock, SimulatedClock
 from dragoman.detectors import Detector, FixedStep
 from dragoman.errors import DragomanError
 from dragoman.models import Ask, BatchError, Draft, Feature, Model, Sound
-from dragoman.models.base import Stream, fail_alone
+from dragoman.models.base import fail_alone
 from dragoman.policies import Policy, ages
 from dragoman.text.again import overlap
 from dragoman.trace import Hearing, Recorder, Saying, Showing
@@ -179,7 +179,7 @@ class Interpreter:
         """What the policy allows; None: nothing, and no decoding is paid."""
         if self._recalled:
             return Ask()
-        if self._utterance.over:
+        if self._utterance.over and not self._policy.go_on:
             return None
         heard = self._utterance.heard(heard_ms, new_ms, self._words)
         allowance = self._policy.allow(heard, self._utterance.said)
@@ -259,6 +259,8 @@ class _Turn:
         self.error: Exception | None = None
         self._arrival_ms = 0.0
         self._taken = _Taken()
+        self._transcript: tuple[str, ...] = ()  # told with a piece that was not the last
+        self._transcript_ms: tuple[float, ...] = ()
         self._interim_before = interpreter._interim
 
     def fail(self, error: Exception) -> None:
@@ -274,6 +276,12 @@ class _Turn:
     def listen(self) -> None:
         self.sounds, self.ask = self.interpreter._listen(self.chunk, self._pieces, self.voices)
 
+    def keep_transcript(self) -> None:
+        """Take what the stream tells, before it hears the next piece and forgets that."""
+        stream = self.interpreter.stream
+        self._transcript = (*self._transcript, *stream.transcript)
+        self._transcript_ms = (*self._transcript_ms, *getattr(stream, "transcript_ms", ()))
+
     def heard(self) -> None:
         self.ask = self.interpreter._ask(self.chunk, self.ask)
 
@@ -283,6 +291,7 @@ class _Turn:
 
     def end(self) -> Update:
         one = self.interpreter
+        self.keep_transcript()
         times = one._clock.end(self.work_ms)
         hearing = Hearing(one.stream.heard_ms, self._arrival_ms, *times)
         if self.error is None:
@@ -292,8 +301,8 @@ class _Turn:
             one._interim,
             hearing,
             self._taken.lag_ms,
-            one.stream.transcript,
-            _transcript_lag(one.stream),
+            self._transcript,
+            _transcript_lag(one.stream.heard_ms, self._transcript_ms),
             one.stream.language,
             self.sounds[-1].voice.silence_ms if self.sounds else 0.0,
             self.error,
@@ -333,6 +342,9 @@ def _listen(turns: Sequence[_Turn]) -> None:
 
 def _hear(model: Model, piece: int, turns: Sequence[_Turn]) -> None:
     """Let the streams of several speakers hear one piece of their chunks."""
+    if piece:
+        for turn in turns:
+            turn.keep_transcript()
     model.hear([turn.interpreter.stream for turn in turns], [turn.sounds[piece] for turn in turns])
 
 
@@ -355,10 +367,9 @@ def _ms(chunk: Chunk) -> float:
     return len(chunk.samples) * 1000.0 / RATE
 
 
-def _transcript_lag(stream: Stream) -> float | None:
+def _transcript_lag(now_ms: float, moments_ms: Sequence[float]) -> float | None:
     """How long ago the words of the transcript were heard, on average; None: nobody knows."""
-    moments: tuple[float, ...] = getattr(stream, "transcript_ms", ())
-    return stream.heard_ms - sum(moments) / len(moments) if moments else None
+    return now_ms - sum(moments_ms) / len(moments_ms) if moments_ms else None
 
 
 def _lag(draft: Draft, tokens: int) -> float | None:

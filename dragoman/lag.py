@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from dragoman.interpreter import Update
+from dragoman.text.words import goes_on, split_words
+
+ANY = "zh"
+"""Split as in this language, words of other scripts are whole, and letters of scripts that have no
+spaces between words count for themselves."""
 
 
 def lived_ms(update: Update) -> float | None:
@@ -12,7 +17,10 @@ def lived_ms(update: Update) -> float | None:
 
 
 class Lag:
-    """How far behind the speaker the words are, by where the model looked when it said them."""
+    """How far behind the speaker the words are, by where the model looked when it said them.
+
+    Where words are not set apart, every letter counts.
+    """
 
     def __init__(self) -> None:
         self.words = 0
@@ -26,8 +34,8 @@ class Lag:
         hearing, text = update.hearing, "".join(update.said)
         self.audio_ms = hearing.audio_ms
         self._compute_ms += hearing.compute_ms
-        continued = bool(self.words and text and not text[0].isspace())  # as a late stop does
-        count = len(text.split()) - continued
+        continued = bool(self.words and text and goes_on(text))  # as a late stop does
+        count = len(split_words(text, ANY)) - continued
         self.words += count
         waited_ms = hearing.end_ms - hearing.arrival_ms
         self._waits_ms += count * waited_ms

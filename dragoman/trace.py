@@ -238,7 +238,7 @@ def read_traces(path: Path, *, unfinished: bool = True) -> Iterator[Trace]:
     trace: Trace | None = None
     decode = msgspec.json.Decoder(dict[str, Any]).decode
     try:
-        lines = path.open(encoding="utf-8")
+        lines = path.open("rb")
     except OSError as error:
         raise DragomanError(f"Cannot read the trace {path}: {error.strerror}.") from error
     with lines:
@@ -257,6 +257,9 @@ def read_traces(path: Path, *, unfinished: bool = True) -> Iterator[Trace]:
                 else:
                     _take(trace, row)
             except (msgspec.DecodeError, ValueError, KeyError, TypeError) as error:
+                torn = isinstance(error, msgspec.DecodeError) and not line.endswith(b"\n")
+                if torn and trace is not None:
+                    break  # by a disk that was full, or a power cut: what came before holds
                 raise DragomanError(
                     f"Line {number} of {path} is not a line of a Dragoman trace ({error})."
                 ) from error

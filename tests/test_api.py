@@ -239,6 +239,53 @@ def test_the_rate_may_change_while_a_talk_runs(translator):
     assert events[-1].heard_ms == pytest.approx(5000, abs=1)
 
 
+def test_a_rate_that_cannot_be_costs_the_talk_nothing(translator):
+    talk = translator.talk()
+    events = talk.hear(silence(48000, 2), 48000)
+    with pytest.raises(dragoman.DragomanError, match="has -5 samples a second"):
+        talk.hear(silence(), -5)
+    events += talk.hear(silence(48000, 3), 48000) + talk.finish()
+    assert text(events) == WORDS
+    assert events[-1].heard_ms == pytest.approx(5000, abs=1)
+
+
+def test_an_error_in_a_callback_is_raised_when_all_was_heard_and_told(translator):
+    told = []
+
+    def fail(event):
+        raise KeyError(event.text)
+
+    talk = translator.talk().on(dragoman.Said, fail).on(dragoman.Event, told.append)
+    with pytest.raises(KeyError, match="word0"):  # the first of them
+        talk.hear(silence(seconds=4))
+    assert text(told) == WORDS[:10]
+    with pytest.raises(KeyError, match="word10"):
+        talk.finish()
+    assert text(told) == WORDS
+    assert isinstance(told[-1], dragoman.End)
+    assert talk.finish() == []
+
+
+def test_the_latency_may_change_in_a_callback_and_all_sound_is_heard_in_its_order(monkeypatch):
+    sound, heard = np.linspace(0, 1, 5 * 16000, dtype=np.float32), []
+    with dragoman.Translator(**SETTINGS | {"step_ms": 2000.0}) as translator:
+        talk = translator.talk()
+        model_hear = translator._system.model.hear
+
+        def hear(streams, sounds):
+            heard.extend(one.samples for one in sounds)
+            model_hear(streams, sounds)
+
+        monkeypatch.setattr(translator._system.model, "hear", hear)
+        talk.on(dragoman.Said, lambda event: talk.set_max_latency(2.0))
+        talk.hear(sound[:24000])
+        talk.set_max_latency(1.3)  # three steps are due at once
+        for at in range(24000, len(sound), 5000):
+            talk.hear(sound[at : at + 5000])
+        talk.finish()
+    assert np.array_equal(np.concatenate(heard), sound)
+
+
 def test_what_is_closed_says_so(translator):
     talk = translator.talk()
     talk.finish()

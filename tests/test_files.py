@@ -24,6 +24,19 @@ def test_a_file_appears_when_it_is_complete(tmp_path):
     assert os.listdir(path.parent) == ["a.txt"]
 
 
+def test_two_may_write_a_file_at_once_and_each_version_is_whole(tmp_path):
+    path = tmp_path / "a.txt"
+    with whole_file(path) as slow:
+        slow.write("slow ")
+        slow.flush()
+        with whole_file(path) as quick:
+            quick.write("quick")
+        assert path.read_text() == "quick"
+        slow.write("and long")
+    assert path.read_text() == "slow and long"
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
 def test_an_error_leaves_what_was_there(tmp_path):
     path = tmp_path / "a.bin"
     path.write_bytes(b"old")

@@ -37,7 +37,7 @@ MAY_IMPORT = {
     "voices": {"audio", "text", "store"},
     "interrupts": set(),
     "listeners": {"audio", "text", "trace", "interpreter", "interrupts", "voices"},
-    "lag": {"interpreter"},
+    "lag": {"text", "interpreter"},
     "events": {"interpreter", "lag"},
     "api": {"audio", "text", "policies", "setup", "clock", "events"},
     "talks": {"audio", "voices"},

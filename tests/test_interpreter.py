@@ -37,6 +37,7 @@ from tests.scripted import (
     chunks_of,
     interpret,
     spell,
+    steady,
 )
 
 
@@ -313,6 +314,14 @@ def test_an_ended_draft_that_is_committed_in_part_silences_nobody():
     assert len(interpreter.stream.drafts) == 2  # after the second nothing was asked
 
 
+def test_another_policy_speaks_on_after_one_that_took_the_end_for_the_end():
+    interpreter = Interpreter(steady(), WaitK(k=1, force_finish=False), detector=FixedStep(200))
+    chunks = chunks_of(4000, 400)
+    assert [interpreter.hear(chunk).said for chunk in chunks[:3]] == [(" word0",), (), ()]
+    interpreter.policy = Greedy()
+    assert interpreter.hear(chunks[3]).said == (" word1", " word2", " word3")
+
+
 def test_an_allowance_in_words_and_tokens_is_kept_whatever_is_drafted():
     model = DiaryModel(lambda stream, ask: spell([" a", " b", " c"], 2, False))
     interpreter = Interpreter(model, WaitK(k=1), detector=FixedStep(200))
@@ -362,6 +371,24 @@ def test_updates_tell_the_language_and_the_words_of_the_source():
     interpreter = Interpreter(Telling(SCRIPT), Greedy(), source="de", transcript=True)
     update = interpreter.hear(chunks_of(3000, 400)[0])
     assert (update.language, update.transcript) == ("de", (" heard1",))
+
+
+def test_words_of_the_source_that_become_final_in_mid_chunk_are_told():
+    """A stream tells what became final with the last piece; a long chunk has several."""
+
+    class Telling(ScriptedModel):
+        def hear(self, streams, sounds):
+            super().hear(streams, sounds)
+            for stream in streams:
+                stream.transcript = (f" until{stream.heard_ms:.0f}",)
+                stream.transcript_ms = (stream.heard_ms - 1000,)
+
+    interpreter = Interpreter(Telling(SCRIPT), Greedy(), transcript=True)
+    long, short = chunks_of(14_000, 12_000)
+    update = interpreter.hear(long)
+    assert update.transcript == (" until5000", " until10000", " until12000")
+    assert update.transcript_lag_ms == 12_000 - (4000 + 9000 + 11_000) / 3
+    assert interpreter.hear(short).transcript == (" until14000",)
 
 
 def test_haste_is_asked_of_the_model_while_it_lasts():

@@ -27,6 +27,14 @@ def test_a_stop_that_comes_late_is_no_word():
     assert taken(((" Good",), 900.0), ((" day",), 900.0), ((".", " And"), 900.0)).words == 3
 
 
+def test_where_words_are_not_set_apart_every_letter_counts():
+    rest = ((("。",), 900.0), ((" Zoom",), 600.0))
+    lag = taken((("今", "天"), 600.0), (("很好", "。"), 1500.0), *rest)
+    assert lag.words == 6
+    assert lag.plain_ms == (2 * 600 + 3 * 1500 + 600) / 6
+    assert taken((("สวัส", "ดี"), 600.0), (("ครับ",), 600.0)).words == 7  # letters with their marks
+
+
 def test_the_lag_is_the_mean_over_words():
     lag = taken(((" one", " two"), 600.0), ((), None), ((" three",), 1500.0))
     assert lag.plain_ms == 900.0

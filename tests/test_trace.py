@@ -168,6 +168,29 @@ def test_a_trace_that_was_cut_short_keeps_what_was_said(tmp_path):
     assert list(read_traces(path, unfinished=False)) == [trace]
 
 
+def test_a_trace_whose_last_line_is_torn_keeps_what_was_said(tmp_path):
+    """A disk that becomes full takes half a line, which may end within a letter."""
+    trace = Trace(hearings=[Hearing(200, 200, 200, 300)], sayings=[Saying(" schön", 0)])
+    path = tmp_path / "trace.jsonl"
+    with TraceWriter.open(path) as writer:
+        writer.write(trace)
+        writer.write(trace)
+    content = path.read_bytes()
+    for torn in (content.rindex(b"{") + 3, content.rindex("ö".encode()) + 1):
+        path.write_bytes(content[:torn])
+        whole, cut = read_traces(path)
+        assert whole == trace
+        assert trace.prediction.startswith(cut.prediction)
+        assert cut.hearings == trace.hearings
+
+
+def test_what_is_no_text_is_no_trace(tmp_path):
+    path = tmp_path / "trace.jsonl"
+    path.write_bytes(b'{"dragoman_trace":1,"index":0,"source":"\xff","reference":null}\n')
+    with pytest.raises(DragomanError, match=r"Line 1 of .* is not a line of a Dragoman trace"):
+        list(read_traces(path))
+
+
 @pytest.mark.parametrize("line", ["{", '{"said": "x", "chunk": 99}', '{"heard": [1]}', "[]", "7"])
 def test_a_bad_line_of_a_trace_is_named(tmp_path, line):
     path = tmp_path / "trace.jsonl"

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.models.base import Draft
-from dragoman.models.guard import cut_loop, invented
+from dragoman.models.guard import trusted
 from dragoman.models.search import Found
 from dragoman.models.window import Window
 from dragoman.models.words import STOPS, without_stop
@@ -42,7 +42,7 @@ class Ending:
 
 def finished(window: Window, found: Found, span: Span, ending: Ending, *, looks: bool) -> Draft:
     """A draft of all that is not committed; `looks`: its tokens look at moments."""
-    keep = 0 if invented(found.silence, found.log_probs) else cut_loop(window.said, found.tokens)
+    keep = trusted(window.said, found)
     ended = found.ended and keep == len(found.tokens)
     stop = 0
     if ended and not ending.final and ending.late_stop:

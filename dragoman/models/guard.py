@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from dragoman.models.search import Found
+
 LONGEST_LOOP = 24  # tokens
 SILENT = 0.6  # probability of silence
 UNSURE = -1.0  # mean log-probability of a token
@@ -63,6 +65,11 @@ def invented(silence: float | None, log_probs: Sequence[float]) -> bool:
     if silence is None or not log_probs:
         return False
     return silence > SILENT and sum(log_probs) / len(log_probs) < UNSURE
+
+
+def trusted(said: Sequence[int], found: Found) -> int:
+    """How many tokens of a text that was found after what was said are to be believed."""
+    return 0 if invented(found.silence, found.log_probs) else cut_loop(said, found.tokens)
 
 
 def understood(log_probs: Sequence[float], *, final: bool, foreign: bool = False) -> bool:

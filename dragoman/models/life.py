@@ -25,7 +25,7 @@ from dragoman.models.base import (
     fail_alone,
 )
 from dragoman.models.drafting import Ending, Span, finished, nothing, prolonged
-from dragoman.models.guard import cut_loop
+from dragoman.models.guard import trusted
 from dragoman.models.search import Found
 from dragoman.models.window import Window
 from dragoman.text.again import count_letters
@@ -108,9 +108,18 @@ class WindowStream(ABC):
         self.transcript = ()
         self.take_in(sound)
         self.voice = sound.voice
-        self.spoken |= sound.voice.spoken
+        self.spoken = (self.spoken or sound.voice.spoken) and not self._silent
         if not self.spoken:
             self.forget(self.heard_ms - LEAD_IN_MS)
+
+    @property
+    def _silent(self) -> bool:
+        """Whether the window moved on behind the last speech, and nothing is said or drafted of it:
+        asked about silence, a net makes something up."""
+        if self.voice.speaking or self.heard_ms - self.voice.silence_ms > self.start_ms:
+            return False
+        window = self.window
+        return not window.said and len(window.rest.tokens) <= len(window.settled.tokens)
 
     def nothing_new(self) -> bool:
         """Whether all that came since the encoder last looked was silence.
@@ -254,7 +263,7 @@ class WindowModel(ABC, Generic[S]):
     def _settle(self, stream: S) -> None:
         """The window is full: draft its first part for good, then drop the sound of that."""
         found, end_ms = self.speak_part(stream)
-        keep = cut_loop(stream.window.said, found.tokens)
+        keep = trusted(stream.window.said, found)
         stream.window.settle(found.tokens[:keep], found.log_probs[:keep])
         stream.forget(end_ms)
 

@@ -6,9 +6,12 @@ whole when a piece ends it, when the next word begins, or when the text is over.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
+
+from dragoman.text.languages import WITHOUT_SPACES
 
 STOPS = frozenset(".,!?;:…-–—。、！？，।؟")
 
@@ -68,6 +71,18 @@ def group(pieces: Iterable[Piece], *, ended: bool) -> Words:
     if ended:
         close()
     return Words(tuple(words), tuple(ends), word)
+
+
+_NO_SPACE_BESIDE = re.compile(f"[{WITHOUT_SPACES['zh']}]")  # Chinese and Japanese letters and marks
+
+
+def unspaced(word: str) -> str:
+    """A word of a language that sets none apart, with the spaces that it has all the same: beside
+    words of other scripts ("New York"), and between phrases in scripts such as Thai."""
+    text = word.strip()
+    before = word[:1].isspace() and text[:1].isalnum() and not _NO_SPACE_BESIDE.match(text[0])
+    after = word[-1:].isspace() and text and not _NO_SPACE_BESIDE.match(text[-1])
+    return f"{' ' if before else ''}{text}{' ' if after else ''}"
 
 
 class Grouping(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ class AlignAtt(Policy):
         return frozenset({Feature.ATTENTION})
 
     def __post_init__(self) -> None:
-        if not self.last >= 0:
+        if not 0 <= self.last < inf:
             raise DragomanError(f"AlignAtt holds back 0 ms of sound or more, not {self.last:g}.")
 
     def commit(self, draft: Draft, past: Sequence[Draft]) -> int:
@@ -49,7 +50,7 @@ class EDAtt(Policy):
         return frozenset({Feature.ATTENTION})
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.alpha <= 1.0 or not self.last > 0:
+        if not 0.0 <= self.alpha <= 1.0 or not 0 < self.last < inf:
             raise DragomanError(
                 f"EDAtt needs alpha between 0 and 1 and more than 0 ms of sound, "
                 f"not {self.alpha:g} and {self.last:g}."

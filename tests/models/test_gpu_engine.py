@@ -3,6 +3,7 @@
 Where there is a GPU, the last tests run there.
 """
 
+import gc
 from pathlib import Path
 
 import numpy as np
@@ -130,6 +131,30 @@ def test_places_of_streams_that_are_gone_are_given_to_others(folder):
     assert len({mel._slot for mel in kept}) == 20
 
 
+def test_a_stream_does_not_learn_how_loud_another_was_in_its_place(folder):
+    """Of a talk that ends in silence nobody looks at the last sound."""
+    engine, soft = engine_of(folder), noise(1.0, loud=0.0005)
+    alone = frames_of(engine, heard(engine, [soft])[0].window(0))
+    loud = heard(engine, [noise(1.0, loud=0.3)])[0]
+    place = loud._slot
+    del loud
+    gc.collect()
+    mel = heard(engine, [soft])[0]
+    assert mel._slot == place
+    assert np.array_equal(frames_of(engine, mel.window(0)), alone)
+
+
+def test_places_are_given_to_others_however_many_there_once_were(folder):
+    engine = engine_of(folder)
+    many = [engine.new_mel() for _ in range(100)]
+    room = len(engine._bank._frames)
+    del many
+    gc.collect()
+    again = [engine.new_mel() for _ in range(100)]
+    assert len(engine._bank._frames) == room
+    assert len({mel._slot for mel in again}) == 100
+
+
 def test_windows_of_all_lengths_together_are_as_alone_and_as_on_the_cpu(folder, engine):
     sounds = [noise(seconds, 1) for seconds in (0.5, 3.2, 7.0, 0.51, 3.3)]
     mels, seen = views(engine, sounds)
@@ -180,6 +205,26 @@ def test_texts_and_languages_are_those_of_the_cpu(folder, engine, beams):
             np.testing.assert_allclose(look, other[: len(look)], atol=1e-3)
     for ours, theirs in zip(*(one.languages(made) for one, made in states.items()), strict=True):
         assert ours == pytest.approx(theirs, abs=1e-3)
+
+
+@pytest.mark.parametrize("beams", [1, 5])
+def test_a_text_that_is_longer_than_the_net_goes_on_as_on_the_cpu(folder, engine, beams):
+    """Some scripts take several tokens a letter: what was said first is left out first."""
+    v = Vocabulary.load(folder)
+    plain = WhisperEngine(folder, v, Options(compute="float32"))
+    positions = engine._decoder.most_tokens
+    start = (v.start, v.languages["de"], v.translate, v.no_times)
+    said = tuple(number % 7 + 1 for number in range(positions + 20))
+    prompts = [
+        Prompt(start, 9, said, (v.previous, 8, 9)),
+        Prompt(start, 9, said[: positions - 8]),
+        Prompt(start, 9),
+    ]
+    sounds = [noise(1.0, seed) for seed in range(3)]
+    states = {one: one.encode(views(one, sounds)[1]) for one in (plain, engine)}
+    expected, found = (one.speak(made, prompts, beams) for one, made in states.items())
+    assert all(one.tokens for one in expected)
+    assert [one.tokens for one in found] == [one.tokens for one in expected]
 
 
 def test_little_memory_means_several_batches_and_the_same_texts(folder, engine, monkeypatch):

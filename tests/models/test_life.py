@@ -101,6 +101,40 @@ def test_until_somebody_speaks_two_seconds_are_kept():
     assert (one.start_ms, one.spoken, one.voice) == (1500.0, True, quiet(5000))
 
 
+def test_a_window_that_moved_on_behind_all_speech_is_silence():
+    """As that of a policy that says nothing before the end does, when it is full."""
+    model = BareModel()
+    one = model.open(None, "en")
+    model.hear([one], [sound(7000, look=False)])
+    for silence_ms in range(5000, 100_001, 5000):
+        model.hear([one], [sound(5000, quiet(silence_ms), look=False)])
+    assert one.window.settled.tokens == (FIRST + 1,)  # the net was asked once
+    assert (one.start_ms, one.spoken) == (105_000.0, False)
+    model.hear([one], [sound(400, quiet(100_400), last=True, closing=True)])
+    (draft,) = model.draft([one], [Ask(final=True)])
+    assert (draft.words, model.spoken) == ((" w1",), [])
+    model.hear([one], [sound(1000)])
+    assert (one.start_ms, one.spoken) == (105_400.0, True)
+
+
+@pytest.mark.parametrize(
+    ("voice", "said", "rest", "spoken"),
+    [
+        (quiet(5000), (), 0, False),
+        (quiet(4999), (), 0, True),  # the last of a word is in the window
+        (quiet(5000), (1,), 0, True),
+        (quiet(5000), (), 1, True),  # a word that is not said yet
+        (Voice(spoken=True, speaking=True, silence_ms=5000), (), 0, True),  # nobody is sure
+    ],
+)
+def test_what_of_a_window_may_still_be_said_is_kept(voice, said, rest, spoken):
+    one = stream(14_000, 10_000, said, [10_000.0] * len(said), spoken=True)
+    one.window.rest = Draft((FIRST,) * rest)
+    one.hear(sound(1000, voice))
+    assert one.spoken is spoken
+    assert one.start_ms == (10_000 if spoken else 13_000)
+
+
 def test_a_moment_of_speech_is_worth_a_look():
     assert not stream(heard_ms=5000, start_ms=4801, spoken=True).worth_a_look
     assert stream(heard_ms=5000, start_ms=4800, spoken=True).worth_a_look
@@ -318,6 +352,15 @@ def test_what_is_settled_does_not_loop():
     model.hear([one], [sound(27_000, look=False)])
     assert one.window.settled.tokens == (FIRST + 1,)
     assert one.window.settled.log_probs == (-0.1,)
+
+
+def test_what_was_made_up_of_noise_does_not_settle():
+    model = BareModel()
+    model.found = Found((FIRST + 1, FIRST + 2), (-2.0, -3.0), silence=0.9)
+    one = model.open(None, "en")
+    model.hear([one], [sound(27_000, look=False)])
+    assert one.window.settled.tokens == ()
+    assert one.start_ms == 13_500.0
 
 
 @pytest.mark.parametrize(("closed", "cuts", "start_ms"), [(False, 1, 1370.0), (True, 0, 13_000.0)])

@@ -1,6 +1,7 @@
 """Words and word counts from units of exported nets."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,6 +40,18 @@ def test_without_spaces_every_piece_is_a_word():
     pieces = Pieces((*SPECIAL, "▁世", "界"), "prefix", spaced=False)
     grouped = pieces.words([4, 5], ended=False)
     assert (grouped.words, grouped.ends, grouped.tail) == (("世", "界"), (1, 2), "")
+
+
+@pytest.mark.parametrize(
+    ("names", "marking", "text"),
+    [
+        (("▁我", "爱", "▁New", "▁York", "▁的", "雪"), "prefix", "我爱 New York的雪"),
+        (("我", "爱▁", "New▁", "York▁", "的▁", "雪▁"), "suffix", "我爱New York 的雪"),
+    ],
+)
+def test_words_of_other_scripts_keep_the_space_between_them(names, marking, text):
+    pieces = Pieces((*SPECIAL, *names), marking, spaced=False)
+    assert "".join(pieces.words(range(4, 10), ended=True).words) == text
 
 
 def test_the_unit_of_a_mark():

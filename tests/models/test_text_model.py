@@ -152,7 +152,7 @@ def test_words_are_those_of_the_target_language(models):
     assert (spaced.words, spaced.ends) == ((" the", " sea."), (1, 7))
     assert model.words(tokens[:4], ended=False, pair=PAIR).tail == " sea"
     unspaced = model.words(tokens[:5], ended=True, pair=("en", "zh"))
-    assert unspaced.words == ("the", "s", "e", "a", ".")
+    assert unspaced.words == (" the", " s", "e", "a", ".")
 
 
 def test_more_than_a_source_can_hold_is_not_gone_on_with(folders, models):
@@ -237,7 +237,22 @@ def test_what_was_found_follows_what_was_said(models, monkeypatch, prefix, text,
 def test_pieces_as_text():
     names = ("", "▁a", "b", "▁", ".")
     assert TextUnits(names, spaced=True).text([1, 2, 0, 3, 1, 4]) == " ab  a."
-    assert TextUnits(names, spaced=False).text([1, 2, 0, 3, 1, 4]) == "aba."
+    assert TextUnits(names, spaced=False).text([1, 2, 0, 3, 1, 4]) == " ab  a."
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        (("▁我", "住", "在", "▁New", "▁York", "。"), "我住在 New York。"),
+        (("▁", "东", "京", "▁", "很", "好", "▁,"), "东京很好,"),
+        (("▁", "สวัสดี", "▁", "ครับ"), " สวัสดี ครับ"),  # a sentence follows the one before it
+        (("▁ยินดี", "ที่", "▁ได้", "รู้จัก"), " ยินดีที่ ได้รู้จัก"),
+    ],
+)
+def test_a_language_without_spaces_between_words_has_those_between_other_things(names, text):
+    words = TextUnits(names, spaced=False).words(range(len(names)), ended=True)
+    assert "".join(words.words) == text
+    assert len(words.words) == sum(name != "▁" for name in names)
 
 
 def test_a_vocabulary_is_a_list_or_lines(tmp_path: Path):

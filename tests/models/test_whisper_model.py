@@ -219,6 +219,20 @@ def test_the_transcript_is_told_once_and_in_order(policy):
     assert words_of(told) == [word for word in words if word >= 0]
 
 
+@pytest.mark.parametrize("policy", ["greedy", "local-agreement", "offline"])
+def test_words_whose_stop_looks_behind_the_sound_are_told(policy):
+    """Whisper's stop at the end looks at the silence that follows the sound, which is no moment."""
+    whisper = model()
+    whisper._engine.stop_look = -1
+    words = [*talk(40), -1, -1, -1, 3, 9, 1]
+    interpreter = Interpreter(
+        whisper, make_policy(policy), source="de", target="en", ear=ear(), transcript=True
+    )
+    updates = [interpreter.hear(chunk) for chunk in chunks(tones(words))]
+    told = "".join(word for update in updates for word in update.transcript)
+    assert words_of(told) == [word for word in words if word >= 0]
+
+
 def test_a_sentence_is_told_when_its_translation_is_said_though_the_window_stays():
     words = [1, 2, 4, 6, 7, 8]  # a sentence ends with 4
     interpreter = Interpreter(

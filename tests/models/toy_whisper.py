@@ -58,6 +58,7 @@ class ToyEngine:
 
     bands = 80
     copies = False
+    stop_look = 0  # the state that a full stop looks at
     device = "cpu"
 
     def __init__(self) -> None:
@@ -93,10 +94,10 @@ class ToyEngine:
                 looks.append(spot(len(states), middle))
             if number >= len(said) and word % 5 == 4:
                 tokens.append(STOP)
-                looks.append(spot(len(states), 0))
+                looks.append(spot(len(states), self.stop_look))
         if words and [*prompt.said, *tokens][-1] != STOP:
             tokens.append(STOP)
-            looks.append(spot(len(states), 0))
+            looks.append(spot(len(states), self.stop_look))
         ended = len(tokens) <= prompt.most
         tokens = tokens[: prompt.most]
         return Found(

@@ -88,6 +88,11 @@ def test_spec_round_trip(name):
             "AgreeAtt needs 0 <= old <= alone (in ms), not 3000 and 2000.",
         ),
         ("alignatt:last=-1", "AlignAtt holds back 0 ms of sound or more, not -1."),
+        ("alignatt:last=inf", "AlignAtt holds back 0 ms of sound or more, not inf."),
+        (
+            "edatt:last=inf",
+            "EDAtt needs alpha between 0 and 1 and more than 0 ms of sound, not 0.1 and inf.",
+        ),
         (
             "edatt:alpha=1.1",
             "EDAtt needs alpha between 0 and 1 and more than 0 ms of sound, not 1.1 and 80.",

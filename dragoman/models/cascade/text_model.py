@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from dragoman.models.cascade.tags import Tags
 from dragoman.models.cascade.translator import Pair, Translation
 from dragoman.models.options import Options
 from dragoman.models.search import Found
-from dragoman.models.words import Piece, Words, group
+from dragoman.models.words import Piece, Words, group, unspaced
 from dragoman.text.languages import written_without_spaces
 
 SPACE = "▁"
@@ -38,16 +38,18 @@ class TextUnits:
 
     def words(self, tokens: Sequence[int], *, ended: bool) -> Words:
         """Tokens grouped into words; without spaces, every piece is a word."""
-        return group(map(self._piece, tokens), ended=ended)
+        grouped = group(map(self._piece, tokens), ended=ended)
+        if self.spaced:
+            return grouped
+        return replace(grouped, words=tuple(map(unspaced, grouped.words)))
 
     def text(self, tokens: Sequence[int]) -> str:
         return "".join(self._piece(token).text for token in tokens)
 
     def _piece(self, token: int) -> Piece:
         name = self.names[token]
-        if not self.spaced:
-            return Piece(name.replace(SPACE, ""), ends=True)
-        return Piece(name.replace(SPACE, " "), begins=name.startswith(SPACE))
+        begins = self.spaced and name.startswith(SPACE)
+        return Piece(name.replace(SPACE, " "), begins=begins, ends=not self.spaced)
 
 
 class TextModel:

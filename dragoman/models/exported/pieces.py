@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from dragoman.errors import DragomanError
 from dragoman.models.exported.config import Languages
 from dragoman.models.exported.net import BOS, EOS, PAD, UNK
-from dragoman.models.words import Piece, Words, group
+from dragoman.models.words import Piece, Words, group, unspaced
 from dragoman.text.languages import find_language
 from dragoman.text.units import SPACES, Marking, word_ends
 from dragoman.text.words import closes
@@ -90,8 +90,10 @@ class Pieces:
 
     def _printed(self, text: str) -> str:
         """With the space before it, which a full stop that comes late has not."""
+        if not self.spaced:
+            return unspaced(text)
         text = text.strip()
-        return text if not self.spaced or closes(text, self.language) else f" {text}"
+        return text if closes(text, self.language) else f" {text}"
 
 
 def tag_of(language: str) -> str:

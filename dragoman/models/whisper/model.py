@@ -18,7 +18,7 @@ from dragoman.models.guard import cut_loop
 from dragoman.models.life import WindowModel
 from dragoman.models.options import Options
 from dragoman.models.search import Found, Prompt
-from dragoman.models.whisper.engine import Engine, load_engine, release_memory
+from dragoman.models.whisper.engine import Engine, View, load_engine, release_memory
 from dragoman.models.whisper.mel import FRAME_MS
 from dragoman.models.whisper.stream import Transcript, WhisperStream
 from dragoman.models.whisper.tokens import Vocabulary, WhisperUnits
@@ -124,7 +124,7 @@ class WhisperModel(WindowModel[WhisperStream]):
             stream.encoded(states, view)
         seen = [stream for stream, _ in looking]
         self._detect(seen, made)
-        self._write_down(seen, made)
+        self._write_down(seen, made, views)
 
     def _detect(self, streams: Sequence[WhisperStream], states: Sequence[Any]) -> None:
         """Find languages out, as long as nothing was said in the belief that they are known."""
@@ -134,16 +134,22 @@ class WhisperModel(WindowModel[WhisperStream]):
             for index, found in zip(unsure, told, strict=True):
                 streams[index].detected(max(found, key=found.__getitem__))
 
-    def _write_down(self, streams: Sequence[WhisperStream], states: Sequence[Any]) -> None:
+    def _write_down(
+        self, streams: Sequence[WhisperStream], states: Sequence[Any], views: Sequence[View[Any]]
+    ) -> None:
         """The words of the windows in their own language, where they are wanted."""
-        wanted = [pair for pair in zip(streams, states, strict=True) if pair[0].writes is not None]
+        every = zip(streams, states, views, strict=True)
+        wanted = [one for one in every if one[0].writes is not None]
         if not wanted:
             return
-        prompts = [self._transcript_prompt(stream) for stream, _ in wanted]
-        spoken = self._engine.speak([made for _, made in wanted], prompts, 1)
-        for (stream, _), found in zip(wanted, spoken, strict=True):
+        prompts = [self._transcript_prompt(stream) for stream, *_ in wanted]
+        spoken = self._engine.speak([made for _, made, _ in wanted], prompts, 1)
+        for (stream, _, view), found in zip(wanted, spoken, strict=True):
             keep = cut_loop((), found.tokens)
-            kept = replace(found, tokens=found.tokens[:keep], looks=found.looks[:keep])
+            # A full stop looks at the silence behind the sound; its word was heard before that.
+            sound = max(1, (view.sound or 0) - 1)
+            looks = tuple(look[:sound] for look in found.looks[:keep])
+            kept = replace(found, tokens=found.tokens[:keep], looks=looks)
             stream.written(self._units(stream.language or "en"), kept)
 
     def _transcript_prompt(self, stream: WhisperStream) -> Prompt:
@@ -167,9 +173,10 @@ class WhisperModel(WindowModel[WhisperStream]):
 
     def speak_part(self, stream: WhisperStream) -> tuple[Found, float]:
         end = stream.quiet_frame()
-        states = self._engine.encode([stream.view_until(end)])[0]
+        view = stream.view_until(end)
+        states = self._engine.encode([view])[0]
         self._detect([stream], [states])
-        self._write_down([stream], [states])
+        self._write_down([stream], [states], [view])
         prompt = self._prompt(stream, Ask(final=True))
         found = self._engine.speak([states], [prompt], self._final_beams)[0]
         return found, end * FRAME_MS

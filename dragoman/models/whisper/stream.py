@@ -153,7 +153,7 @@ class WhisperStream(WindowStream):
         frame = int(until_ms / FRAME_MS + 1e-6)
         self.mel.forget(frame - frame % 2)
         if self.writes is not None:
-            self.transcript += self.writes.forget(self.start_ms)
+            self.transcript += self.writes.forget(until_ms)
 
     def view(self, *, plain: bool = False) -> View[Any]:
         """The window as the encoder shall see it."""

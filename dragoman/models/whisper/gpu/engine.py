@@ -149,6 +149,7 @@ class TorchEngine:
     @torch.inference_mode()
     def speak(self, states: Sequence[Tensor], prompts: Sequence[Prompt], beams: int) -> list[Found]:
         """All prompts at once, as far as there is memory for them."""
+        prompts = [prompt.within(self._decoder.most_tokens) for prompt in prompts]
         longest = _states_filled(max(map(len, states)))
         most = max(1, int(self._memory // self._decoder.bytes_of(longest, beams)))
         each = -(-len(states) // -(-len(states) // most))  # batches of about the same size

@@ -69,7 +69,7 @@ class Speaking:
         self._captured: CapturedTexts | None = None
         known = Known.of(prompts, states.device)
         self._width = width = known.tokens.shape[1]
-        most = [min(p.most, decoder.most_tokens - len(p.known)) for p in prompts]
+        most = [prompt.most for prompt in prompts]
         self._most = max(most)
         self._made = 1  # tokens of every text
         room = min(ROOM, max(1, self._most))
