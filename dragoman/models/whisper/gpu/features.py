@@ -6,6 +6,7 @@ of what was heard as if silence followed, and made anew when more arrives.
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -101,6 +102,7 @@ class MelBank:
 
     def __init__(self, bands: int, device: torch.device) -> None:
         self._device = device
+        self._lock = threading.RLock()  # streams are opened while others are heard on another thread
         self._frames = torch.full((SLOTS, KEPT, bands), QUIETEST, device=device)
         self._peaks = torch.full((SLOTS, KEPT), QUIETEST, device=device)  # of whole frames
         self._loudest = torch.full((SLOTS,), QUIETEST, device=device)
@@ -114,39 +116,46 @@ class MelBank:
     @torch.inference_mode()
     def new(self) -> DeviceMel:
         """The frames of a new stream; they are given up with it."""
-        if not self._free:
-            self._grow()
-        slot = self._free.pop()
-        self._loudest[slot] = QUIETEST
+        with self._lock:
+            if not self._free:
+                self._grow()
+            slot = self._free.pop()
+            self._pending.pop(slot, None)  # sound of who had the place before, nobody looked at it
+            self._loudest[slot] = QUIETEST
         mel = DeviceMel(self, slot)
         weakref.finalize(mel, self._free.append, slot)
         return mel
 
     def _grow(self) -> None:
         slots = len(self._frames)
-        self._free = list(range(2 * slots - 1, slots - 1, -1))
+        self._free += range(2 * slots - 1, slots - 1, -1)  # streams that end give places to this list
         self._frames = functional.pad(self._frames, (0, 0, 0, 0, 0, slots), value=QUIETEST)
         self._peaks = functional.pad(self._peaks, (0, 0, 0, slots), value=QUIETEST)
         self._loudest = functional.pad(self._loudest, (0, slots), value=QUIETEST)
 
     def add(self, piece: _Piece) -> None:
         """Take sound in; its frames are made together with others, when somebody looks."""
-        if piece.slot in self._pending:
-            self.flush()
-        self._pending[piece.slot] = piece
+        with self._lock:
+            if piece.slot in self._pending:
+                self.flush()
+            self._pending[piece.slot] = piece
 
     @torch.inference_mode()
     def flush(self) -> None:
         """Make the frames of all sound that came in."""
-        pieces, self._pending = list(self._pending.values()), {}
-        if not pieces:
-            return
+        with self._lock:
+            pieces, self._pending = list(self._pending.values()), {}
+            if pieces:
+                self._make(*self._on_device(pieces))
+
+    def _on_device(self, pieces: Sequence[_Piece]) -> tuple[Tensor, Tensor]:
+        """The sound of pieces, and their numbers."""
         count = max(piece.count for piece in pieces)
         sound = np.zeros((len(pieces), (count - 1) * HOP + WINDOW), np.float32)
         for row, piece in zip(sound, pieces, strict=True):
             row[: len(piece.sound)] = piece.sound
         numbers = np.array([(p.slot, p.first, p.whole, p.count, p.start, p.new) for p in pieces])
-        self._make(moved(sound, self._device), moved(numbers, self._device))
+        return moved(sound, self._device), moved(numbers, self._device)
 
     def _make(self, sound: Tensor, pieces: Tensor) -> None:
         slots, first, whole, count, start, new = pieces.T[:, :, None]
