@@ -52,9 +52,9 @@ class Service:
 
     @property
     def quiet(self) -> bool:
-        """All is said, and whoever listens has been told."""
+        """All is said, whoever listens has been told, and captions are posted."""
         told = all(one.client is None for one in self._sessions.values())
-        return told and not self.streams and not self._receiving
+        return told and not self.streams and not self._receiving and not self._pushing
 
     @property
     def status(self) -> Literal["ready", "full", "draining"]:
