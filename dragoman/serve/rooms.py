@@ -253,9 +253,10 @@ class Rooms:
 
     @property
     def behind(self) -> bool:
-        """Somebody has not been told all that was said."""
+        """Somebody has not been told all, or the last phrase is still to be spoken."""
         return any(
-            min(one.reached.values(), default=one.next) < one.next for one in self._rooms.values()
+            one.session is not None or min(one.reached.values(), default=one.next) < one.next
+            for one in self._rooms.values()
         )
 
     @property

@@ -394,6 +394,26 @@ def test_a_process_that_ends_waits_for_slow_listeners(monkeypatch):
     assert in_time(ticks()) == [True, False, False, True, True]
 
 
+def test_a_process_that_ends_waits_for_the_last_phrase():
+    """Those who hear a room are told of the end of the text before that of the sound."""
+
+    async def ticks():
+        service = make_service()
+        session = await service.start(Start())
+        session.voice = SimpleNamespace(count=0, silent=False)
+        service.rooms.enter("abcdefgh").follow(session)
+        session.stop()
+        await service.scheduler._step(service.scheduler._due())
+        server = make_server(service)
+        server.handle_exit(signal.SIGTERM, None)
+        speaking = await server.on_tick(1)
+        session.voice.silent = True
+        session.news.set()
+        return speaking, await server.on_tick(1)
+
+    assert in_time(ticks()) == (False, True)
+
+
 def test_two_who_begin_at_the_same_moment_do_not_both(opened):
     """The second comes while the talk of the first is opened; who failed before is in no way."""
     service, web = opened()
