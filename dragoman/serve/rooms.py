@@ -130,10 +130,12 @@ class Room:
 
     def follow(self, session: Session, after: float = 0.0) -> None:
         """This talk is told here from now on; one that was told before is ended, and the rest of
-        it is told first. A talk that was begun anew, from what its client has kept, goes on where
-        it was.
+        it is told first, however its speaker comes back for that. A talk that was begun anew, from
+        what its client has kept, goes on where it was.
 
         `after`: until when the room was elsewhere, by clocks that may differ from ours."""
+        if session.stopped and self.talks and session.id != self.talk:
+            return
         if not session.finished:
             self.since = max(time.time(), self.since, after + 0.001)
         before = self.session

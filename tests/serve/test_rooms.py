@@ -361,6 +361,45 @@ def test_a_new_talk_ends_one_whose_speaker_is_gone(opened):
     assert [(one.word, one.text) for one in said] == steady_words()
 
 
+def test_who_comes_back_for_the_end_of_a_talk_does_not_end_the_next_one(opened):
+    """Another has begun in the room meanwhile, and goes on."""
+    _, web = opened()
+    room = open_room(web)
+    with attends(web, room) as listener:
+        with speaks(web, room) as mouth:
+            lost = begin(mouth, room)
+            lost.speak(4.8)
+        listener.until_state("away")
+        with speaks(web, room) as mouth, speaks(web, room) as other:
+            speaker = begin(mouth, room)
+            lost.socket, ready = other, lost.events[0]
+            lost.send(Resume(ready.session, ready.resume_token, access_token=room["speaker_token"]))
+            assert lost.until(Summary).words == 12
+            assert closed(lost) == 1000
+            assert finish(speaker).audio_ms == 5200
+        while sum(isinstance(one, Summary) for one in listener.told) < 2:
+            listener.next()
+    assert speaker.words == steady_words()
+    assert [one.talk for one in listener.told if isinstance(one, Talk)] == [1, 2]
+    assert listener.words == 2 * steady_words()
+
+
+def test_who_comes_from_elsewhere_does_not_end_the_talk_of_another(opened):
+    """A talk that this process does not know cannot go on in a room in which somebody speaks."""
+    service, web = opened(secret="a secret that processes share")
+    room = open_room(web)
+    session, token = "4c7467bce1f08be9", room["speaker_token"]
+    with speaks(web, room) as mouth, speaks(web, room) as other:
+        speaker, strange = begin(mouth, room), Client(other)
+        resumed = service._tickets.make(session)
+        elsewhere = Elsewhere(Start(), 0, 0)
+        strange.send(Resume(session, resumed, elsewhere=elsewhere, access_token=token))
+        assert strange.next().code == "taken"
+        assert closed(strange) == 4409
+        assert service.streams == 1
+        assert finish(speaker).audio_ms == 5200
+
+
 def test_only_one_speaks_at_a_time(opened):
     _, web = opened()
     room = open_room(web)
