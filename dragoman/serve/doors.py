@@ -89,6 +89,8 @@ class RoomDoor:
         return request.session == room.talk or (known is not None and known.stopped)
 
     def opened(self, session: Session) -> None:
+        if self._rooms.enter(self._name).is_ahead_of(session):  # then all is told anew
+            self._rooms.leave(self._name)
         self._rooms.enter(self._name).follow(session, self._after)
 
     def left(self) -> None:

@@ -157,6 +157,13 @@ class Room:
         self._tell_speaker()
         self.look()
 
+    def is_ahead_of(self, session: Session) -> bool:
+        """Whether more of this talk was told here than it knows itself: it was begun anew from what
+        its client has kept, which had not been told all."""
+        if session.id != self.talk or self._ending:
+            return False
+        return session.last_word < self._word or session.last_transcript < self._transcript
+
     def leave(self) -> Session | None:
         """The room is elsewhere. Who listens here is sent away, to come again and be led there;
         the talk that was followed here is returned."""

@@ -7,6 +7,7 @@ import threading
 from types import SimpleNamespace
 
 import msgspec
+import numpy as np
 import pytest
 
 from dragoman.serve import rooms, run, scheduler
@@ -320,6 +321,36 @@ def test_a_talk_that_begins_anew_goes_on_for_its_listeners(opened):
         listener.until_told(Summary)
     assert listener.words == speaker.words + again.words == words_of(20)
     assert [one for one in listener.told if isinstance(one, Talk)] == [Talk(1, None, "en")]
+
+
+def test_words_that_its_speaker_never_got_are_taken_back(opened):
+    """They come out in other words, and listeners and files have those of the speaker."""
+    service, web = opened(model="tests.serve.numbers:numbers")
+    room = open_room(web)
+    with attends(web, room) as listener:
+        with speaks(web, room) as mouth:
+            speaker = begin(mouth, room)
+            mouth.send_bytes(write_sound(0, sound_of(0, 10)))
+            while len(speaker.words) < 10:
+                speaker.next()
+        listener.until_state("away")
+        (session,) = service._sessions.values()
+        web.portal.call(session.fail, Fault(Code.OVERLOADED, "Go on elsewhere."))
+        said = [event for event in speaker.events if isinstance(event, Said)][:6]  # no more came
+        elsewhere, token = Elsewhere(Start(), 0, 0, 0, said), room["speaker_token"]
+        with speaks(web, room) as mouth:
+            again = Client(mouth)
+            again.send(Resume(session.id, session.resume_token, 6, 0, 32000, elsewhere, token))
+            again.until(Ready)
+            mouth.send_bytes(write_sound(0, np.concatenate([sound_of(0, 6), sound_of(100, 9)])))
+            again.stop()
+            again.until(Summary)
+        assert closed(listener) == 1012  # and is told anew
+    words = [*words_of(6), *((number - 93, f" {number}") for number in range(100, 109))]
+    assert [(one.word, one.text) for one in said] + again.words == words
+    with attends(web, room) as listener:
+        listener.until_told(Summary)
+    assert listener.words == words
 
 
 def test_a_talk_that_is_forgotten_is_over_for_its_listeners(opened):
