@@ -156,6 +156,7 @@ class Service:
         if name in self._sessions:  # somebody was as quick, and is gone again
             self.drop(self._sessions[name])
         session.id, session.resume_token = name, token
+        session.draining = self.draining  # since it was admitted, perhaps
         self._sessions[name] = session
         self.scheduler.add(session)
         if request.captions is not None:
