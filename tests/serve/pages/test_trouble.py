@@ -4,6 +4,7 @@ import json
 
 import soundfile
 
+
 from tests.audio.conftest import chirp
 from tests.serve.pages.looking import SHOWN, STATE, link, start, stop
 from tests.serve.stage import staged
@@ -145,3 +146,51 @@ def test_a_server_with_a_token_is_asked_with_it_and_no_address_holds_one(visit):
         wrong = visit(link(page)[:-4] + "AAAA")
         wrong.wait(f"{STATE} === 'refused'")
         assert "whole link" in wrong.text("trouble")
+
+
+ASKED = """
+navigator.mediaDevices.getUserMedia = ((get) => async function (wish) {
+  window.asked = (window.asked ?? 0) + 1;
+  await new Promise((done) => { window.allow = done; });
+  const stream = await get.call(this, wish);
+  window.tracks = stream.getTracks();
+  return stream;
+})(navigator.mediaDevices.getUserMedia);
+"""
+
+
+def test_who_stops_before_the_microphone_is_allowed_is_not_heard(visit):
+    with staged() as stage:
+        page = visit(stage.address)
+        page.run(ASKED)
+        page.click("#begin")
+        page.wait("!!window.allow")
+        page.click("#end")
+        page.wait("!document.getElementById('begin').hidden")
+        page.run("allow()")
+        page.wait("window.tracks?.every((track) => track.readyState === 'ended')")
+        assert stage.service.streams == 0
+        assert page.run("document.getElementById('end').hidden")
+        page.run("allow = null")
+        page.click("#begin")  # and may begin again
+        page.wait("!!window.allow")
+        page.run("allow()")
+        page.wait(SHOWN)
+        stop(page)
+
+
+def test_who_presses_start_twice_speaks_once(visit):
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        page.run(ASKED)
+        page.run("for (let i = 0; i < 2; i++) document.getElementById('setup').requestSubmit()")
+        page.wait("!!window.allow")
+        page.run("new Promise((done) => setTimeout(done, 200))")
+        assert page.run("asked") == 1
+        page.run("allow()")
+        page.wait(SHOWN)
+        page.run("document.getElementById('headphones').focus()")
+        page.press("Enter")  # which in a field of a form is the same as its button
+        page.run("new Promise((done) => setTimeout(done, 200))")
+        assert page.run("asked") == 1
+        stop(page)
