@@ -32,7 +32,7 @@ const tell = (state, more) => tellSpeaker($("state"), state, more);
 
 // The events of a talk.
 const TAKES = {
-  ready: () => { tell("listening"); trouble(""); tellAudience(0); hearSound(); }, // unless more are told
+  ready: () => { fares("listening"); trouble(""); tellAudience(0); hearSound(); }, // unless more are told
   heard: () => {},
   said: (event) => {
     target.append(event.text, event.source_ms);
@@ -44,7 +44,7 @@ const TAKES = {
     source.append(event.text, event.source_ms);
     if (!$("from").value && event.language) nameSource(event.language);
   },
-  state: (event) => tell(event.state),
+  state: (event) => fares(event.state),
   audience: (event) => tellAudience(event.listeners),
   speech: (event) => voice.take(event),
   summary: (event) => tell("done", `: ${event.words} words`),
@@ -55,6 +55,11 @@ const TAKES = {
   },
   end: (event) => finish(event.message),
 };
+
+// How it goes while somebody speaks; who has stopped waits for the rest, whatever happens meanwhile.
+function fares(state) {
+  tell(talk?.stopped ? "finishing" : state);
+}
 
 async function begin(event) {
   event.preventDefault();

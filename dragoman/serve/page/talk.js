@@ -76,13 +76,9 @@ export class Talk {
 
   stop() {
     this.stopped = true;
-    if (this.ready) this.finish();
-    else if (!this.session) this.end("");
-  }
-
-  finish() {
-    this.send({ type: "stop" });
+    if (!this.session) return this.end("");
     this.on({ type: "connection", state: "finishing" });
+    if (this.ready) this.send({ type: "stop" });
   }
 
   send(message) {
@@ -143,7 +139,7 @@ export class Talk {
       if (frame.first + frame.count > event.sample) this.socket.send(frame.bytes);
     }
     if (again && this.start.speech) this.send({ type: "speak", speech: this.start.speech });
-    if (this.stopped) this.finish();
+    if (this.stopped) this.send({ type: "stop" });
   }
 
   forget(event) {

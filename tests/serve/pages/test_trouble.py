@@ -1,12 +1,13 @@
 """What the speaker's page does when something is missing, full, behind or cut off."""
 
 import json
+import threading
 
 import soundfile
 
-
+from dragoman.serve import scheduler
 from tests.audio.conftest import chirp
-from tests.serve.pages.looking import SHOWN, STATE, link, start, stop
+from tests.serve.pages.looking import SHOWN, STATE, link, start, stop, wait_until
 from tests.serve.stage import staged
 from tests.talkers import SPOKEN, TEXT
 
@@ -28,6 +29,35 @@ def test_a_lost_connection_is_come_back_from_and_nothing_is_lost(visit):
         assert page.text("target") == TEXT
         assert page.text("source") == SPOKEN
         assert page.run("states").count("reconnecting") == 2
+
+
+def test_who_has_stopped_is_not_told_that_somebody_listens(visit, monkeypatch):
+    """However the line breaks, and however the server fares, until the rest is said."""
+    go_on, step = threading.Event(), scheduler.step
+
+    def wait(interpreters, chunks):
+        assert not any(chunk.last for chunk in chunks) or go_on.wait(60)
+        return step(interpreters, chunks)
+
+    monkeypatch.setattr(scheduler, "step", wait)
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        start(page)
+        page.run(
+            f"window.states = []; new MutationObserver(() => states.push({STATE}))"
+            ".observe(document.getElementById('state'), {attributes: true})"
+        )
+        page.click("#end")
+        page.wait("states.includes('finishing')")
+        stage.cut()
+        (session,) = stage.service._sessions.values()
+        wait_until(page, lambda: session.partings)
+        wait_until(page, lambda: session.client is not None)
+        stage.service.drain()
+        page.run("new Promise((done) => setTimeout(done, 300))")
+        assert set(page.run("states")) == {"finishing"}
+        go_on.set()
+        page.wait(f"{STATE} === 'done'")
 
 
 def test_a_full_server_is_waited_for(visit):
