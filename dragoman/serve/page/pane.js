@@ -9,7 +9,6 @@ export class Pane {
   pinned = true; // the end is kept in sight, until the reader scrolls up
   following = false; // it is about to be
   last = null; // the time of the word before
-  length = 0;
 
   // `box` scrolls; `back` is the button that leads to the end again.
   constructor(box, back) {
@@ -65,10 +64,6 @@ export class Pane {
     if (text && !this.paragraph) this.begin();
     this.interim.textContent = this.text?.length ? text : text.trimStart();
     this.follow();
-  }
-
-  get all() {
-    return [...this.box.querySelectorAll("p")].map((p) => p.firstChild.data).join("\n\n");
   }
 
   // Once for all that comes at one moment, as a whole talk does to those who come late: to tell how
