@@ -104,11 +104,11 @@ class Connection:
         if place is not None:
             token = self._dialect.token(request)
             return await self._relay(place, replace(request, access_token=token))
-        if isinstance(request, Start):
-            with self._door.beginning():
+        with self._door.beginning(request):
+            if isinstance(request, Start):
                 session, known = await self._service.start(request), Resume("", "")
-        else:
-            session, known = await self._service.resume(request), request
+            else:
+                session, known = await self._service.resume(request), request
         self._dialect.expect(session.audio)
         session.lasting = self._dialect.lasting
         session.attach(self)

@@ -83,9 +83,7 @@ class Deepgram(Dialect):
         offered = self.socket.scope.get("subprotocols", [])
         if self.subprotocol and len(offered) == 2:
             return str(offered[1])
-        headers = self.socket.headers
-        kind = "Token" if headers.get("authorization", "").startswith("Token") else "Bearer"
-        return offered_token(headers, kind)
+        return offered_token(self.socket.headers, ("token", "bearer"))
 
     async def begin(self, receive: Receive, send: Send) -> Beginning:
         query = self.socket.query_params

@@ -9,7 +9,8 @@ from typing import Protocol
 from dragoman.serve.peers import Peers, Place
 from dragoman.serve.protocol import Code, Fault, Resume, Start
 from dragoman.serve.room_keys import Role
-from dragoman.serve.rooms import Rooms
+from dragoman.serve.rooms import Room
+from dragoman.serve.service import Service
 from dragoman.serve.session import Session
 from dragoman.serve.settings import Settings, may_enter
 
@@ -23,8 +24,8 @@ class Door(Protocol):
     async def leads(self, request: Start | Resume) -> Place | None:
         """Into another process, where this talk belongs; None: into this one."""
 
-    def beginning(self) -> AbstractContextManager[None]:
-        """A talk is opened meanwhile; a fault if it may not be."""
+    def beginning(self, request: Start | Resume) -> AbstractContextManager[None]:
+        """A talk is opened or gone on with meanwhile; a fault if it may not be."""
 
     def opened(self, session: Session) -> None:
         """A talk begins or goes on behind it."""
@@ -42,7 +43,7 @@ class FrontDoor:
     async def leads(self, request: Start | Resume) -> None:
         """Such a talk may go on anywhere."""
 
-    def beginning(self) -> AbstractContextManager[None]:
+    def beginning(self, request: Start | Resume) -> AbstractContextManager[None]:
         """As many as the service lets in."""
         return nullcontext()
 
@@ -53,9 +54,10 @@ class FrontDoor:
 class RoomDoor:
     """That of a room, which is in one process."""
 
-    def __init__(self, rooms: Rooms, name: str, peers: Peers, sent: bool) -> None:
+    def __init__(self, service: Service, name: str, peers: Peers, sent: bool) -> None:
         """`sent`: by another process, which has looked for the right one."""
-        self._rooms, self._name, self._peers, self._sent = rooms, name, peers, sent
+        self._service, self._name, self._peers, self._sent = service, name, peers, sent
+        self._rooms = service.rooms
         self._after = 0.0  # since when others have had it
 
     def admits(self, offered: str | None) -> bool:
@@ -66,17 +68,29 @@ class RoomDoor:
         return None if self._sent else place
 
     @contextmanager
-    def beginning(self) -> Iterator[None]:
+    def beginning(self, request: Start | Resume) -> Iterator[None]:
         room = self._rooms.enter(self._name)
-        if room.spoken_in or room.opening:
+        if (room.spoken_in or room.opening) and not self._goes_on(room, request):
             raise Fault(Code.TAKEN, "Somebody speaks in this room already.")
+        if isinstance(request, Resume):
+            yield
+            return
         room.opening = True
         try:
             yield
         finally:
             room.opening = False
 
+    def _goes_on(self, room: Room, request: Start | Resume) -> bool:
+        """Whether it is the talk of this room, or one that has ended, of which the rest is read."""
+        if isinstance(request, Start):
+            return False
+        known = self._service.known(request)
+        return request.session == room.talk or (known is not None and known.stopped)
+
     def opened(self, session: Session) -> None:
+        if self._rooms.enter(self._name).is_ahead_of(session):  # then all is told anew
+            self._rooms.leave(self._name)
         self._rooms.enter(self._name).follow(session, self._after)
 
     def left(self) -> None:

@@ -99,7 +99,18 @@ _Socket: Any = AutoWebSocketsProtocol
 class ImpatientSocket(_Unread, _Socket):  # type: ignore[misc]
     """A WebSocket whose client reads, and asks for it in few words."""
 
+    _heard_at = 0.0  # when something last came
+
+    def keepalive_timeout(self) -> None:
+        """A ping was not answered in time. The answer stands behind what the client has sent
+        before: who sends faster than is heard is there, and waits; so does the answer."""
+        if self.read_paused or self.loop.time() - self._heard_at < self.ping_timeout:
+            self.pong_timer = self.loop.call_later(self.ping_timeout, self.keepalive_timeout)
+        else:
+            super().keepalive_timeout()
+
     def data_received(self, data: bytes) -> None:
+        self._heard_at = self.loop.time()
         super().data_received(data)
         conn: Any = getattr(self, "conn", None)
         if getattr(conn, "handshake_exc", None) is not None:  # refused; uvicorn would say nothing

@@ -58,7 +58,7 @@ class RoomRoutes:
         if not await self._welcome(socket):
             return
         sent = self._peers.sent(socket)
-        door = RoomDoor(self._rooms, name, self._peers, sent)
+        door = RoomDoor(self._service, name, self._peers, sent)
         try:
             await Connection(self._service, socket, door=door, sent=sent).serve()
         finally:

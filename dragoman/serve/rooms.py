@@ -130,10 +130,12 @@ class Room:
 
     def follow(self, session: Session, after: float = 0.0) -> None:
         """This talk is told here from now on; one that was told before is ended, and the rest of
-        it is told first. A talk that was begun anew, from what its client has kept, goes on where
-        it was.
+        it is told first, however its speaker comes back for that. A talk that was begun anew, from
+        what its client has kept, goes on where it was.
 
         `after`: until when the room was elsewhere, by clocks that may differ from ours."""
+        if session.stopped and self.talks and session.id != self.talk:
+            return
         if not session.finished:
             self.since = max(time.time(), self.since, after + 0.001)
         before = self.session
@@ -154,6 +156,13 @@ class Room:
         session.news.follow(self.look)
         self._tell_speaker()
         self.look()
+
+    def is_ahead_of(self, session: Session) -> bool:
+        """Whether more of this talk was told here than it knows itself: it was begun anew from what
+        its client has kept, which had not been told all."""
+        if session.id != self.talk or self._ending:
+            return False
+        return session.last_word < self._word or session.last_transcript < self._transcript
 
     def leave(self) -> Session | None:
         """The room is elsewhere. Who listens here is sent away, to come again and be led there;
@@ -253,9 +262,10 @@ class Rooms:
 
     @property
     def behind(self) -> bool:
-        """Somebody has not been told all that was said."""
+        """Somebody has not been told all, or the last phrase is still to be spoken."""
         return any(
-            min(one.reached.values(), default=one.next) < one.next for one in self._rooms.values()
+            one.session is not None or min(one.reached.values(), default=one.next) < one.next
+            for one in self._rooms.values()
         )
 
     @property

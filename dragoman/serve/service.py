@@ -52,9 +52,9 @@ class Service:
 
     @property
     def quiet(self) -> bool:
-        """All is said, and whoever listens has been told."""
+        """All is said, whoever listens has been told, and captions are posted."""
         told = all(one.client is None for one in self._sessions.values())
-        return told and not self.streams and not self._receiving
+        return told and not self.streams and not self._receiving and not self._pushing
 
     @property
     def status(self) -> Literal["ready", "full", "draining"]:
@@ -156,6 +156,7 @@ class Service:
         if name in self._sessions:  # somebody was as quick, and is gone again
             self.drop(self._sessions[name])
         session.id, session.resume_token = name, token
+        session.draining = self.draining  # since it was admitted, perhaps
         self._sessions[name] = session
         self.scheduler.add(session)
         if request.captions is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -42,9 +42,12 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def offered_token(headers: Mapping[str, str], kind: str = "Bearer") -> str | None:
-    """What somebody offers to be let in, in the header `Authorization`."""
-    return headers.get("authorization", "").removeprefix(kind).strip() or None
+def offered_token(headers: Mapping[str, str], kinds: Collection[str] = ("bearer",)) -> str | None:
+    """What somebody offers to be let in, in the header `Authorization`, after one of these words:
+    in large letters or small, clients differ."""
+    offered = headers.get("authorization", "").strip()
+    kind, _, token = offered.partition(" ")
+    return (token.strip() if kind.lower() in kinds else offered) or None
 
 
 def may_enter(settings: Settings, offered: str | None) -> bool:

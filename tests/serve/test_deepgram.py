@@ -178,6 +178,16 @@ def test_what_is_wrong_is_told_in_its_words(opened, query, sent, variant):
         assert Client(socket).start().session
 
 
+@pytest.mark.parametrize("kind", ["Token", "token", "Bearer", "bearer"])
+def test_the_word_before_a_key_is_written_as_each_client_likes(opened, kind):
+    """That of Go writes it small."""
+    _, web = opened(token=TOKEN)
+    headers = {"Authorization": f"{kind} {TOKEN}"}
+    with web.websocket_connect("/v1/listen?encoding=linear16", headers=headers) as socket:
+        socket.send_text('{"type":"CloseStream"}')
+        assert json.loads(socket.receive_text())["type"] != "Error"
+
+
 @pytest.mark.parametrize("offered", [["token", TOKEN], ["token", "wrong"], ["bearer", TOKEN]])
 def test_browsers_offer_their_key_as_a_protocol(opened, offered):
     _, web = opened(token=TOKEN)

@@ -7,8 +7,10 @@ import ssl
 import threading
 import time
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
+import uvicorn
 from websockets.sync.client import connect
 
 from dragoman.serve import patience, run
@@ -98,6 +100,32 @@ def test_who_asks_in_time_is_answered_however_long_that_takes(monkeypatch):
         web.close()
 
 
+@pytest.fixture
+def pinged(monkeypatch):
+    """Who does not answer a ping within a moment counts as gone."""
+    moments = {"ws_ping_interval": 0.1, "ws_ping_timeout": 0.3}
+    monkeypatch.setattr(run.uvicorn, "Config", partial(uvicorn.Config, **moments))
+
+
+def test_who_sends_faster_than_is_heard_is_not_taken_for_gone(pinged):
+    """The answer to a ping stands behind all that was sent before."""
+    with running(fastest=60) as (_, url), connect(url + PATH, ping_interval=None) as web:
+        client = RealClient(web)
+        client.start()
+        for _ in range(40):
+            client.speak(4)
+        assert finish(client) == 1000
+        assert client.events[-1].audio_ms == 164_800
+
+
+def test_who_is_gone_without_a_word_is_found_out(pinged):
+    with running() as (service, url), socket.create_connection(address(url)) as web:
+        shake_hands(web, PATH)
+        send_text(web, '{"type": "start"}')
+        wait_until(lambda: any(one.client for one in service._sessions.values()))
+        wait_until(lambda: not any(one.client for one in service._sessions.values()))
+
+
 LONG = 40_000_000  # bytes: more than the machine itself takes off the server's hands
 
 
@@ -178,15 +206,22 @@ def test_a_listener_who_does_not_read_loses_the_seat(slow, monkeypatch):
     room = service.rooms.enter(name)
     monkeypatch.setattr(room, "_entries", ["1" * 500] * 20_000)  # frames of 200 kB
     with line() as web:
-        head = f"GET /v1/rooms/{name}/listen HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\n"
-        more = "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
-        web.sendall(f"{head}Connection: Upgrade\r\n{more}\r\n".encode())
-        assert b" 101 " in web.recv(4096)
-        token = service.rooms.keys.token(name, Role.LISTENER)
-        text = write(Listen(access_token=token)).encode()
-        web.sendall(bytes([0x81, 0x80 | len(text), 0, 0, 0, 0]) + text)  # the mask changes nothing
+        shake_hands(web, f"/v1/rooms/{name}/listen")
+        send_text(web, write(Listen(access_token=service.rooms.keys.token(name, Role.LISTENER))))
         wait_until(lambda: service.rooms.listeners == 1)
         wait_until(lambda: service.rooms.listeners == 0)
+
+
+def shake_hands(web, path):
+    head = f"GET {path} HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    more = "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+    web.sendall(f"{head}{more}\r\n".encode())
+    assert b" 101 " in web.recv(4096)
+
+
+def send_text(web, text):
+    """At most 125 letters; the mask changes nothing."""
+    web.sendall(bytes([0x81, 0x80 | len(text), 0, 0, 0, 0]) + text.encode())
 
 
 def wait_until(what):

@@ -83,6 +83,20 @@ def test_all_that_is_said_is_posted_in_order(opened, meeting, style):
     assert not any(path.startswith("/elsewhere") for _, path, _ in posts)
 
 
+def test_a_process_that_ends_posts_the_last_words_first(opened, meeting):
+    url, posts, _ = meeting
+    service, web = opened(captions_to=(url.partition("?")[0],))
+    with web.websocket_connect(PATH) as socket:
+        client = Client(socket)
+        client.start(captions=Captions(url, "youtube"))
+        client.speak(4.8)
+        client.stop()
+        assert closed(client) == 1000
+    while not service.quiet:
+        web.get("/health")
+    assert " ".join(text.split("\n")[1] for _, _, text in posts) == TEXT
+
+
 def test_a_try_that_fails_keeps_its_number():
     sent = []
 

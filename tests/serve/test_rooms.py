@@ -7,6 +7,7 @@ import threading
 from types import SimpleNamespace
 
 import msgspec
+import numpy as np
 import pytest
 
 from dragoman.serve import rooms, run, scheduler
@@ -322,6 +323,36 @@ def test_a_talk_that_begins_anew_goes_on_for_its_listeners(opened):
     assert [one for one in listener.told if isinstance(one, Talk)] == [Talk(1, None, "en")]
 
 
+def test_words_that_its_speaker_never_got_are_taken_back(opened):
+    """They come out in other words, and listeners and files have those of the speaker."""
+    service, web = opened(model="tests.serve.numbers:numbers")
+    room = open_room(web)
+    with attends(web, room) as listener:
+        with speaks(web, room) as mouth:
+            speaker = begin(mouth, room)
+            mouth.send_bytes(write_sound(0, sound_of(0, 10)))
+            while len(speaker.words) < 10:
+                speaker.next()
+        listener.until_state("away")
+        (session,) = service._sessions.values()
+        web.portal.call(session.fail, Fault(Code.OVERLOADED, "Go on elsewhere."))
+        said = [event for event in speaker.events if isinstance(event, Said)][:6]  # no more came
+        elsewhere, token = Elsewhere(Start(), 0, 0, 0, said), room["speaker_token"]
+        with speaks(web, room) as mouth:
+            again = Client(mouth)
+            again.send(Resume(session.id, session.resume_token, 6, 0, 32000, elsewhere, token))
+            again.until(Ready)
+            mouth.send_bytes(write_sound(0, np.concatenate([sound_of(0, 6), sound_of(100, 9)])))
+            again.stop()
+            again.until(Summary)
+        assert closed(listener) == 1012  # and is told anew
+    words = [*words_of(6), *((number - 93, f" {number}") for number in range(100, 109))]
+    assert [(one.word, one.text) for one in said] + again.words == words
+    with attends(web, room) as listener:
+        listener.until_told(Summary)
+    assert listener.words == words
+
+
 def test_a_talk_that_is_forgotten_is_over_for_its_listeners(opened):
     service, web = opened(model="tests.talkers:changing", keep=0.05)
     room = open_room(web)
@@ -361,6 +392,45 @@ def test_a_new_talk_ends_one_whose_speaker_is_gone(opened):
     assert [(one.word, one.text) for one in said] == steady_words()
 
 
+def test_who_comes_back_for_the_end_of_a_talk_does_not_end_the_next_one(opened):
+    """Another has begun in the room meanwhile, and goes on."""
+    _, web = opened()
+    room = open_room(web)
+    with attends(web, room) as listener:
+        with speaks(web, room) as mouth:
+            lost = begin(mouth, room)
+            lost.speak(4.8)
+        listener.until_state("away")
+        with speaks(web, room) as mouth, speaks(web, room) as other:
+            speaker = begin(mouth, room)
+            lost.socket, ready = other, lost.events[0]
+            lost.send(Resume(ready.session, ready.resume_token, access_token=room["speaker_token"]))
+            assert lost.until(Summary).words == 12
+            assert closed(lost) == 1000
+            assert finish(speaker).audio_ms == 5200
+        while sum(isinstance(one, Summary) for one in listener.told) < 2:
+            listener.next()
+    assert speaker.words == steady_words()
+    assert [one.talk for one in listener.told if isinstance(one, Talk)] == [1, 2]
+    assert listener.words == 2 * steady_words()
+
+
+def test_who_comes_from_elsewhere_does_not_end_the_talk_of_another(opened):
+    """A talk that this process does not know cannot go on in a room in which somebody speaks."""
+    service, web = opened(secret="a secret that processes share")
+    room = open_room(web)
+    session, token = "4c7467bce1f08be9", room["speaker_token"]
+    with speaks(web, room) as mouth, speaks(web, room) as other:
+        speaker, strange = begin(mouth, room), Client(other)
+        resumed = service._tickets.make(session)
+        elsewhere = Elsewhere(Start(), 0, 0)
+        strange.send(Resume(session, resumed, elsewhere=elsewhere, access_token=token))
+        assert strange.next().code == "taken"
+        assert closed(strange) == 4409
+        assert service.streams == 1
+        assert finish(speaker).audio_ms == 5200
+
+
 def test_only_one_speaks_at_a_time(opened):
     _, web = opened()
     room = open_room(web)
@@ -392,6 +462,26 @@ def test_a_process_that_ends_waits_for_slow_listeners(monkeypatch):
         return [*quiet, await server.on_tick(1)]
 
     assert in_time(ticks()) == [True, False, False, True, True]
+
+
+def test_a_process_that_ends_waits_for_the_last_phrase():
+    """Those who hear a room are told of the end of the text before that of the sound."""
+
+    async def ticks():
+        service = make_service()
+        session = await service.start(Start())
+        session.voice = SimpleNamespace(count=0, silent=False)
+        service.rooms.enter("abcdefgh").follow(session)
+        session.stop()
+        await service.scheduler._step(service.scheduler._due())
+        server = make_server(service)
+        server.handle_exit(signal.SIGTERM, None)
+        speaking = await server.on_tick(1)
+        session.voice.silent = True
+        session.news.set()
+        return speaking, await server.on_tick(1)
+
+    assert in_time(ticks()) == (False, True)
 
 
 def test_two_who_begin_at_the_same_moment_do_not_both(opened):

@@ -232,6 +232,18 @@ def test_the_process_ends_when_the_last_listener_has_been_told():
     asyncio.run(drained())
 
 
+def test_a_talk_that_is_opened_while_a_drain_begins_is_told_of_it():
+    async def opened():
+        service = make_service()
+        opening = asyncio.create_task(service.start(Start()))
+        while not service._opening:
+            await asyncio.sleep(0)
+        service.drain()
+        return await opening
+
+    assert asyncio.run(opened()).state == "draining"
+
+
 def test_a_client_that_sends_faster_than_it_is_heard_waits():
     frames = [silence(64_000 * i, 4) for i in range(40)]
 

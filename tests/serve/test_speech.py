@@ -10,10 +10,21 @@ import soundfile
 
 from dragoman.errors import DragomanError
 from dragoman.serve import speech
-from dragoman.serve.protocol import Error, Interim, Ready, Resume, Said, Speak, Speech, Summary
-from dragoman.serve.speech import KEPT, encoded
-from tests.serve.clients import PATH, Client
+from dragoman.serve.protocol import (
+    Error,
+    Interim,
+    Ready,
+    Resume,
+    Said,
+    Speak,
+    Speech,
+    Start,
+    Summary,
+)
+from dragoman.serve.speech import KEPT, Earphone, encoded
+from tests.serve.clients import PATH, Client, make_service
 from tests.serve.guests import Listener, begin, finish, listens, open_room, speaks
+from tests.serve.processes import in_time
 from tests.talkers import TEXT
 from tests.voices.fakes import ToneVoice
 
@@ -250,6 +261,26 @@ def test_who_is_far_behind_hears_the_latest_alone(opened, tone):
         finish(client)
     numbers = [event.number for event, _ in client.sounds[:KEPT]]
     assert numbers == list(range(2 * KEPT + 1, 3 * KEPT + 1))
+
+
+def test_a_talk_that_has_ended_meanwhile_is_not_spoken_and_leaves_no_thread(tone):
+    """Its voice may take longer to open than the talk to end."""
+
+    async def put_on_late():
+        service = make_service()
+        session = await service.start(Start())
+        session.stop()
+        await service.scheduler._step(service.scheduler._due())
+        earphone = Earphone(service.voices)
+        await earphone.put_on(session, "pcm16")
+        while earphone.waits:
+            session.news.clear()
+            await session.news.wait()
+
+    before = set(threading.enumerate())
+    in_time(put_on_late())
+    assert tone.spoken == []
+    wait_for(lambda: "speaker" not in {one.name for one in set(threading.enumerate()) - before})
 
 
 def test_threads_end_with_their_talks(opened, tone):

@@ -7,8 +7,8 @@ const STOPS = /[.!?。！？؟۔।…]["'”’»)\]」』]*$/;
 
 export class Pane {
   pinned = true; // the end is kept in sight, until the reader scrolls up
+  following = false; // it is about to be
   last = null; // the time of the word before
-  length = 0;
 
   // `box` scrolls; `back` is the button that leads to the end again.
   constructor(box, back) {
@@ -66,12 +66,15 @@ export class Pane {
     this.follow();
   }
 
-  get all() {
-    return [...this.box.querySelectorAll("p")].map((p) => p.firstChild.data).join("\n\n");
-  }
-
+  // Once for all that comes at one moment, as a whole talk does to those who come late: to tell how
+  // long the text is by now, a browser lays it out.
   follow() {
-    if (this.pinned) this.box.scrollTop = this.box.scrollHeight;
+    if (this.following) return;
+    this.following = true;
+    queueMicrotask(() => {
+      this.following = false;
+      if (this.pinned) this.box.scrollTop = this.box.scrollHeight;
+    });
   }
 
   toEnd() {

@@ -26,12 +26,13 @@ let offer = null; // what the server offers
 let room = null; // of this tab, once it was needed
 let sound = null; // while somebody speaks
 let talk = null;
+let attempt = null; // to begin, from the press of the button to the end of the talk
 
 const tell = (state, more) => tellSpeaker($("state"), state, more);
 
 // The events of a talk.
 const TAKES = {
-  ready: () => { tell("listening"); trouble(""); tellAudience(0); hearSound(); }, // unless more are told
+  ready: () => { fares("listening"); trouble(""); tellAudience(0); hearSound(); }, // unless more are told
   heard: () => {},
   said: (event) => {
     target.append(event.text, event.source_ms);
@@ -43,7 +44,7 @@ const TAKES = {
     source.append(event.text, event.source_ms);
     if (!$("from").value && event.language) nameSource(event.language);
   },
-  state: (event) => tell(event.state),
+  state: (event) => fares(event.state),
   audience: (event) => tellAudience(event.listeners),
   speech: (event) => voice.take(event),
   summary: (event) => tell("done", `: ${event.words} words`),
@@ -55,29 +56,53 @@ const TAKES = {
   end: (event) => finish(event.message),
 };
 
+// How it goes while somebody speaks; who has stopped waits for the rest, whatever happens meanwhile.
+function fares(state) {
+  tell(talk?.stopped ? "finishing" : state);
+}
+
 async function begin(event) {
   event.preventDefault();
+  if (attempt) return; // a second click, or Enter in a field
+  const mine = attempt = {};
   trouble("");
-  if ($("sound").value === "file" && !$("file").files.length) return trouble("Choose a file first.");
-  if ($("sound").value === "microphone") {
-    const why = await microphoneTrouble();
-    if (why) return trouble(why);
-  }
   lock(true);
   try {
-    sound = await openSound();
-    if ($("aloud").checked) await voice.open();
-    await enterRoom();
+    await open(mine);
   } catch (error) {
-    release();
-    lock(false);
+    if (mine !== attempt) return;
+    giveUp();
     return trouble(refusal(error));
   }
+  if (mine !== attempt) return; // somebody has pressed Stop meanwhile
   clear();
   talk = new Talk(`/v1/rooms/${room.room}/speak`, wishes(), (one) => TAKES[one.type]?.(one));
   if (sound.live) hearSound();
   keepAwake(true);
   listDevices(); // their names are told from now on
+}
+
+// All that a talk needs. The browser may ask the speaker first, who takes their time.
+async function open(mine) {
+  const why = await soundTrouble();
+  if (why) throw new Error(why);
+  const opened = await openSound();
+  if (mine !== attempt) return opened.stop();
+  sound = opened;
+  if ($("aloud").checked) await voice.open();
+  await enterRoom();
+}
+
+async function soundTrouble() {
+  const kind = $("sound").value;
+  if (kind === "file" && !$("file").files.length) return "Choose a file first.";
+  return kind === "microphone" ? microphoneTrouble() : "";
+}
+
+function giveUp() {
+  attempt = null;
+  release();
+  lock(false);
 }
 
 async function enterRoom() {
@@ -143,7 +168,8 @@ function ended(message) {
   release();
   if (message) trouble(message);
   show("end", false);
-  talk?.stop();
+  if (talk) talk.stop();
+  else giveUp();
 }
 
 function release() {
@@ -152,9 +178,8 @@ function release() {
 }
 
 function finish(message) {
-  release();
   talk = null;
-  lock(false);
+  giveUp();
   keepAwake(false);
   target.perhaps("");
   if (message) trouble(message);

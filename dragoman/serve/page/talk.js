@@ -19,6 +19,7 @@ export class Talk {
   transcripts = [];
   frames = []; // of sound that the server may want again: {first, count, bytes}
   wish = null; // the last change of the policy
+  asked = null; // the speech that this connection was begun with
   told = 0; // when the server last said something, or was asked to
   trying = false; // a socket is there, or on its way
   tries = 0;
@@ -42,7 +43,10 @@ export class Talk {
     this.socket = socket;
     this.trying = true;
     this.told = performance.now();
-    socket.onopen = () => this.send(this.session ? this.resume() : this.start);
+    socket.onopen = () => {
+      this.asked = this.session ? null : this.start.speech;
+      this.send(this.session ? this.resume() : this.start);
+    };
     listen(socket, (event) => this.take(event));
     socket.onclose = (event) => this.closed(event.code);
   }
@@ -76,13 +80,9 @@ export class Talk {
 
   stop() {
     this.stopped = true;
-    if (this.ready) this.finish();
-    else if (!this.session) this.end("");
-  }
-
-  finish() {
-    this.send({ type: "stop" });
+    if (!this.session) return this.end("");
     this.on({ type: "connection", state: "finishing" });
+    if (this.ready) this.send({ type: "stop" });
   }
 
   send(message) {
@@ -132,7 +132,6 @@ export class Talk {
   }
 
   begin(event) {
-    const again = this.session !== null;
     this.session = event;
     this.ready = true;
     this.tries = 0;
@@ -142,8 +141,9 @@ export class Talk {
     for (const frame of this.frames) {
       if (frame.first + frame.count > event.sample) this.socket.send(frame.bytes);
     }
-    if (again && this.start.speech) this.send({ type: "speak", speech: this.start.speech });
-    if (this.stopped) this.finish();
+    const speech = this.start.speech ?? null;
+    if (speech !== (this.asked ?? null)) this.send({ type: "speak", speech });
+    if (this.stopped) this.send({ type: "stop" });
   }
 
   forget(event) {

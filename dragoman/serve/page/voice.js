@@ -7,6 +7,7 @@ export class Voice {
   context = null;
   free = 0; // when the phrase before ends
   phrases = []; // {at_ms, sound}: all that was received, for the file
+  before = Promise.resolve(); // the phrase before is read, and its turn is known
   output = "";
 
   // Sound may begin only when somebody has clicked: call this from there.
@@ -41,10 +42,17 @@ export class Voice {
     if (this.gain) this.gain.gain.value = soft ? SOFT : ALOUD;
   }
 
-  async take({ at_ms, sound }) {
+  // Browsers read several at once, and may be done with a short one first.
+  take({ at_ms, sound }) {
     this.phrases.push({ at_ms, sound: sound.slice(0) });
     const context = this.context;
     if (!context) return;
+    const play = () => this.play(context, sound);
+    this.before = this.before.then(play).catch(() => {}); // one that cannot be read is left out
+  }
+
+  async play(context, sound) {
+    if (context !== this.context) return;
     const buffer = await context.decodeAudioData(sound);
     if (context !== this.context) return;
     this.soften(this.soft);

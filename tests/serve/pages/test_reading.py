@@ -126,3 +126,18 @@ def test_the_page_can_be_used_without_a_mouse(visit):
             " || e.getAttribute('aria-labelledby'))).map((e) => e.id)"
         )
         assert unnamed == []
+
+
+def test_who_comes_late_reads_at_once(visit):
+    """A whole talk comes at one moment; to lay it out for every word took some twenty seconds."""
+    with staged() as stage:
+        page = visit(stage.address)
+        looks = page.run(
+            "import('/page/pane.js').then(({ Pane }) => {"
+            " const box = document.createElement('div'); let looks = 0;"
+            " Object.defineProperty(box, 'scrollHeight', { get() { looks++; return 0; } });"
+            " const pane = new Pane(box, null);"
+            " for (let i = 0; i < 400; i++) pane.append(' word', i);"
+            " return Promise.resolve().then(() => looks); })"
+        )
+        assert 1 <= looks <= 3

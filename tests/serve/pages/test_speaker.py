@@ -160,6 +160,26 @@ def test_the_voice_has_an_output_and_keeps_out_of_the_microphone(visit, monkeypa
         assert ["setSinkId", chosen] in page.run("spied")
 
 
+def test_phrases_are_heard_in_their_order(visit):
+    """A short one may be read sooner than the long one before it, and one cannot be read at all."""
+    with staged() as stage:
+        page = visit(stage.address)
+        page.run(
+            "window.played = []; AudioContext.prototype.decodeAudioData = function (sound) {"
+            " const length = sound.byteLength; return new Promise((done, fail) => setTimeout(() =>"
+            "   length === 1 ? fail(new Error('no sound')) :"
+            "   done(this.createBuffer(1, length, 24000)), length)); };"
+            "AudioBufferSourceNode.prototype.start = function () {"
+            " played.push(this.buffer.length); };"
+            "import('/page/voice.js').then(async ({ Voice }) => {"
+            " const voice = new Voice(); await voice.open();"
+            " for (const length of [400, 1, 20, 100]) {"
+            "   voice.take({ at_ms: 0, sound: new ArrayBuffer(length) }); } })"
+        )
+        page.wait("played.length === 3")
+        assert page.run("played") == [400, 20, 100]
+
+
 def test_a_file_and_a_tab_are_sources_too(visit, folder):
     with staged() as stage:
         page = visit(stage.address)

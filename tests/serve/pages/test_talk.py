@@ -144,6 +144,22 @@ def test_a_change_is_asked_for_again_unless_it_was_refused(line):
     assert line.sent()[1:] == []
 
 
+def test_a_voice_that_is_wanted_before_the_server_is_ready_is_asked_for(line):
+    line.page.run("talk.speak('mp3')")
+    line.tell(READY)
+    assert line.sent()[1:] == ['{"type":"speak","speech":"mp3"}']
+    line.cut()
+    line.page.run("talk.speak(null)")
+    line.opened()
+    line.tell(READY)
+    assert line.sent()[1:] == []
+    line.cut()
+    line.page.run("talk.speak('mp3')")
+    line.opened()
+    line.tell(READY)
+    assert line.sent()[1:] == ['{"type":"speak","speech":"mp3"}']
+
+
 @pytest.mark.parametrize("code", ["policy", "voice", "sound", "failed", "no_session"])
 def test_what_ends_a_talk_is_told_in_the_servers_words(line, code):
     if code in ("sound", "failed", "no_session"):  # the others only before it has begun

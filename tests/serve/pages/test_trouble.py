@@ -1,11 +1,13 @@
 """What the speaker's page does when something is missing, full, behind or cut off."""
 
 import json
+import threading
 
 import soundfile
 
+from dragoman.serve import scheduler
 from tests.audio.conftest import chirp
-from tests.serve.pages.looking import SHOWN, STATE, link, start, stop
+from tests.serve.pages.looking import SHOWN, STATE, link, start, stop, wait_until
 from tests.serve.stage import staged
 from tests.talkers import SPOKEN, TEXT
 
@@ -27,6 +29,35 @@ def test_a_lost_connection_is_come_back_from_and_nothing_is_lost(visit):
         assert page.text("target") == TEXT
         assert page.text("source") == SPOKEN
         assert page.run("states").count("reconnecting") == 2
+
+
+def test_who_has_stopped_is_not_told_that_somebody_listens(visit, monkeypatch):
+    """However the line breaks, and however the server fares, until the rest is said."""
+    go_on, step = threading.Event(), scheduler.step
+
+    def wait(interpreters, chunks):
+        assert not any(chunk.last for chunk in chunks) or go_on.wait(60)
+        return step(interpreters, chunks)
+
+    monkeypatch.setattr(scheduler, "step", wait)
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        start(page)
+        page.run(
+            f"window.states = []; new MutationObserver(() => states.push({STATE}))"
+            ".observe(document.getElementById('state'), {attributes: true})"
+        )
+        page.click("#end")
+        page.wait("states.includes('finishing')")
+        stage.cut()
+        (session,) = stage.service._sessions.values()
+        wait_until(page, lambda: session.partings)
+        wait_until(page, lambda: session.client is not None)
+        stage.service.drain()
+        page.run("new Promise((done) => setTimeout(done, 300))")
+        assert set(page.run("states")) == {"finishing"}
+        go_on.set()
+        page.wait(f"{STATE} === 'done'")
 
 
 def test_a_full_server_is_waited_for(visit):
@@ -145,3 +176,51 @@ def test_a_server_with_a_token_is_asked_with_it_and_no_address_holds_one(visit):
         wrong = visit(link(page)[:-4] + "AAAA")
         wrong.wait(f"{STATE} === 'refused'")
         assert "whole link" in wrong.text("trouble")
+
+
+ASKED = """
+navigator.mediaDevices.getUserMedia = ((get) => async function (wish) {
+  window.asked = (window.asked ?? 0) + 1;
+  await new Promise((done) => { window.allow = done; });
+  const stream = await get.call(this, wish);
+  window.tracks = stream.getTracks();
+  return stream;
+})(navigator.mediaDevices.getUserMedia);
+"""
+
+
+def test_who_stops_before_the_microphone_is_allowed_is_not_heard(visit):
+    with staged() as stage:
+        page = visit(stage.address)
+        page.run(ASKED)
+        page.click("#begin")
+        page.wait("!!window.allow")
+        page.click("#end")
+        page.wait("!document.getElementById('begin').hidden")
+        page.run("allow()")
+        page.wait("window.tracks?.every((track) => track.readyState === 'ended')")
+        assert stage.service.streams == 0
+        assert page.run("document.getElementById('end').hidden")
+        page.run("allow = null")
+        page.click("#begin")  # and may begin again
+        page.wait("!!window.allow")
+        page.run("allow()")
+        page.wait(SHOWN)
+        stop(page)
+
+
+def test_who_presses_start_twice_speaks_once(visit):
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        page.run(ASKED)
+        page.run("for (let i = 0; i < 2; i++) document.getElementById('setup').requestSubmit()")
+        page.wait("!!window.allow")
+        page.run("new Promise((done) => setTimeout(done, 200))")
+        assert page.run("asked") == 1
+        page.run("allow()")
+        page.wait(SHOWN)
+        page.run("document.getElementById('headphones').focus()")
+        page.press("Enter")  # which in a field of a form is the same as its button
+        page.run("new Promise((done) => setTimeout(done, 200))")
+        assert page.run("asked") == 1
+        stop(page)
