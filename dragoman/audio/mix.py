@@ -131,5 +131,5 @@ def _gain(path: Path) -> float:
 def _blocks(path: Path) -> Iterator[Samples]:
     import soundfile
 
-    with soundfile.SoundFile(path) as file:
-        yield from file.blocks(10 * RATE, dtype="float32")
+    with path.open("rb") as file, soundfile.SoundFile(file) as sound:  # whatever bytes its name has
+        yield from sound.blocks(10 * RATE, dtype="float32")

@@ -175,3 +175,11 @@ def test_a_disk_that_is_full_when_both_are_made_one_leaves_nothing(tmp_path, mon
     with pytest.raises(DragomanError, match="full"):
         mix.close()
     assert os.listdir(tmp_path) == []
+
+
+def test_a_name_need_not_be_text(tmp_path):
+    name = os.fsdecode(b"caf\xe9.mp3")
+    with StereoMix(tmp_path / name) as mix:
+        mix.hear(tone(1.0, 0.1))
+        mix.say(0.0, tone(1.0, 0.1))
+    assert os.listdir(tmp_path) == [name]
