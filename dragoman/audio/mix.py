@@ -79,7 +79,7 @@ class StereoMix(KeptOrDiscarded):
             file.discard()
 
     def _track(self, name: str) -> SoundWriter:
-        path = self._writer.path
+        path = self._writer.path.resolve()  # where there is room for it
         part = path.with_name(f".{path.stem}.{os.getpid()}.{name}.wav")
         return SoundWriter(part, named=path)
 

@@ -75,7 +75,8 @@ class SoundWriter(KeptOrDiscarded):
         self._format = format_of(self.path)
         self._file_rate = _file_rate(self._format[1], rate)
         self._resamplers = [Resampler(rate, self._file_rate) for _ in range(channels)]
-        self._part = temporary_for(self.path)
+        self._place = self.path.resolve()  # a link stays one, and leads to what is written
+        self._part = temporary_for(self._place)
         self._disk = self._open_disk()
         self._file: SoundFile | None = self._open(channels)
 
@@ -100,7 +101,7 @@ class SoundWriter(KeptOrDiscarded):
                 self._part.unlink(missing_ok=True)
                 raise DragomanError(self._why_not(self._disk.fault))
             with sentences_for(self.path):
-                put_in_place(self._part, self.path)
+                put_in_place(self._part, self._place)
 
     def discard(self) -> None:
         if self._file is not None:

@@ -60,6 +60,15 @@ def test_after_an_error_the_old_file_is_untouched(tmp_path):
     assert os.listdir(tmp_path) == ["a.wav"]
 
 
+def test_a_link_stays_one_and_leads_to_the_sound(tmp_path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "a.wav").symlink_to(tmp_path / "disk" / "b.wav")
+    write_sound(tmp_path / "a.wav", chirp(0.1))
+    assert (tmp_path / "a.wav").is_symlink()
+    assert os.listdir(tmp_path / "disk") == ["b.wav"]
+    assert len(read_audio(tmp_path / "a.wav")) == RATE / 10
+
+
 def test_closing_keeps_what_there_is(tmp_path):
     writer = SoundWriter(tmp_path / "a.wav")
     writer.write(chirp(0.25))
