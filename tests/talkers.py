@@ -172,9 +172,9 @@ class _Placed(ScriptedModel):
 
 
 _letters = random.Random(1)
-PLACED = [
-    "".join(_letters.choices("aeioubdfgklmnprst", k=7)) + "." * (i % 10 == 9) for i in range(100)
-]
+PLACED = ["".join(_letters.choices("aeioubdfgklmnprst", k=6)) for _ in range(100)]
+PLACED[::10] = [word.title() for word in PLACED[::10]]
+PLACED[9::10] = [f"{word}." for word in PLACED[9::10]]
 
 
 def placed() -> ScriptedModel:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -33,8 +34,12 @@ class StereoMix(KeptOrDiscarded):
         self._writer = SoundWriter(path, RATE, channels=2)  # first: it knows what can be written
         self._duck_db = duck_db
         self._spans: list[tuple[float, float]] = []  # seconds in which the interpreter speaks
-        self._speaker = self._track("speaker")
-        self._interpreter = self._track("interpreter")
+        with ExitStack() as opened:  # whichever cannot be opened takes the others with it
+            opened.callback(self._writer.discard)
+            self._speaker = self._track("speaker")
+            opened.callback(self._speaker.discard)
+            self._interpreter = self._track("interpreter")
+            opened.pop_all()
 
     def hear(self, source: Samples) -> None:
         """The next of the speaker."""
@@ -58,13 +63,14 @@ class StereoMix(KeptOrDiscarded):
             self.discard()
             return
         end = max(track.frames for track in tracks) / RATE
-        for track in tracks:
-            pad_until(track, end)
-            track.close()
         try:
-            with self._writer:
-                self._mix(self._writer)
+            for track in tracks:
+                pad_until(track, end)
+                track.close()
+            self._mix(self._writer)
+            self._writer.close()
         finally:
+            self.discard()  # what is not whole by now
             for track in tracks:
                 track.path.unlink(missing_ok=True)
 
@@ -73,7 +79,7 @@ class StereoMix(KeptOrDiscarded):
             file.discard()
 
     def _track(self, name: str) -> SoundWriter:
-        path = self._writer.path
+        path = self._writer.path.resolve()  # where there is room for it
         part = path.with_name(f".{path.stem}.{os.getpid()}.{name}.wav")
         return SoundWriter(part, named=path)
 
@@ -125,5 +131,5 @@ def _gain(path: Path) -> float:
 def _blocks(path: Path) -> Iterator[Samples]:
     import soundfile
 
-    with soundfile.SoundFile(path) as file:
-        yield from file.blocks(10 * RATE, dtype="float32")
+    with path.open("rb") as file, soundfile.SoundFile(file) as sound:  # whatever bytes its name has
+        yield from sound.blocks(10 * RATE, dtype="float32")

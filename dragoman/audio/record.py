@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from dragoman.audio.chunk import RATE, Chunk
-from dragoman.audio.write import why_not
 from dragoman.errors import DragomanError
+from dragoman.files import sentence_of
 
 SUFFIXES = (".flac", ".wav")
+_MORE = 1 << 16  # bytes that a file which could not be written is tried with
 
 
 def check_record(path: Path) -> None:
@@ -49,7 +51,7 @@ def recorded(
                     file.flush()
                 except Exception as error:
                     sound = False
-                    report(f"The recording ends here. {why_not(path, path, error)}")
+                    report(f"The recording ends here. {_why_not(path, error)}")
             yield chunk
 
     taken = kept()
@@ -60,3 +62,20 @@ def recorded(
         for _ in taken:
             pass
         file.close()
+
+
+def _why_not(path: Path, error: Exception) -> str:
+    """Why a file cannot grow: libsndfile says 'System error' for all of it; the system knows
+    better. The file is left as it was."""
+    size = path.stat().st_size
+    try:
+        with path.open("ab") as file:
+            file.write(bytes(_MORE))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as found:
+        error = found
+    finally:
+        os.truncate(path, size)
+    told = sentence_of(error, path) if isinstance(error, OSError) else None
+    return told or f"Cannot write {path}: {str(error).rstrip('.')}."

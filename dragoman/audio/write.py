@@ -31,7 +31,6 @@ FORMATS = {
     ".opus": ("OGG", "OPUS"),
 }
 _OPUS_RATES = (16000, 24000, 48000)
-_MORE = 1 << 16  # bytes that a file which could not be written is tried with
 
 
 class KeptOrDiscarded(ABC):
@@ -76,7 +75,9 @@ class SoundWriter(KeptOrDiscarded):
         self._format = format_of(self.path)
         self._file_rate = _file_rate(self._format[1], rate)
         self._resamplers = [Resampler(rate, self._file_rate) for _ in range(channels)]
-        self._part = temporary_for(self.path)
+        self._place = self.path.resolve()  # a link stays one, and leads to what is written
+        self._part = temporary_for(self._place)
+        self._disk = self._open_disk()
         self._file: SoundFile | None = self._open(channels)
 
     @property
@@ -95,16 +96,23 @@ class SoundWriter(KeptOrDiscarded):
     def close(self) -> None:
         if self._file is not None:
             self._append([resampler.finish() for resampler in self._resamplers])
-            self._file.close()
-            self._file = None
+            self._end()
+            if self._disk.fault is not None:
+                self._part.unlink(missing_ok=True)
+                raise DragomanError(self._why_not(self._disk.fault))
             with sentences_for(self.path):
-                put_in_place(self._part, self.path)
+                put_in_place(self._part, self._place)
 
     def discard(self) -> None:
         if self._file is not None:
+            self._end()
+            self._part.unlink(missing_ok=True)
+
+    def _end(self) -> None:
+        if self._file is not None:
             self._file.close()
             self._file = None
-            self._part.unlink(missing_ok=True)
+            self._disk.close()
 
     def _append(self, tracks: list[Samples]) -> None:
         assert self._file is not None
@@ -113,22 +121,60 @@ class SoundWriter(KeptOrDiscarded):
             for block in _blocks(sound):
                 self._file.write(block)
         except Exception as error:  # libsndfile tells a full disk in a class of its own
-            reason = why_not(self._part, self._named, error)
             self.discard()
-            raise DragomanError(reason) from None
+            raise DragomanError(self._why_not(self._disk.fault or error)) from None
+
+    def _why_not(self, error: Exception) -> str:
+        told = sentence_of(error, self._named) if isinstance(error, OSError) else None
+        return told or f"Cannot write {self._named}: {str(error).rstrip('.')}."
+
+    def _open_disk(self) -> _Disk:
+        if self.path.is_dir():
+            raise DragomanError(f"{self.path} is a folder; name a file to write to.")
+        try:
+            return _Disk(self._part)
+        except OSError as error:
+            raise DragomanError(f"{self.path} cannot be written: {error.strerror}.") from None
 
     def _open(self, channels: int) -> SoundFile:
         import soundfile
 
-        if self.path.is_dir():
-            raise DragomanError(f"{self.path} is a folder; name a file to write to.")
         kind, subtype = self._format
         try:
             return soundfile.SoundFile(
-                *(self._part, "w", self._file_rate, channels), subtype=subtype, format=kind
+                *(self._disk, "w", self._file_rate, channels), subtype=subtype, format=kind
             )
-        except Exception:  # libsndfile says 'System error' for all of it; the system knows better
-            raise DragomanError(f"{self.path} cannot be written: {_why_not(self._part)}.") from None
+        except Exception as error:
+            self._disk.close()
+            self._part.unlink(missing_ok=True)
+            raise DragomanError(self._why_not(self._disk.fault or error)) from None
+
+
+class _Disk:
+    """A file that libsndfile writes to; it tells nobody of what found no room when it was closed,
+    and of nothing why."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("wb", buffering=0)
+        self.fault: OSError | None = None
+
+    def write(self, data: bytes) -> int:
+        left = memoryview(data)
+        try:
+            while left:  # a disk that is nearly full takes a part
+                left = left[self._file.write(left) :]
+        except OSError as error:
+            self.fault = self.fault or error
+        return len(data) - len(left)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def close(self) -> None:
+        self._file.close()
 
 
 def format_of(path: Path) -> tuple[str, str]:
@@ -152,32 +198,6 @@ def _blocks(sound: Samples) -> Iterator[Samples]:
     """Pieces that the encoders of libsndfile can take: Vorbis keeps them on the stack."""
     for start in range(0, len(sound), RATE):
         yield sound[start : start + RATE]
-
-
-def _why_not(path: Path) -> str:
-    try:
-        path.open("wb").close()
-    except OSError as error:
-        return error.strerror or str(error)
-    path.unlink()
-    return "the sound library refuses"
-
-
-def why_not(path: Path, named: Path, error: Exception) -> str:
-    """Why a file cannot grow: libsndfile says 'System error' for all of it; the system knows
-    better. The file is left as it was."""
-    size = path.stat().st_size
-    try:
-        with path.open("ab") as file:
-            file.write(bytes(_MORE))
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as found:
-        error = found
-    finally:
-        os.truncate(path, size)
-    told = sentence_of(error, named) if isinstance(error, OSError) else None
-    return told or f"Cannot write {named}: {str(error).rstrip('.')}."
 
 
 def write_sound(path: str | Path, samples: Samples, rate: int = RATE) -> None:

@@ -14,6 +14,8 @@ EXTRAS = {
     "serve": ("starlette", "uvicorn", "websockets", "prometheus_client", "python_multipart"),
 }
 """The packages that an extra of `pip install` brings."""
+NO_HOME = "Could not determine home directory."
+"""What Python says of `~nobody`, and of `~` where a user has no home."""
 
 
 def main(args: Sequence[str] | None = None) -> None:
@@ -66,6 +68,14 @@ def _run(args: Sequence[str] | None) -> int:
         if error.reason != "surrogates not allowed":
             raise
         _print(f"dragoman: The name {error.object!r} is not UTF-8 text; rename the file.")
+        return 2
+    except RuntimeError as error:
+        if str(error) != NO_HOME:
+            raise
+        _print(
+            "dragoman: A path begins with ~, and whose folder that is nobody knows; set HOME, "
+            "or write the path in full."
+        )
         return 2
     except ModuleNotFoundError as error:
         if (sentence := _missing(error.name or "")) is None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import wraps
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
     from dragoman.setup import Setup
 
 _output = grouped("Output")
-
-LEAD = 0.3
-"""Seconds that are heard of the sentence before: where a word begins is known no better."""
 
 
 def caption_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -55,7 +51,7 @@ def caption_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @dataclass(frozen=True, slots=True)
 class GoingOn:
-    """Where to go on with captions that break off: with their last sentence, which is made anew.
+    """Where to go on with captions that break off: with a last sentence, which is made anew.
 
     The recording is heard from `start` on; what may be heard there of the sentence before is its
     last word.
@@ -66,6 +62,8 @@ class GoingOn:
     words: tuple[str, ...] = ()
 
     def sentence(self) -> str:
+        if not self.start:
+            return f"Beginning anew: {self.path} tells of no later sentence when it was spoken."
         return f"Going on at {shown_moment(self.start)}, with the last sentence of {self.path}."
 
 
@@ -124,21 +122,25 @@ class CaptionFiles:
             yield captions(self.both, setup.target, source=spoken, resume=resume, offset=offset)
 
     def going_on(self, language: str) -> GoingOn | None:
-        """Where to go on with the first of the files that has captions; None if none has.
+        """Where to go on with all files: where the last sentence begins of the one that breaks off
+        first; None if there are no captions yet.
 
         `language` is that of the translation, whose words alone are recalled.
         """
         from dragoman.text.caption_files import read_captions
-        from dragoman.text.sentences import ends_sentence
-        from dragoman.text.words import split_words
+        from dragoman.text.going_on import in_time, last_sentence
 
-        for path in [*self.translation, *filter(None, (self.both, self.source))]:
-            cues = read_captions(path).cues
-            for cue, following in reversed(list(pairwise(cues))):
-                words = split_words(" ".join(cue.lines), language)
-                if ends_sentence(words[-1]):
-                    said = tuple(words[-1:]) if path in self.translation else ()
-                    return GoingOn(path, following.start - LEAD, said)
-            if cues:
-                return GoingOn(path, 0.0)
-        return None
+        found: list[GoingOn] = []
+        kept = {path: read_captions(path).cues for path in self.paths}
+        for path, cues in kept.items():
+            place = last_sentence(cues, language, both=path == self.both)
+            words = place.words if path in self.translation else ()
+            found.append(GoingOn(path, place.moment, words))
+        if not any(kept.values()):
+            return None
+        first = min(found, key=lambda one: one.start)
+        while True:
+            start = min(in_time(c, first.start, both=p == self.both) for p, c in kept.items())
+            if start == first.start:
+                return first
+            first = GoingOn(first.path, start)

@@ -7,6 +7,7 @@ import os
 import platform
 import shutil
 import sys
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from importlib.util import find_spec
 
@@ -20,6 +21,10 @@ from dragoman.errors import DragomanError
 
 _check = grouped("Check")
 DEFAULT = "--step 0.5s --beams 5"
+PAIRS = (("de", "en"), ("en", "de"), ("en", "es"), ("en", "fr"), ("es", "en"), ("fr", "en"),
+         ("en", "en"))  # fmt: skip
+"""Languages of a trial: the first that a model has. German is spoken in it, but whoever takes that
+for another language works as hard."""
 INDENT = 27
 """Where what is told of a thing begins…"""
 NARROW_INDENT = 7
@@ -53,6 +58,8 @@ class Speed:
     work_per_second: float
     keeps_up: bool
     options: str
+    source: str = PAIRS[0][0]
+    target: str = PAIRS[0][1]
 
 
 @dataclass(slots=True)
@@ -181,10 +188,24 @@ def _speed(model: str) -> Speed | None:
     from dragoman.setup import Setup
     from dragoman.trial import suited
 
-    trial = suited(Setup(model=model, source="de").tuned(2000.0))
+    source, target = _pair(model)
+    trial = suited(Setup(model=model, source=source, target=target).tuned(2000.0))
     setup = trial.system.setup
     options = f"--step {setup.step_ms / 1000:g}s --beams {setup.beams}"
-    return Speed(model, setup.step_ms, setup.beams, round(trial.load, 3), trial.keeps_up, options)
+    work = round(trial.load, 3)
+    return Speed(model, setup.step_ms, setup.beams, work, trial.keeps_up, options, source, target)
+
+
+def _pair(model: str) -> tuple[str, str]:
+    """Languages between which a model interprets."""
+    from dragoman.setup import Setup, System
+
+    known = System(Setup(model=model)).model
+    for pair in PAIRS:
+        with suppress(DragomanError):
+            known.open(*pair)
+            return pair
+    return PAIRS[0]  # whoever tries is told what is wrong with it
 
 
 def _next(report: Report, model: str | None) -> list[str]:
@@ -195,6 +216,8 @@ def _next(report: Report, model: str | None) -> list[str]:
     steps = [f"dragoman demo        # a recording, interpreted while it plays{fetches}"]
     speed = report.speed
     options = f" --model {model}" if model not in (None, WHISPER) else ""
+    if speed is not None and (speed.source, speed.target) != PAIRS[0]:
+        options += f" --from {speed.source} --to {speed.target}"
     if speed is not None and speed.options != DEFAULT:
         options += f" {speed.options}"
     steps.append(f"dragoman translate talk.mp3{options}")

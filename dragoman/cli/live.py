@@ -78,6 +78,11 @@ def command(
         raise DragomanError("--voice chooses who speaks; ask for speech with --speak.")
     if file is not None and (microphone is not None or record is not None):
         raise DragomanError("--file and --microphone (or --record) exclude each other.")
+    if file is not None and captions.resume:  # which would be heard from its beginning
+        raise DragomanError(
+            "--resume goes on with what a microphone hears; with a recording by "
+            "'dragoman translate FILE --realtime --resume'."
+        )
     check_suffix("--record", record, SUFFIXES)
     if record is not None:
         check_record(record)

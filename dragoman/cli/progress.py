@@ -54,14 +54,15 @@ def audio_progress(
     """
     from dragoman.audio.source import duration
 
-    if hidden or sys.stdout.isatty() or _into_pipe():
+    unseen = hidden or sys.stdout.isatty() or _into_pipe()
+    if unseen or (bar := _bar()).disable:  # to know how long it is may take a while
         yield _Heard(lambda seconds: None)
         return
     try:
         total = (end or duration(file)) - start
     except DragomanError:  # raw samples have no header that tells
         total = None
-    with _bar() as bar:
+    with bar:
         task = bar.add_task("listening", total=total)
         yield _Heard(lambda seconds: bar.update(task, advance=seconds))
 

@@ -79,6 +79,9 @@ class CaptionScreen:
         self._lag = Lag()
         self._recent: list[tuple[float, float]] = []  # (heard, lag) of the last words
         self._noted, self._noted_ms = "", 0.0  # the note that is shown, and since when
+        # What was wrapped last, by its style: all is drawn several times a second, and a talk of
+        # half an hour would keep a tenth of a core busy with that.
+        self._laid_out: dict[str, tuple[tuple[str, str, int], list[Text]]] = {}
         self.over = False
         self.refresh: Callable[[], None] = lambda: None
         """Draws at once what has come, instead of soon."""
@@ -128,9 +131,12 @@ class CaptionScreen:
 
         if not text and not interim.strip():
             return []
-        shown = Text(text, style=style)
-        shown.append(interim if text else interim.lstrip(), style="dim italic")
-        return list(shown.wrap(console, console.width, overflow="fold"))
+        asked = (text, interim, console.width)
+        if style not in self._laid_out or self._laid_out[style][0] != asked:
+            shown = Text(text, style=style)
+            shown.append(interim if text else interim.lstrip(), style="dim italic")
+            self._laid_out[style] = asked, list(shown.wrap(console, console.width, overflow="fold"))
+        return self._laid_out[style][1]
 
     def _note(self) -> str:
         """The newest note, until it can have been read: what is said needs the room. It is printed

@@ -112,11 +112,21 @@ def say(text: str, out: Path, language: str, voice: str | None, speed: float) ->
 
     format_of(out)
     check_outputs([], [out])
-    if text == "-":
-        text = "" if sys.stdin is None else sys.stdin.read()
+    text = _text(text)
     if not is_speakable(text):
         raise DragomanError("There is nothing to say: the text has no letter and no digit.")
     opened = open_voice(voice, find_language(language).code)
     sound = opened.speak(text, speed)
     write_sound(out, sound, opened.rate)
     print(f"{out}: {len(sound) / opened.rate:.1f} s, spoken by {opened.name}")
+
+
+def _text(given: str) -> str:
+    """What is to be said, or what standard input says in its place."""
+    try:
+        if given == "-":
+            given = "" if sys.stdin is None else sys.stdin.read()
+        given.encode()
+    except UnicodeError:  # bytes that are no letters, in whichever way Python took them
+        raise DragomanError("The text is not UTF-8; convert it first.") from None
+    return given

@@ -76,8 +76,10 @@ class CaptionFile:
             self._write(self._block(self._count, later))
 
     def _write(self, text: str) -> None:
+        left = memoryview(text.encode())
         try:
-            self._file.write(text.encode())
+            while left:  # a disk that is nearly full takes a part
+                left = left[self._file.write(left) :]
         except OSError as error:
             raise DragomanError(f"{self.path} cannot be written: {error.strerror}.") from None
 

@@ -70,6 +70,10 @@ class CaptionSettings:
                 "Captions that full cannot be read in max_seconds; allow fewer lines or columns."
             )
 
+    def seconds_to_read(self, columns: int) -> float:
+        """How long a cue of so many columns stays at the least."""
+        return max(columns / self.columns_per_second, self.min_seconds)
+
 
 @lru_cache(maxsize=4096)
 def width(text: str) -> int:

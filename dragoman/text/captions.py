@@ -123,7 +123,7 @@ class CaptionMaker:
         start = max(self._free_from, min(p.words[first].start for p, first, _ in parts))
         texts = [p.lines(first, last, self._lines) or [] for p, first, last in parts]
         columns = max(width(" ".join(lines)) for lines in texts)
-        soonest = start + max(columns / settings.columns_per_second, settings.min_seconds)
+        soonest = start + settings.seconds_to_read(columns)
         latest = start + settings.max_seconds
         end = min(latest, max(soonest, *(p.words[last - 1].end for p, _, last in parts)))
         if until < end + LINGER:

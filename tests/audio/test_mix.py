@@ -155,3 +155,31 @@ def test_a_place_where_nothing_can_be_written_is_told_at_once(tmp_path, place):
     (tmp_path / "file").touch()
     with pytest.raises(DragomanError, match=r"/a\.wav cannot be written"):
         StereoMix(tmp_path / place)
+
+
+def test_a_name_that_is_too_long_for_the_tracks_leaves_nothing(tmp_path):
+    with pytest.raises(DragomanError, match="File name too long"):
+        StereoMix(tmp_path / f"{'a' * 236}.wav")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_disk_that_is_full_when_both_are_made_one_leaves_nothing(tmp_path, monkeypatch):
+    mix = StereoMix(tmp_path / "mix.wav")
+    mix.hear(tone(2.0, 0.1))
+    mix.say(0.5, tone(0.5, 0.1))
+
+    def full(samples):
+        raise DragomanError("The disk is full.")
+
+    monkeypatch.setattr(mix._interpreter, "write", full)  # it is not as long as the speaker
+    with pytest.raises(DragomanError, match="full"):
+        mix.close()
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_name_need_not_be_text(tmp_path):
+    name = os.fsdecode(b"caf\xe9.mp3")
+    with StereoMix(tmp_path / name) as mix:
+        mix.hear(tone(1.0, 0.1))
+        mix.say(0.0, tone(1.0, 0.1))
+    assert os.listdir(tmp_path) == [name]

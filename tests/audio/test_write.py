@@ -1,5 +1,8 @@
 import errno
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -57,6 +60,15 @@ def test_after_an_error_the_old_file_is_untouched(tmp_path):
     assert os.listdir(tmp_path) == ["a.wav"]
 
 
+def test_a_link_stays_one_and_leads_to_the_sound(tmp_path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "a.wav").symlink_to(tmp_path / "disk" / "b.wav")
+    write_sound(tmp_path / "a.wav", chirp(0.1))
+    assert (tmp_path / "a.wav").is_symlink()
+    assert os.listdir(tmp_path / "disk") == ["b.wav"]
+    assert len(read_audio(tmp_path / "a.wav")) == RATE / 10
+
+
 def test_closing_keeps_what_there_is(tmp_path):
     writer = SoundWriter(tmp_path / "a.wav")
     writer.write(chirp(0.25))
@@ -112,4 +124,35 @@ def test_a_disk_that_fills_up_is_a_sentence_and_leaves_nothing(tmp_path, monkeyp
     monkeypatch.setattr(writer._file, "write", full)
     with pytest.raises(DragomanError, match=r"Cannot write .*a\.wav: the disk is full; make"):
         writer.write(chirp(0.1))
+    assert os.listdir(tmp_path) == []
+
+
+ROOMLESS = """
+import resource, sys
+from dragoman.audio.write import write_sound
+from dragoman.errors import DragomanError
+from tests.audio.conftest import chirp
+limit = int(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+try:
+    write_sound(sys.argv[1], chirp(2.0))
+except DragomanError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_what_finds_no_room_when_the_file_is_closed_is_told_and_nothing_is_left(tmp_path, suffix):
+    path = tmp_path / f"a{suffix}"
+    write_sound(path, chirp(2.0))
+    limit = path.stat().st_size - 5  # libsndfile writes the last of most formats when it closes
+    path.unlink()
+    done = subprocess.run(
+        [sys.executable, "-c", ROOMLESS, path, str(limit)],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.startswith(f"Cannot write {path}: files that large"), done
     assert os.listdir(tmp_path) == []

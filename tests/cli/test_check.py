@@ -9,6 +9,8 @@ from click.testing import CliRunner
 
 from dragoman.cli import check
 from dragoman.cli.app import dragoman
+from dragoman.errors import DragomanError
+from tests import talkers
 from tests.audio.fake_sounddevice import FakeSounddevice
 
 
@@ -74,6 +76,23 @@ def test_a_machine_that_is_too_slow_is_told_so(run, monkeypatch):
     assert "1.50 s of work for a second of speech with --step 2s --beams 1: too slow" in text
     assert "dragoman translate talk.mp3 --model m --step 2s --beams 1" in text
     assert "a smaller model would keep up" in text
+
+
+def test_a_model_that_hears_english_alone_is_tried_in_english(run, monkeypatch):
+    """As the one that commands take from English into German."""
+    model = talkers.sentences()
+    hear = model.open
+
+    def open_english(source, target, **how):
+        if (source, target) not in ((None, "de"), ("en", "de")):
+            raise DragomanError(f"It hears English, not '{source}'.")
+        return hear(source, target, **how)
+
+    model.open = open_english
+    monkeypatch.setattr(talkers, "english", lambda: model, raising=False)
+    text = run("--model", "tests.talkers:english")
+    assert "keeps up with a live speaker" in text
+    assert "dragoman translate talk.mp3 --model tests.talkers:english --from en --to de" in text
 
 
 def test_what_is_missing_says_how_to_get_it(run, monkeypatch):

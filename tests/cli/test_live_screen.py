@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import soundfile
 from rich.console import Console
+from rich.text import Text
 
 from dragoman import files
 from dragoman.audio.chunk import Chunk
@@ -151,6 +152,32 @@ def test_a_note_makes_room_for_the_talk_once_it_was_read():
     assert "odd" not in shown(23)
     notes.latest = "Something else is odd."
     assert "Something else is odd." in shown(24)
+
+
+def test_text_that_stays_the_same_is_laid_out_once(monkeypatch):
+    """However often it is drawn; anew for other words and for another width."""
+    laid_out = []
+    wrap = Text.wrap
+
+    def counted(text, *args, **how):
+        laid_out.append(text)
+        return wrap(text, *args, **how)
+
+    monkeypatch.setattr(Text, "wrap", counted)
+    screen = CaptionScreen(Setup(source="de"), Notes())
+
+    def drawn(text, width):
+        laid_out.clear()
+        screen._final = text
+        console = Console(width=width, height=24)
+        last = [line.plain for line in screen.__rich_console__(console, console.options)][-3]
+        return last.split()[-1], len(laid_out)
+
+    text = "word " * 1000
+    assert drawn(text + "end", 80) == ("end", 1)
+    assert drawn(text + "end", 80) == ("end", 0)
+    assert drawn(text + "end", 40) == ("end", 1)
+    assert drawn(text + "new", 40) == ("new", 1)
 
 
 def test_a_screen_that_cannot_be_written_is_given_up(monkeypatch):

@@ -135,6 +135,20 @@ def test_what_cannot_be_is_told_before_any_work(wav, tmp_path, args, sentence):
     assert "Traceback" not in done.stderr
 
 
+def test_a_recording_is_not_gone_on_with_from_its_beginning(wav, tmp_path):
+    args = ("--captions", tmp_path / "a.srt", "--resume")
+    done = dragoman("live", "--file", wav, "--model", "no.such:model", *args)
+    assert done.returncode == 2, done.stderr
+    assert "'dragoman translate FILE --realtime --resume'" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["translate {wav} --model", "languages --model"])
+def test_nobodys_home_is_a_sentence(wav, command):
+    done = dragoman(*command.format(wav=wav).split(), "~nobody-of-that-name/model")
+    assert done.returncode == 2, done.stderr
+    assert "A path begins with ~" in done.stderr
+
+
 WORDS = ("--policy", "wait-k", "--detector", "transcript")
 
 

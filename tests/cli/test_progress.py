@@ -2,7 +2,9 @@
 
 import pytest
 
+from dragoman.audio import source
 from dragoman.cli import main
+from tests.cli.commands import dragoman
 from tests.cli.terminal import terminal
 
 FAULTS = [
@@ -29,3 +31,10 @@ def test_nor_does_a_terminal_show_more():
     with terminal(*args) as screen:
         assert screen.rest() == 2
     assert screen.lines == [sentence]
+
+
+def test_where_nobody_sees_a_bar_a_recording_is_not_decoded_to_know_its_length(monkeypatch):
+    monkeypatch.setattr(source, "duration", lambda path: pytest.fail("it was asked for"))
+    talk = "dragoman/talks/report.en.ogg"
+    system = ("--model", "tests.talkers:sentences", "--policy", "greedy")
+    assert dragoman("translate", talk, *system).returncode == 0

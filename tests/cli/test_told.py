@@ -269,6 +269,22 @@ def test_captions_that_a_crash_cut_off_are_gone_on_with_where_they_end(placed, t
         assert starts_of(cut)[-1] == pytest.approx(starts_of(whole)[-1], abs=1)
 
 
+def test_of_several_files_the_one_that_breaks_off_first_loses_nothing(placed, tmp_path):
+    srt, vtt = tmp_path / "talk.srt", tmp_path / "talk.vtt"
+    both = ("--captions", srt, "--captions", vtt)
+    assert dragoman(*placed, *both).returncode == 0
+    srt.write_text(srt.read_text()[: int(0.9 * srt.stat().st_size)])
+    vtt.write_text(vtt.read_text()[: int(0.4 * vtt.stat().st_size)])
+    done = dragoman(*placed, *both, "--resume")
+    assert f"with the last sentence of {vtt}" in done.stderr
+    assert words_of(srt) == PLACED
+    assert words_of(vtt)[1:] == PLACED  # after WEBVTT
+    vtt.write_text("")
+    done = dragoman(*placed, *both, "--resume")
+    assert f"Beginning anew: {vtt}" in done.stderr
+    assert words_of(srt) == words_of(vtt)[1:] == PLACED
+
+
 def test_a_place_to_go_on_at_may_be_told(placed, tmp_path):
     srt = tmp_path / "talk.srt"
     assert dragoman(*placed, "--captions", srt, "--end", 10).returncode == 0

@@ -260,6 +260,27 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert len(parse((tmp_path / "a.srt").read_text())) > 10
 
 
+def test_a_last_cue_that_finds_no_room_is_told(tmp_path):
+    """A system that has room for a part of it takes that part, and says so by its size alone."""
+    write(tmp_path / "a.srt", "A short talk.")
+    script = f"""
+import resource
+from dragoman.errors import DragomanError
+from tests.text.test_caption_files import Path, write
+limit = {(tmp_path / "a.srt").stat().st_size - 5}
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+try:
+    write(Path({str(tmp_path / "a.srt")!r}), "A short talk.")
+except DragomanError as error:
+    print(error)
+"""
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=False
+    )
+    assert "a.srt cannot be written: File too large." in done.stdout, done
+
+
 FOREIGN = {
     "text.srt": b"A shopping list.\n",
     "latin.srt": b"1\n00:00:01,000 --> 00:00:02,000\nGr\xfc\xdfe.\n\n2\n",

@@ -110,3 +110,9 @@ def test_where_nothing_can_be_written_nothing_is_spoken(name, sentence, tmp_path
     monkeypatch.setattr("dragoman.cli.voices.open_voice", lambda *_: pytest.fail("it was opened"))
     with pytest.raises(DragomanError, match=sentence):
         run("say", "Good morning.", str(tmp_path / name))
+
+
+def test_a_text_that_is_none_is_told(tmp_path):
+    for said, stdin in (("caf\udce9", None), ("-", b"caf\xe9")):
+        with pytest.raises(DragomanError, match="The text is not UTF-8"):
+            run("say", said, str(tmp_path / "out.wav"), "--voice", "espeak", input=stdin)
