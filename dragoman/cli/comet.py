@@ -1,7 +1,9 @@
-"""Where the net of `--comet` is: in a folder, or among what the model hub's client has fetched."""
+"""`--comet`: where its net is, in a folder or among what the model hub's client has fetched, and
+what it says of a report."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +12,7 @@ from dragoman.errors import DragomanError
 
 if TYPE_CHECKING:
     from dragoman.metrics.comet import Comet
+    from dragoman.metrics.score import Report
 
 PIECES = "sentencepiece.bpe.model"
 
@@ -22,6 +25,15 @@ def load_comet(name: str) -> Comet:
     from dragoman.metrics.comet import Comet  # and with it torch
 
     return Comet(folder, _pieces(folder), "" if here else name)
+
+
+def add_comet(report: Report, comet: Comet, sources: Sequence[str], how: str = "") -> Report:
+    """A report with COMET, too; a bar shows how far it is, since that takes a while."""
+    from dragoman.cli.progress import clip_progress
+    from dragoman.metrics.comet import with_comet
+
+    with clip_progress("COMET") as on_text:
+        return with_comet(report, comet, sources, how, on_text)
 
 
 def _fetched(name: str) -> Path:

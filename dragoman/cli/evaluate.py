@@ -57,7 +57,7 @@ def command(
     dragoman evaluate corpus.tsv --from de --to en
     dragoman evaluate corpus.tsv --from de --policy wait-k:k=3 --output wait-3
     """
-    from dragoman.cli.comet import load_comet
+    from dragoman.cli.comet import add_comet, load_comet
     from dragoman.cli.progress import clip_progress
     from dragoman.cli.report import show
     from dragoman.evaluate.result import Scorer
@@ -80,9 +80,7 @@ def command(
         ).checked()
     report = scorer.report(run.traces)
     if net is not None:
-        from dragoman.metrics.comet import with_comet
-
-        report = with_comet(report, net, [spoken[i.index] for i in report.instances])
+        report = add_comet(report, net, [spoken[i.index] for i in report.instances])
     log = Log(
         folder / TRACES if output else corpus,
         f"{setup.model}, {setup.policy}, {setup.step_ms:g} ms steps",

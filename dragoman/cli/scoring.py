@@ -57,6 +57,12 @@ class Scoring:
 
     def score(self, path: Path) -> tuple[Log, Report]:
         """Read a log and score it."""
+        self._check()
+        log, report = self._without_comet(path)
+        return log, self._with_comet(report)
+
+    def _check(self) -> None:
+        """Refuse options that lack one another, before anything is read."""
         if self.comet is not None and self.sources is None:
             raise DragomanError(
                 "--comet compares with what was spoken, too: name a file that has it, a line for "
@@ -66,6 +72,8 @@ class Scoring:
             raise DragomanError("--sources are for --comet, which is not asked for.")
         if COMET in self.metrics and self.comet is None:
             raise DragomanError("COMET needs a net: name one with --comet.")
+
+    def _without_comet(self, path: Path) -> tuple[Log, Report]:
         with at_work():
             log = load(path, self.unit, strict=self.compat is None, skip=self.skip_broken)
             rules = Rules(
@@ -76,10 +84,10 @@ class Scoring:
                 source=log.source,
             )
             if self.segments is not None:
-                return log, self._with_comet(self._score_talks(log, self.segments, rules))
+                return log, self._score_talks(log, self.segments, rules)
             log = with_references(log, self.references) if self.references else log
             names = self._others(METRICS)
-            return log, self._with_comet(score_corpus(log.instances, rules, names, self.tokenizer))
+            return log, score_corpus(log.instances, rules, names, self.tokenizer)
 
     def _others(self, all_of_them: Sequence[str]) -> list[str]:
         """The metrics that are wanted and need no net."""
@@ -88,12 +96,11 @@ class Scoring:
     def _with_comet(self, report: Report) -> Report:
         if self.comet is None or self.sources is None:
             return report
-        from dragoman.cli.comet import load_comet
-        from dragoman.metrics.comet import with_comet
+        from dragoman.cli.comet import add_comet, load_comet
         from dragoman.metrics.segments import read_references
 
         cut = f"|{self._long_rules().alignment('soft')}" if self.segments else ""
-        return with_comet(report, load_comet(self.comet), read_references(self.sources), cut)
+        return add_comet(report, load_comet(self.comet), read_references(self.sources), cut)
 
     def _long_rules(self) -> LongRules:
         return LongRules(self.aligner, self.language, self.from_first_segment, self.stream_laal)

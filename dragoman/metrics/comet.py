@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,9 @@ from dragoman.metrics.significance import mean_measure
 from dragoman.metrics.xlmr import PIECES, Pieces, XlmRoberta
 
 SETTINGS, WEIGHTS = "hparams.yaml", "checkpoints/model.ckpt"
-BATCH = 4096  # tokens and padding that are read at once
+BATCH = 2048  # tokens and padding that are read at once
 HASHED = 1 << 20  # bytes at either end of the weights that tell one net from another
+OnText = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +99,17 @@ class Comet:
 
     @torch.inference_mode()
     def scores(
-        self, sources: Sequence[str], said: Sequence[str], references: Sequence[str]
+        self,
+        sources: Sequence[str],
+        said: Sequence[str],
+        references: Sequence[str],
+        on_text: OnText = lambda done, total: None,
     ) -> Floats:
-        """The score of every sentence; COMET's own times 100."""
+        """The score of every sentence; COMET's own times 100. `on_text` is told how many texts have
+        been read, and of how many."""
         if not said:
             return np.empty(0)
-        self._look_at([*sources, *said, *references])
+        self._look_at([*sources, *said, *references], on_text)
         source, mine, reference = (
             torch.stack([self._seen[text] for text in texts])
             for texts in (sources, said, references)
@@ -128,15 +134,17 @@ class Comet:
             x = ACTIVATIONS[activation](x) if activation else x
         return x[:, 0]
 
-    def _look_at(self, texts: Sequence[str]) -> None:
+    def _look_at(self, texts: Sequence[str], on_text: OnText) -> None:
         """What the encoder sees in texts that it has not read yet."""
         new = [text for text in dict.fromkeys(texts) if text not in self._seen]
+        before = len(self._seen)
         tokens = self._pieces.encode(new, self._encoder.longest)
         for rows in _batches([len(row) for row in tokens]):
             ids, mask = _padded([tokens[row] for row in rows])
             seen = self._pooled(ids.to(self._device), mask.to(self._device))
             for row, one in zip(rows, seen, strict=True):
                 self._seen[new[row]] = one
+            on_text(len(self._seen) - before, len(new))
 
     def _pooled(self, ids: Tensor, mask: Tensor) -> Tensor:
         """One vector for a text: of all layers, or of one, over all of its tokens."""
@@ -167,7 +175,13 @@ class Comet:
         return self._weights["layerwise_attention.gamma"] * total
 
 
-def with_comet(report: Report, comet: Comet, sources: Sequence[str], how: str = "") -> Report:
+def with_comet(
+    report: Report,
+    comet: Comet,
+    sources: Sequence[str],
+    how: str = "",
+    on_text: OnText = lambda done, total: None,
+) -> Report:
     """A report with COMET, too: `sources` are what was spoken, a line for each of its sentences.
 
     `how` is what else belongs into the signature, such as how talks were cut.
@@ -184,6 +198,7 @@ def with_comet(report: Report, comet: Comet, sources: Sequence[str], how: str = 
         [sources[row] for row in rows],
         [instances[row].prediction for row in rows],
         [instances[row].reference or "" for row in rows],
+        on_text,
     )
     measure = mean_measure("COMET", values)
     score = Score(measure, measure.value, values, comet.signature + how)

@@ -33,6 +33,16 @@ def test_company_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     np.testing.assert_allclose(together, alone, atol=1e-4)
 
 
+def test_progress_is_told_and_nothing_is_read_twice(tmp_path: Path):
+    comet, told = Comet(make(tmp_path / "net", "usual")), []
+    comet.scores(SOURCES, SAID, REFERENCES, lambda *counts: told.append(counts))
+    texts = len({*SOURCES, *SAID, *REFERENCES})
+    assert told[-1] == (texts, texts)
+    told.clear()
+    comet.scores(SOURCES, ["something else"] * 5, REFERENCES, lambda *counts: told.append(counts))
+    assert told == [(1, 1)]
+
+
 def test_sparsemax_is_the_nearest_share():
     """By brute force: no point of a fine grid of shares lies nearer."""
     import torch
