@@ -109,11 +109,12 @@ class Connection:
             else:
                 session, known = await self._service.resume(request), request
         self._dialect.expect(session.audio)
-        session.lasting = self._dialect.lasting
+        session.lasting = isinstance(request, Resume)  # who is told no name cannot come back
         session.attach(self)
         try:
             self._door.opened(session)
             await self._send(Ready(session.id, session.resume_token, session.sample))
+            session.lasting = self._dialect.lasting
             if isinstance(request, Start):
                 await self._earphone.put_on(session, request.speech)
             await self._take(session, acts)
