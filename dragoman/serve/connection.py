@@ -192,7 +192,7 @@ class Connection:
                 if fault.code not in (Code.POLICY, Code.UNFIT, Code.TOO_LONG):
                     raise
                 self._errors.append(fault.event)
-                session.news.set()
+            session.news.set()  # what was wrong with it, or what the dialect answers
             self._service.scheduler.wake()
             await session.have_space()
 

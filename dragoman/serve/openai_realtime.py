@@ -83,6 +83,7 @@ class OpenAIRealtime(Dialect):
         self._language: str | None = None
         self._transcript = False
         self._began = False
+        self._updated = False  # since the talk began, and nobody has said so
 
     @property
     def subprotocol(self) -> str | None:
@@ -130,6 +131,7 @@ class OpenAIRealtime(Dialect):
         self._language = language or self._language
         if audio.input is not None and not self._began:
             self._transcript = audio.input.transcription is not None
+        self._updated = self._began
 
     def _sound(self, audio: str) -> Act:
         try:
@@ -143,6 +145,9 @@ class OpenAIRealtime(Dialect):
         return first, samples
 
     def write(self, news: Sequence[News]) -> Iterable[str]:
+        if self._updated:
+            self._updated = False
+            yield self._told("session.updated")
         for event in news:
             if isinstance(event, Said):
                 more = {"word": event.word, "lag_ms": event.lag_ms, "source_ms": event.source_ms}
