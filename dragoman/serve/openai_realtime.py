@@ -38,6 +38,7 @@ from dragoman.serve.protocol import (
 from dragoman.serve.settings import offered_token
 
 RATE = 24000
+_YEAR = 365 * 24 * 3600.0  # for talks that may go on for ever
 _KEY = "openai-insecure-api-key."  # how browsers, which send no headers, give theirs
 
 
@@ -183,7 +184,7 @@ class OpenAIRealtime(Dialect):
             "id": self._id,
             "type": "translation",
             "model": "dragoman",
-            "expires_at": int(time.time() + self.longest),
+            "expires_at": int(time.time() + min(self.longest, _YEAR)),
             "audio": audio,
         }
         return _json(kind, session=session)

@@ -190,3 +190,12 @@ def test_an_update_is_answered_in_mid_talk_too(opened):
         socket.send_text('{"type":"session.close"}')
         while told["type"] != "session.closed":
             told = json.loads(socket.receive_text())
+
+
+def test_a_talk_without_an_end_expires_some_day(opened):
+    """--longest inf; the field is a whole number."""
+    _, web = opened(longest=float("inf"))
+    with web.websocket_connect(ADDRESS) as socket:
+        told = json.loads(socket.receive_text())
+    assert told["type"] == "session.created"
+    assert told["session"]["expires_at"] > time.time() + 30 * 24 * 3600
