@@ -26,7 +26,6 @@ from dragoman.serve.protocol import (
     Change,
     Close,
     Code,
-    Encoding,
     Event,
     Fault,
     Interim,
@@ -110,13 +109,14 @@ class Connection:
             else:
                 session, known = await self._service.resume(request), request
         self._dialect.expect(session.audio)
-        session.lasting = self._dialect.lasting
+        session.lasting = isinstance(request, Resume)  # who is told no name cannot come back
         session.attach(self)
         try:
             self._door.opened(session)
             await self._send(Ready(session.id, session.resume_token, session.sample))
+            session.lasting = self._dialect.lasting
             if isinstance(request, Start):
-                await self._listen_aloud(session, request.speech)
+                await self._earphone.put_on(session, request.speech)
             await self._take(session, acts)
             self._service.scheduler.wake()
             await self._both_ways(self._tell(session, known), self._listen(session))
@@ -192,7 +192,7 @@ class Connection:
                 if fault.code not in (Code.POLICY, Code.UNFIT, Code.TOO_LONG):
                     raise
                 self._errors.append(fault.event)
-                session.news.set()
+            session.news.set()  # what was wrong with it, or what the dialect answers
             self._service.scheduler.wake()
             await session.have_space()
 
@@ -205,17 +205,9 @@ class Connection:
             elif isinstance(act, Change):
                 await self._service.change(session, act)
             elif isinstance(act, Speak):
-                await self._listen_aloud(session, act.speech)
+                await self._earphone.put_on(session, act.speech)
             else:
                 session.hear(*act)
-
-    async def _listen_aloud(self, session: Session, encoding: Encoding | None) -> None:
-        """Without a voice the talk goes on as text."""
-        try:
-            await self._earphone.put_on(session, encoding)
-        except Fault as fault:
-            self._errors.append(fault.event)
-        session.news.set()
 
     async def _tell(self, session: Session, known: Resume) -> None:
         """Tell what is new, until all is said."""

@@ -105,7 +105,5 @@ class Listening(Connection):
         if session is None:
             self._earphone.take_off()
             return
-        try:
-            await self._earphone.put_on(session, self._speech)
-        except Fault as fault:
-            await self._send(fault.event)
+        await self._earphone.put_on(session, self._speech)
+        await self._speak()  # that there is no voice

@@ -172,6 +172,8 @@ async def _hear(service: Service, session: Session, file: UploadFile) -> None:
         try:
             chunks = await asyncio.to_thread(open_audio, path)
             while (chunk := await asyncio.to_thread(_next, chunks)) is not None:
+                if session.fault is not None:
+                    raise session.fault
                 if session.stopped:  # before its end: half a text would pass for the whole
                     raise Fault(Code.DRAINING, "This server is about to end; try another.")
                 session.hear(session.sample, chunk.samples)

@@ -38,6 +38,7 @@ from dragoman.serve.protocol import (
 from dragoman.serve.settings import offered_token
 
 RATE = 24000
+_YEAR = 365 * 24 * 3600.0  # for talks that may go on for ever
 _KEY = "openai-insecure-api-key."  # how browsers, which send no headers, give theirs
 
 
@@ -83,6 +84,7 @@ class OpenAIRealtime(Dialect):
         self._language: str | None = None
         self._transcript = False
         self._began = False
+        self._updated = False  # since the talk began, and nobody has said so
 
     @property
     def subprotocol(self) -> str | None:
@@ -130,6 +132,7 @@ class OpenAIRealtime(Dialect):
         self._language = language or self._language
         if audio.input is not None and not self._began:
             self._transcript = audio.input.transcription is not None
+        self._updated = self._began
 
     def _sound(self, audio: str) -> Act:
         try:
@@ -143,6 +146,9 @@ class OpenAIRealtime(Dialect):
         return first, samples
 
     def write(self, news: Sequence[News]) -> Iterable[str]:
+        if self._updated:
+            self._updated = False
+            yield self._told("session.updated")
         for event in news:
             if isinstance(event, Said):
                 more = {"word": event.word, "lag_ms": event.lag_ms, "source_ms": event.source_ms}
@@ -178,7 +184,7 @@ class OpenAIRealtime(Dialect):
             "id": self._id,
             "type": "translation",
             "model": "dragoman",
-            "expires_at": int(time.time() + self.longest),
+            "expires_at": int(time.time() + min(self.longest, _YEAR)),
             "audio": audio,
         }
         return _json(kind, session=session)

@@ -19,7 +19,6 @@ import numpy as np
 
 from dragoman.audio.chunk import Samples
 from dragoman.audio.pcm import to_pcm16
-from dragoman.errors import DragomanError
 from dragoman.serve.logs import note
 from dragoman.serve.protocol import Code, Encoding, Fault, Speech
 from dragoman.serve.session import Session
@@ -28,6 +27,8 @@ from dragoman.voices import Speaker, Voice, open_voice
 
 KEPT = 8
 """Phrases for connections that are a little behind."""
+AT_HAND = 1.0
+"""Seconds within which a voice opens that need not be fetched."""
 LAST_PHRASES = 10.0
 """Seconds that the end of a talk waits for what is still to be spoken."""
 
@@ -47,26 +48,28 @@ class Spoken:
 
 
 class Voices:
-    """The voices of a process, one a language, each loaded once."""
+    """The voices of a process, one a language, each opened once."""
 
     def __init__(self, name: str | None) -> None:
         self._name = name
-        self._lock = threading.Lock()
-        self._voices: dict[str, Voice] = {}
+        self._opening: dict[str, asyncio.Task[Voice]] = {}
 
     async def open(self, language: str) -> Voice:
+        """The voice of a language, which may have to be fetched; all who ask share one thread."""
+        if language not in self._opening:
+            self._opening[language] = asyncio.create_task(self._take(language))
+        opening = self._opening[language]
         try:
-            return await asyncio.to_thread(self._take, language)
-        except DragomanError as error:
+            return await asyncio.shield(opening)
+        except Exception as error:  # of whatever it needs; the next one may have more luck
+            if self._opening.get(language) is opening:
+                del self._opening[language]
+                note("no voice", language=language, error=type(error).__name__)
             name = find_language(language).name
-            note("no voice", language=language)
             raise Fault(Code.VOICE, f"This server has no voice for {name}; read along.") from error
 
-    def _take(self, language: str) -> Voice:
-        with self._lock:
-            if language not in self._voices:
-                self._voices[language] = _InTurn(open_voice(self._name, language))
-            return self._voices[language]
+    async def _take(self, language: str) -> Voice:
+        return _InTurn(await asyncio.to_thread(open_voice, self._name, language))
 
 
 class _InTurn:
@@ -181,7 +184,9 @@ class Earphone:
         self._voices = voices
         self._narrator: Narrator | None = None
         self._encoding: Encoding | None = None
+        self._opening: asyncio.Task[None] | None = None
         self._number = 0
+        self._missing: Fault | None = None  # there is no voice
         self._told = False  # that the voice has failed
 
     @property
@@ -190,19 +195,31 @@ class Earphone:
         return self._narrator is not None and not self._narrator.silent
 
     async def put_on(self, session: Session, encoding: Encoding | None) -> None:
-        """Listen to a talk from now on; None: to none."""
+        """Listen to a talk from now on; None: to none. A voice that has to be fetched is not waited
+        for: nobody reads later because of it."""
         self.take_off()
-        if encoding is None:
-            return
-        voice = await self._voices.open(session.setup.target)
-        if session.voice is None:
-            session.voice = Narrator(session, voice)
-        self._narrator, self._encoding = session.voice, encoding
-        self._number = self._narrator.count
-        self._narrator.wanted += 1
+        if encoding is not None:
+            self._opening = asyncio.create_task(self._open(session, encoding))
+            await asyncio.wait([self._opening], timeout=AT_HAND)
+
+    async def _open(self, session: Session, encoding: Encoding) -> None:
+        try:
+            voice = await self._voices.open(session.setup.target)
+        except Fault as fault:
+            self._missing = fault
+        else:
+            if session.voice is None:
+                session.voice = Narrator(session, voice)
+            self._narrator, self._encoding = session.voice, encoding
+            self._number = self._narrator.count
+            self._narrator.wanted += 1
+        session.news.set()
 
     def take_off(self) -> None:
         """May be called twice."""
+        if self._opening is not None:
+            self._opening.cancel()
+            self._opening = None
         if self._narrator is not None:
             self._narrator.wanted -= 1
             self._narrator = None
@@ -217,7 +234,10 @@ class Earphone:
         return [(one.event(encoding), one.sounds[encoding]) for one in phrases]
 
     def fault(self) -> Fault | None:
-        """That the voice has failed; told once."""
+        """That there is no voice, or that it has failed; told once."""
+        if (missing := self._missing) is not None:
+            self._missing = None
+            return missing
         if self._narrator is None or self._told or not self._narrator.failed:
             return None
         self._told = True

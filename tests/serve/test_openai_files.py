@@ -12,6 +12,7 @@ import pytest
 import soundfile
 
 from dragoman.serve import openai_files
+from dragoman.serve.protocol import Code, Fault
 from tests.serve.running import running
 from tests.talkers import SPOKEN, TEXT
 
@@ -290,6 +291,20 @@ def test_half_a_file_is_not_told_as_if_it_were_the_whole():
         service.stop_all()  # what waits is heard, and so the sleeper wakes
         answer = line.getresponse()
         assert (answer.status, json.loads(answer.read())["error"]["code"]) == (503, "draining")
+
+
+def test_a_file_that_is_given_up_is_read_no_further(monkeypatch):
+    """The machine is behind: it does not work on for nobody."""
+    read, take = [], openai_files._next
+    monkeypatch.setattr(openai_files, "_next", lambda chunks: read.append(1) or take(chunks))
+    with sent(fastest=10) as (service, line):
+        (session,) = service._sessions.values()
+        wait_until(lambda: session.sample > 60 * 16000)
+        session.fail(Fault(Code.OVERLOADED, "Go on elsewhere."))
+        before = len(read)
+        answer = line.getresponse()
+        assert (answer.status, json.loads(answer.read())["error"]["code"]) == (503, "overloaded")
+    assert len(read) <= before + 1
 
 
 def wait_until(what, seconds=30.0):

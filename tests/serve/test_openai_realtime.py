@@ -171,3 +171,31 @@ def test_the_language_is_not_changed_in_mid_talk(opened):
         socket.send_text('{"type":"session.close"}')  # the talk goes on, to its end
         while told["type"] != "session.closed":
             told = json.loads(socket.receive_text())
+
+
+def test_an_update_is_answered_in_mid_talk_too(opened):
+    """A client may wait for that before it goes on."""
+    _, web = opened()
+    with web.websocket_connect(ADDRESS) as socket:
+        update = {"audio": {"output": {"language": "en"}}}
+        append = {"type": "session.input_audio_buffer.append", "audio": sound(0.2)}
+        socket.receive_text()
+        for message in ({"type": "session.update", "session": update}, append):
+            socket.send_text(json.dumps(message))
+        assert json.loads(socket.receive_text())["type"] == "session.updated"
+        socket.send_text(json.dumps({"type": "session.update", "session": update}))
+        while (told := json.loads(socket.receive_text()))["type"] != "session.updated":
+            pass
+        assert told["session"]["audio"]["output"]["language"] == "en"
+        socket.send_text('{"type":"session.close"}')
+        while told["type"] != "session.closed":
+            told = json.loads(socket.receive_text())
+
+
+def test_a_talk_without_an_end_expires_some_day(opened):
+    """--longest inf; the field is a whole number."""
+    _, web = opened(longest=float("inf"))
+    with web.websocket_connect(ADDRESS) as socket:
+        told = json.loads(socket.receive_text())
+    assert told["type"] == "session.created"
+    assert told["session"]["expires_at"] > time.time() + 30 * 24 * 3600

@@ -7,6 +7,8 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 import urllib.request
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -88,6 +90,27 @@ def test_a_connection_that_is_cut_without_a_word():
             assert finish(client) == 1000
         assert client.words == steady_words()
         assert client.events[-1].audio_ms == 4800
+
+
+def test_who_is_gone_before_the_talk_is_open_takes_no_place():
+    """Nobody can come back to it: its name was never told."""
+    with running() as (service, url):
+        asked, go, open_one = threading.Event(), threading.Event(), service._open
+
+        def slowly(*args):
+            asked.set()
+            assert go.wait(60)
+            return open_one(*args)
+
+        service._open = slowly
+        with connect(url + PATH) as web:
+            web.send(write(Start()))
+            assert asked.wait(60)
+        go.set()
+        until = time.monotonic() + 30
+        while service.streams or service._sessions:
+            assert time.monotonic() < until, "It has a place, and nobody to take it."
+            time.sleep(0.01)
 
 
 def test_a_frame_of_megabytes_is_not_even_read():

@@ -132,9 +132,10 @@ def test_the_voice_is_turned_on_and_off_in_mid_talk(opened, tone):
     assert not TEXT.endswith(said)
 
 
-def test_a_missing_voice_is_told_and_the_talk_goes_on(opened, monkeypatch):
+@pytest.mark.parametrize("kind", [DragomanError, ImportError])
+def test_a_missing_voice_is_told_and_the_talk_goes_on(opened, monkeypatch, kind):
     def refuse(name, language):
-        raise DragomanError("/secret/path is missing")
+        raise kind("/secret/path is missing")
 
     monkeypatch.setattr(speech, "open_voice", refuse)
     _, web = opened()
@@ -147,6 +148,59 @@ def test_a_missing_voice_is_told_and_the_talk_goes_on(opened, monkeypatch):
     assert "English" in error.message
     assert "secret" not in error.message
     assert summary.words == 12
+
+
+@pytest.fixture
+def far(monkeypatch):
+    """A voice that has to be fetched, which takes until this is set."""
+    here, voice = threading.Event(), ToneVoice(0.01)
+
+    def fetch(name, language):
+        assert here.wait(60)
+        return voice
+
+    monkeypatch.setattr(speech, "open_voice", fetch)
+    monkeypatch.setattr(speech, "AT_HAND", 0.05)
+    yield here, voice
+    here.set()
+
+
+def test_nobody_waits_for_a_voice_that_has_to_be_fetched(opened, far):
+    here, voice = far
+    _, web = opened(model="tests.talkers:sentences")
+    room = open_room(web)
+    with listens(web, room) as ear, speaks(web, room) as mouth:
+        listener = HearingListener(ear)
+        listener.come_in(room, speech="mp3")
+        speaker = Hearer(mouth)
+        speaker.send(Start(access_token=room["speaker_token"], speech="mp3"))
+        for _ in range(3):
+            speaker.speak()
+            speaker.until(Said)
+        while not listener.words:
+            listener.next()
+        assert not speaker.sounds
+        here.set()
+        while not speaker.sounds:  # and from then on it is heard
+            speaker.speak()
+            speaker.until(Said | Speech)
+        finish(speaker, 40)
+        while not listener.sounds:
+            listener.next()
+    assert not TEXT.startswith(spoken(voice))
+    assert TEXT.endswith(spoken(voice))
+
+
+def test_who_hangs_up_before_the_voice_is_there_leaves_none_behind(opened, far):
+    here, _ = far
+    service, web = opened()
+    with web.websocket_connect(PATH) as socket:
+        client = Hearer(socket)
+        session = service._sessions[client.start(speech="mp3").session]
+    here.set()
+    wait_for(lambda: session.client is None)
+    wait_for(lambda: service.voices._opening["en"].done())
+    assert session.voice is None
 
 
 def test_a_voice_that_fails_is_told_once_and_the_talk_goes_on(opened, monkeypatch):
