@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from starlette.websockets import WebSocket
 
 from dragoman.serve.connection import FIRST_WORDS, Connection
@@ -22,6 +24,9 @@ from dragoman.serve.session import Session
 
 _WISHES = 100
 """Messages of a listener; a person who turns the sound on and off needs fewer."""
+REMIND = 15.0
+"""Seconds after which who was told nothing is told how it goes once more: a phone that has changed
+networks holds a line that is dead, and notices by this."""
 
 
 class Listening(Connection):
@@ -94,7 +99,11 @@ class Listening(Connection):
             if told != now:  # last: who is told that it is over has been told all until then
                 told = now
                 await self._send(told)
-            await pulse.wait()
+            try:
+                async with asyncio.timeout(REMIND):
+                    await pulse.wait()
+            except TimeoutError:
+                await self._send(told)
 
     async def _listen_on(self, session: Session | None) -> None:
         """The voice of the talk that is going on, if it is wanted."""

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from dragoman.serve import rooms, run, scheduler
+from dragoman.serve import listening, rooms, run, scheduler
 from dragoman.serve.listening import Listening
 from dragoman.serve.protocol import (
     Audience,
@@ -604,3 +604,18 @@ def test_who_is_told_that_it_is_over_has_been_told_all():
     asyncio.run(listening._tell_room(room, Listen()))
     begun, over = (RoomEvent("a room", room.log, state) for state in ("listening", "over"))
     assert told == [begun, Interim("guess"), "the last word", Interim(""), over]
+
+
+def test_who_is_told_nothing_is_told_how_it_goes(opened, monkeypatch):
+    """Else nobody could tell a silent room from a dead line."""
+    monkeypatch.setattr(listening, "REMIND", 0.05)
+    _, web = opened(token=TOKEN)
+    room = open_room(web, TOKEN)
+    with listens(web, room) as ear:
+        listener = Listener(ear)
+        first = listener.come_in(room)
+        assert [listener.next(), listener.next()] == [first, first]
+        with speaks(web, room) as mouth:
+            finish(begin(mouth, room))
+            listener.until_told(Summary)
+        assert listener.words == steady_words()

@@ -1,6 +1,8 @@
 // A room: opened by a speaker, followed by listeners.
 import { tabMemory } from "./dom.js";
-import { UNREACHABLE, address, listen, pause } from "./socket.js";
+import { UNREACHABLE, address, leave, listen, pause } from "./socket.js";
+
+const SILENCE = 40 * 1000; // the server tells something four times a minute: without, the line is dead
 
 // The room of this tab and its tokens. It stays the same from talk to talk, and when the page is
 // loaded again: who has its link follows them all. `token` is the server's own, if it wants one.
@@ -69,6 +71,8 @@ export class Follower {
   kept = { said: [], transcript: [] }; // of the talk that is told
   lost = this.kept; // of a log that is void
   tries = 0;
+  told = 0; // when the server last said something, or was asked to
+  trying = false; // a socket is there, or on its way
   speech = null;
 
   constructor({ room, token }, on) {
@@ -77,17 +81,26 @@ export class Follower {
     this.on = on;
     this.on({ type: "connection", state: "connecting" });
     this.connect();
+    setInterval(() => this.watch(), 1000);
   }
 
   connect() {
     const socket = new WebSocket(address(this.path));
     this.socket = socket;
+    this.trying = true;
+    this.told = performance.now();
     socket.onopen = () => {
       const { log, next, speech } = this;
       this.send({ type: "listen", log, next, speech, access_token: this.token });
     };
     listen(socket, (event) => this.take(event));
     socket.onclose = () => this.closed();
+  }
+
+  watch() {
+    if (!this.trying || performance.now() - this.told < SILENCE) return;
+    leave(this.socket);
+    this.closed();
   }
 
   // The interpreter's voice, in an encoding; null: no more of it.
@@ -101,6 +114,7 @@ export class Follower {
   }
 
   take(event) {
+    this.told = performance.now();
     if (event.type === "room") {
       this.tries = 0;
       this.refused = "";
@@ -149,6 +163,7 @@ export class Follower {
   }
 
   closed() {
+    this.trying = false;
     const state = this.refused ? "refused" : "reconnecting";
     this.on({ type: "connection", state, message: this.refused ?? "" });
     if (!this.final) setTimeout(() => this.connect(), pause(this.tries++));

@@ -25,3 +25,9 @@ export function listen(socket, take) {
     else take(event);
   };
 }
+
+// A line that is dead without anybody being told: what may still come over it is not heard.
+export function leave(socket) {
+  socket.onclose = socket.onmessage = null;
+  socket.close();
+}

@@ -1,6 +1,6 @@
 // One talk: sound goes in, events come out, and lost connections are come back from.
 // docs/protocol.md describes the messages. Nothing here knows the document.
-import { address, listen, pause } from "./socket.js";
+import { address, leave, listen, pause } from "./socket.js";
 
 const PATIENCE = 10 * 60 * 1000; // how long to try again
 const LAST_PATIENCE = 30 * 1000; // once the speaker has stopped, and waits for nothing but the rest
@@ -54,8 +54,7 @@ export class Talk {
   // A line may be dead without anybody being told: of sound that arrives the server tells.
   watch() {
     if (!this.trying || performance.now() - this.told < SILENCE) return;
-    this.socket.onclose = this.socket.onmessage = null;
-    this.socket.close();
+    leave(this.socket);
     this.closed(1006);
   }
 

@@ -455,3 +455,40 @@ def test_what_a_new_process_does_not_know_is_still_shown(visit):
     other = ["gap of said", *(f"said other{n}" for n in (6, 7, 8))]
     assert seen[8] == other
     assert seen[9] == other + [f"said other{n}" for n in (1, 2)]
+
+
+FOLLOWED = """
+window.sockets = []; window.told = []; window.now = 1000;
+performance.now = () => now;
+window.WebSocket = class {
+  constructor() { this.sent = []; sockets.push(this); setTimeout(() => this.onopen()); }
+  send(data) { this.sent.push(JSON.parse(data)); }
+  close() { this.closed = true; }
+};
+import("/page/room.js").then(({ Follower }) => {
+  window.follower = new Follower({ room: "x", token: "y" }, (event) => told.push(event));
+});
+"""
+
+
+def test_a_listener_leaves_a_dead_line(visit):
+    with staged() as stage:
+        page = visit(stage.address)
+        page.run(FOLLOWED)
+        page.wait("sockets.length === 1 && sockets[0].sent.length")
+        room = json.dumps({"type": "room", "room": "x", "log": "L", "state": "waiting"})
+        said = {"type": "told", "next": 7, "events": []}
+        page.run(
+            f"for (const data of [{room!r}, {json.dumps(said)!r}]) sockets[0].onmessage({{data}})"
+        )
+        page.run("now += 39000; follower.watch()")
+        assert not page.run("sockets[0].closed ?? false")
+        page.run(f"sockets[0].onmessage({{data: {room!r}}}); now += 39000; follower.watch()")
+        assert not page.run("sockets[0].closed ?? false")  # it was told something meanwhile
+        page.run("now += 2000; follower.watch(); follower.watch()")
+        assert page.run("sockets[0].closed")
+        page.wait("sockets.length === 2 && sockets[1].sent.length")
+        sent = page.run("sockets[1].sent[0]")
+        assert (sent["log"], sent["next"]) == ("L", 7)
+        assert page.run("told.at(-1).state") == "reconnecting"
+        assert page.run("sockets.length") == 2
