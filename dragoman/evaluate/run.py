@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO, cast
 
@@ -23,7 +25,7 @@ from dragoman.setup import Setup, System
 from dragoman.trace import Trace, TraceWriter, read_traces
 from dragoman.workers import Workers
 
-TRACES = "traces.jsonl"
+TRACES, LOCK = "traces.jsonl", ".lock"
 _END = b'{"end":true}\n'  # the last line of a whole trace
 
 
@@ -123,9 +125,20 @@ def run_corpus(
     later call.
     `on_clip` hears of progress: (clips done, clips in all).
     """
-    _claim(folder, setup, clips)
-    if only is not None:
-        clips = [clip for clip in clips if clip.index in only]
+    with _held(folder):
+        _claim(folder, setup, clips)
+        if only is not None:
+            clips = [clip for clip in clips if clip.index in only]
+        return _run_in(folder, clips, partial(_outcomes, setup, workers, together, system), on_clip)
+
+
+def _run_in(
+    folder: Path,
+    clips: Sequence[Clip],
+    outcomes: Callable[[Sequence[Clip]], Iterator[Outcome]],
+    on_clip: Callable[[int, int], None],
+) -> Run:
+    """Add what is missing to the traces in a folder that is held."""
     wanted = {clip.index for clip in clips}
     path = folder / TRACES
     _drop_torn_end(path)
@@ -135,7 +148,7 @@ def run_corpus(
     failures: list[Failure] = []
     on_clip(len(clips) - len(todo), len(clips))
     with TraceWriter.open(path) as writer:
-        for count, outcome in enumerate(_outcomes(todo, setup, workers, together, system), start=1):
+        for count, outcome in enumerate(outcomes(todo), start=1):
             if isinstance(outcome, Failure):
                 failures.append(outcome)
             else:
@@ -158,6 +171,24 @@ def _put_in_order(path: Path, traces: Sequence[Trace]) -> None:
         writer = TraceWriter(cast(TextIO, file), path)
         for trace in ordered:
             writer.write(trace)
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Keep the folder to this process, or two would write into each other's traces; a kill gives
+    it back."""
+    from filelock import FileLock, Timeout
+
+    try:
+        with sentences_for(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(folder / LOCK).acquire(timeout=0)
+    except Timeout:
+        raise DragomanError(
+            f"Another process writes its traces to {folder}; wait for it, or choose another folder."
+        ) from None
+    with lock:
+        yield
 
 
 def _claim(folder: Path, setup: Setup, clips: Sequence[Clip]) -> None:
@@ -208,11 +239,11 @@ def fingerprint(clips: Sequence[Clip]) -> str:
 
 
 def _outcomes(
-    clips: Sequence[Clip],
     setup: Setup,
     workers: Workers | None,
     together: int,
     system: System | None,
+    clips: Sequence[Clip],
 ) -> Iterator[Outcome]:
     groups = [clips[at : at + together] for at in range(0, len(clips), together)]
     if not groups:

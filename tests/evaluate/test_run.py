@@ -90,6 +90,21 @@ def test_a_broken_clip_is_counted_and_named(tmp_path, clips, together):
     assert run.checked() is run
 
 
+def test_two_do_not_write_into_each_others_traces(tmp_path, clips):
+    told = []
+
+    def meanwhile(done, total):
+        if done == 2:
+            with pytest.raises(DragomanError, match="Another process writes its traces") as error:
+                run_corpus(clips, SETUP, tmp_path / "r")
+            told.append(str(error.value))
+
+    run = run_corpus(clips, SETUP, tmp_path / "r", on_clip=meanwhile)
+    assert len(told) == 1
+    assert list(read_traces(tmp_path / "r" / TRACES)) == run.traces
+    assert run_corpus(clips, SETUP, tmp_path / "r").traces == run.traces  # it is given back
+
+
 def test_a_run_of_which_nothing_came_says_why(tmp_path, clips):
     for clip in clips:
         clip.audio.write_bytes(b"not sound at all")
