@@ -201,6 +201,13 @@ def test_the_ends_of_the_ladder_are_trained_on_alike(claims):
     assert len(set(weights["dar"])) == len(weights["dar"]) > 3
 
 
+def test_a_run_that_there_is_not_is_told(claims, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["claims.py", "004", "--only", "joint-dar-1", "joint-dar1"])
+    with pytest.raises(SystemExit, match="2"):
+        claims.main()
+    assert "there is no run joint-dar1; there are " in capsys.readouterr().err
+
+
 def test_the_queue_hands_out_what_is_ready(claims):
     runs = {
         name: claims.plan(["001"])[name]
