@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TextIO, cast
 
@@ -193,13 +193,19 @@ def _held(folder: Path) -> Iterator[None]:
 
 def _claim(folder: Path, setup: Setup, clips: Sequence[Clip]) -> None:
     """Take the folder for this run, or go on with the same run; refuse to mix two."""
-    mark = {"setup": asdict(setup), "corpus": fingerprint(clips)}
+    mark = {"setup": asdict(setup), "corpus": fingerprint(clips), "weights": weights_of(setup)}
     path = folder / "run.json"
     if path.exists():
-        if _read_mark(path) != mark:
+        known = _read_mark(path)
+        if any(known.get(part) != mark[part] for part in ("setup", "corpus")):
             raise DragomanError(
                 f"The folder {folder} holds another run (its setup or its corpus differs); "
                 f"choose another folder."
+            )
+        if known.get("weights", mark["weights"]) != mark["weights"]:
+            raise DragomanError(
+                f"The folder {folder} holds a run of {setup.model} as it was before: the weights "
+                f"are others now. Choose another folder."
             )
     else:
         with whole_file(path) as file:
@@ -209,9 +215,39 @@ def _claim(folder: Path, setup: Setup, clips: Sequence[Clip]) -> None:
         (folder / TRACES).touch()
 
 
-def _read_mark(path: Path) -> Any:
+def weights_of(setup: Setup) -> str:
+    """The weights of a model in a folder of the user's, in a few letters: a net that was trained on
+    or exported again has the same name. Models of the store do not change."""
+    folders = [Path(part) for part in setup.model.split("+")]
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        files = [path for folder in folders for path in _weight_files(folder)]
+        stamps = tuple((path, path.stat().st_size, path.stat().st_mtime_ns) for path in files)
+        return _digest(stamps) if stamps else ""
+    except OSError:  # whoever loads the model says what is wrong with it
+        return ""
+
+
+def _weight_files(folder: Path) -> list[Path]:
+    if (folder / "final.pt").is_file():  # of a training run, beside its logs
+        return [folder / "final.pt"]
+    if not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if path.is_file() and path.suffix != ".md")
+
+
+@cache  # a sweep asks for every policy
+def _digest(stamps: tuple[tuple[Path, int, int], ...]) -> str:
+    digest = hashlib.sha256()
+    for path, _, _ in stamps:
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:16]
+
+
+def _read_mark(path: Path) -> dict[str, Any]:
+    try:
+        mark = json.loads(path.read_text(encoding="utf-8"))
+        return mark if isinstance(mark, dict) else {}
     except OSError as error:
         raise DragomanError(f"Cannot read {path}: {error.strerror}.") from error
     except ValueError as error:  # not JSON, or not UTF-8
