@@ -75,6 +75,15 @@ if [ ! -f "$RUN/final.pt" ]; then
         "steps.total=$UPDATES" "steps.minutes=$MINUTES" "$@"
 fi
 [ -d "$MODEL" ] || part exporting dragoman export "$RUN" "$MODEL" --int8
-part trying dragoman evaluate "$PACKS-dev/corpus.tsv" --model "$MODEL" --from en \
-    --to "${LANGUAGES%% *}" --limit "$TRIED" --jobs "$JOBS" --threads 1 --output "$RUN/tried"
+# The sentences that it is tried on have the translations of the text, and no others.
+tried=
+for code in $LANGUAGES; do
+    case ",$TEXT_COLUMNS," in *",$code,"*) tried=${tried:-$code} ;; esac
+done
+if [ -n "$tried" ]; then
+    part trying dragoman evaluate "$PACKS-dev/corpus.tsv" --model "$MODEL" --from en \
+        --to "$tried" --limit "$TRIED" --jobs "$JOBS" --threads 1 --output "$RUN/tried"
+else
+    echo "not tried: $TEXT has no translation into $LANGUAGES to compare with"
+fi
 echo "[$(($(date +%s) - begun)) s] done: $MODEL"

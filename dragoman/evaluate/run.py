@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TextIO, cast
 
@@ -23,7 +25,7 @@ from dragoman.setup import Setup, System
 from dragoman.trace import Trace, TraceWriter, read_traces
 from dragoman.workers import Workers
 
-TRACES = "traces.jsonl"
+TRACES, LOCK = "traces.jsonl", ".lock"
 _END = b'{"end":true}\n'  # the last line of a whole trace
 
 
@@ -123,9 +125,20 @@ def run_corpus(
     later call.
     `on_clip` hears of progress: (clips done, clips in all).
     """
-    _claim(folder, setup, clips)
-    if only is not None:
-        clips = [clip for clip in clips if clip.index in only]
+    with _held(folder):
+        _claim(folder, setup, clips)
+        if only is not None:
+            clips = [clip for clip in clips if clip.index in only]
+        return _run_in(folder, clips, partial(_outcomes, setup, workers, together, system), on_clip)
+
+
+def _run_in(
+    folder: Path,
+    clips: Sequence[Clip],
+    outcomes: Callable[[Sequence[Clip]], Iterator[Outcome]],
+    on_clip: Callable[[int, int], None],
+) -> Run:
+    """Add what is missing to the traces in a folder that is held."""
     wanted = {clip.index for clip in clips}
     path = folder / TRACES
     _drop_torn_end(path)
@@ -135,7 +148,7 @@ def run_corpus(
     failures: list[Failure] = []
     on_clip(len(clips) - len(todo), len(clips))
     with TraceWriter.open(path) as writer:
-        for count, outcome in enumerate(_outcomes(todo, setup, workers, together, system), start=1):
+        for count, outcome in enumerate(outcomes(todo), start=1):
             if isinstance(outcome, Failure):
                 failures.append(outcome)
             else:
@@ -160,15 +173,39 @@ def _put_in_order(path: Path, traces: Sequence[Trace]) -> None:
             writer.write(trace)
 
 
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Keep the folder to this process, or two would write into each other's traces; a kill gives
+    it back."""
+    from filelock import FileLock, Timeout
+
+    try:
+        with sentences_for(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(folder / LOCK).acquire(timeout=0)
+    except Timeout:
+        raise DragomanError(
+            f"Another process writes its traces to {folder}; wait for it, or choose another folder."
+        ) from None
+    with lock:
+        yield
+
+
 def _claim(folder: Path, setup: Setup, clips: Sequence[Clip]) -> None:
     """Take the folder for this run, or go on with the same run; refuse to mix two."""
-    mark = {"setup": asdict(setup), "corpus": fingerprint(clips)}
+    mark = {"setup": asdict(setup), "corpus": fingerprint(clips), "weights": weights_of(setup)}
     path = folder / "run.json"
     if path.exists():
-        if _read_mark(path) != mark:
+        known = _read_mark(path)
+        if any(known.get(part) != mark[part] for part in ("setup", "corpus")):
             raise DragomanError(
                 f"The folder {folder} holds another run (its setup or its corpus differs); "
                 f"choose another folder."
+            )
+        if known.get("weights", mark["weights"]) != mark["weights"]:
+            raise DragomanError(
+                f"The folder {folder} holds a run of {setup.model} as it was before: the weights "
+                f"are others now. Choose another folder."
             )
     else:
         with whole_file(path) as file:
@@ -178,9 +215,39 @@ def _claim(folder: Path, setup: Setup, clips: Sequence[Clip]) -> None:
         (folder / TRACES).touch()
 
 
-def _read_mark(path: Path) -> Any:
+def weights_of(setup: Setup) -> str:
+    """The weights of a model in a folder of the user's, in a few letters: a net that was trained on
+    or exported again has the same name. Models of the store do not change."""
+    folders = [Path(part) for part in setup.model.split("+")]
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        files = [path for folder in folders for path in _weight_files(folder)]
+        stamps = tuple((path, path.stat().st_size, path.stat().st_mtime_ns) for path in files)
+        return _digest(stamps) if stamps else ""
+    except OSError:  # whoever loads the model says what is wrong with it
+        return ""
+
+
+def _weight_files(folder: Path) -> list[Path]:
+    if (folder / "final.pt").is_file():  # of a training run, beside its logs
+        return [folder / "final.pt"]
+    if not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if path.is_file() and path.suffix != ".md")
+
+
+@cache  # a sweep asks for every policy
+def _digest(stamps: tuple[tuple[Path, int, int], ...]) -> str:
+    digest = hashlib.sha256()
+    for path, _, _ in stamps:
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:16]
+
+
+def _read_mark(path: Path) -> dict[str, Any]:
+    try:
+        mark = json.loads(path.read_text(encoding="utf-8"))
+        return mark if isinstance(mark, dict) else {}
     except OSError as error:
         raise DragomanError(f"Cannot read {path}: {error.strerror}.") from error
     except ValueError as error:  # not JSON, or not UTF-8
@@ -208,11 +275,11 @@ def fingerprint(clips: Sequence[Clip]) -> str:
 
 
 def _outcomes(
-    clips: Sequence[Clip],
     setup: Setup,
     workers: Workers | None,
     together: int,
     system: System | None,
+    clips: Sequence[Clip],
 ) -> Iterator[Outcome]:
     groups = [clips[at : at + together] for at in range(0, len(clips), together)]
     if not groups:

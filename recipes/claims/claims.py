@@ -422,6 +422,8 @@ def main() -> int:
     parser.add_argument("--set", nargs="*", default=[], help="settings of every run")
     work = Work(parser.parse_args())
     runs = plan(work.options.papers)
+    if unknown := [name for name in work.options.only or () if name not in runs]:
+        parser.error(f"there is no run {unknown[0]}; there are {', '.join(runs)}.")
     chosen = {n: r for n, r in runs.items() if not work.options.only or n in work.options.only}
     queue, asked = Queue(chosen), list[Future[bool]]()
 

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import soundfile
 from dragoman.corpora import Clip
 from dragoman.errors import DragomanError
 from dragoman.evaluate.run import TRACES, run_corpus
-from dragoman.setup import Setup
+from dragoman.setup import Setup, System
 from dragoman.trace import read_traces
 from dragoman.workers import WarmProcesses, told_by
 
@@ -88,6 +89,39 @@ def test_a_broken_clip_is_counted_and_named(tmp_path, clips, together):
     assert failure.index == 2
     assert str(failure).startswith("clip 2 (2.wav): ")
     assert run.checked() is run
+
+
+def test_a_model_that_was_trained_on_is_another_one(tmp_path, clips):
+    """It has the same name and the same sizes; whether it was copied does not matter."""
+    net = tmp_path / "net"
+    net.mkdir()
+    (net / "decoder.onnx").write_bytes(b"before")
+    setup, system = SETUP.with_changes(model=str(net)), System(SETUP)
+    first = run_corpus(clips, setup, tmp_path / "r", system=system)
+    os.utime(net / "decoder.onnx", (1, 1))
+    assert run_corpus(clips, setup, tmp_path / "r", system=system).traces == first.traces
+    (net / "decoder.onnx").write_bytes(b"after!")
+    with pytest.raises(DragomanError, match="the weights are others now"):
+        run_corpus(clips, setup, tmp_path / "r", system=system)
+    mark = json.loads((tmp_path / "r" / "run.json").read_text())
+    del mark["weights"]  # of a run that was begun before they were noted
+    (tmp_path / "r" / "run.json").write_text(json.dumps(mark))
+    assert run_corpus(clips, setup, tmp_path / "r", system=system).traces == first.traces
+
+
+def test_two_do_not_write_into_each_others_traces(tmp_path, clips):
+    told = []
+
+    def meanwhile(done, total):
+        if done == 2:
+            with pytest.raises(DragomanError, match="Another process writes its traces") as error:
+                run_corpus(clips, SETUP, tmp_path / "r")
+            told.append(str(error.value))
+
+    run = run_corpus(clips, SETUP, tmp_path / "r", on_clip=meanwhile)
+    assert len(told) == 1
+    assert list(read_traces(tmp_path / "r" / TRACES)) == run.traces
+    assert run_corpus(clips, SETUP, tmp_path / "r").traces == run.traces  # it is given back
 
 
 def test_a_run_of_which_nothing_came_says_why(tmp_path, clips):

@@ -82,6 +82,24 @@ def test_from_text_to_a_model_in_one_go(end_to_end):
     assert train.endswith("data.target=de,es steps.total=500 steps.minutes=0 seed=3")
 
 
+@pytest.mark.parametrize(
+    ("languages", "columns", "tried"),
+    [
+        ("de es", "en,de,_,_", "de"),
+        ("es de", "en,de", "de"),
+        ("es", "en,de", ""),
+        ("es", "es,en", "es"),
+    ],
+)
+def test_it_is_tried_in_a_language_that_the_text_has(end_to_end, languages, columns, tried):
+    status, said, calls = end_to_end(LANGUAGES=languages, TEXT_COLUMNS=columns)
+    assert status == 0
+    assert [re.findall(r"--to (\w+)", call) for call in calls if call.startswith("evaluate")] == (
+        [[tried]] if tried else []
+    )
+    assert ("not tried: text.tsv has no translation into es" in said) == (not tried)
+
+
 def test_what_is_done_is_not_done_again(end_to_end):
     end_to_end()
     status, _, calls = end_to_end()
@@ -181,6 +199,13 @@ def test_the_ends_of_the_ladder_are_trained_on_alike(claims):
         weights[name] = [one.task_settings["latency"]["average"] for one in recipes.values()]
     assert weights["plain"] == weights["dar"]
     assert len(set(weights["dar"])) == len(weights["dar"]) > 3
+
+
+def test_a_run_that_there_is_not_is_told(claims, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["claims.py", "004", "--only", "joint-dar-1", "joint-dar1"])
+    with pytest.raises(SystemExit, match="2"):
+        claims.main()
+    assert "there is no run joint-dar1; there are " in capsys.readouterr().err
 
 
 def test_the_queue_hands_out_what_is_ready(claims):
