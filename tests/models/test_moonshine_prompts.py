@@ -172,3 +172,38 @@ def test_what_was_said_tells_how_sure_one_is():
     assert stream.sureness == (-0.1, -0.2, -0.3)
     stream.trust([-0.5] * 23)
     assert stream.sureness == (-0.3, *[-0.5] * 23)  # the newest 24
+
+
+def stalled_stream(model):
+    """Somebody has spoken on for a second since the net last said that nobody does."""
+    stream = model.open("en", "en")
+    model.hear([stream], [Sound(spoken([5, 6]))])
+    stream.mute_from = 1000.0
+    assert stream.stalled
+    return stream
+
+
+def test_who_was_silent_too_long_after_a_pause_has_to_say_something():
+    model, _ = toy()
+    stream = stalled_stream(model)
+    assert model._prompt(stream, Ask()).least == 1
+    assert model._prompt(stream, Ask(max_tokens=0)).least == 0
+    assert model._prompt(stream, Ask(final=True)).least == 0
+    stream.window.said = [8]  # it has heard somebody
+    assert model._prompt(stream, Ask()).least == 0
+    stream.window.said, stream.mute_from = [], None
+    assert model._prompt(stream, Ask()).least == 0
+
+
+def test_who_had_to_say_something_must_know_what():
+    """Of noise that sounds like speech: whatever was understood before, this is not."""
+    model, _ = toy()
+    stream = stalled_stream(model)
+    stream.trust([-0.1] * 24)
+    unsure, sure = Found((7, 8, 9), (-2.0, -1.0, -0.5)), Found((7, 8, 9), (-0.5, -0.4, -0.2))
+    assert model._if_understood(stream, unsure, final=False) == Found(ended=True)
+    assert model._if_understood(stream, sure, final=False) == sure
+    assert model._if_understood(stream, unsure, final=True) == unsure
+    stream.mute_from = None
+    assert model._if_understood(stream, unsure, final=False) == unsure
+    assert stream.sureness == (-0.1,) * 24

@@ -29,6 +29,7 @@ from dragoman.models.words import Units
 BOUNDS = Bounds(long=8_000, too_long=12_000, kept=2_000, full=24_000)
 SPARE = 10
 LANGUAGE = "en"
+STALLED = 1  # tokens before which a text does not end, where the net was silent too long
 EDGE = 2  # newest tokens of a draft, which nobody is sure of: half of their sound is yet to come
 
 
@@ -132,6 +133,8 @@ class MoonshineModel(WindowModel[MoonshineStream]):
 
     def _if_understood(self, stream: MoonshineStream, found: Found, *, final: bool) -> Found:
         """What was found, or nothing if another language may be spoken."""
+        if stream.stalled and not final and not understood(found.log_probs, final=False):
+            return Found(ended=True)  # it was made to speak, and does not know what to say
         known = found.log_probs if final else found.log_probs[:-EDGE]
         foreign = stream.foreign
         good = understood((*stream.sureness, *known), final=final, foreign=foreign)
@@ -154,4 +157,10 @@ class MoonshineModel(WindowModel[MoonshineStream]):
             said=tuple(window.said),
             guess=guess[: max(0, most - 1)],
             avoid_end=ask.avoid_end,
+            least=min(self._least(stream, ask), max(0, most)),
         )
+
+    def _least(self, stream: MoonshineStream, ask: Ask) -> int:
+        """Tokens before which a text does not end: after silence a net may hear nobody, however
+        long somebody has been speaking since."""
+        return STALLED if stream.stalled and not stream.window.said and not ask.final else 0

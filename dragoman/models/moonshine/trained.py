@@ -35,7 +35,7 @@ from dragoman.models.moonshine.model import BOUNDS, Engine, MoonshineModel
 from dragoman.models.moonshine.stream import MoonshineStream
 from dragoman.models.moonshine.weights import Arrays, encoder_arrays, positions, wider
 from dragoman.models.options import Options
-from dragoman.models.search import Found, Prompt
+from dragoman.models.search import Found
 from dragoman.models.whisper.weights import Weights
 from dragoman.models.window import Window
 
@@ -138,13 +138,10 @@ class TrainedMoonshine(MoonshineModel):
     def start(self, target: str) -> int:
         return self._settings.tags.get(target, BOS)
 
-    def _prompt(self, stream: MoonshineStream, ask: Ask) -> Prompt:
+    def _least(self, stream: MoonshineStream, ask: Ask) -> int:
         """Where words were heard that nobody has told, the text goes on: told how it begins, a net
         may take it for the whole, whatever else is said."""
-        prompt = super()._prompt(stream, ask)
-        if self._words_in is None or stream.untold < UNTOLD:
-            return prompt
-        return replace(prompt, least=min(GOES_ON, prompt.most))
+        return GOES_ON if self._words_in is not None and stream.untold >= UNTOLD else 0
 
 
 def engine_of(
