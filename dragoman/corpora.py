@@ -90,12 +90,15 @@ def _tsv(path: Path, source: str, target: str) -> Iterator[Clip]:
         if "audio" in names:
             _require_text(path, names, target)
             wanted = _language_columns(names)[target]
-            for number, row in enumerate(rows, start=2):
-                if row[wanted] is None:  # the line breaks off before it
-                    raise DragomanError(f"Line {number} of {path} has no text in '{target}'.")
-                yield _table_clip(path, number - 2, row, number)
+            for index, row in enumerate(rows):
+                number = rows.reader.line_num  # empty lines are passed over
+                _require_value(path, row[wanted], target, number)
+                yield _table_clip(path, index, row, number)
         elif "path" in names and ("translation" in names or "sentence" in names):
-            yield from (_covost_clip(path, i, row, source, target) for i, row in enumerate(rows))
+            for index, row in enumerate(rows):
+                if not row["path"]:
+                    raise DragomanError(_torn(path, rows.reader.line_num))
+                yield _covost_clip(path, index, row, source, target)
         else:
             raise DragomanError(
                 f"{path} has no header Dragoman knows: it needs a column 'audio' and one named "
@@ -117,12 +120,13 @@ def _jsonl(path: Path, target: str) -> Iterator[Clip]:
             if not isinstance(row.get("audio"), str) or not row["audio"]:
                 raise DragomanError(f"Line {number} of {path} names no 'audio'.")
             _require_text(path, row, target)
+            _require_value(path, row[_language_columns(row)[target]], target, number)
             yield _table_clip(path, number - 1, row, number)
 
 
 def _table_clip(path: Path, index: int, row: dict[str, Any], number: int) -> Clip:
     if not row["audio"] or None in row:
-        raise DragomanError(f"Line {number} of {path} does not have the columns of its header.")
+        raise DragomanError(_torn(path, number))
     times = {}
     for name in ("start", "end"):
         if row.get(name) not in (None, ""):
@@ -134,6 +138,10 @@ def _table_clip(path: Path, index: int, row: dict[str, Any], number: int) -> Cli
                 ) from None
     texts = {key: _text(row[column]) for key, column in _language_columns(row).items()}
     return Clip(index, path.parent / row["audio"], texts, **times)
+
+
+def _torn(path: Path, number: int) -> str:
+    return f"Line {number} of {path} does not have the columns of its header."
 
 
 def _language_columns(names: Any) -> dict[str, str]:
@@ -153,13 +161,17 @@ def _require_text(path: Path, names: Any, target: str) -> None:
         raise DragomanError(f"{path} has no text in '{target}'; its languages are: {has}.")
 
 
+def _require_value(path: Path, value: Any, target: str, number: int) -> None:
+    """Refuse a line that breaks off before its text, and one whose text is null."""
+    if value is None:
+        raise DragomanError(f"Line {number} of {path} has no text in '{target}'.")
+
+
 def _text(value: Any) -> str:
-    return " ".join(value) if isinstance(value, list) else str(value or "")
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value or "")
 
 
 def _covost_clip(path: Path, index: int, row: dict[str, str], source: str, target: str) -> Clip:
-    if not row["path"]:
-        raise DragomanError(f"Line {index + 2} of {path} does not have the columns of its header.")
     folder = path.parent / "clips"
     audio = (folder if folder.is_dir() else path.parent) / row["path"]
     texts = {target: row.get("translation"), source: row.get("sentence")}

@@ -40,6 +40,13 @@ def test_jsonl_with_paragraph_lists(tmp_path, wav):
     assert clip.texts == {"en": "eh yes", "de": "Eins. Zwei."}
 
 
+def test_a_paragraph_may_be_a_number(tmp_path, wav):
+    wav("a.wav")
+    corpus = tmp_path / "c.jsonl"
+    corpus.write_text('{"audio": "a.wav", "en": ["Chapter", 3]}\n')
+    assert read_corpus(corpus, "de", "en")[0].texts == {"en": "Chapter 3"}
+
+
 def test_must_c(tmp_path, wav):
     wav("dev/wav/ted_1.wav")
     txt = tmp_path / "dev/txt"
@@ -116,12 +123,14 @@ def test_simuleval_lists(tmp_path, wav):
         ("c.tsv", "audio\tstart\ten\na.wav\tsoon\tx\n", "Line 2 of .* has 'soon' as its start"),
         ("c.tsv", "audio\ten\na.wav\tx\ttoo many\n", "Line 2 .* columns of its header"),
         ("c.tsv", "audio\ten\na.wav\tx\na.wav\n", "Line 3 .* has no text in 'en'"),
+        ("c.tsv", "audio\ten\n\na.wav\tx\n\na.wav\n", "Line 5 .* has no text in 'en'"),
+        ("c.jsonl", '{"audio": "a.wav", "en": null}\n', "Line 1 .* has no text in 'en'"),
         ("c.tsv", "audio\ten\n", "is empty"),
         ("c.tsv", "audio\ten\nno.wav\tx\nno2.wav\ty\n", "not there: .*no.wav and 1 more"),
         ("c.jsonl", '{"audio": "a.wav", "en": "x"}\n{', "Line 2 of .* is not JSON"),
         ("c.jsonl", '{"en": "x"}\n', "Line 1 of .* names no 'audio'"),
         ("c.jsonl", '{"audio": 5, "en": "x"}\n', "Line 1 of .* names no 'audio'"),
-        ("c.tsv", "path\tsentence\n\n\tHello\n", "Line 2 .* columns of its header"),
+        ("c.tsv", "path\tsentence\n\n\tHello\n", "Line 3 .* columns of its header"),
         ("c.yaml", "- {offset: 1}\n", "no references in 'en'"),
         ("c.yaml", "only words\n", "is not a list of segments"),
     ],

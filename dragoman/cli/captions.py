@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from dragoman.errors import DragomanError
 from dragoman.text.moments import shown_moment
 
 if TYPE_CHECKING:
+    from dragoman.audio.pcm import RawFormat
     from dragoman.listeners import Listener
     from dragoman.setup import Setup
 
@@ -60,6 +61,12 @@ class GoingOn:
     path: Path
     start: float
     words: tuple[str, ...] = ()
+
+    def in_pause(self, file: str, raw: RawFormat | None) -> GoingOn:
+        """The same, begun in the pause before the sentence: its first word is whole."""
+        from dragoman.audio.pause import pause_near
+
+        return replace(self, start=pause_near(file, self.start, raw)) if self.start else self
 
     def sentence(self) -> str:
         if not self.start:

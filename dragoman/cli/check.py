@@ -10,6 +10,7 @@ import sys
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from importlib.util import find_spec
+from pathlib import Path
 
 import click
 
@@ -97,6 +98,8 @@ def command(model: str | None, no_trial: bool, as_json: bool) -> None:
         voices=_voices(),
         sound=[*_sound("input"), *_sound("output")],
     )
+    if model is not None:
+        _refuse_absent(model)
     tried = _best_here() if model is None else model
     if not no_trial and tried is not None:
         report.speed = _speed(tried)
@@ -148,6 +151,19 @@ def _is_here(name: str) -> bool:
     from dragoman.store import find
 
     return find(name) is not None
+
+
+def _refuse_absent(model: str) -> None:
+    """A model, or half of a cascade, that would have to be fetched."""
+    from dragoman.store import catalogue, home
+
+    for name in model.split("+"):
+        known = name.startswith(home.HUB) or name in catalogue.names()
+        if known and not Path(name).is_dir() and not _is_here(name):
+            raise DragomanError(
+                f"'{name}' is not here, and a check fetches nothing; first run: "
+                f"dragoman models get {name}"
+            )
 
 
 def _best_here() -> str | None:

@@ -50,8 +50,8 @@ def _print_table(log: Log, report: Report) -> None:
     console = open_console()
     size, sentences = len(log.instances), len(report.instances)
     talks = "" if size == sentences else f"talks: {size}, "
-    path = escape(str(log.path))  # '[draft]' is not markup
-    console.print(f"[bold]{path}[/]  {log.kind}, {talks}sentences: {sentences}")
+    path, kind = escape(str(log.path)), escape(log.kind)  # '[draft]' is not markup
+    console.print(f"[bold]{path}[/]  {kind}, {talks}sentences: {sentences}")
     print_rows(console, _COLUMNS, _rows(report))
     print_signatures(console, report)
 

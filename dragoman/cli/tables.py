@@ -31,8 +31,10 @@ def open_console() -> Console:
     """Standard output; never so narrow that a line is broken where nobody looks at it."""
     from rich.console import Console
 
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=10_000)
+    console = Console(highlight=False, emoji=False)  # ':key:' in a name is the name
+    if console.is_terminal:
+        return console
+    return Console(highlight=False, emoji=False, width=10_000)
 
 
 def print_rows(console: Console, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:

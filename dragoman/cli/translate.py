@@ -96,7 +96,9 @@ def command(
         before = None
         if captions.resume and start is None and not is_pipe(file):
             before = captions.going_on(setup.target)
-        start = before.start if before else start
+        if before is not None:
+            before = before.in_pause(file, format)
+            start = before.start
         sound = open_file(file, setup.step_ms, realtime, Part(start or 0.0, end, format))
         both = show == "both"
         transcript = both or captions.need_transcript

@@ -95,6 +95,13 @@ def test_a_model_that_hears_english_alone_is_tried_in_english(run, monkeypatch):
     assert "dragoman translate talk.mp3 --model tests.talkers:english --from en --to de" in text
 
 
+@pytest.mark.parametrize("model", ["whisper-base", "hub:a/b", "tests.talkers:sentences+mt-en"])
+def test_nothing_is_fetched(run, model):
+    done = CliRunner().invoke(dragoman, ["check", "--model", model])
+    assert isinstance(done.exception, DragomanError)
+    assert "a check fetches nothing; first run: dragoman models get" in str(done.exception)
+
+
 def test_what_is_missing_says_how_to_get_it(run, monkeypatch):
     monkeypatch.setattr(check, "find_spec", lambda name: None)
     monkeypatch.setattr(check.shutil, "which", lambda name: None)

@@ -15,8 +15,11 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from dragoman.cli.report import show
 from dragoman.cli.tables import Column, print_rows
-from dragoman.metrics.score import METRICS
+from dragoman.metrics.lines import Log
+from dragoman.metrics.score import METRICS, score_corpus
+from dragoman.metrics.timings import Rules
 from tests.golden import GOLDEN
 
 RUNS = GOLDEN / "live_runs"
@@ -124,3 +127,11 @@ def test_a_pipe_is_as_wide_as_it_needs(name):
     done = subprocess.run(command(name), capture_output=True, text=True, env=environment)
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("BLEU ")]
     assert "37.32" in line
+
+
+def test_what_is_named_is_shown_as_it_is(tmp_path, capsys):
+    """Neither as a style nor as a picture."""
+    log = Log(tmp_path / ":key:.log", "./runs/[v2], greedy", [])
+    show(log, score_corpus([], Rules(), ("AL",)), as_json=False)
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first.endswith(":key:.log  ./runs/[v2], greedy, sentences: 0")
