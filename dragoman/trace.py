@@ -7,6 +7,7 @@ file is JSON lines that grow while the speaker talks, so a crash loses nothing t
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -129,8 +130,9 @@ class Trace:
 def _unit_chunks(sayings: Iterable[Saying], unit: Unit) -> list[int]:
     """For every word or character of the prediction, the chunk after which it was whole.
 
-    A word is whole with its last letter or digit: the stop of a sentence may be said later, when
-    it is clear that the sentence was over, and does not make its last word late.
+    A word is whole with its last letter or digit, or sign above or below one: the stop of a
+    sentence may be said later, when it is clear that the sentence was over, and does not make its
+    last word late.
     """
     letters: list[tuple[str, int]] = [(c, said.chunk) for said in sayings for c in said.text]
     while letters and letters[0][0].isspace():
@@ -147,7 +149,7 @@ def _unit_chunks(sayings: Iterable[Saying], unit: Unit) -> list[int]:
         elif not inside:
             chunks.append(chunk)
             inside = True
-        elif letter.isalnum():
+        elif letter.isalnum() or unicodedata.category(letter).startswith("M"):
             chunks[-1] = chunk
     return chunks
 

@@ -21,6 +21,7 @@ from tests.scripted import SCRIPT, ScriptedModel, interpret
         ([(" home", 0), ("!", 1), ('"', 2)], [500]),
         ([(" don", 0), ("'", 1), ("t", 2)], [1500]),
         ([(" -", 1), (" yes", 2)], [1000, 1500]),  # a word without letters has a time too
+        ([(" पान", 0), ("ी", 2)], [1500]),  # a vowel that is a sign at a letter
     ],
 )
 def test_a_word_is_whole_with_its_last_letter(sayings, delays):
