@@ -12,7 +12,9 @@ from dragoman.audio.chunk import Chunk
 from dragoman.clock import SimulatedClock
 from dragoman.setup import Setup, System
 
-SPEECH = Path(__file__).parent / "talks" / "weather.de.ogg"
+TALKS = Path(__file__).parent / "talks"
+SPEECH = {"en": "report.en.ogg"}  # who takes German for English works less, or more
+OTHER = "weather.de.ogg"
 SECONDS = 2.0
 """How long a trial takes at most, once the model is loaded."""
 AT_EASE = 0.7
@@ -85,4 +87,4 @@ def measured(system: System, timer: Callable[[], float] = time.perf_counter) -> 
 def _speech(setup: Setup) -> Iterator[Chunk]:
     from dragoman.audio.source import open_audio
 
-    return open_audio(SPEECH, step_ms=setup.step_ms)
+    return open_audio(TALKS / SPEECH.get(setup.source or "", OTHER), step_ms=setup.step_ms)

@@ -94,3 +94,18 @@ def test_what_was_asked_for_is_not_touched(machine):
 def test_each_rung_costs_less_than_the_one_before():
     costs = [beams / step for step, beams in LADDER]
     assert costs == sorted(costs, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("source", "talk"), [("en", "report.en"), ("de", "weather.de"), ("fr", "weather.de")]
+)
+def test_english_is_heard_where_english_is_spoken(machine, monkeypatch, source, talk):
+    """Told German, a net of English alone may say little, and look fast."""
+    opened = []
+    monkeypatch.setattr(
+        "dragoman.audio.source.open_audio",
+        lambda path, **more: opened.append(path.stem) or iter(()),
+    )
+    clock, _ = machine(0.1, 0.0)
+    measured(System(Setup(model="any", source=source)), clock)
+    assert set(opened) == {talk}

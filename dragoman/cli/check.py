@@ -24,8 +24,7 @@ _check = grouped("Check")
 DEFAULT = "--step 0.5s --beams 5"
 PAIRS = (("de", "en"), ("en", "de"), ("en", "es"), ("en", "fr"), ("es", "en"), ("fr", "en"),
          ("en", "en"))  # fmt: skip
-"""Languages of a trial: the first that a model has. German is spoken in it, but whoever takes that
-for another language works as hard."""
+"""Languages of a trial: the first that a model has."""
 INDENT = 27
 """Where what is told of a thing begins…"""
 NARROW_INDENT = 7
