@@ -189,7 +189,7 @@ class Talk:
     @policy.setter
     def policy(self, spec: str) -> None:
         setup = self._setup.with_changes(policy=spec)
-        self._interpreter.policy = make_policy(spec)
+        self._interpreter.policy = make_policy(setup.policy)
         self._setup = setup
 
     def set_max_latency(self, seconds: float) -> None:

@@ -216,6 +216,8 @@ def test_the_policy_may_change_while_a_talk_runs(translator):
     assert talk.policy == "greedy"
     with pytest.raises(dragoman.DragomanError, match="no policy 'gredy'"):
         talk.policy = "gredy"
+    talk.policy = None  # as everywhere: no change
+    assert talk.policy == "greedy"
 
 
 def test_the_latency_may_change_while_a_talk_runs():
