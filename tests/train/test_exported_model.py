@@ -156,7 +156,7 @@ def test_a_transducer_writes_what_its_search_finds(model_of, monkeypatch):
     model = model_of("caat")
     assert Feature.DECISIONS in model.features
     # An untrained net stammers, and the guard against loops cuts by what one draft holds.
-    monkeypatch.setattr("dragoman.models.drafting.cut_loop", lambda said, new: len(new))
+    monkeypatch.setattr("dragoman.models.guard.cut_loop", lambda said, new: len(new))
     compared = 0
     for seconds in (3.9, 4.0, 4.1, 4.2):
         samples = sound(seconds, seed=5)
