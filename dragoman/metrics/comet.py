@@ -95,7 +95,7 @@ class Comet:
         self._settings = settings
         self._seen: dict[str, Tensor] = {}  # two systems share sources and references
         name = name or folder.resolve().name
-        self.signature = f"COMET|model:{name}|sha256:{_stamp(folder / WEIGHTS)}|scale:100"
+        self.signature = f"COMET|model:{name}|weights:{_stamp(folder / WEIGHTS)}|scale:100"
 
     @torch.inference_mode()
     def scores(
