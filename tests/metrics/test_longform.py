@@ -398,3 +398,10 @@ def test_what_cannot_be_measured_is_refused():
 
 def test_every_metric_has_a_value():
     assert {*score_longform([TALK], SEGMENTS).scores} == {*LONG_METRICS}
+
+
+def test_a_signature_says_how_talks_were_cut():
+    """Punctuation is split off for soft alignment alone."""
+    assert LongRules(language="de").alignment("soft") == "align:soft|lang:de"
+    assert LongRules(language="de").alignment("mwer") == "align:mwer"
+    assert LongRules(aligner="mwer").alignment("soft") == "align:mwer"
