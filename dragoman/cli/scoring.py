@@ -100,7 +100,8 @@ class Scoring:
         from dragoman.metrics.segments import read_references
 
         cut = f"|{self._long_rules().alignment('soft')}" if self.segments else ""
-        return add_comet(report, load_comet(self.comet), read_references(self.sources), cut)
+        sources = read_references(self.sources, "sources")
+        return add_comet(report, load_comet(self.comet), sources, cut)
 
     def _long_rules(self) -> LongRules:
         return LongRules(self.aligner, self.language, self.from_first_segment, self.stream_laal)

@@ -94,14 +94,14 @@ PLAIN = (
 PLAIN_LINE = re.compile(rf"- \{{{PLAIN}(?:, {PLAIN})*\}}", re.ASCII)
 
 
-def read_references(path: Path) -> list[str]:
-    """The lines of a file, a reference each."""
+def read_references(path: Path, what: str = "references") -> list[str]:
+    """The lines of a file, a reference each, or what else they are said to be."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise DragomanError(f"Cannot read the references in {path}: {error.strerror}.") from error
+        raise DragomanError(f"Cannot read the {what} in {path}: {error.strerror}.") from error
     except UnicodeDecodeError as error:
-        raise DragomanError(f"The references in {path} are not UTF-8 text.") from error
+        raise DragomanError(f"The {what} in {path} are not UTF-8 text.") from error
     return [line.strip() for line in text.removesuffix("\n").split("\n")] if text else []
 
 

@@ -208,6 +208,8 @@ def test_comet(log, comet):
     assert each == pytest.approx(list(wanted))
     assert content["scores"]["COMET"] == pytest.approx(sum(wanted) / 4)
     assert "LAAL" in content["scores"]
+    with pytest.raises(DragomanError, match=r"Cannot read the sources in nowhere\.txt"):
+        score(log, *comet[:2], "--sources", "nowhere.txt")
     alone = score_json(log, *comet, "-m", "COMET")
     assert list(alone["scores"]) == ["COMET"]
 
