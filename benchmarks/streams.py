@@ -13,7 +13,7 @@ DRAGOMAN_BENCH_FROM their language (de), DRAGOMAN_BENCH_TO the target (en). DRAG
 the model (whisper-base), DRAGOMAN_BENCH_DEVICE and DRAGOMAN_BENCH_COMPUTE are where and in which
 numbers it works (auto), DRAGOMAN_BENCH_THREADS on how many threads (all). DRAGOMAN_BENCH_STEP are
 the milliseconds of a step (1000).
-DRAGOMAN_BENCH_STREAMS are the numbers of streams that are tried, in order, until one does not hold
+DRAGOMAN_BENCH_STREAMS are the numbers of streams that are tried, in order, until one is too many
 (1,2,4 on a CPU; 100,200,400,600,800,1000 on a GPU), DRAGOMAN_BENCH_STEPS how many steps each.
 DRAGOMAN_BENCH_SHAPE=large-v3 takes random weights of that shape instead of a model; since they
 never end a text, drafts are cut at as many tokens as Whisper base makes (12).
@@ -60,15 +60,13 @@ class Trial:
     def holds(self) -> bool:
         return self.p95 < BAR * self.step
 
+    @property
+    def keeps_up(self) -> bool:
+        return self.p95 < REAL_TIME * self.step
+
     def __str__(self) -> str:
         share = 1000 * self.processor / self.streams / len(self.works) / self.step
-        verdict = (
-            "holds"
-            if self.holds
-            else "real time"
-            if self.p95 < REAL_TIME * self.step
-            else "too many"
-        )
+        verdict = "holds" if self.holds else "real time" if self.keeps_up else "too many"
         return (
             f"{self.streams:5} streams: step p50 {statistics.median(self.works):.3f} s, "
             f"p95 {self.p95:.3f} s, most {max(self.works):.3f} s; "
@@ -134,9 +132,10 @@ def run() -> dict[str, float]:
         trial = speakers.trial(size, steps)
         print(trial, flush=True)
         last = trial.p95
-        if not trial.holds:
+        if trial.holds:
+            most = size
+        if not trial.keeps_up:
             break
-        most = size
     print(f"{speakers.words} words were said; {most} streams hold (p95 below {BAR:g} of a step)")
     return {"streams": float(most), "p95": last}
 
