@@ -44,6 +44,7 @@ from dragoman.audio.source import open_audio, read_audio
 from dragoman.clock import SimulatedClock
 from dragoman.corpora import Clip, read_corpus
 from dragoman.evaluate.result import Scorer
+from dragoman.metrics import significance
 from dragoman.models.load import load_model
 from dragoman.setup import Setup, System
 from dragoman.store import get
@@ -213,15 +214,18 @@ def report(results: Mapping[str, list[Trace]]) -> None:
 
 
 def ratios(theirs: list[Trace], ours: Mapping[str, list[Trace]]) -> dict[str, float]:
-    """Our cost as a share of theirs, and how far our BLEU is from theirs."""
+    """Our cost as a share of theirs, and how far our BLEU is from theirs, give or take chance."""
     found = {}
     for name, traces in ours.items():
         share = cost(traces) / cost(theirs)
-        difference = bleu(traces) - bleu(theirs)
-        met = "met" if share <= COST_BAR and difference >= BLEU_BAR else "NOT met"
+        quality = [Scorer().report(every).scores["BLEU"].measure for every in (theirs, traces)]
+        (apart,) = significance.compare(quality[:1], quality[1:])
+        low, high = apart.interval.low, apart.interval.high
+        met = "met" if share <= COST_BAR and apart.difference >= BLEU_BAR else "NOT met"
         print(
-            f"{name}: 1/{1 / share:.1f} of WhisperLiveKit's processor time, BLEU {difference:+.2f} "
-            f"(bar: 1/{1 / COST_BAR:.0f} and {BLEU_BAR:+}, {met})"
+            f"{name}: 1/{1 / share:.1f} of WhisperLiveKit's processor time, BLEU "
+            f"{apart.difference:+.2f} (95 %: {low:+.1f} … {high:+.1f}; "
+            f"bar: 1/{1 / COST_BAR:.0f} and {BLEU_BAR:+}, {met})"
         )
         found[name] = share
     return found
