@@ -11,6 +11,7 @@ nothing. Times are milliseconds of the stream, whatever the frames of a net.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -85,10 +86,10 @@ class Draft:
     def word_probabilities(self, words: int) -> tuple[float, ...]:
         """The mean token probability of each of the first words; the tail counts as one."""
         ends = (*self.ends, len(self.tokens))[:words]
+        sure = list(map(math.exp, self.log_probs))
         spans = zip((0, *ends), ends, strict=False)
         return tuple(
-            float(np.mean(np.exp(self.log_probs[begin:end]))) if begin < end else 1.0
-            for begin, end in spans
+            sum(sure[begin:end]) / (end - begin) if begin < end else 1.0 for begin, end in spans
         )
 
     def after(self, tokens: int) -> Draft:

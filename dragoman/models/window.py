@@ -8,6 +8,7 @@ what was drafted of it is `settled`, and waits to be said. Times are ms of the s
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -146,10 +147,12 @@ def boundary(
     look of the last word, `last_word`, is astray itself, that word may be anywhere up to the next.
     """
 
-    def astray(moment: float) -> int:
-        return sum(look > moment for look in dropped) + sum(look <= moment for look in kept)
+    go, stay = sorted(dropped), sorted(kept)
 
-    last = min(sorted(set(dropped)), key=astray)
+    def astray(moment: float) -> int:
+        return len(go) - bisect_right(go, moment) + bisect_right(stay, moment)
+
+    last = min(go, key=astray)
     following = min((look for look in kept if look > last), default=last + 2 * REST_MS)
     if last_word is not None and last_word < last - ASTRAY_MS:
         return max((last + following) / 2, following - 2 * REST_MS)

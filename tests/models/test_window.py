@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dragoman.models import Draft
 from dragoman.models.drafting import Ending, Span, finished, nothing, prolonged
@@ -260,3 +262,16 @@ def test_what_the_last_word_looks_at_moves_the_cut():
 def test_a_word_that_may_go_on_is_not_old():
     one = Window(BOUNDS, PARTS, [IN, TER, PRE], [1000, 2000, 3000])
     assert one.due(0.0, 21_000.0) == (2, 2250.0)
+
+
+@given(
+    st.lists(st.integers(0, 12), min_size=1, max_size=12), st.lists(st.integers(0, 12), max_size=12)
+)
+def test_as_few_looks_as_can_be_lie_on_the_wrong_side_of_a_cut(dropped, kept):
+    dropped, kept = ([1000.0 * look for look in looks] for looks in (dropped, kept))
+    cut = boundary(dropped, kept)
+
+    def wrong(moment):
+        return sum(look > moment for look in dropped) + sum(look <= moment for look in kept)
+
+    assert wrong(cut) == min(map(wrong, dropped))
