@@ -140,7 +140,7 @@ class Dub:
 
     def check(self) -> None:
         """Refuse options that would change nothing, and names of another kind."""
-        from dragoman.audio.write import FORMATS
+        from dragoman.audio.write import FORMATS, format_of
 
         if self.voice is not None and self.speak is None and self.mix is None:
             raise DragomanError(
@@ -150,6 +150,8 @@ class Dub:
             raise DragomanError("--duck is about the speaker in a mix; ask for one: --mix FILE.")
         for option, path in (("--speak", self.speak), ("--mix", self.mix)):
             check_suffix(option, path, tuple(FORMATS))
+            if path is not None:
+                format_of(path)
 
     def open_voice(self, language: str) -> Voice | None:
         """The voice, if anything is to be spoken."""

@@ -116,6 +116,7 @@ def test_nor_the_file_that_the_text_goes_to(wav, tmp_path):
         (("--raw", ""), "Raw audio cannot be ''"),
         (("--policy", "agreeatt:sure=nan"), "takes a number, not 'nan'"),
         (("--speak", "{tmp}/a.xyz"), ".wav, .flac, .mp3, .ogg or .opus file, not a.xyz"),
+        (("--speak", "{tmp}/pipe.wav"), "is a device or a pipe; name a file to write to"),
         (("--voice", "espeak"), "--voice needs something to speak into"),
         (("--end", "-1"), "Invalid value for '--end'"),
         (("--threads", "-3"), "Invalid value for '--threads'"),
@@ -128,6 +129,7 @@ def test_nor_the_file_that_the_text_goes_to(wav, tmp_path):
 def test_what_cannot_be_is_told_before_any_work(wav, tmp_path, args, sentence):
     """The model cannot be loaded at all: whoever tried would say something else."""
     (tmp_path / "d.srt").mkdir()
+    os.mkfifo(tmp_path / "pipe.wav")
     args = [arg.format(tmp=tmp_path) for arg in args]
     done = dragoman("translate", wav, "--model", "no.such:model", "--from", "de", *args)
     assert done.returncode == 2, done.stderr
