@@ -87,17 +87,19 @@ def narration(
     report: Report | None = None,
     *,
     live: bool = False,
+    quiet: bool = False,
 ) -> Iterator[Listener]:
     """The translation spoken into files, each phrase where in the recording it was spoken.
 
     In a live talk the voice works on a thread of its own, so that the text never waits for it. If
-    it needs longer than the talk, that is reported; who does not want to wait interrupts it.
+    it needs longer than the talk, that is reported, unless `quiet`; who does not want to wait
+    interrupts it.
     """
     from dragoman.voices import Narration
 
-    with Narration(voice, speak=speak, mix=mix, duck_db=duck_db, apart=live) as narrator:
+    with Narration(voice, speak, mix, duck_db=duck_db, apart=live, report=report) as narrator:
         yield _Narrated(narrator)
-        if narrator.waiting > 1 and report is not None:
+        if narrator.waiting > 1 and report is not None and not quiet:
             report(
                 f"The voice has {narrator.waiting} phrases left to speak; Ctrl-C leaves them out."
             )

@@ -109,8 +109,8 @@ def command(
         audience = [] if quiet else [enter(told.summary(setup, notes))]
         spoken = []
         if narrator is not None:
-            tell = None if quiet else notes.tell
-            spoken.append(enter(dub.narration(narrator, tell, live=sound.live)))
+            dubbed = dub.narration(narrator, notes.tell, live=sound.live, quiet=quiet)
+            spoken.append(enter(dubbed))
         text = printed.json_lines(both) if as_json else printed.plain_text(setup, notes, both)
         audience.append(enter(text))
         if not quiet:
@@ -160,10 +160,10 @@ class Dub:
         return open_voice(self.voice, language) if self.speak or self.mix else None
 
     def narration(
-        self, voice: Voice, tell: Report | None, *, live: bool
+        self, voice: Voice, tell: Report, *, live: bool, quiet: bool
     ) -> AbstractContextManager[Listener]:
         from dragoman.audio.mix import DUCK_DB
         from dragoman.listeners import narration
 
         duck_db = DUCK_DB if self.duck_db is None else self.duck_db
-        return narration(self.speak, self.mix, voice, duck_db, tell, live=live)
+        return narration(self.speak, self.mix, voice, duck_db, tell, live=live, quiet=quiet)

@@ -239,3 +239,14 @@ def test_sound_that_finds_no_more_room_costs_nothing_else(tmp_path, option):
     """Ten seconds of sound are more than a file may hold here."""
     heard_whole_though_full(tmp_path / "t.wav", 10, 170_000, tmp_path / "out.wav", option)
     assert sorted(os.listdir(tmp_path)) == ["t.srt", "t.wav"]
+
+
+@pytest.mark.parametrize(
+    ("full", "limit", "other"), [("--mix", 170_000, "--speak"), ("--speak", 400_000, "--mix")]
+)
+def test_nor_does_it_cost_other_sound(tmp_path, full, limit, other):
+    """Ten seconds are 480 kB of speech; on the way to a mix each of both is more than 320 kB."""
+    wav, small = tmp_path / "t.wav", tmp_path / "small.opus"
+    heard_whole_though_full(wav, 10, limit, tmp_path / "out.wav", other, small, full)
+    assert soundfile.info(small).duration >= 10
+    assert sorted(os.listdir(tmp_path)) == ["small.opus", "t.srt", "t.wav"]
