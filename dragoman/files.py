@@ -96,7 +96,7 @@ def sweep(folder: Path) -> None:
     """Remove what processes that were killed have left half written."""
     for path in folder.glob(".*.tmp"):
         pid = path.name.split(".")[-2]
-        if not (pid.isdigit() and _alive(int(pid))):
+        if pid.isdecimal() and not _alive(int(pid)):  # else somebody else named it
             _remove(path)
 
 

@@ -95,11 +95,11 @@ def test_what_the_killed_left_is_swept_and_what_the_living_write_is_not(tmp_path
     dead.wait()
     mine = temporary_for(tmp_path / "b")
     theirs = tmp_path / f".a.{dead.pid}.tmp"
-    other = tmp_path / "notes.tmp"
-    for path in (mine, theirs, other):
+    others = [tmp_path / name for name in ("notes.tmp", ".notes.tmp", ".tmp", ".a.b.tmp")]
+    for path in (mine, theirs, *others):
         path.write_text("half")
     sweep(tmp_path)
-    assert sorted(os.listdir(tmp_path)) == sorted([mine.name, other.name])
+    assert sorted(os.listdir(tmp_path)) == sorted(path.name for path in (mine, *others))
 
 
 def test_what_somebody_else_writes_is_not_swept(tmp_path, monkeypatch):
