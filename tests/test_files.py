@@ -24,6 +24,18 @@ def test_a_file_appears_when_it_is_complete(tmp_path):
     assert os.listdir(path.parent) == ["a.txt"]
 
 
+def test_a_link_stays_one_and_leads_to_what_is_written(tmp_path):
+    target, link = tmp_path / "shared" / "a.txt", tmp_path / "link.txt"
+    target.parent.mkdir()
+    link.symlink_to(target)
+    for text in ("new", "newer"):  # the first time it leads nowhere yet
+        with whole_file(link) as file:
+            file.write(text)
+        assert link.is_symlink()
+        assert target.read_text() == text
+    assert os.listdir(target.parent) == ["a.txt"]
+
+
 def test_two_may_write_a_file_at_once_and_each_version_is_whole(tmp_path):
     path = tmp_path / "a.txt"
     with whole_file(path) as slow:
