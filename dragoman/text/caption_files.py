@@ -62,6 +62,10 @@ class CaptionFile:
         """A word of the speaker, where both languages are shown."""
         self._write_cues(self._maker.say_source(word))
 
+    def pause(self, now: float, silence: float) -> None:
+        """At a moment nobody has spoken for so many seconds: what has ended is written."""
+        self._write_cues(self._maker.pause(now, silence))
+
     def close(self) -> None:
         """Write the last cue. May be called twice."""
         if not self._file.closed:
