@@ -36,6 +36,10 @@ def __getattr__(name: str) -> Any:
     return getattr(import_module(_LAZY[name]), name)
 
 
+def __dir__() -> list[str]:  # what a notebook offers to whoever types `dragoman.`
+    return sorted({*globals(), *_LAZY})
+
+
 def translate(
     sound: str | Path | Sound | Iterable[Sound], rate: int = 16000, **settings: Any
 ) -> Iterator[Event]:

@@ -96,7 +96,7 @@ def sweep(folder: Path) -> None:
     """Remove what processes that were killed have left half written."""
     for path in folder.glob(".*.tmp"):
         pid = path.name.split(".")[-2]
-        if not (pid.isdigit() and _alive(int(pid))):
+        if pid.isdecimal() and not _alive(int(pid)):  # else somebody else named it
             _remove(path)
 
 
@@ -145,13 +145,14 @@ def whole_file(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
         with sentences_for(path), open(path, mode, encoding=encoding) as stream:
             yield stream
         return
-    temporary = temporary_for(path)
+    place = Path(os.path.realpath(path))  # a link stays one, and leads to what is written
+    temporary = temporary_for(place)
     try:
         with sentences_for(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            place.parent.mkdir(parents=True, exist_ok=True)
             with open(temporary, mode, encoding=encoding) as stream:
                 yield stream
-            put_in_place(temporary, path)
+            put_in_place(temporary, place)
     finally:
         with suppress(OSError):
             temporary.unlink()

@@ -15,6 +15,7 @@ from dragoman.interrupts import interrupts
 from dragoman.trace import Hearing, Recorder, Saying, Showing, TraceWriter
 
 if TYPE_CHECKING:
+    from dragoman.text.caption_files import CaptionFile
     from dragoman.text.captions import TimedWord
     from dragoman.voices import Narration, Speaker, Voice
 
@@ -47,7 +48,7 @@ def captions(
     from dragoman.text.caption_files import CaptionFile
 
     with CaptionFile(path, language, source_language=source, resume=resume, offset=offset) as file:
-        yield _Captions(file.say, file.say_source)
+        yield _Captions(file, file.say, file.say_source)
 
 
 @contextmanager
@@ -58,16 +59,19 @@ def source_captions(
     from dragoman.text.caption_files import CaptionFile
 
     with CaptionFile(path, language, resume=resume, offset=offset) as file:
-        yield _Captions(lambda word: None, file.say)
+        yield _Captions(file, lambda word: None, file.say)
 
 
 class _Captions:
     def __init__(
-        self, say: Callable[[TimedWord], None], say_source: Callable[[TimedWord], None]
+        self,
+        file: CaptionFile,
+        say: Callable[[TimedWord], None],
+        say_source: Callable[[TimedWord], None],
     ) -> None:
         from dragoman.text.word_times import TranscriptTimes, WordTimes
 
-        self._say, self._say_source = say, say_source
+        self._file, self._say, self._say_source = file, say, say_source
         self._times, self._source_times = WordTimes(), TranscriptTimes()
 
     def take(self, chunk: Chunk, update: Update) -> None:
@@ -76,6 +80,7 @@ class _Captions:
             self._say_source(word)
         for word in self._times.place(update.said, now, update.lag_ms):
             self._say(word)
+        self._file.pause(now / 1000, update.silence_ms / 1000)
 
 
 @contextmanager
@@ -87,17 +92,19 @@ def narration(
     report: Report | None = None,
     *,
     live: bool = False,
+    quiet: bool = False,
 ) -> Iterator[Listener]:
     """The translation spoken into files, each phrase where in the recording it was spoken.
 
     In a live talk the voice works on a thread of its own, so that the text never waits for it. If
-    it needs longer than the talk, that is reported; who does not want to wait interrupts it.
+    it needs longer than the talk, that is reported, unless `quiet`; who does not want to wait
+    interrupts it.
     """
     from dragoman.voices import Narration
 
-    with Narration(voice, speak=speak, mix=mix, duck_db=duck_db, apart=live) as narrator:
+    with Narration(voice, speak, mix, duck_db=duck_db, apart=live, report=report) as narrator:
         yield _Narrated(narrator)
-        if narrator.waiting > 1 and report is not None:
+        if narrator.waiting > 1 and report is not None and not quiet:
             report(
                 f"The voice has {narrator.waiting} phrases left to speak; Ctrl-C leaves them out."
             )

@@ -386,6 +386,10 @@ def test_a_policy_that_is_refused_changes_nothing(translator):
         talk.set_max_latency("1.3")
 
 
+def test_a_notebook_offers_every_name():
+    assert set(dragoman.__all__) <= set(dir(dragoman))
+
+
 def test_importing_it_is_light():
     code = "import dragoman, sys; print('numpy' in sys.modules, dragoman.Said.__name__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

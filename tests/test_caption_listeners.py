@@ -73,3 +73,37 @@ def test_what_a_crash_left_is_gone_on_with(tmp_path, kind):
     shown(kind(path, "en", resume=True))
     assert path.read_text().startswith(before)
     assert len(cues(path)) == 4
+
+
+@pytest.mark.parametrize(
+    ("last_word", "source", "seconds"),
+    [(" sentence.", None, 2), (" word", None, 8), (" sentence.", "de", 8)],
+)
+def test_the_last_cue_before_a_pause_does_not_wait_for_its_end(
+    tmp_path, last_word, source, seconds
+):
+    """Applause, music: who watches live saw the last sentence when somebody spoke again."""
+    path, chunk = tmp_path / "a.srt", Chunk(np.zeros(0, np.float32), last=False)
+    said = (" This", " is", " the", " last", last_word)
+    with listeners.captions(path, "en", source=source) as file:
+        file.take(chunk, Update(said, "", Hearing(2000, 2000, 2000, 2000), 500.0))
+        for silent in range(1, 15):
+            now = 2000.0 + 1000 * silent
+            hearing = Hearing(now, now, now, now)
+            file.take(chunk, Update((), "", hearing, silence_ms=1000.0 * silent))
+            assert bool(path.read_text()) == (silent >= seconds), silent
+        file.take(chunk, Update((" And", " on."), "", Hearing(*[20_000] * 4), 500.0))
+    assert [" ".join(cue[1:]) for cue in cues(path)] == ["".join(said).strip(), "And on."]
+
+
+def test_words_that_are_said_late_are_not_torn_by_a_pause(tmp_path):
+    """A policy says in the silence what was spoken before it."""
+    path, chunk = tmp_path / "a.srt", Chunk(np.zeros(0, np.float32), last=False)
+    words = [" Ladies.", " And", " gentlemen,", " good", " morning", " to", " you", " all", "."]
+    with listeners.captions(path, "en") as file:
+        for count, word in enumerate(words):
+            now = 1000.0 * (count + 1)
+            hearing = Hearing(now, now, now, now)
+            file.take(chunk, Update((word,), "", hearing, None, silence_ms=now))
+    (only,) = cues(path)
+    assert " ".join(only[1:]) == "Ladies. And gentlemen, good morning to you all."

@@ -24,6 +24,18 @@ def test_a_file_appears_when_it_is_complete(tmp_path):
     assert os.listdir(path.parent) == ["a.txt"]
 
 
+def test_a_link_stays_one_and_leads_to_what_is_written(tmp_path):
+    target, link = tmp_path / "shared" / "a.txt", tmp_path / "link.txt"
+    target.parent.mkdir()
+    link.symlink_to(target)
+    for text in ("new", "newer"):  # the first time it leads nowhere yet
+        with whole_file(link) as file:
+            file.write(text)
+        assert link.is_symlink()
+        assert target.read_text() == text
+    assert os.listdir(target.parent) == ["a.txt"]
+
+
 def test_two_may_write_a_file_at_once_and_each_version_is_whole(tmp_path):
     path = tmp_path / "a.txt"
     with whole_file(path) as slow:
@@ -95,11 +107,11 @@ def test_what_the_killed_left_is_swept_and_what_the_living_write_is_not(tmp_path
     dead.wait()
     mine = temporary_for(tmp_path / "b")
     theirs = tmp_path / f".a.{dead.pid}.tmp"
-    other = tmp_path / "notes.tmp"
-    for path in (mine, theirs, other):
+    others = [tmp_path / name for name in ("notes.tmp", ".notes.tmp", ".tmp", ".a.b.tmp")]
+    for path in (mine, theirs, *others):
         path.write_text("half")
     sweep(tmp_path)
-    assert sorted(os.listdir(tmp_path)) == sorted([mine.name, other.name])
+    assert sorted(os.listdir(tmp_path)) == sorted(path.name for path in (mine, *others))
 
 
 def test_what_somebody_else_writes_is_not_swept(tmp_path, monkeypatch):

@@ -59,7 +59,8 @@ def open_audio(
         raise DragomanError("A name is missing: which recording is to be heard?")
     span, chunker = Span(start, end), Chunker(step_ms)
     if is_pipe(path):
-        return _chunks_of_pipe(path, span, chunker, raw)
+        standard = _standard_input() if str(path) == STDIN else None
+        return _chunks_of_pipe(path, standard, span, chunker, raw)
     chunks = _chunks(_open_file(Path(path), span, raw), span, chunker)
     return itertools.chain([next(chunks)], chunks)
 
@@ -104,10 +105,13 @@ def _chunks(decoded: Decoded, span: Span, chunker: Chunker) -> Iterator[Chunk]:
 
 
 def _chunks_of_pipe(
-    path: str | Path, span: Span, chunker: Chunker, raw: RawFormat | None
+    path: str | Path,
+    standard: ByteStream | None,
+    span: Span,
+    chunker: Chunker,
+    raw: RawFormat | None,
 ) -> Iterator[Chunk]:
-    if str(path) == STDIN:
-        standard = _standard_input()
+    if standard is not None:
         yield from _chunks(_open_stream(standard, "Standard input", span, raw), span, chunker)
     else:
         with Path(path).open("rb") as stream:
@@ -128,6 +132,8 @@ def _standard_input() -> ByteStream:
     if sys.stdin is None:  # closed by whoever called us, as in `<&-`
         raise DragomanError("Standard input is closed; name a file, or pipe sound into it.")
     raw = getattr(sys.stdin.buffer, "raw", None)
+    if raw is not None and raw.isatty():  # where it would wait for ever, and say nothing
+        raise DragomanError("Standard input is a keyboard; name a file, or pipe sound into it.")
     return cast(ByteStream, sys.stdin.buffer) if raw is None else _Unbuffered(raw)
 
 

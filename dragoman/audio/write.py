@@ -129,8 +129,6 @@ class SoundWriter(KeptOrDiscarded):
         return told or f"Cannot write {self._named}: {str(error).rstrip('.')}."
 
     def _open_disk(self) -> _Disk:
-        if self.path.is_dir():
-            raise DragomanError(f"{self.path} is a folder; name a file to write to.")
         try:
             return _Disk(self._part)
         except OSError as error:
@@ -178,9 +176,12 @@ class _Disk:
 
 
 def format_of(path: Path) -> tuple[str, str]:
-    """What libsndfile calls the format of a file, by its suffix; a sentence if it has none."""
+    """What libsndfile calls the format of a file, by its suffix; a sentence if it has none, or if
+    something is there that is no file."""
     if path.is_dir():
         raise DragomanError(f"{path} is a folder; name a file to write to.")
+    if path.exists() and not path.is_file():  # the finished file would take its place
+        raise DragomanError(f"{path} is a device or a pipe; name a file to write to.")
     found = FORMATS.get(path.suffix.lower())
     if found is None:
         raise DragomanError(f"Sound is written to {', '.join(FORMATS)} files, not to {path}.")

@@ -109,8 +109,8 @@ def command(
         audience = [] if quiet else [enter(told.summary(setup, notes))]
         spoken = []
         if narrator is not None:
-            tell = None if quiet else notes.tell
-            spoken.append(enter(dub.narration(narrator, tell, live=sound.live)))
+            dubbed = dub.narration(narrator, notes.tell, live=sound.live, quiet=quiet)
+            spoken.append(enter(dubbed))
         text = printed.json_lines(both) if as_json else printed.plain_text(setup, notes, both)
         audience.append(enter(text))
         if not quiet:
@@ -140,7 +140,7 @@ class Dub:
 
     def check(self) -> None:
         """Refuse options that would change nothing, and names of another kind."""
-        from dragoman.audio.write import FORMATS
+        from dragoman.audio.write import FORMATS, format_of
 
         if self.voice is not None and self.speak is None and self.mix is None:
             raise DragomanError(
@@ -150,6 +150,8 @@ class Dub:
             raise DragomanError("--duck is about the speaker in a mix; ask for one: --mix FILE.")
         for option, path in (("--speak", self.speak), ("--mix", self.mix)):
             check_suffix(option, path, tuple(FORMATS))
+            if path is not None:
+                format_of(path)
 
     def open_voice(self, language: str) -> Voice | None:
         """The voice, if anything is to be spoken."""
@@ -158,10 +160,10 @@ class Dub:
         return open_voice(self.voice, language) if self.speak or self.mix else None
 
     def narration(
-        self, voice: Voice, tell: Report | None, *, live: bool
+        self, voice: Voice, tell: Report, *, live: bool, quiet: bool
     ) -> AbstractContextManager[Listener]:
         from dragoman.audio.mix import DUCK_DB
         from dragoman.listeners import narration
 
         duck_db = DUCK_DB if self.duck_db is None else self.duck_db
-        return narration(self.speak, self.mix, voice, duck_db, tell, live=live)
+        return narration(self.speak, self.mix, voice, duck_db, tell, live=live, quiet=quiet)

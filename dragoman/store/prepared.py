@@ -6,31 +6,53 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from dragoman.errors import DragomanError
+from dragoman.files import sentences_for
+from dragoman.store.download import Bar
 from dragoman.store.home import home
 from dragoman.store.shelf import working_on
 
 STAMP = "made-of.json"
+_FORBIDDEN = (errno.EROFS, errno.EACCES, errno.EPERM)
+_passing: dict[Path, TemporaryDirectory[str]] = {}
+"""What this process has made for itself, by where it would be kept."""
 
 
 def prepared(source: Path, kind: str, version: int, make: Callable[[Path], None]) -> Path:
     """The folder that `make` makes of the files in `source`; made now if it is not there.
 
     `version` is that of the making. A folder appears under its name only when it is whole; when
-    several processes want the same one, one makes it and the others wait.
+    several processes want the same one, one makes it and the others wait. Where nobody may write
+    to the store, each process makes one for itself, and takes it away at its end.
     """
     stamp = {"version": version, "files": stamp_of(source)}
     folder = place_for(source, kind)
     if _is_made_of(folder, stamp):
         return folder
+    try:
+        _make_whole(source, folder, stamp, make)
+    except DragomanError as error:
+        if getattr(error.__cause__, "errno", None) not in _FORBIDDEN:
+            raise
+        return _made_for_this_process(source, folder, make)
+    return folder
+
+
+def _make_whole(
+    source: Path, folder: Path, stamp: dict[str, object], make: Callable[[Path], None]
+) -> None:
+    kind = folder.parent.name
     with working_on(f"{kind}-{folder.name}") as bar:
         if _is_made_of(folder, stamp):  # another process was quicker
-            return folder
+            return
         bar.say(f"Preparing {source.name} in {folder}, once")
         making = folder.with_name(f"{folder.name}.new")
         for old in (making, folder):
@@ -41,7 +63,17 @@ def prepared(source: Path, kind: str, version: int, make: Callable[[Path], None]
             json.dumps({**stamp, "made": stamp_of(making)}), encoding="utf-8"
         )
         making.replace(folder)
-    return folder
+
+
+def _made_for_this_process(source: Path, folder: Path, make: Callable[[Path], None]) -> Path:
+    if folder not in _passing:
+        with Bar() as bar:
+            bar.say(f"Preparing {source.name} for this run alone: {home()} cannot be written to")
+        made = TemporaryDirectory(prefix="dragoman-")
+        with sentences_for(Path(made.name)):
+            make(Path(made.name))
+        _passing[folder] = made
+    return Path(_passing[folder].name)
 
 
 def forget(source: Path) -> None:

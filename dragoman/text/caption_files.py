@@ -48,7 +48,8 @@ class CaptionFile:
         self._maker = CaptionMaker(language, settings, source_language, kept.end - self._offset)
         try:
             self._file = self.path.open("r+b" if kept.text else "wb", buffering=0)
-            self._file.truncate(self._file.seek(len(kept.text.encode())))
+            if kept.text:  # else it is empty, or a pipe, which has no places
+                self._file.truncate(self._file.seek(len(kept.text.encode())))
         except OSError as error:
             raise DragomanError(f"{path} cannot be written: {error.strerror}.") from None
         if not kept.text:
@@ -60,6 +61,10 @@ class CaptionFile:
     def say_source(self, word: TimedWord) -> None:
         """A word of the speaker, where both languages are shown."""
         self._write_cues(self._maker.say_source(word))
+
+    def pause(self, now: float, silence: float) -> None:
+        """At a moment nobody has spoken for so many seconds: what has ended is written."""
+        self._write_cues(self._maker.pause(now, silence))
 
     def close(self) -> None:
         """Write the last cue. May be called twice."""
@@ -121,6 +126,8 @@ class Kept:
 def read_captions(path: Path) -> Kept:
     """What a file of captions holds, if it is there; what a crash left of a cue is left out."""
     header, _ = _format_of(path)
+    if path.is_fifo():
+        raise DragomanError(f"{path} cannot be gone on with: a pipe keeps nothing.")
     try:
         found = path.read_bytes()
     except FileNotFoundError:

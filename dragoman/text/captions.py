@@ -40,6 +40,8 @@ SOON = 2.0
 """Seconds between the ends of a sentence and its translation that are taken for one moment."""
 MOST_CUES = 4
 """So many full cues wait for the end of a sentence, no more."""
+SETTLED = 8.0
+"""Seconds of silence after which all that was spoken before it has been said, in both languages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,19 @@ class CaptionMaker:
             return []
         self._tracks[1].words.extend(self._tracks[1].pieces(word))
         return self._cues(keep=2) if self._is_full() else []
+
+    def pause(self, now: float, silence: float) -> list[Cue]:
+        """At a moment nobody has spoken for so many seconds: the cues that need not wait for the
+        next word, which may be long in coming."""
+        waiting = [track for track in self._tracks if track.words]
+        if not waiting:
+            return []
+        since = min(silence, now - max(track.words[-1].end for track in waiting))
+        begin = max(self._free_from, min(track.words[0].start for track in waiting))
+        read = begin + self._settings.seconds_to_read(max(track.columns for track in waiting))
+        ended = len(self._tracks) == 1 and waiting[0].has_ended
+        over = since >= (self._settings.pause_seconds if ended else SETTLED)
+        return self._cues() if over and now >= read + LINGER else []
 
     def finish(self) -> list[Cue]:
         """The last cues."""
@@ -165,6 +180,11 @@ class _Track:
             return True
         enough = self.columns > self._settings.columns / 2
         return enough and ends_sentence(self.words[-1].text, word.text, self.language)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether what waits ends with a sentence."""
+        return bool(self.words) and ends_sentence(self.words[-1].text, language=self.language)
 
     @property
     def columns(self) -> int:

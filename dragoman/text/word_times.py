@@ -13,6 +13,9 @@ from dragoman.text.caption_layout import TimedWord
 LETTERS_PER_SECOND = 12.0
 """Nobody draws out words longer than at this pace: after a pause they do not reach back into it."""
 
+WRITTEN_WITHIN = 4.0
+"""Seconds after which words that were spoken are written down, where nobody knows better."""
+
 
 class WordTimes:
     """The moments of one talk's words, which never go back."""
@@ -49,9 +52,11 @@ class TranscriptTimes:
 
     def place(self, words: Sequence[str], heard_ms: float, lag_ms: float | None) -> list[TimedWord]:
         """Words written down together; where nobody knows how long ago they were heard, they were
-        spoken since the words before them."""
+        spoken since the words before them, or since the pause after those."""
         if lag_ms is None:
-            lag_ms = (heard_ms - self._until_ms) / 2
+            spoken = sum(map(len, words)) / LETTERS_PER_SECOND
+            longest = 1000 * (WRITTEN_WITHIN + spoken / 2)
+            lag_ms = min((heard_ms - self._until_ms) / 2, longest)
         if words:
             self._until_ms = heard_ms
         return self._times.place(words, heard_ms, lag_ms)

@@ -7,7 +7,7 @@ spoken faster, within limits; what is late all the same is caught up with in the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -54,7 +54,8 @@ class Narration:
     `speak` gets the interpreter alone, at the voice's own rate; `mix` the speaker left and the
     interpreter right, at 16 kHz, the speaker `duck_db` softer while the interpreter speaks. Memory
     does not grow with the sound. What was said so far is kept when the user or an error ends the
-    talk early.
+    talk early. A file that cannot be written any more is told of (`report`) and costs the other
+    nothing; what was wrong is raised at the end.
 
     With `apart` the voice speaks on a thread of its own: a slow one delays neither `hear` nor
     `say`, and the files are the same. What goes wrong there is raised by one of the next calls.
@@ -68,15 +69,17 @@ class Narration:
         pace: Pace | None = None,
         duck_db: float = DUCK_DB,
         apart: bool = False,
+        report: Callable[[str], None] | None = None,
     ) -> None:
         if speak is not None and mix is not None and Path(speak) == Path(mix):
             raise DragomanError(f"The speech and the mix cannot both be written to {speak}.")
-        self._voice, self._pace = voice, pace or Pace()
+        self._voice, self._pace, self._report = voice, pace or Pace(), report
         self.phrases: list[Phrase] = []  # those spoken so far
         self._words = Words(next(iter(voice.languages), ""))
         self._heard = 0  # samples
         self._free = 0.0
-        self._fault: DragomanError | None = None
+        self._fault: DragomanError | None = None  # of the voice
+        self._lost: DragomanError | None = None  # of the file that came to an end first
         self._speech: SoundWriter | None = None
         self._apart: Apart[_Sound] | None = None
         self._mix = StereoMix(mix, duck_db) if mix is not None else None
@@ -100,8 +103,7 @@ class Narration:
     def hear(self, samples: Samples) -> None:
         """The next of the speaker."""
         self._heard += len(samples)
-        if self._mix is not None:
-            self._mix.hear(samples)
+        self._to_mix(lambda mix: mix.hear(samples))
         self._write_spoken()
 
     def say(self, text: str, at_ms: float, end_ms: float | None = None) -> None:
@@ -119,8 +121,7 @@ class Narration:
         with False if it was given up."""
         self._speak(len(self._words.waiting), self._heard / RATE)
         self._write_spoken(wait=True)
-        if self._speech is not None:
-            pad_until(self._speech, self._heard / RATE)
+        self._to_speech(lambda speech: pad_until(speech, self._heard / RATE))
         return not self.waiting
 
     def give_up(self) -> None:
@@ -139,8 +140,8 @@ class Narration:
             raise
         finally:
             self._end(keep)
-        if self._fault is not None:
-            raise self._fault
+        if (fault := self._fault or self._lost) is not None:
+            raise fault
 
     def _ended_before(self, word: Word) -> bool:
         """Whether the words that wait are a phrase, now that the next word is known."""
@@ -192,11 +193,37 @@ class Narration:
                 self._write(start, sound)
 
     def _write(self, start: float, sound: Samples) -> None:
+        def spoken(speech: SoundWriter) -> None:
+            pad_until(speech, start)
+            speech.write(sound)
+
+        self._to_mix(lambda mix: mix.say(start, resample(sound, self._voice.rate)))
+        self._to_speech(spoken)
+
+    def _to_mix(self, write: Callable[[StereoMix], None]) -> None:
         if self._mix is not None:
-            self._mix.say(start, resample(sound, self._voice.rate))
+            try:
+                write(self._mix)
+            except DragomanError as error:
+                self._mix.discard()
+                self._mix = None
+                self._go_on_without(error)
+
+    def _to_speech(self, write: Callable[[SoundWriter], None]) -> None:
         if self._speech is not None:
-            pad_until(self._speech, start)
-            self._speech.write(sound)
+            try:
+                write(self._speech)
+            except DragomanError as error:
+                self._speech = None  # which has thrown itself away
+                self._go_on_without(error)
+
+    def _go_on_without(self, error: DragomanError) -> None:
+        """A file cannot be written any more: if there is another, that is not to lose anything."""
+        if self._mix is None and self._speech is None:
+            raise error
+        self._lost = error
+        if self._report is not None:
+            self._report(str(error))
 
     def _speed(self, seconds: float, room: float) -> float:
         """How fast to speak so that it ends in time, not much faster than the phrase before."""

@@ -69,6 +69,18 @@ def test_a_link_stays_one_and_leads_to_the_sound(tmp_path):
     assert len(read_audio(tmp_path / "a.wav")) == RATE / 10
 
 
+def test_a_pipe_or_a_device_is_not_replaced_by_a_file(tmp_path):
+    pipe, link = tmp_path / "a.wav", tmp_path / "b.wav"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for path in (pipe, link):
+        with pytest.raises(DragomanError, match="is a device or a pipe; name a file"):
+            write_sound(path, chirp(0.1))
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+    assert sorted(os.listdir(tmp_path)) == ["a.wav", "b.wav"]
+
+
 def test_closing_keeps_what_there_is(tmp_path):
     writer = SoundWriter(tmp_path / "a.wav")
     writer.write(chirp(0.25))

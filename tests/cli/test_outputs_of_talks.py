@@ -116,6 +116,7 @@ def test_nor_the_file_that_the_text_goes_to(wav, tmp_path):
         (("--raw", ""), "Raw audio cannot be ''"),
         (("--policy", "agreeatt:sure=nan"), "takes a number, not 'nan'"),
         (("--speak", "{tmp}/a.xyz"), ".wav, .flac, .mp3, .ogg or .opus file, not a.xyz"),
+        (("--speak", "{tmp}/pipe.wav"), "is a device or a pipe; name a file to write to"),
         (("--voice", "espeak"), "--voice needs something to speak into"),
         (("--end", "-1"), "Invalid value for '--end'"),
         (("--threads", "-3"), "Invalid value for '--threads'"),
@@ -128,6 +129,7 @@ def test_nor_the_file_that_the_text_goes_to(wav, tmp_path):
 def test_what_cannot_be_is_told_before_any_work(wav, tmp_path, args, sentence):
     """The model cannot be loaded at all: whoever tried would say something else."""
     (tmp_path / "d.srt").mkdir()
+    os.mkfifo(tmp_path / "pipe.wav")
     args = [arg.format(tmp=tmp_path) for arg in args]
     done = dragoman("translate", wav, "--model", "no.such:model", "--from", "de", *args)
     assert done.returncode == 2, done.stderr
@@ -237,3 +239,14 @@ def test_sound_that_finds_no_more_room_costs_nothing_else(tmp_path, option):
     """Ten seconds of sound are more than a file may hold here."""
     heard_whole_though_full(tmp_path / "t.wav", 10, 170_000, tmp_path / "out.wav", option)
     assert sorted(os.listdir(tmp_path)) == ["t.srt", "t.wav"]
+
+
+@pytest.mark.parametrize(
+    ("full", "limit", "other"), [("--mix", 170_000, "--speak"), ("--speak", 400_000, "--mix")]
+)
+def test_nor_does_it_cost_other_sound(tmp_path, full, limit, other):
+    """Ten seconds are 480 kB of speech; on the way to a mix each of both is more than 320 kB."""
+    wav, small = tmp_path / "t.wav", tmp_path / "small.opus"
+    heard_whole_though_full(wav, 10, limit, tmp_path / "out.wav", other, small, full)
+    assert soundfile.info(small).duration >= 10
+    assert sorted(os.listdir(tmp_path)) == ["small.opus", "t.srt", "t.wav"]

@@ -185,6 +185,19 @@ def test_standard_input_may_be_closed():
     )
 
 
+def test_a_keyboard_brings_no_sound():
+    """Whoever typed it waited, without a word; the model cannot be loaded, so it is told first."""
+    keyboard, terminal = os.openpty()
+    args = ("translate", "-", "--model", "no.such:model", "--from", "de")
+    done = process(*args, stdin=terminal)
+    os.close(terminal)
+    os.close(keyboard)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "dragoman: Standard input is a keyboard; name a file, or pipe sound into it.\n",
+    )
+
+
 def test_nor_is_a_closed_standard_error_a_reason_to_crash():
     script = 'exec "$@" 2>&-'
     command = [sys.executable, "-m", "dragoman", "translate", "x.wav", "--from", "Germn"]

@@ -1,9 +1,11 @@
 """Folders that are made of a model's files once."""
 
+import errno
 from pathlib import Path
 
 import pytest
 
+from dragoman.errors import DragomanError
 from dragoman.store.prepared import forget, prepared
 
 
@@ -62,6 +64,36 @@ def test_what_failed_is_not_there(source: Path):
     folder = prepared(source, "kind", 1, make)
     assert (folder / "model.bin").read_text() == "made 1"
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+
+
+def test_of_a_store_that_nobody_may_write_to_it_is_made_for_each_process(
+    source: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    """A model that an administrator fetched for all could not be loaded by anybody."""
+
+    def mkdir(path: Path, **_: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    make = Making()
+    with monkeypatch.context() as store:
+        store.setattr(Path, "mkdir", mkdir)
+        folder = prepared(source, "kind", 1, make)
+        assert prepared(source, "kind", 1, make) == folder
+    assert (folder / "model.bin").read_text() == "made 1"
+    assert tmp_path not in folder.parents
+    assert "for this run alone" in capsys.readouterr().err
+
+
+def test_a_store_without_room_is_told(source: Path, monkeypatch: pytest.MonkeyPatch):
+    def mkdir(path: Path, **_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    with pytest.raises(DragomanError, match="No space left on device"):
+        prepared(source, "kind", 1, Making())
 
 
 def test_folders_of_the_same_name_are_kept_apart(source: Path, tmp_path: Path):

@@ -1,5 +1,6 @@
 """Files are read back by a parser of the tests' own, and by ffmpeg where it is installed."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -92,6 +93,28 @@ def test_the_file_is_valid_after_every_word(tmp_path, suffix):
     file.close()
     file.close()
     assert len(parse(path.read_text(encoding="utf-8"))) == counts[-1] + 1
+
+
+def test_a_pipe_gets_every_cue(tmp_path):
+    """As a broadcaster's encoder reads them."""
+    path = tmp_path / "talk.srt"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with CaptionFile(path) as file:
+        for word in words(TALK):
+            file.say(word)
+    assert parse(os.read(reader, 1 << 16).decode()) == parse(written(tmp_path / "b.srt"))
+    os.close(reader)
+    with pytest.raises(DragomanError, match="a pipe keeps nothing"):
+        CaptionFile(path, resume=True)
+
+
+def written(path):
+    """The captions of the talk as a file has them."""
+    with CaptionFile(path) as file:
+        for word in words(TALK):
+            file.say(word)
+    return path.read_text(encoding="utf-8")
 
 
 def test_an_error_keeps_what_was_said(tmp_path):

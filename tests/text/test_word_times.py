@@ -79,3 +79,11 @@ def test_words_of_a_transcript_stand_where_they_were_heard_or_since_the_words_be
     assert times.place([], 3000.0, None) == []
     (guessed,) = times.place([" zwei"], 4000.0, None)
     assert (guessed.start + guessed.end) / 2 == pytest.approx(3.0)  # between 2 and 4 s
+
+
+def test_a_transcript_of_unknown_age_does_not_reach_back_over_a_pause():
+    """It was shown in the middle of the pause, before anybody had spoken."""
+    times = TranscriptTimes()
+    times.place([" Guten", " Morgen."], 4000, None)
+    placed = times.place([" Wir", " beginnen", " jetzt."], 60_000, None)
+    assert 54 < placed[0].start < placed[-1].end <= 60
