@@ -116,6 +116,7 @@ async def _answer(service: Service, request: Request, form: FormData, translate:
         raise Fault(Code.MALFORMED, f"With 'stream' there is no {wanted}, only the text.")
     start = _start(service.system, form, translate)
     session = await service.start(start)
+    session.live = False
     words = session.transcripts if start.transcript else session.words
     if streamed:
         work, close = _hear(service, session, file), partial(service.drop, session)

@@ -65,6 +65,7 @@ class Session:
         """How often all that was heard has been said, and how often because that was wanted."""
         self.client: Client | None = None
         self.lasting = True  # its client can come back, here or elsewhere
+        self.live = True  # somebody speaks, and waits for what is said
         self.partings = 0  # how often a connection was lost
         self.news = Bell()
         """There is something to tell."""

@@ -53,6 +53,12 @@ def test_a_file_is_translated(client):
     assert translated(client, response_format="text").strip() == TEXT
 
 
+def test_a_file_says_nothing_of_how_far_behind_its_speakers_a_server_is(client, served):
+    """It is heard to the end first, and would set off whoever watches the lag."""
+    translated(client)
+    assert "dragoman_lag_seconds_count 0.0" in served.metrics.text()
+
+
 def test_a_file_is_written_down(client):
     file = ("talk.wav", wav())
     assert client.audio.transcriptions.create(file=file, model="any").text == SPOKEN
