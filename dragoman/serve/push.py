@@ -8,6 +8,7 @@ with what came since.
 from __future__ import annotations
 
 import asyncio
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Awaitable, Callable, Sequence
@@ -22,6 +23,7 @@ from dragoman.text.words import is_whole, whole_words
 
 EVERY = 1.0  # seconds
 TIMEOUT = 5.0
+MOST_BYTES = 1000  # of an answer
 MOST_LETTERS = 400
 """Of one post: what an address that was gone for minutes is told of the past."""
 
@@ -59,8 +61,12 @@ async def post(url: str, body: bytes | None) -> str:
     def talk() -> str:
         headers = {"Content-Type": "text/plain; charset=utf-8"}
         request = urllib.request.Request(url, body, headers)
+        until, text = time.monotonic() + TIMEOUT, b""
         with _opener.open(request, timeout=TIMEOUT) as answer:
-            text: bytes = answer.read(1000)
+            while len(text) < MOST_BYTES and (piece := answer.read1(MOST_BYTES)):
+                text += piece
+                if time.monotonic() > until:  # it comes a byte at a time: no caption would follow
+                    raise TimeoutError
         return text.decode("utf-8", "replace")
 
     return await asyncio.to_thread(talk)
