@@ -65,9 +65,7 @@ class Translator:
         self._system = System(chosen)
         self._transcript = transcript
         self._work = threading.Lock()  # one talk at a time works on the model
-        # Of its own: talks that wait for their turn would take all threads of the event loop, which
-        # others need, if only to look up a name.
-        self._worker = ThreadPoolExecutor(1, "dragoman")
+        self._worker = ThreadPoolExecutor(1, "dragoman")  # those of an event loop others need
         self._closed = False
         self._system.model  # noqa: B018  what is wrong with it is told now
 

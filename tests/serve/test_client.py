@@ -155,8 +155,17 @@ def test_who_is_refused_for_long_gives_up_and_says_why():
 
 
 def test_without_a_server_it_is_given_up():
-    with pytest.raises(DragomanError, match="No server at ws://127"):
+    """And why: a wrong path or a certificate that is not trusted are found by nobody else."""
+    with pytest.raises(DragomanError, match=r"No server at ws://127.* talk: .*Connect call failed"):
         talked(Server([]), lambda url: Talk("ws://127.0.0.1:1"), patience=0.1)
+    with pytest.raises(DragomanError, match="talk: received 1012"):
+        talked(Server([]), Talk, patience=0.1)
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8020/v1/interpret", "127.0.0.1"])
+def test_what_is_no_address_is_not_tried_for_a_minute(url):
+    with pytest.raises(DragomanError, match="begins with ws://"):
+        talked(Server([]), lambda _: Talk(url), patience=1000)
 
 
 def test_sound_that_fails_ends_the_talk_and_then_is_told():
