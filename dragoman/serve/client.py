@@ -262,6 +262,8 @@ def _latest(events: Sequence[_T]) -> list[_T]:
 
 
 async def _end(task: asyncio.Task[None]) -> None:
+    """End a task, and raise what it has raised; who is cancelled meanwhile is not kept from it."""
     task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
+    await asyncio.wait([task])
+    if not task.cancelled():
+        task.result()
