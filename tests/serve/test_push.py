@@ -143,6 +143,32 @@ def test_a_try_that_fails_keeps_its_number():
     assert sent[0][1].split(b"\n")[1] == sent[1][1].split(b"\n")[1] == TEXT.encode()
 
 
+def test_a_post_that_arrived_though_its_answer_did_not_costs_no_words():
+    """Of two posts with one number the second is ignored, whatever else it holds."""
+    arrived = {}
+
+    async def send(url, body):
+        number = url.partition("seq=")[2].split("&")[0]
+        late = number not in arrived
+        arrived.setdefault(number, body.decode().split("\n")[1])
+        if late:
+            raise TimeoutError
+        return ""
+
+    async def pushed():
+        session = await make_service().start(Start())
+        pusher = Pusher(session, Captions("http://x", "youtube"), send)
+        for text in (" Wir", " danken", " und", " gehen", "."):
+            session.words.append(Said(session.last_word + 1, text, 0.0, 0.0, None, 1.0))
+            session.interim = " x"
+            await pusher._push()
+        session.summary = Summary(5, 0.0, None, 0.0, None)
+        await pusher.run(every=0)
+
+    in_time(pushed())
+    assert " ".join(arrived.values()).replace(" .", ".") == "Wir danken und gehen."
+
+
 def test_a_mark_that_comes_late_is_no_caption_of_its_own():
     """A word waits for its mark, but not beyond the next post."""
     posts = []
