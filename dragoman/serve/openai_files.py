@@ -79,24 +79,31 @@ def _check_visitor(service: Service, request: Request) -> None:
     if not may_enter(settings, offered_token(headers)):
         raise Fault(Code.TOKEN, "This server wants an access token, and not this one.")
     size = headers.get("content-length", "")
-    if not size.isdigit() or int(size) > MOST_BYTES:
-        raise Fault(Code.TOO_BIG, f"A file has at most {MOST_BYTES >> 20} MiB, and says so.")
+    _check_size(int(size) if size.isdigit() else 0)
+
+
+def _check_size(count: int) -> None:
+    if count > MOST_BYTES:
+        raise Fault(Code.TOO_BIG, f"A file has at most {MOST_BYTES >> 20} MiB.")
 
 
 async def _received(service: Service, request: Request) -> FormData:
     """The form, which may take its time: nothing comes for a while, but then more than enough does.
     It takes no longer than a talk may, since it has the place of one."""
     idle, clock = service.settings.idle, asyncio.get_running_loop().time
-    until, at_last = clock() + idle, clock() + service.settings.longest
+    until, at_last, count = clock() + idle, clock() + service.settings.longest, 0
 
     async def receive() -> Message:
-        nonlocal until
+        nonlocal until, count
         try:
             async with asyncio.timeout_at(min(until, clock() + idle, at_last)):
                 message = await request.receive()
         except TimeoutError:
             raise Fault(Code.IDLE, "This file comes too slowly; try a better connection.") from None
-        until = min(until + len(message.get("body", b"")) / SLOWEST, clock() + 2 * idle)
+        size = len(message.get("body", b""))
+        count += size
+        _check_size(count)  # who sends it in chunks does not tell before
+        until = min(until + size / SLOWEST, clock() + 2 * idle)
         return message
 
     try:

@@ -264,6 +264,23 @@ def answered(line):
     return answer.status, json.loads(answer.read())
 
 
+def in_chunks(body):
+    return (body[at : at + 10_000] for at in range(0, len(body), 10_000))
+
+
+def test_a_file_may_come_in_chunks_without_its_size_being_told(monkeypatch):
+    """As some libraries send what they read from elsewhere."""
+    body = form(wav(1))
+    with running() as (service, url):
+        for most, status in ((len(body), 200), (len(body) - 1, 413)):
+            monkeypatch.setattr(openai_files, "MOST_BYTES", most)
+            line = line_to(url)
+            line.request("POST", "/v1/audio/translations", in_chunks(body), KIND)
+            assert answered(line)[0] == status
+            line.close()
+        assert service.quiet
+
+
 def test_a_process_does_not_end_while_a_file_is_on_its_way():
     with on_its_way() as (service, _, line, rest):
         service.draining = True
