@@ -10,6 +10,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -64,6 +65,7 @@ class Translator:
         self._system = System(chosen)
         self._transcript = transcript
         self._work = threading.Lock()  # one talk at a time works on the model
+        self._worker = ThreadPoolExecutor(1, "dragoman")  # those of an event loop others need
         self._closed = False
         self._system.model  # noqa: B018  what is wrong with it is told now
 
@@ -108,11 +110,11 @@ class Translator:
                 f"translate_async takes what comes asynchronously, not {_kind(sound)}; "
                 "that is for translate."
             )
-        talk = self.talk(live=live)
+        talk, loop = self.talk(live=live), asyncio.get_running_loop()
         async for piece in sound:
-            for event in await asyncio.to_thread(talk.hear, piece, rate):
+            for event in await loop.run_in_executor(self._worker, talk.hear, piece, rate):
                 yield event
-        for event in await asyncio.to_thread(talk.finish):
+        for event in await loop.run_in_executor(self._worker, talk.finish):
             yield event
 
     def close(self) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
@@ -105,6 +106,26 @@ def test_the_loop_goes_on_while_the_model_works():
 
     asyncio.run(listen())
     assert ticks > 20  # in two steps of 1.2 s
+
+
+def test_talks_take_no_thread_of_the_event_loop(translator):
+    """Whoever waits for the model would else keep others from looking up a name."""
+    taken = []
+
+    class Threads(ThreadPoolExecutor):
+        def submit(self, work, /, *args, **kwargs):
+            taken.append(work)
+            return super().submit(work, *args, **kwargs)
+
+    async def listen():
+        async def pieces():
+            yield silence(seconds=0.5)
+
+        asyncio.get_running_loop().set_default_executor(Threads())
+        return [event async for event in translator.translate_async(pieces())]
+
+    assert isinstance(asyncio.run(listen())[-1], dragoman.End)
+    assert taken == []
 
 
 def test_callbacks_get_the_events_of_their_kind_when_they_happen(translator):

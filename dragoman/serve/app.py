@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Protocol
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
@@ -108,4 +109,20 @@ def make_app(service: Service, beside: Beside | None = None) -> Starlette:
         await ended(*tasks)
 
     routes = [*page_routes(service), *RoomRoutes(service, peers).routes, *own.routes]
-    return Starlette(routes=routes, middleware=[Middleware(InPieces)], lifespan=working)
+    middleware = [Middleware(InPieces), *_for_friends(service.settings.origins)]
+    return Starlette(routes=routes, middleware=middleware, lifespan=working)
+
+
+def _for_friends(origins: Sequence[str]) -> list[Middleware]:
+    """Pages of other sites that may connect: browsers ask first, and hand them no answer that does
+    not name them."""
+    if not origins:
+        return []
+    return [
+        Middleware(
+            CORSMiddleware,
+            allow_origins=origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type"],
+        )
+    ]

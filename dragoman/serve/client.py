@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import WebSocketException
+from websockets.exceptions import InvalidURI, WebSocketException
 
 from dragoman.audio.chunk import Samples
 from dragoman.errors import DragomanError
@@ -98,7 +98,7 @@ class Talk:
         """
         feeding = asyncio.create_task(self._kept.feed(sound))
         try:
-            since = time.monotonic()
+            since, lost = time.monotonic(), Exception("it hangs up")
             while True:
                 try:
                     async with aclosing(self._connection()) as events:
@@ -108,18 +108,24 @@ class Talk:
                             yield event
                             if isinstance(event, Summary):
                                 return
-                except (OSError, WebSocketException):
-                    pass
+                except InvalidURI as error:
+                    raise DragomanError(
+                        f"'{self._url}' is no address to talk to; one begins with ws:// or wss://."
+                    ) from error
+                except (OSError, WebSocketException) as error:
+                    lost = error
                 if time.monotonic() - since > self._patience:
-                    raise self._given_up()
+                    raise self._given_up(lost)
                 await asyncio.sleep(min(1.0, 0.05 + (time.monotonic() - since) / 4))
         finally:
             await _end(feeding)
 
-    def _given_up(self) -> DragomanError:
+    def _given_up(self, lost: Exception) -> DragomanError:
+        """`lost`: how the last connection ended, or why there was none."""
         if self._refusal is not None:
             return TalkError(self._refusal.code, self._refusal.message)
-        return DragomanError(f"No server at {self._url} goes on with this talk.")
+        why = str(lost).rstrip(".") or type(lost).__name__
+        return DragomanError(f"No server at {self._url} goes on with this talk: {why}.")
 
     async def change(self, *, policy: str | None = None, latency_ms: float | None = None) -> None:
         """Another policy, or the one for another lag, from now on; what is wrong with it comes as
@@ -256,6 +262,8 @@ def _latest(events: Sequence[_T]) -> list[_T]:
 
 
 async def _end(task: asyncio.Task[None]) -> None:
+    """End a task, and raise what it has raised; who is cancelled meanwhile is not kept from it."""
     task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
+    await asyncio.wait([task])
+    if not task.cancelled():
+        task.result()

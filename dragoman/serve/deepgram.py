@@ -30,6 +30,7 @@ from dragoman.serve.dialect import (
     told_as_sound,
 )
 from dragoman.serve.downloads import timed
+from dragoman.serve.g711 import TABLES, Table
 from dragoman.serve.protocol import (
     MOST_SOUND,
     Audio,
@@ -49,14 +50,14 @@ from dragoman.text.words import is_whole, whole_words
 
 _DEFAULT_RATE = 16000
 _CONTAINERS: dict[str, Container | None] = {
-    "linear16": None, "opus": "packets", "ogg-opus": "ogg",
+    "linear16": None, "mulaw": None, "alaw": None, "opus": "packets", "ogg-opus": "ogg",
 }  # fmt: skip
 _OF_ANY_LANGUAGE = ("multi", "")
 
 
 class Deepgram(Dialect):
-    """Sound in bare PCM16, any rate, one channel or several that are mixed; or Opus, in packets or
-    in the container that a browser records."""
+    """Sound in bare PCM16 or as of telephones, any rate, one channel or several that are mixed; or
+    Opus, in packets or in the container that a browser records."""
 
     def __init__(self, socket: WebSocket, longest: float) -> None:
         super().__init__(socket, longest)
@@ -64,6 +65,7 @@ class Deepgram(Dialect):
         self._sample = 0
         self._rest = b""  # of a sample that is not whole yet
         self._channels = 1
+        self._table: Table | None = None  # of telephones
         self._opus: OpusStream | None = None
         self._held: list[Said] = []  # a word that a mark may join
         self._interim = ""
@@ -109,6 +111,7 @@ class Deepgram(Dialect):
                 raise Fault(Code.UNFIT, f"Sound is taken as {known}, not as {encoding[:20]}.")
             container = _CONTAINERS[encoding]
             self._opus = OpusStream(container) if container else None
+            self._table = TABLES.get(encoding)
             return []
         while True:
             message = await receive()
@@ -148,10 +151,14 @@ class Deepgram(Dialect):
 
     def _sound(self, message: bytes) -> tuple[int, Samples]:
         """Frames need not end with a whole sample: the rest waits for the next one."""
-        data, size = self._rest + message, 2 * self._channels
+        data, size = self._rest + message, (1 if self._table is not None else 2) * self._channels
         whole = len(data) - len(data) % size
         self._rest = data[whole:]
-        samples = np.frombuffer(data[:whole], "<i2").reshape(-1, self._channels)
+        if self._table is None:
+            samples = np.frombuffer(data[:whole], "<i2")
+        else:
+            samples = self._table[np.frombuffer(data[:whole], np.uint8)]
+        samples = samples.reshape(-1, self._channels)
         first, self._sample = self._sample, self._sample + len(samples)
         return first, samples.mean(axis=1, dtype=np.float32) / np.float32(32768)
 

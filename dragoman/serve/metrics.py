@@ -30,7 +30,9 @@ class Metrics:
             "Who came here for a room of another process.",
             registry=self._registry,
         )
-        self.lag = histogram("dragoman_lag_seconds", "How far behind the speaker words are.")
+        self.lag = histogram(
+            "dragoman_lag_seconds", "How far behind the speaker words are; files have none."
+        )
         self.step = histogram("dragoman_step_seconds", "Work on one step of a batch.")
         self.wait = histogram("dragoman_wait_seconds", "From a chunk's arrival to its step.")
         self.batch = histogram("dragoman_batch_size", "Talks in a step.", (1, 2, 4, 8, 16, 32))

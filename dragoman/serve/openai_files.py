@@ -10,6 +10,7 @@ import asyncio
 import shutil
 import tempfile
 from collections.abc import Coroutine, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -24,6 +25,7 @@ from dragoman.audio.source import open_audio
 from dragoman.errors import DragomanError
 from dragoman.serve.connection import ended
 from dragoman.serve.downloads import timed
+from dragoman.serve.openai_stream import Streamed, described, left
 from dragoman.serve.patience import SLOWEST
 from dragoman.serve.protocol import Close, Code, Fault, Said, Start, Transcript
 from dragoman.serve.service import Service
@@ -38,6 +40,7 @@ from dragoman.text.words import whole_words
 
 MOST_BYTES = 200 << 20
 FORMATS = ("json", "text", "srt", "vtt", "verbose_json")
+STREAMED = ("json", "text")  # of a text that grows
 _GONE = 499  # nobody reads it
 _STATUS = {
     Close.TOKEN: 401,
@@ -65,10 +68,8 @@ async def answer_file(service: Service, request: Request, *, translate: bool) ->
     except Fault as error:
         fault = error
     service.metrics.refused.labels(fault.code).inc()
-    kind = "server_error" if fault.code is Code.FAILED else "invalid_request_error"
-    told = {"message": str(fault), "type": kind, "code": fault.code, "param": None}
     status = 500 if fault.code is Code.FAILED else _STATUS.get(fault.close, 400)
-    return JSONResponse({"error": told}, status)
+    return JSONResponse({"error": described(fault)}, status)
 
 
 def _check_visitor(service: Service, request: Request) -> None:
@@ -78,24 +79,31 @@ def _check_visitor(service: Service, request: Request) -> None:
     if not may_enter(settings, offered_token(headers)):
         raise Fault(Code.TOKEN, "This server wants an access token, and not this one.")
     size = headers.get("content-length", "")
-    if not size.isdigit() or int(size) > MOST_BYTES:
-        raise Fault(Code.TOO_BIG, f"A file has at most {MOST_BYTES >> 20} MiB, and says so.")
+    _check_size(int(size) if size.isdigit() else 0)
+
+
+def _check_size(count: int) -> None:
+    if count > MOST_BYTES:
+        raise Fault(Code.TOO_BIG, f"A file has at most {MOST_BYTES >> 20} MiB.")
 
 
 async def _received(service: Service, request: Request) -> FormData:
     """The form, which may take its time: nothing comes for a while, but then more than enough does.
     It takes no longer than a talk may, since it has the place of one."""
     idle, clock = service.settings.idle, asyncio.get_running_loop().time
-    until, at_last = clock() + idle, clock() + service.settings.longest
+    until, at_last, count = clock() + idle, clock() + service.settings.longest, 0
 
     async def receive() -> Message:
-        nonlocal until
+        nonlocal until, count
         try:
             async with asyncio.timeout_at(min(until, clock() + idle, at_last)):
                 message = await request.receive()
         except TimeoutError:
             raise Fault(Code.IDLE, "This file comes too slowly; try a better connection.") from None
-        until = min(until + len(message.get("body", b"")) / SLOWEST, clock() + 2 * idle)
+        size = len(message.get("body", b""))
+        count += size
+        _check_size(count)  # who sends it in chunks does not tell before
+        until = min(until + size / SLOWEST, clock() + 2 * idle)
         return message
 
     try:
@@ -110,8 +118,16 @@ async def _answer(service: Service, request: Request, form: FormData, translate:
         raise Fault(Code.MALFORMED, "There is no 'file' in the form.")
     if wanted not in FORMATS:
         raise Fault(Code.MALFORMED, f"'response_format' is one of {', '.join(FORMATS)}.")
+    streamed = str(form.get("stream", "")).lower() in ("true", "1")
+    if streamed and wanted not in STREAMED:
+        raise Fault(Code.MALFORMED, f"With 'stream' there is no {wanted}, only the text.")
     start = _start(service.system, form, translate)
     session = await service.start(start)
+    session.live = False
+    words = session.transcripts if start.transcript else session.words
+    if streamed:
+        work, close = _hear(service, session, file), partial(service.drop, session)
+        return await Streamed(session, words, work, close).begin()
     try:
         there = await _while_there(request, _hear(service, session, file))
     finally:
@@ -120,7 +136,6 @@ async def _answer(service: Service, request: Request, form: FormData, translate:
         return Response(status_code=_GONE)
     if session.fault is not None:
         raise session.fault
-    words = session.transcripts if start.transcript else session.words
     granular = {str(one) for one in form.getlist("timestamp_granularities[]")}
     target = session.setup.target if not start.transcript else _spoken(session)
     return await asyncio.to_thread(  # captions take their time
@@ -149,7 +164,7 @@ def _language(form: FormData) -> str | None:
 async def _while_there(request: Request, work: Coroutine[Any, Any, None]) -> bool:
     """Do something for somebody; whether it was done before they hung up. A file of hours would
     else take the place of a talk, for nobody."""
-    working, leaving = asyncio.create_task(work), asyncio.create_task(_left(request))
+    working, leaving = asyncio.create_task(work), asyncio.create_task(left(request.receive))
     try:
         await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
         if working.done():
@@ -157,11 +172,6 @@ async def _while_there(request: Request, work: Coroutine[Any, Any, None]) -> boo
         return working.done()
     finally:
         await ended(working, leaving)
-
-
-async def _left(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 async def _hear(service: Service, session: Session, file: UploadFile) -> None:

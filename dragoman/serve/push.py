@@ -1,13 +1,14 @@
 """Captions pushed into a meeting or a stream: what was said, posted to a caption address.
 
 Zoom takes plain text at the address of the meeting with `&seq=N&lang=en-US`; YouTube takes the time
-in a line before it. The talk never waits for it: what cannot be posted is posted later, together
-with what came since.
+in a line before it. The talk never waits for it: a post that failed is tried again as it was, since
+it may have arrived, and of two with one number the second is ignored; then follows what came since.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Awaitable, Callable, Sequence
@@ -22,6 +23,7 @@ from dragoman.text.words import is_whole, whole_words
 
 EVERY = 1.0  # seconds
 TIMEOUT = 5.0
+MOST_BYTES = 1000  # of an answer
 MOST_LETTERS = 400
 """Of one post: what an address that was gone for minutes is told of the past."""
 
@@ -59,8 +61,12 @@ async def post(url: str, body: bytes | None) -> str:
     def talk() -> str:
         headers = {"Content-Type": "text/plain; charset=utf-8"}
         request = urllib.request.Request(url, body, headers)
+        until, text = time.monotonic() + TIMEOUT, b""
         with _opener.open(request, timeout=TIMEOUT) as answer:
-            text: bytes = answer.read(1000)
+            while len(text) < MOST_BYTES and (piece := answer.read1(MOST_BYTES)):
+                text += piece
+                if time.monotonic() > until:  # it comes a byte at a time: no caption would follow
+                    raise TimeoutError
         return text.decode("utf-8", "replace")
 
     return await asyncio.to_thread(talk)
@@ -74,6 +80,7 @@ class Pusher:
         self._word = session.last_word  # the last that was posted
         self._number = session.last_word
         self._held = 0  # the last word that was held back
+        self._failed: tuple[int, bytes] | None = None  # a post: its last word, and its body
 
     async def run(self, every: float = EVERY) -> None:
         """Post what is new, until all is said; two tries more for the last words."""
@@ -83,7 +90,7 @@ class Pusher:
             done = self._session.finished
             sent = await self._push()
             tries += done and not sent
-            if done and (sent or tries > 2):
+            if done and (tries > 2 or (sent and self._next() is None)):
                 return
             await asyncio.sleep(every)
 
@@ -96,17 +103,23 @@ class Pusher:
                 self._number = int(told)
 
     async def _push(self) -> bool:
-        """Post the words since the last post; whether nothing is left."""
+        """Post what failed before, or the words since the last post; False: it failed."""
+        post = self._failed or self._next()
+        if post is None:
+            return True
+        word, body = post
+        number = self._number + 1  # a try that fails does not count
+        if await self._try(self._address(number), body) is None:
+            self._failed = post
+            return False
+        self._number, self._word, self._failed = number, word, None
+        return True
+
+    def _next(self) -> tuple[int, bytes] | None:
+        """The words since the last post: the number of the last, and what is posted of them."""
         words = self._whole(self._session.words_after(self._word))
         text = "".join(word.text for word in words).strip()[-MOST_LETTERS:]
-        if not text:
-            return True
-        number = self._number + 1  # a try that fails does not count
-        told = await self._try(self._address(number), self._body(text))
-        if told is None:
-            return False
-        self._number, self._word = number, words[-1].word
-        return True
+        return (words[-1].word, self._body(text)) if text else None
 
     def _whole(self, words: Sequence[Said]) -> Sequence[Said]:
         """Words without the last, as long as its mark may come, but no longer than until the next

@@ -175,7 +175,7 @@ class Scheduler:
         before = len(session.words)
         session.take(chunk, update)
         for word in session.words[before:]:
-            if word.lag_ms is not None:
+            if session.live and word.lag_ms is not None:
                 self._metrics.lag.observe(word.lag_ms / 1000)
         if session.finished:
             self.remove(session)

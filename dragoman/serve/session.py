@@ -17,6 +17,7 @@ from dragoman.serve.bell import Bell
 from dragoman.serve.intake import Intake
 from dragoman.serve.past import Past
 from dragoman.serve.protocol import Audio, Code, Fault, Heard, Said, Summary, Transcript
+from dragoman.serve.restart import LEAD_MS, MOST_MS, restart
 from dragoman.serve.settings import Settings
 from dragoman.setup import Setup
 from dragoman.text.again import count_letters
@@ -64,6 +65,7 @@ class Session:
         """How often all that was heard has been said, and how often because that was wanted."""
         self.client: Client | None = None
         self.lasting = True  # its client can come back, here or elsewhere
+        self.live = True  # somebody speaks, and waits for what is said
         self.partings = 0  # how often a connection was lost
         self.news = Bell()
         """There is something to tell."""
@@ -193,7 +195,7 @@ class Session:
             )
         self.interim = update.interim
         self._lag.take(update)
-        self._keep()
+        self._keep(now)
         self.closings += update.closed
         self.flushes += chunk.closes
         if chunk.last:
@@ -238,12 +240,15 @@ class Session:
                     Transcript(self._written, word.text, at_ms, update.language)
                 )
 
-    def _keep(self) -> None:
+    def _keep(self, now_ms: float) -> None:
         """Note from where on another process would have to hear, and what was said before that.
 
         The interpreter rests between two steps, so it may be asked here.
         """
         open_ms, letters = self.interpreter.open
+        if now_ms - self._before_ms - open_ms > MOST_MS and (first := restart(self.words, now_ms)):
+            self._kept = max(self._kept, self._before(first))
+            return
         word = self.last_word
         for said in reversed(self.words):
             if letters <= 0:
@@ -251,5 +256,12 @@ class Session:
             letters -= count_letters(said.text)
             word -= 1
         sample = min(self._past.sample + int(open_ms * self.rate / 1000), self.sample)
-        moved = sample != self._kept[0]
-        self._kept = (sample, word, self.last_transcript if moved else self._kept[2])
+        if sample >= self._kept[0]:  # what a client has forgotten it cannot send again
+            moved = sample != self._kept[0]
+            self._kept = (sample, word, self.last_transcript if moved else self._kept[2])
+
+    def _before(self, word: Said) -> tuple[int, int, int]:
+        """The sample before which a word was not spoken, and what was said and written by then."""
+        at_ms = max(0.0, word.source_ms - LEAD_MS)
+        later = sum(one.source_ms >= at_ms for one in self.transcripts)
+        return int(at_ms * self.rate / 1000), word.word - 1, self.last_transcript - later

@@ -108,6 +108,22 @@ def numbers() -> NumberModel:
     return NumberModel()
 
 
+class _Uncut(NumberStream):
+    """Does not tell from where on it would have to be heard again."""
+
+    open = None
+
+
+class _UncutModel(NumberModel):
+    def open(self, source, target, *, transcript=False) -> NumberStream:
+        return _Uncut(source)
+
+
+def uncut_numbers() -> NumberModel:
+    """A model that knows of nothing but pauses, as a cascade does; and nobody makes one."""
+    return _UncutModel()
+
+
 def restless_numbers() -> NumberModel:
     """The same, in a process whose clock on the wall is set, back and forth, all the time."""
     tell, chance = time.time, random.Random(1)

@@ -204,3 +204,32 @@ def test_who_says_nothing_at_first_is_let_go_soon(opened, monkeypatch, path):
         client = Client(socket)
         assert closed(client) == 4408
         assert client.events[-1].code == "idle"
+
+
+FRIEND, STRANGER = "https://friend.example", "https://evil.example"
+
+
+@pytest.mark.parametrize("path", ["/v1/rooms", "/v1/audio/translations"])
+def test_pages_that_may_connect_may_ask_as_well(opened, path):
+    """A browser asks first whether they may, and hands them the answer only if that names them."""
+    _, web = opened(token=TOKEN, origins=(FRIEND,))
+    wanted = {
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "authorization",
+    }
+    asked = web.options(path, headers={"origin": FRIEND, **wanted})
+    assert asked.status_code == 200
+    assert asked.headers["access-control-allow-origin"] == FRIEND
+    assert "Authorization" in asked.headers["access-control-allow-headers"]
+    told = web.post(path, headers={"origin": FRIEND, "authorization": f"Bearer {TOKEN}"})
+    assert told.headers["access-control-allow-origin"] == FRIEND
+    if path == "/v1/rooms":
+        assert told.status_code == 200
+    for origins in ((FRIEND,), ()):
+        _, web = opened(token=TOKEN, origins=origins)
+        for answer in (
+            web.options(path, headers={"origin": STRANGER, **wanted}),
+            web.post(path, headers={"origin": STRANGER, "authorization": f"Bearer {TOKEN}"}),
+        ):
+            assert answer.status_code >= 400
+            assert "access-control-allow-origin" not in answer.headers

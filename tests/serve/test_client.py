@@ -1,7 +1,7 @@
 """The client in Python, with a server whose every word is scripted."""
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 
 import numpy as np
 import pytest
@@ -155,8 +155,17 @@ def test_who_is_refused_for_long_gives_up_and_says_why():
 
 
 def test_without_a_server_it_is_given_up():
-    with pytest.raises(DragomanError, match="No server at ws://127"):
+    """And why: a wrong path or a certificate that is not trusted are found by nobody else."""
+    with pytest.raises(DragomanError, match=r"No server at ws://127.* talk: .*Connect call failed"):
         talked(Server([]), lambda url: Talk("ws://127.0.0.1:1"), patience=0.1)
+    with pytest.raises(DragomanError, match="talk: received 1012"):
+        talked(Server([]), Talk, patience=0.1)
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8020/v1/interpret", "127.0.0.1"])
+def test_what_is_no_address_is_not_tried_for_a_minute(url):
+    with pytest.raises(DragomanError, match="begins with ws://"):
+        talked(Server([]), lambda _: Talk(url), patience=1000)
 
 
 def test_sound_that_fails_ends_the_talk_and_then_is_told():
@@ -182,3 +191,34 @@ def test_a_token_of_the_first_message_is_not_told_to_other_processes():
     talked(server, lambda url: Talk(url, Start(access_token="a secret")))
     resume = server.requests[1][0]
     assert (resume.access_token, resume.elsewhere.start.access_token) == ("a secret", None)
+
+
+def test_who_is_cancelled_while_a_talk_is_left_is_cancelled():
+    """The sound takes its time to end, as a device does that has to be closed."""
+    closing = asyncio.Event()
+
+    async def device():
+        try:
+            yield np.zeros(1600, np.float32)
+            await asyncio.Event().wait()
+        finally:
+            closing.set()
+            await asyncio.sleep(0.1)
+
+    async def leave(url):
+        async with aclosing(Talk(url).run(device())) as events:
+            async for _ in events:
+                break
+        # Who comes here goes on with something else.
+
+    async def run():
+        over = asyncio.Event()
+        async with Server([READY, lambda _: over.wait()]).running() as url:
+            task = asyncio.create_task(leave(url))
+            await closing.wait()
+            task.cancel()
+            await asyncio.wait([task])
+            over.set()
+            return task.cancelled()
+
+    assert in_time(run())

@@ -1,14 +1,17 @@
 """Deepgram's own client, against our server."""
 
+import io
 import json
 from typing import ClassVar
 
 import numpy as np
 import pytest
+import soundfile
 from starlette.websockets import WebSocketDisconnect
 
 from dragoman.serve.deepgram import Deepgram
 from dragoman.serve.dialect import Closed
+from dragoman.serve.g711 import TABLES
 from dragoman.serve.protocol import Code, Error, Interim, Said, Summary
 from tests.serve.clients import PATH, Client, steady_words
 from tests.serve.running import running
@@ -29,13 +32,33 @@ def listen(url, token=TOKEN, **options):
     return client.listen.v1.connect(model="any", **options)
 
 
-@pytest.mark.parametrize(("rate", "channels"), [(16000, 1), (44100, 2), (8000, 1)])
-def test_the_real_client_reads_what_was_said(rate, channels):
+@pytest.mark.parametrize("name", ["mulaw", "alaw"])
+def test_every_byte_of_a_telephone_stands_for_what_others_take_it_for(name):
+    kind = {"mulaw": "ULAW", "alaw": "ALAW"}[name]
+    every = io.BytesIO(bytes(range(256)))
+    known, _ = soundfile.read(every, dtype="int16", samplerate=8000, channels=1, subtype=kind,
+                              format="RAW")  # fmt: skip
+    assert TABLES[name].tolist() == known.tolist()
+
+
+@pytest.mark.parametrize(
+    ("encoding", "rate", "channels"),
+    [
+        ("linear16", 16000, 1),
+        ("linear16", 44100, 2),
+        ("linear16", 8000, 1),
+        ("mulaw", 8000, 1),
+        ("alaw", 8000, 2),
+    ],
+)
+def test_the_real_client_reads_what_was_said(encoding, rate, channels):
     with running(token=TOKEN) as (_, url):
         options = {"sample_rate": rate, "channels": channels, "language": "de"}
-        with listen(url, encoding="linear16", **options) as socket:
+        with listen(url, encoding=encoding, **options) as socket:
             socket.send_keep_alive()
             sound = pcm(5.2, rate, channels)
+            if encoding != "linear16":
+                sound = sound[::2]  # a byte a sample
             for at in range(0, len(sound), 3001):  # frames that end within a sample
                 socket.send_media(sound[at : at + 3001])
             socket.send_close_stream()
@@ -159,7 +182,7 @@ def test_no_word_is_held_when_a_talk_ends(last):
 @pytest.mark.parametrize(
     ("query", "sent", "variant"),
     [
-        ("encoding=mulaw", [], "UNFIT"),
+        ("encoding=amr-nb", [], "UNFIT"),
         ("sample_rate=fast", [], "MALFORMED"),
         ("channels=0", [], "UNFIT"),
         ("encoding=linear16&language=klingon", [], "LANGUAGE"),

@@ -5,6 +5,7 @@ import signal
 
 import pytest
 
+from dragoman.audio.chunk import RATE
 from dragoman.serve.client import Talk, TalkError
 from dragoman.serve.protocol import Audio, Ready, Said, Start, Summary
 from tests.serve.clients import PATH
@@ -56,6 +57,32 @@ def test_a_killed_process_loses_no_word(kill_after, tmp_path):
     sources = [said.source_ms for said in talk.words]
     assert sources == sorted(sources)
     assert 11_000 < sources[-1] <= 12_000
+
+
+def test_who_makes_no_pause_for_minutes_loses_no_word_and_is_not_heard_all_over_again(tmp_path):
+    uncut = ("--model", "tests.serve.numbers:uncut_numbers", *NUMBERS[2:], "--fastest", "1000")
+    options = (*uncut, *secret(tmp_path))
+
+    async def talk(one, two, victim):
+        async with proxied(one, two) as (_, url):
+            talk, said = Talk(url + PATH), asyncio.Event()
+
+            async def go_on(sent):
+                if sent >= 706:
+                    await said.wait()
+
+            async for event in talk.run(spoken(750, go_on)):
+                if isinstance(event, Said) and event.word >= 700 and not said.is_set():
+                    kept = talk._heard.sample - talk._heard.keep
+                    victim.kill()
+                    said.set()
+            return talk, kept
+
+    with command(*options) as (victim, one), command(*options) as (_, two):
+        talk, kept = in_time(talk(one, two, victim))
+    assert [(said.word, said.text) for said in talk.words] == words_of(750)
+    assert talk.connections == 2
+    assert kept <= 65 * RATE  # half a minute, and what waits to be heard
 
 
 def test_a_process_with_another_secret_does_not_go_on(tmp_path):

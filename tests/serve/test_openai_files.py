@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from dragoman.serve import openai_files
+from dragoman.serve import openai_files, openai_stream
 from dragoman.serve.protocol import Code, Fault
 from tests.serve.running import running
 from tests.talkers import SPOKEN, TEXT
@@ -51,6 +51,12 @@ def translated(client, **options):
 def test_a_file_is_translated(client):
     assert translated(client).text == TEXT
     assert translated(client, response_format="text").strip() == TEXT
+
+
+def test_a_file_says_nothing_of_how_far_behind_its_speakers_a_server_is(client, served):
+    """It is heard to the end first, and would set off whoever watches the lag."""
+    translated(client)
+    assert "dragoman_lag_seconds_count 0.0" in served.metrics.text()
 
 
 def test_a_file_is_written_down(client):
@@ -97,6 +103,63 @@ def test_captions_and_times(client):
     ).words
     assert len(words) == len(TEXT.split())  # this model says the same in every language
     assert all(one.start <= one.end for one in words)
+
+
+def test_a_file_is_told_while_it_is_heard(client, served):
+    file = ("talk.wav", wav())
+    *deltas, done = client.audio.transcriptions.create(file=file, model="any", stream=True)
+    assert {one.type for one in deltas} == {"transcript.text.delta"}
+    assert "".join(one.delta for one in deltas) == SPOKEN
+    assert (done.type, done.text) == ("transcript.text.done", SPOKEN)
+    wait_until(lambda: not served._sessions)
+
+
+def test_what_is_wrong_with_a_stream_is_told_before_it_begins(client, served):
+    openai = pytest.importorskip("openai")
+    for file, more in ((b"no sound at all", {}), (wav(), {"response_format": "srt"})):
+        with pytest.raises(openai.BadRequestError):
+            client.audio.transcriptions.create(
+                file=("talk.wav", file), model="any", stream=True, **more
+            )
+    assert not served._sessions
+
+
+def test_a_stream_that_breaks_off_says_so():
+    """Its beginning would else pass for the whole."""
+    with streaming(fastest=10) as (service, _, answer):
+        (session,) = service._sessions.values()
+        wait_until(lambda: session.sample > 60 * 16000)
+        session.fail(Fault(Code.OVERLOADED, "Go on elsewhere."))
+        told = [json.loads(line[6:]) for line in answer if line.startswith(b"data: ")]
+        assert told[-1]["error"]["code"] == "overloaded"
+        assert {one["type"] for one in told[:-1]} <= {"transcript.text.delta"}
+        wait_until(lambda: not service._sessions)
+
+
+def test_a_stream_that_nobody_reads_any_more_ends():
+    with streaming(fastest=0.001) as (service, line, _):
+        assert service.streams == 1
+        line.close()
+        wait_until(lambda: not service._sessions)
+
+
+def test_a_line_on_which_nothing_is_told_for_long_is_kept_alive(monkeypatch):
+    monkeypatch.setattr(openai_stream, "REMIND", 0.05)
+    with streaming(fastest=0.001) as (_, _, answer):
+        assert next(line for line in answer if not line.startswith(b"data")).startswith(b":")
+
+
+@contextmanager
+def streaming(**settings):
+    """A file that is told while it is heard: the service, the line, and the answer."""
+    part = '--x\r\nContent-Disposition: form-data; name="stream"\r\n\r\ntrue\r\n'
+    with running(**settings) as (service, url):
+        line = line_to(url)
+        line.request("POST", "/v1/audio/translations", part.encode() + form(wav(90, 4000)), KIND)
+        answer = line.getresponse()
+        assert answer.getheader("content-type").startswith("text/event-stream")
+        yield service, line, answer
+        line.close()
 
 
 def test_a_mark_is_no_word(opened):
@@ -199,6 +262,23 @@ def on_its_way(**settings):
 def answered(line):
     answer = line.getresponse()
     return answer.status, json.loads(answer.read())
+
+
+def in_chunks(body):
+    return (body[at : at + 10_000] for at in range(0, len(body), 10_000))
+
+
+def test_a_file_may_come_in_chunks_without_its_size_being_told(monkeypatch):
+    """As some libraries send what they read from elsewhere."""
+    body = form(wav(1))
+    with running() as (service, url):
+        for most, status in ((len(body), 200), (len(body) - 1, 413)):
+            monkeypatch.setattr(openai_files, "MOST_BYTES", most)
+            line = line_to(url)
+            line.request("POST", "/v1/audio/translations", in_chunks(body), KIND)
+            assert answered(line)[0] == status
+            line.close()
+        assert service.quiet
 
 
 def test_a_process_does_not_end_while_a_file_is_on_its_way():

@@ -3,10 +3,12 @@
 import asyncio
 import re
 import threading
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from dragoman.serve import push
 from dragoman.serve.protocol import Captions, Fault, Said, Start, Summary
 from dragoman.serve.push import Pusher, check
 from tests.serve.clients import PATH, Client, closed, make_service
@@ -49,6 +51,28 @@ def meeting():
     yield f"http://127.0.0.1:{server.server_port}/closedcaption?id=7", posts, faults
     server.shutdown()
     server.server_close()
+
+
+def test_an_answer_that_does_not_end_keeps_nothing_waiting(monkeypatch):
+    """Neither the captions that follow, nor the end of the process, which waits for its threads."""
+    monkeypatch.setattr(push, "TIMEOUT", 0.2)
+
+    async def drip(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n")
+        with suppress(ConnectionError):
+            for _ in range(100):
+                writer.write(b"1")
+                await writer.drain()
+                await asyncio.sleep(0.05)
+        writer.close()
+
+    async def asked():
+        async with await asyncio.start_server(drip, "127.0.0.1", 0) as server:
+            return await push.post(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", None)
+
+    with pytest.raises(TimeoutError):
+        in_time(asked())
 
 
 def numbers(posts):
@@ -117,6 +141,32 @@ def test_a_try_that_fails_keeps_its_number():
     in_time(pushed())
     assert [number for number, _ in sent] == ["1", "1"]
     assert sent[0][1].split(b"\n")[1] == sent[1][1].split(b"\n")[1] == TEXT.encode()
+
+
+def test_a_post_that_arrived_though_its_answer_did_not_costs_no_words():
+    """Of two posts with one number the second is ignored, whatever else it holds."""
+    arrived = {}
+
+    async def send(url, body):
+        number = url.partition("seq=")[2].split("&")[0]
+        late = number not in arrived
+        arrived.setdefault(number, body.decode().split("\n")[1])
+        if late:
+            raise TimeoutError
+        return ""
+
+    async def pushed():
+        session = await make_service().start(Start())
+        pusher = Pusher(session, Captions("http://x", "youtube"), send)
+        for text in (" Wir", " danken", " und", " gehen", "."):
+            session.words.append(Said(session.last_word + 1, text, 0.0, 0.0, None, 1.0))
+            session.interim = " x"
+            await pusher._push()
+        session.summary = Summary(5, 0.0, None, 0.0, None)
+        await pusher.run(every=0)
+
+    in_time(pushed())
+    assert " ".join(arrived.values()).replace(" .", ".") == "Wir danken und gehen."
 
 
 def test_a_mark_that_comes_late_is_no_caption_of_its_own():

@@ -32,7 +32,7 @@ class Figure:
 class Talk:
     """What a scheduler asks of a session."""
 
-    rate, stopped = 16_000, False
+    rate, stopped, live = 16_000, False, True
 
     def __init__(self, name, due=None):
         self.id, self.due = name, due

@@ -16,6 +16,7 @@ from dragoman.interpreter import Update
 from dragoman.serve import intake as module
 from dragoman.serve.past import Past
 from dragoman.serve.protocol import Audio, Code, Fault, Heard, Said, Summary, Transcript
+from dragoman.serve.restart import restart
 from dragoman.serve.session import Session
 from dragoman.serve.settings import Settings
 from dragoman.setup import Setup
@@ -325,6 +326,46 @@ def test_a_client_keeps_the_sound_that_is_open_and_the_words_said_of_it():
     session.interpreter.open = (9000.0, 0)  # no later than what has arrived
     session.take(STEP, update(3000.0))
     assert session.heard == Heard(4 * RATE, 4 * RATE, 7, 6)
+
+
+def spoken(*sentences, lag_ms=0.0):
+    """Words of sentences, a second each."""
+    words = [f" {word}" for sentence in sentences for word in sentence.split()]
+    return [Said(n + 1, word, 1000.0 * n, 0.0, lag_ms) for n, word in enumerate(words)]
+
+
+@pytest.mark.parametrize(
+    ("words", "now_ms", "first"),
+    [
+        (spoken("a " * 12 + "b.", "C " * 30), 40_000, 14),  # where a sentence begins
+        (spoken("a b.", "C " * 40), 40_000, 26),  # that one is long ago
+        (spoken("a b.", "C " * 40, lag_ms=None), 40_000, None),  # nobody knows when they were said
+        (spoken("a b. C d."), 40_000, None),
+        (spoken("a b. C d."), 10_000, None),
+        ([], 40_000, None),
+    ],
+)
+def test_from_which_word_on_another_process_could_go_on(words, now_ms, first):
+    found = restart(words, now_ms)
+    assert (found.word if found else None) == first
+
+
+def test_who_makes_no_pause_is_kept_for_half_a_minute():
+    session, _ = talk()
+    session.hear(0, sound(60.0))
+    session.transcripts += [Transcript(n, " x", 1000.0 * n, "de") for n in range(1, 61)]
+    session.words += spoken("a " * 12 + "b.", "C " * 30)
+    session.interpreter.open = (0.0, 44)
+    session.take(STEP, update(30_000.0))  # half a minute is what a model may want
+    assert session.heard == Heard(60 * RATE, 0, 0, 0)
+    session.take(STEP, update(40_000.0))
+    assert session.heard == Heard(60 * RATE, 12 * RATE, 13, 11)
+    session.interpreter.open = (5000.0, 38)  # a client has forgotten that
+    session.take(STEP, update(34_000.0))
+    assert session.heard == Heard(60 * RATE, 12 * RATE, 13, 11)
+    session.interpreter.open = (39_000.0, 0)
+    session.take(STEP, update(41_000.0))
+    assert session.heard == Heard(60 * RATE, 39 * RATE, 43, 60)
 
 
 # How it is.
