@@ -97,7 +97,7 @@ PLAIN_LINE = re.compile(rf"- \{{{PLAIN}(?:, {PLAIN})*\}}", re.ASCII)
 def read_references(path: Path, what: str = "references") -> list[str]:
     """The lines of a file, a reference each, or what else they are said to be."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # Windows marks the beginning of a file
     except OSError as error:
         raise DragomanError(f"Cannot read the {what} in {path}: {error.strerror}.") from error
     except UnicodeDecodeError as error:

@@ -142,6 +142,13 @@ def test_references_from_a_file(log, tmp_path):
         score(log, "--references", references)
 
 
+def test_references_written_on_windows(log, tmp_path):
+    lines = b"the small house by the sea\r\n" * 2 + b"\r\nyes\r\n"
+    references = tmp_path / "references.txt"
+    references.write_bytes(b"\xef\xbb\xbf" + lines)
+    assert score_json(log, "--references", references)["scores"]["WER"] == 0
+
+
 def test_references_that_are_not_there(log, tmp_path):
     for path, words in (
         (tmp_path / "no.txt", "No such file or directory."),
