@@ -59,7 +59,7 @@ class Scoring:
         """Read a log and score it."""
         self._check()
         log, report = self._without_comet(path)
-        return log, self._with_comet(report)
+        return log, self._with_comet(report, len(log.left_out))
 
     def _check(self) -> None:
         """Refuse options that lack one another, before anything is read."""
@@ -93,15 +93,16 @@ class Scoring:
         """The metrics that are wanted and need no net."""
         return [name for name in self.metrics or all_of_them if name != COMET]
 
-    def _with_comet(self, report: Report) -> Report:
+    def _with_comet(self, report: Report, left_out: int) -> Report:
         if self.comet is None or self.sources is None:
             return report
         from dragoman.cli.comet import add_comet, load_comet
-        from dragoman.metrics.segments import read_references
+        from dragoman.metrics.segments import lines_by_index, read_references
 
         cut = f"|{self._long_rules().alignment('soft')}" if self.segments else ""
-        sources = read_references(self.sources, "sources")
-        return add_comet(report, load_comet(self.comet), sources, cut)
+        lines = read_references(self.sources, "sources")
+        sources = lines_by_index(lines, report.instances, left_out)
+        return add_comet(report, load_comet(self.comet), sources or lines, cut)
 
     def _long_rules(self) -> LongRules:
         return LongRules(self.aligner, self.language, self.from_first_segment, self.stream_laal)
@@ -274,12 +275,13 @@ def load(path: Path, unit: Unit, *, strict: bool = True, skip: bool = False) -> 
 
 def with_references(log: Log, path: Path) -> Log:
     """Give the sentences of a log the references in a file, line by line."""
-    from dragoman.metrics.segments import read_references
+    from dragoman.metrics.segments import lines_by_index, read_references
 
     lines = read_references(path)
-    if len(lines) != len(log.instances):
+    wanted = lines_by_index(lines, log.instances, len(log.left_out))
+    if wanted is None:
         raise DragomanError(
             f"{path} has {len(lines)} references but {log.path} has {len(log.instances)} sentences."
         )
-    pairs = zip(log.instances, lines, strict=True)
+    pairs = zip(log.instances, wanted, strict=True)
     return replace(log, instances=[replace(i, reference=line) for i, line in pairs])

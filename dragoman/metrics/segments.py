@@ -105,6 +105,25 @@ def read_references(path: Path, what: str = "references") -> list[str]:
     return [line.strip() for line in text.removesuffix("\n").split("\n")] if text else []
 
 
+def lines_by_index(
+    lines: Sequence[str], instances: Sequence[Instance], left_out: int = 0
+) -> list[str] | None:
+    """The line that belongs to each sentence, in whatever order a log has them; None if they do
+    not pair off.
+
+    The first line is of the sentence with the lowest index. Of a log from which sentences were
+    left out, the index says which line it is.
+    """
+    indices = [instance.index for instance in instances]
+    if len(lines) == len(indices):
+        places = {index: place for place, index in enumerate(sorted(indices))}
+        return [lines[places[index]] for index in indices]
+    known = range(len(lines))
+    if len(indices) < len(lines) <= len(indices) + left_out and all(i in known for i in indices):
+        return [lines[index] for index in indices]
+    return None
+
+
 def _segment(entry: Any, index: int, reference: str, path: Path) -> Segment:
     try:
         segment = Segment(
