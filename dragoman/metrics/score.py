@@ -162,7 +162,17 @@ def _time_corpus(instances: Sequence[Instance], names: Sequence[str], rules: Rul
                 values[name][begin + timings.rows] = metric.compute(timings)
                 if metric.weigh is not None:
                     weights[name][begin + timings.rows] = metric.weigh(timings)
+    if "RTF" in names and rules.compat != "simuleval":
+        _time_unsaid(instances, values["RTF"], weights["RTF"])
     return LatencyTable(values, weights, timed)
+
+
+def _time_unsaid(instances: Sequence[Instance], factors: Floats, lengths: Floats) -> None:
+    """Sentences of which nothing was said have no delays, but they took their time."""
+    for row, instance in enumerate(instances):
+        if not len(instance.delays) and instance.compute is not None and instance.source_length:
+            factors[row] = instance.compute / instance.source_length
+            lengths[row] = instance.source_length
 
 
 def _signature(name: str, rules: Rules) -> str:
