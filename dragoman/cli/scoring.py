@@ -16,6 +16,7 @@ import click
 from dragoman.cli.app import grouped
 from dragoman.cli.ranges import PATH
 from dragoman.errors import DragomanError
+from dragoman.metrics import plain_text
 from dragoman.metrics.instance import Unit
 from dragoman.metrics.lines import Log
 from dragoman.metrics.logs import find_log, read_log
@@ -75,7 +76,7 @@ class Scoring:
 
     def _without_comet(self, path: Path) -> tuple[Log, Report]:
         with at_work():
-            log = load(path, self.unit, strict=self.compat is None, skip=self.skip_broken)
+            log = self._load(path)
             rules = Rules(
                 unit=self.unit,
                 length=self.length,
@@ -86,12 +87,22 @@ class Scoring:
             if self.segments is not None:
                 return log, self._score_talks(log, self.segments, rules)
             log = with_references(log, self.references) if self.references else log
-            names = self._others(METRICS)
+            names = self._others(log, METRICS)
             return log, score_corpus(log.instances, rules, names, self.tokenizer)
 
-    def _others(self, all_of_them: Sequence[str]) -> list[str]:
+    def _load(self, path: Path) -> Log:
+        """Read a log, or plain text if there is something to compare it with."""
+        file = find_log(path)
+        if self.references is not None and plain_text.is_text(file):
+            return plain_text.read(file, self.unit)
+        return load(file, self.unit, strict=self.compat is None, skip=self.skip_broken)
+
+    def _others(self, log: Log, all_of_them: Sequence[str]) -> list[str]:
         """The metrics that are wanted and need no net."""
-        return [name for name in self.metrics or all_of_them if name != COMET]
+        wanted = [name for name in self.metrics if name != COMET]
+        if log.kind == plain_text.KIND:
+            return plain_text.metrics_of_text(log.path, wanted)
+        return wanted if self.metrics else list(all_of_them)
 
     def _with_comet(self, report: Report, left_out: int) -> Report:
         if self.comet is None or self.sources is None:
@@ -120,7 +131,7 @@ class Scoring:
             read_segments(segments, self.references),
             rules,
             self._long_rules(),
-            self._others(LONG_METRICS),
+            self._others(log, LONG_METRICS),
             self.tokenizer,
         )
 

@@ -171,6 +171,35 @@ def test_references_written_on_windows(log, tmp_path):
     assert score_json(log, "--references", references)["scores"]["WER"] == 0
 
 
+def test_plain_text_has_quality_alone(tmp_path):
+    text, references = tmp_path / "output.de", tmp_path / "references.txt"
+    text.write_bytes(b"\xef\xbb\xbfthe small house\r\n\r\nyes\r\n")
+    references.write_text("the small house\nno\nyes\n")
+    done = score(text, "--references", references, "--json")
+    content = json.loads(done.stdout)
+    assert list(content["scores"]) == ["BLEU", "chrF", "WER", "LengthDiff"]
+    assert [row["WER"] for row in content["sentences"]] == [0, 100, 0]
+    assert content["problems"] == {"nothing said": [1]}
+    with pytest.raises(DragomanError, match=r"is plain text, .* it has no LAAL"):
+        score(text, "--references", references, "-m", "LAAL")
+    with pytest.raises(DragomanError, match=r"To score plain text, .* \(--references\)"):
+        score(text)
+
+
+@pytest.mark.parametrize("unit", ["word", "char"])
+def test_plain_text_of_whole_talks(tmp_path, unit):
+    text, references = tmp_path / "output.txt", tmp_path / "references.txt"
+    segments = tmp_path / "segments.yaml"
+    text.write_text("a b c d e f\n\n")
+    references.write_text("a b c\nd e f\ng h\n")
+    places = (("a.wav", 0.0), ("a.wav", 2.0), ("b.wav", 0.0))
+    segments.write_text("".join(f"- {{wav: {w}, offset: {o}, duration: 2.0}}\n" for w, o in places))
+    options = ("--segments", segments, "--references", references, "--unit", unit)
+    content = score_json(text, *options)
+    assert list(content["scores"]) == ["BLEU", "chrF", "WER", "LengthDiff"]
+    assert [row["WER"] for row in content["sentences"]] == [0, 0, 100]
+
+
 def test_references_that_are_not_there(log, tmp_path):
     for path, words in (
         (tmp_path / "no.txt", "No such file or directory."),
