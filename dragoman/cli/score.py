@@ -34,6 +34,7 @@ def command(path: Path, scoring: Scoring, as_json: bool) -> None:
     """Score a log: latency and quality.
 
     PATH is a SimulEval folder or its instances.log, a simulstream log, or a trace of Dragoman's.
+    With --references it may be plain text, a line for each sentence: that has quality alone.
 
     \b
     dragoman score instances.log

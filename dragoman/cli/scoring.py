@@ -16,6 +16,7 @@ import click
 from dragoman.cli.app import grouped
 from dragoman.cli.ranges import PATH
 from dragoman.errors import DragomanError
+from dragoman.metrics import plain_text
 from dragoman.metrics.instance import Unit
 from dragoman.metrics.lines import Log
 from dragoman.metrics.logs import find_log, read_log
@@ -59,7 +60,7 @@ class Scoring:
         """Read a log and score it."""
         self._check()
         log, report = self._without_comet(path)
-        return log, self._with_comet(report)
+        return log, self._with_comet(report, len(log.left_out))
 
     def _check(self) -> None:
         """Refuse options that lack one another, before anything is read."""
@@ -75,7 +76,7 @@ class Scoring:
 
     def _without_comet(self, path: Path) -> tuple[Log, Report]:
         with at_work():
-            log = load(path, self.unit, strict=self.compat is None, skip=self.skip_broken)
+            log = self._load(path)
             rules = Rules(
                 unit=self.unit,
                 length=self.length,
@@ -86,22 +87,33 @@ class Scoring:
             if self.segments is not None:
                 return log, self._score_talks(log, self.segments, rules)
             log = with_references(log, self.references) if self.references else log
-            names = self._others(METRICS)
+            names = self._others(log, METRICS)
             return log, score_corpus(log.instances, rules, names, self.tokenizer)
 
-    def _others(self, all_of_them: Sequence[str]) -> list[str]:
-        """The metrics that are wanted and need no net."""
-        return [name for name in self.metrics or all_of_them if name != COMET]
+    def _load(self, path: Path) -> Log:
+        """Read a log, or plain text if there is something to compare it with."""
+        file = find_log(path)
+        if self.references is not None and plain_text.is_text(file):
+            return plain_text.read(file, self.unit)
+        return load(file, self.unit, strict=self.compat is None, skip=self.skip_broken)
 
-    def _with_comet(self, report: Report) -> Report:
+    def _others(self, log: Log, all_of_them: Sequence[str]) -> list[str]:
+        """The metrics that are wanted and need no net."""
+        wanted = [name for name in self.metrics if name != COMET]
+        if log.kind == plain_text.KIND:
+            return plain_text.metrics_of_text(log.path, wanted)
+        return wanted if self.metrics else list(all_of_them)
+
+    def _with_comet(self, report: Report, left_out: int) -> Report:
         if self.comet is None or self.sources is None:
             return report
         from dragoman.cli.comet import add_comet, load_comet
-        from dragoman.metrics.segments import read_references
+        from dragoman.metrics.segments import lines_by_index, read_references
 
         cut = f"|{self._long_rules().alignment('soft')}" if self.segments else ""
-        sources = read_references(self.sources, "sources")
-        return add_comet(report, load_comet(self.comet), sources, cut)
+        lines = read_references(self.sources, "sources")
+        sources = lines_by_index(lines, report.instances, left_out)
+        return add_comet(report, load_comet(self.comet), sources or lines, cut)
 
     def _long_rules(self) -> LongRules:
         return LongRules(self.aligner, self.language, self.from_first_segment, self.stream_laal)
@@ -119,7 +131,7 @@ class Scoring:
             read_segments(segments, self.references),
             rules,
             self._long_rules(),
-            self._others(LONG_METRICS),
+            self._others(log, LONG_METRICS),
             self.tokenizer,
         )
 
@@ -274,12 +286,13 @@ def load(path: Path, unit: Unit, *, strict: bool = True, skip: bool = False) -> 
 
 def with_references(log: Log, path: Path) -> Log:
     """Give the sentences of a log the references in a file, line by line."""
-    from dragoman.metrics.segments import read_references
+    from dragoman.metrics.segments import lines_by_index, read_references
 
     lines = read_references(path)
-    if len(lines) != len(log.instances):
+    wanted = lines_by_index(lines, log.instances, len(log.left_out))
+    if wanted is None:
         raise DragomanError(
             f"{path} has {len(lines)} references but {log.path} has {len(log.instances)} sentences."
         )
-    pairs = zip(log.instances, lines, strict=True)
+    pairs = zip(log.instances, wanted, strict=True)
     return replace(log, instances=[replace(i, reference=line) for i, line in pairs])

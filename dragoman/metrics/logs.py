@@ -49,5 +49,10 @@ def find_log(path: Path) -> Path:
 def first_row(path: Path) -> dict[str, Any]:
     """The first line that holds anything, as an object."""
     for number, line in read_lines(path):
+        if not line.lstrip().startswith((b"{", b"[")):
+            raise DragomanError(
+                f"{path}, line {number}: this is not valid JSON, so it is no log. To score plain "
+                "text, a line for each sentence, name its references (--references)."
+            )
         return decode_line(line, number, path, msgspec.json.Decoder(dict[str, Any]))
     raise DragomanError(f"The log {path} is empty: there is nothing to score.")

@@ -114,7 +114,7 @@ def score_corpus(
     quality = [name for name in names if name in QUALITY]
     latency = [name for name in names if name not in QUALITY]
     scores = _quality_scores(instances, quality, tokenizer, rules) if quality else {}
-    problems = _problems(instances, quality=bool(quality))
+    problems = _problems(instances, quality=bool(quality), latency=bool(latency))
     if latency:
         table = _time_corpus(instances, latency, rules)
         scores |= {name: table.score(name, rules) for name in latency}
@@ -162,7 +162,17 @@ def _time_corpus(instances: Sequence[Instance], names: Sequence[str], rules: Rul
                 values[name][begin + timings.rows] = metric.compute(timings)
                 if metric.weigh is not None:
                     weights[name][begin + timings.rows] = metric.weigh(timings)
+    if "RTF" in names and rules.compat != "simuleval":
+        _time_unsaid(instances, values["RTF"], weights["RTF"])
     return LatencyTable(values, weights, timed)
+
+
+def _time_unsaid(instances: Sequence[Instance], factors: Floats, lengths: Floats) -> None:
+    """Sentences of which nothing was said have no delays, but they took their time."""
+    for row, instance in enumerate(instances):
+        if not len(instance.delays) and instance.compute is not None and instance.source_length:
+            factors[row] = instance.compute / instance.source_length
+            lengths[row] = instance.source_length
 
 
 def _signature(name: str, rules: Rules) -> str:
@@ -199,12 +209,13 @@ def _quality_scores(
     return scores
 
 
-def _problems(instances: Sequence[Instance], *, quality: bool) -> dict[str, list[int]]:
+def _problems(
+    instances: Sequence[Instance], *, quality: bool, latency: bool
+) -> dict[str, list[int]]:
     """Sentences that cannot be scored in full, by what is wrong with them."""
-    problems = {
-        "nothing said": [i.index for i in instances if not len(i.delays)],
-        "a source of no length": [i.index for i in instances if not i.source_length],
-    }
+    problems = {"nothing said": [i.index for i in instances if not len(i.delays)]}
+    if latency:
+        problems["a source of no length"] = [i.index for i in instances if not i.source_length]
     if quality:
         problems["no reference"] = [i.index for i in instances if i.reference is None]
         problems["speech output, whose words are not known"] = [

@@ -97,12 +97,31 @@ PLAIN_LINE = re.compile(rf"- \{{{PLAIN}(?:, {PLAIN})*\}}", re.ASCII)
 def read_references(path: Path, what: str = "references") -> list[str]:
     """The lines of a file, a reference each, or what else they are said to be."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # Windows marks the beginning of a file
     except OSError as error:
         raise DragomanError(f"Cannot read the {what} in {path}: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise DragomanError(f"The {what} in {path} are not UTF-8 text.") from error
     return [line.strip() for line in text.removesuffix("\n").split("\n")] if text else []
+
+
+def lines_by_index(
+    lines: Sequence[str], instances: Sequence[Instance], left_out: int = 0
+) -> list[str] | None:
+    """The line that belongs to each sentence, in whatever order a log has them; None if they do
+    not pair off.
+
+    The first line is of the sentence with the lowest index. Of a log from which sentences were
+    left out, the index says which line it is.
+    """
+    indices = [instance.index for instance in instances]
+    if len(lines) == len(indices):
+        places = {index: place for place, index in enumerate(sorted(indices))}
+        return [lines[places[index]] for index in indices]
+    known = range(len(lines))
+    if len(indices) < len(lines) <= len(indices) + left_out and all(i in known for i in indices):
+        return [lines[index] for index in indices]
+    return None
 
 
 def _segment(entry: Any, index: int, reference: str, path: Path) -> Segment:

@@ -84,13 +84,14 @@ def check_kept(recipe: Recipe, net: Net) -> None:
         )
 
 
-def check_net_settings(net: str, settings: dict[str, Any], where: str) -> None:
-    """Keys and types of a net's settings, and of those of the net that it borrows an encoder of."""
+def check_net_settings(net: str, settings: dict[str, Any], where: str = "") -> None:
+    """Keys, types and sizes of a net's settings, and of the net's that it borrows an encoder of."""
     if net not in NETS:
         return  # `build` says so
     config: Any = convert(NETS[net][0], settings, where)
     if hasattr(config, "encoder_settings"):
-        check_net_settings(config.encoder, config.encoder_settings, f"{where}.encoder_settings")
+        borrowed = f"{where}.encoder_settings".lstrip(".")
+        check_net_settings(config.encoder, config.encoder_settings, borrowed)
 
 
 def check_paths(recipe: Recipe) -> None:

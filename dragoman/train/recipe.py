@@ -18,9 +18,8 @@ import yaml
 from msgspec import Meta
 
 from dragoman.errors import DragomanError, yaml_fault
-from dragoman.train.settings import Count, Level, Share, Size, Whole, convert, merge
+from dragoman.train.settings import BelowOne, Count, Level, Share, Size, Whole, convert, merge
 
-BelowOne = Annotated[float, Meta(ge=0, lt=1)]
 Speed = Annotated[float, Meta(ge=0.5, le=2)]
 
 

@@ -17,6 +17,7 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 Size = Annotated[float, msgspec.Meta(gt=0, le=1e300)]  # the upper end keeps infinity out
 Level = Annotated[float, msgspec.Meta(ge=0, le=1e300)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+BelowOne = Annotated[float, msgspec.Meta(ge=0, lt=1)]
 
 T = TypeVar("T")
 _WORDS = {

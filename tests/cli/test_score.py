@@ -142,6 +142,64 @@ def test_references_from_a_file(log, tmp_path):
         score(log, "--references", references)
 
 
+def test_references_of_a_log_in_another_order(tmp_path):
+    texts = ["the small house by the sea", "a dog ran in the park", "my house is very big now"]
+    lines = [LINE | {"index": place, "prediction": texts[place]} for place in (2, 0, 1)]
+    log, references = tmp_path / "instances.log", tmp_path / "references.txt"
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    references.write_text("\n".join(texts))
+    assert score_json(log, "--references", references)["scores"]["WER"] == 0
+
+
+def test_references_of_a_log_from_which_sentences_are_left_out(tmp_path):
+    texts = ["the small house by the sea", "a dog ran", "my house is very big now"]
+    lines = [LINE | {"index": place, "prediction": text} for place, text in enumerate(texts)]
+    log, references = tmp_path / "instances.log", tmp_path / "references.txt"
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    references.write_text("\n".join(texts))
+    told = score_json(log, "--skip-broken", "--references", references)["sentences"]
+    assert [(row["index"], row["WER"]) for row in told] == [(0, 0), (2, 0)]
+    references.write_text("\n".join(texts) + "\none more")
+    with pytest.raises(DragomanError, match="has 4 references but"):
+        score(log, "--skip-broken", "--references", references)
+
+
+def test_references_written_on_windows(log, tmp_path):
+    lines = b"the small house by the sea\r\n" * 2 + b"\r\nyes\r\n"
+    references = tmp_path / "references.txt"
+    references.write_bytes(b"\xef\xbb\xbf" + lines)
+    assert score_json(log, "--references", references)["scores"]["WER"] == 0
+
+
+def test_plain_text_has_quality_alone(tmp_path):
+    text, references = tmp_path / "output.de", tmp_path / "references.txt"
+    text.write_bytes(b"\xef\xbb\xbfthe small house\r\n\r\nyes\r\n")
+    references.write_text("the small house\nno\nyes\n")
+    done = score(text, "--references", references, "--json")
+    content = json.loads(done.stdout)
+    assert list(content["scores"]) == ["BLEU", "chrF", "WER", "LengthDiff"]
+    assert [row["WER"] for row in content["sentences"]] == [0, 100, 0]
+    assert content["problems"] == {"nothing said": [1]}
+    with pytest.raises(DragomanError, match=r"is plain text, .* it has no LAAL"):
+        score(text, "--references", references, "-m", "LAAL")
+    with pytest.raises(DragomanError, match=r"To score plain text, .* \(--references\)"):
+        score(text)
+
+
+@pytest.mark.parametrize("unit", ["word", "char"])
+def test_plain_text_of_whole_talks(tmp_path, unit):
+    text, references = tmp_path / "output.txt", tmp_path / "references.txt"
+    segments = tmp_path / "segments.yaml"
+    text.write_text("a b c d e f\n\n")
+    references.write_text("a b c\nd e f\ng h\n")
+    places = (("a.wav", 0.0), ("a.wav", 2.0), ("b.wav", 0.0))
+    segments.write_text("".join(f"- {{wav: {w}, offset: {o}, duration: 2.0}}\n" for w, o in places))
+    options = ("--segments", segments, "--references", references, "--unit", unit)
+    content = score_json(text, *options)
+    assert list(content["scores"]) == ["BLEU", "chrF", "WER", "LengthDiff"]
+    assert [row["WER"] for row in content["sentences"]] == [0, 0, 100]
+
+
 def test_references_that_are_not_there(log, tmp_path):
     for path, words in (
         (tmp_path / "no.txt", "No such file or directory."),
@@ -195,6 +253,14 @@ def comet(log, tmp_path):
     spoken = tmp_path / "spoken.txt"
     spoken.write_text("Das Haus\nDas Haus\nDas Meer\nJa\n")
     return "--comet", make(tmp_path / "net", "usual"), "--sources", spoken
+
+
+def test_comet_of_a_log_in_another_order(log, comet):
+    spoken = Path(comet[-1])
+    spoken.write_text("eins\nzwei\ndrei\nvier\n")
+    before = score_json(log, *comet)["scores"]["COMET"]
+    log.write_text("".join(reversed(log.read_text().splitlines(keepends=True))))
+    assert score_json(log, *comet)["scores"]["COMET"] == pytest.approx(before, abs=1e-4)
 
 
 def test_comet(log, comet):

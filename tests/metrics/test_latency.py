@@ -219,6 +219,19 @@ def test_real_time_factor_is_compute_over_audio():
     assert simuleval.value == 0.5
 
 
+def test_time_spent_on_a_sentence_of_which_nothing_was_said_counts():
+    said = Instance(index=0, prediction="a", delays=[900], source_length=1000, compute=100)
+    unsaid = Instance(index=1, prediction="", delays=[], source_length=3000, compute=900)
+    empty = Instance(index=2, prediction="", delays=[], source_length=0, compute=5)
+    unknown = Instance(index=3, prediction="", delays=[], source_length=1000)
+    score = score_corpus([said, unsaid, empty, unknown], metrics=["RTF"]).scores["RTF"]
+    assert score.value == pytest.approx(1000 / 4000)
+    assert score.sentences[:2].tolist() == [0.1, 0.3]
+    assert score.scored == 2
+    simuleval = score_corpus([said, unsaid], Rules(compat="simuleval"), ["RTF"]).scores["RTF"]
+    assert simuleval.scored == 1
+
+
 def test_erasure_is_over_the_words_of_all():
     one = sentence([1.0] * 4, 10.0, "a", erased=1)
     other = sentence([1.0] * 6, 10.0, "a", erased=4, index=1)

@@ -101,8 +101,8 @@ def test_every_recipe_of_the_project_builds_its_net_and_task(path):
         ("freeze=[encoder]", "no part 'encoder'"),
         ("net_settings.encoder_heads=7", "do not fit 'conformer'"),
         ("net_settings.size=wide", "'net_settings.size' is 'wide': Expected a whole number"),
-        ("net_settings.size=-4", "do not fit 'conformer'"),
-        ("net_settings.size=0", "do not fit 'conformer'"),
+        ("net_settings.size=-4", "'net_settings.size' is -4: Expected a whole number >= 1"),
+        ("net_settings.size=0", "'net_settings.size' is 0: Expected a whole number >= 1"),
         ("net_settings.ctc_layer=13", "CTC cannot listen to layer 13 of 12"),
         ("task_settings.label_smoothing=5", "'task_settings.label_smoothing' is 5"),
         ("machine.compile=hard", "no machine.compile 'hard'"),
@@ -113,6 +113,31 @@ def test_nets_and_tasks_are_checked_before_any_data_is_touched(path, change, sen
 
     with pytest.raises(DragomanError, match=sentence):
         check(read_recipe(path, (change,)))
+
+
+@pytest.mark.parametrize(
+    ("net", "settings", "sentence"),
+    [
+        ("caat", "decision: 0", "'net_settings.decision' is 0: Expected a whole number >= 1"),
+        ("caat", "left: -1", "'net_settings.left' is -1: Expected a whole number >= 0"),
+        ("transformer", "decoder_layers: -1", "'net_settings.decoder_layers' is -1"),
+        ("transformer", "decoder_heads: -1", "'net_settings.decoder_heads' is -1"),
+        ("transformer", "attention_dropout: 3", "attention_dropout' is 3: Expected a number < 1"),
+        ("conformer", "dropout: .nan", "'net_settings.dropout' is nan: Expected a number"),
+        ("incremental", "train_chunks: []", "'net_settings.train_chunks' is .* of length >= 1"),
+        ("incremental", "train_chunks: [0]", "'net_settings.train_chunks' is .* >= 1"),
+        ("mma", "noise: -1", "'net_settings.noise' is -1: Expected a number >= 0"),
+        ("mma", "encoder_settings: {conv_channels: 0}", "encoder_settings.conv_channels' is 0"),
+    ],
+)
+def test_sizes_that_no_net_can_have(tmp_path, net, settings, sentence):
+    """They were found when data had been packed, by a traceback, or never."""
+    from dragoman.train.check import check
+
+    path = tmp_path / "recipe.yaml"
+    path.write_text(f"net: {net}\ndata: {{train: [a]}}\nnet_settings: {{{settings}}}\n")
+    with pytest.raises(DragomanError, match=sentence):
+        check(read_recipe(path))
 
 
 def test_the_settings_of_a_borrowed_encoder_are_checked(path):

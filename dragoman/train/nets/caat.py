@@ -31,30 +31,31 @@ from dragoman.train.nets.layers import (
     linear,
     padding_bias,
 )
+from dragoman.train.settings import BelowOne, Count, Whole
 
 BLANK = BOS
 
 
 @dataclass(frozen=True)
 class CaatConfig:
-    features: int = 80
-    conv_channels: int = 128
-    size: int = 256
-    encoder_layers: int = 12
-    predictor_layers: int = 6
-    joiner_layers: int = 6
-    heads: int = 4
-    encoder_ffn: int = 2048
-    decoder_ffn: int = 1024
-    dropout: float = 0.3
-    attention_dropout: float = 0.1
-    activation_dropout: float = 0.1
+    features: Whole = 80
+    conv_channels: Whole = 128
+    size: Whole = 256
+    encoder_layers: Whole = 12
+    predictor_layers: Whole = 6
+    joiner_layers: Whole = 6
+    heads: Whole = 4
+    encoder_ffn: Whole = 2048
+    decoder_ffn: Whole = 1024
+    dropout: BelowOne = 0.3
+    attention_dropout: BelowOne = 0.1
+    activation_dropout: BelowOne = 0.1
     pre_norm: bool = True
-    chunk: int = 8  # states the encoder takes at a time (32 frames)
-    right: int = 4  # states it glimpses ahead
-    left: int = 256  # states it remembers
-    reach: int = 32  # distances beyond this look alike
-    decision: int = 32  # states in a group: 16, 32, 64 or 80 (.64 to 3.2 s)
+    chunk: Whole = 8  # states the encoder takes at a time (32 frames)
+    right: Count = 4  # states it glimpses ahead
+    left: Count = 256  # states it remembers
+    reach: Count = 32  # distances beyond this look alike
+    decision: Whole = 32  # states in a group: 16, 32, 64 or 80 (.64 to 3.2 s)
 
     def layer(self, ffn: int) -> LayerConfig:
         return LayerConfig.of(self, self.heads, ffn)

@@ -21,15 +21,16 @@ from dragoman.train.nets.norms import MaskedBatchNorm
 from dragoman.train.nets.relative import RelativeAttention, RotaryAttention, distances, rotations
 from dragoman.train.nets.residual import add_and_norm
 from dragoman.train.nets.transformer import Transformer, TransformerConfig
+from dragoman.train.settings import Whole
 
 ATTENTIONS = {"relative": RelativeAttention, "rotary": RotaryAttention}
 
 
 @dataclass(frozen=True)
 class ConformerConfig(TransformerConfig):
-    encoder_ffn: int = 1024
-    decoder_heads: int = 8
-    kernel: int = 31
+    encoder_ffn: Whole = 1024
+    decoder_heads: Whole = 8
+    kernel: Whole = 31
     positions: str = "relative"  # or "rotary": less memory, a little faster
 
     def __post_init__(self) -> None:

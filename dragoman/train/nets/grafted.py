@@ -37,31 +37,32 @@ from dragoman.train.nets.moonshine import (
     rows_in,
     states_in,
 )
+from dragoman.train.settings import BelowOne, Count, Whole
 
 
 @dataclass(frozen=True)
 class GraftedConfig:
     """The defaults are Moonshine base before layers of the text model that is shipped."""
 
-    size: int = 512
-    encoder_layers: int = 6  # behind Moonshine's
-    decoder_layers: int = 3
-    heads: int = 8
-    ffn: int = 2048
-    dropout: float = 0.1
-    attention_dropout: float = 0.1
-    activation_dropout: float = 0.1
+    size: Whole = 512
+    encoder_layers: Whole = 6  # behind Moonshine's
+    decoder_layers: Whole = 3
+    heads: Whole = 8
+    ffn: Whole = 2048
+    dropout: BelowOne = 0.1
+    attention_dropout: BelowOne = 0.1
+    activation_dropout: BelowOne = 0.1
     pre_norm: bool = True
-    ctc_layer: int = 2  # of those; 0: no CTC
-    joined: int = 4  # states of Moonshine's that become one
-    hidden: float = 0.0  # share of Moonshine's states that training hides
-    chunk: int = 0  # of Moonshine's states that are made at a time, for good; 0: all of them
-    ahead: int = 0  # states behind those that are looked at
-    ears_size: int = 416  # and so on: Moonshine's
-    ears_layers: int = 8
-    ears_heads: int = 8
-    ears_ffn: int = 1664
-    ears_turning: int = 32
+    ctc_layer: Count = 2  # of those; 0: no CTC
+    joined: Whole = 4  # states of Moonshine's that become one
+    hidden: BelowOne = 0.0  # share of Moonshine's states that training hides
+    chunk: Count = 0  # of Moonshine's states that are made at a time, for good; 0: all of them
+    ahead: Count = 0  # states behind those that are looked at
+    ears_size: Whole = 416  # and so on: Moonshine's
+    ears_layers: Whole = 8
+    ears_heads: Whole = 8
+    ears_ffn: Whole = 1664
+    ears_turning: Whole = 32
 
     def __post_init__(self) -> None:
         _ = self.ears  # which has sentences of its own for what cannot be

@@ -10,10 +10,11 @@ chunks run at once under a mask; `hear` runs one chunk from caches; the two are 
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 import torch.nn.functional as F
+from msgspec import Meta
 from torch import Tensor, nn
 
 from dragoman.errors import DragomanError
@@ -34,24 +35,28 @@ from dragoman.train.nets.layers import (
 )
 from dragoman.train.nets.relative import RotaryAttention, rotate, rotations
 from dragoman.train.nets.transformer import TransformerConfig
+from dragoman.train.settings import Count, Whole
+
+Sizes = Annotated[tuple[Whole, ...], Meta(min_length=1)]
+Counts = Annotated[tuple[Count, ...], Meta(min_length=1)]
 
 
 @dataclass(frozen=True)
 class IncrementalConfig(TransformerConfig):
     """`chunk`, `right`, `left` are what the net runs with, the lists what it is trained with."""
 
-    conv_channels: int = 128
-    encoder_ffn: int = 1024
-    decoder_heads: int = 8
-    ctc_layer: int = 12
+    conv_channels: Whole = 128
+    encoder_ffn: Whole = 1024
+    decoder_heads: Whole = 8
+    ctc_layer: Count = 12
     boundaries: bool = True
-    kernel: int = 15
-    chunk: int = 8
-    right: int = 4
-    left: int = 128
-    train_chunks: tuple[int, ...] = (4, 8, 16, 32, 1000)  # 1000: all of it
-    train_rights: tuple[int, ...] = (0, 2, 4, 8)
-    train_lefts: tuple[int, ...] = (64, 128, 256)
+    kernel: Whole = 15
+    chunk: Whole = 8
+    right: Count = 4
+    left: Count = 128
+    train_chunks: Sizes = (4, 8, 16, 32, 1000)  # 1000: all of it
+    train_rights: Counts = (0, 2, 4, 8)
+    train_lefts: Counts = (64, 128, 256)
 
     def __post_init__(self) -> None:
         super().__post_init__()

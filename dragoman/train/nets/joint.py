@@ -28,30 +28,31 @@ from dragoman.train.nets.mma import Aligned, MonotonicDecoder, MonotonicNet
 from dragoman.train.nets.monotonic.attention import MonotonicConfig
 from dragoman.train.nets.monotonic.decisions import decide_every
 from dragoman.train.nets.subsampling import ConvSubsampling
+from dragoman.train.settings import BelowOne, Count, Level, Whole
 
 
 @dataclass(frozen=True)
 class JointConfig:
     """The paper's sizes (table 2)."""
 
-    features: int = 80
-    conv_channels: int = 1024
-    size: int = 512
-    speech_layers: int = 12
-    text_layers: int = 6  # these are also the top ones of the speech encoder
-    decoder_layers: int = 6
-    heads: int = 8
-    ffn: int = 2048
-    dropout: float = 0.1
-    attention_dropout: float = 0.1
-    activation_dropout: float = 0.1
+    features: Whole = 80
+    conv_channels: Whole = 1024
+    size: Whole = 512
+    speech_layers: Whole = 12
+    text_layers: Whole = 6  # these are also the top ones of the speech encoder
+    decoder_layers: Whole = 6
+    heads: Whole = 8
+    ffn: Whole = 2048
+    dropout: BelowOne = 0.1
+    attention_dropout: BelowOne = 0.1
+    activation_dropout: BelowOne = 0.1
     pre_norm: bool = True
     tied_output: bool = False
     attention: str = "infinite"
-    wait: int = 0
-    ratio: int = 7  # states per decision for speech; text decides at every unit
+    wait: Count = 0
+    ratio: Whole = 7  # states per decision for speech; text decides at every unit
     pooling: str = "average"
-    noise: float = 1.0
+    noise: Level = 1.0
     energy_bias: float | None = None
 
     def __post_init__(self) -> None:

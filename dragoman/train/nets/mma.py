@@ -36,6 +36,7 @@ from dragoman.train.nets.monotonic.attention import (
 )
 from dragoman.train.nets.monotonic.decisions import COUNTED, Decisions, decide_at, decide_every
 from dragoman.train.nets.monotonic.expectation import repeatable
+from dragoman.train.settings import BelowOne, Count, Level, Whole
 
 
 @dataclass(frozen=True)
@@ -44,19 +45,19 @@ class MmaConfig:
 
     encoder: str = "transformer"
     encoder_settings: dict[str, object] = field(default_factory=dict)
-    decoder_layers: int = 6
-    decoder_heads: int = 4
-    decoder_ffn: int = 2048
-    dropout: float = 0.1
-    attention_dropout: float = 0.1
-    activation_dropout: float = 0.1
+    decoder_layers: Whole = 6
+    decoder_heads: Whole = 4
+    decoder_ffn: Whole = 2048
+    dropout: BelowOne = 0.1
+    attention_dropout: BelowOne = 0.1
+    activation_dropout: BelowOne = 0.1
     pre_norm: bool = True
     tied_output: bool = False
     attention: str = "infinite"  # the rest as in MonotonicConfig
-    wait: int = 0
-    ratio: int = 7
+    wait: Count = 0
+    ratio: Whole = 7
     pooling: str = "average"
-    noise: float = 1.0
+    noise: Level = 1.0
     energy_bias: float | None = None
     decisions: str = "fixed"  # every `ratio` states; "learned": where the encoder hears words end
 

@@ -20,6 +20,7 @@ from dragoman.train.nets.base import Encoded, Listening, Step, Vocabularies
 from dragoman.train.nets.blocks import Blocks, Context
 from dragoman.train.nets.ctc import CtcHead
 from dragoman.train.nets.layers import EVEN, attend, causal_bias, join_heads, padding_bias, valid
+from dragoman.train.settings import BelowOne, Count, Whole
 
 # Three convolutions, (kernel, stride): 384 samples become a state.
 STEM = ((127, 64), (7, 3), (3, 2))
@@ -32,18 +33,20 @@ FOREVER = 1 << 30  # states
 class MoonshineConfig:
     """The defaults are Moonshine base."""
 
-    size: int = 416
-    heads: int = 8
-    encoder_layers: int = 8
-    decoder_layers: int = 8
-    ffn: int = 1664
-    turning: int = 32  # numbers of each head that positions turn, the first ones
-    dropout: float = 0.1
+    size: Whole = 416
+    heads: Whole = 8
+    encoder_layers: Whole = 8
+    decoder_layers: Whole = 8
+    ffn: Whole = 1664
+    turning: Whole = 32  # numbers of each head that positions turn, the first ones
+    dropout: BelowOne = 0.1
     ctc: bool = False  # a head that hears source units, to count words by
-    learns: int = 0  # the encoder's last layers, which learn where the ones before stay as they are
-    hidden: float = 0.0  # share of the states that training hides, as masks hide features
-    chunk: int = 0  # states that the encoder makes at a time, for good; 0: all of them
-    ahead: int = 0  # states behind those that it looks at
+    learns: Count = (
+        0  # the encoder's last layers, which learn where the ones before stay as they are
+    )
+    hidden: BelowOne = 0.0  # share of the states that training hides, as masks hide features
+    chunk: Count = 0  # states that the encoder makes at a time, for good; 0: all of them
+    ahead: Count = 0  # states behind those that it looks at
 
     def __post_init__(self) -> None:
         if not 0 <= self.learns <= self.encoder_layers:

@@ -12,20 +12,21 @@ from dragoman.errors import DragomanError
 from dragoman.train.nets.base import Encoded, Vocabularies
 from dragoman.train.nets.decoder import TransformerDecoded, TransformerDecoder
 from dragoman.train.nets.layers import Embedding, EncoderLayer, LayerConfig, padding_bias
+from dragoman.train.settings import BelowOne, Whole
 
 
 @dataclass(frozen=True)
 class TextTransformerConfig:
-    size: int = 512
-    encoder_layers: int = 6
-    decoder_layers: int = 6
-    encoder_heads: int = 8
-    decoder_heads: int = 8
-    encoder_ffn: int = 2048
-    decoder_ffn: int = 2048
-    dropout: float = 0.1
-    attention_dropout: float = 0.1
-    activation_dropout: float = 0.1
+    size: Whole = 512
+    encoder_layers: Whole = 6
+    decoder_layers: Whole = 6
+    encoder_heads: Whole = 8
+    decoder_heads: Whole = 8
+    encoder_ffn: Whole = 2048
+    decoder_ffn: Whole = 2048
+    dropout: BelowOne = 0.1
+    attention_dropout: BelowOne = 0.1
+    activation_dropout: BelowOne = 0.1
     pre_norm: bool = True
     tied_output: bool = True
     shared_vocabulary: bool = False  # source and target use the same units and embeddings

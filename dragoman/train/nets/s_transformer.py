@@ -24,6 +24,7 @@ from dragoman.train.nets.layers import (
 )
 from dragoman.train.nets.norms import MaskedBatchNorm
 from dragoman.train.nets.transformer import Transformer, TransformerConfig
+from dragoman.train.settings import BelowOne, Count, Whole
 
 PENALTIES = ("log", "gauss", "none")
 
@@ -32,13 +33,13 @@ PENALTIES = ("log", "gauss", "none")
 class STransformerConfig(TransformerConfig):
     """The base size of the paper; big is size 512, heads 8, feed-forward 1024."""
 
-    conv_channels: int = 64
-    encoder_layers: int = 6
-    encoder_ffn: int = 768
-    decoder_ffn: int = 768
-    dropout: float = 0.3
-    ctc_layer: int = 0
-    maps: int = 4  # heads of the 2-D attention
+    conv_channels: Whole = 64
+    encoder_layers: Whole = 6
+    encoder_ffn: Whole = 768
+    decoder_ffn: Whole = 768
+    dropout: BelowOne = 0.3
+    ctc_layer: Count = 0
+    maps: Whole = 4  # heads of the 2-D attention
     penalty: str = "log"
 
     def __post_init__(self) -> None:

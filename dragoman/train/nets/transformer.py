@@ -24,25 +24,26 @@ from dragoman.train.nets.layers import (
     sinusoids,
 )
 from dragoman.train.nets.subsampling import ConvSubsampling
+from dragoman.train.settings import BelowOne, Count, Whole
 
 
 @dataclass(frozen=True)
 class TransformerConfig:
-    features: int = 80
-    conv_channels: int = 512
-    size: int = 256
-    encoder_layers: int = 12
-    decoder_layers: int = 6
-    encoder_heads: int = 4
-    decoder_heads: int = 4
-    encoder_ffn: int = 2048
-    decoder_ffn: int = 2048
-    dropout: float = 0.1
-    attention_dropout: float = 0.1
-    activation_dropout: float = 0.1
+    features: Whole = 80
+    conv_channels: Whole = 512
+    size: Whole = 256
+    encoder_layers: Whole = 12
+    decoder_layers: Whole = 6
+    encoder_heads: Whole = 4
+    decoder_heads: Whole = 4
+    encoder_ffn: Whole = 2048
+    decoder_ffn: Whole = 2048
+    dropout: BelowOne = 0.1
+    attention_dropout: BelowOne = 0.1
+    activation_dropout: BelowOne = 0.1
     pre_norm: bool = True
     tied_output: bool = False
-    ctc_layer: int = 8  # 1-based; 0: no CTC
+    ctc_layer: Count = 8  # 1-based; 0: no CTC
     ctc_compression: bool = False
     boundaries: bool = False  # a head that fires at word ends
 

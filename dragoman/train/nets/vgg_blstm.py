@@ -20,18 +20,19 @@ from dragoman.train.nets.base import Encoded, FeatureNorm, Net, Step, Vocabulari
 from dragoman.train.nets.ctc import CtcHead
 from dragoman.train.nets.layers import linear, padding_bias, valid
 from dragoman.train.nets.recurrent import Lstm
+from dragoman.train.settings import BelowOne, Whole
 
 
 @dataclass(frozen=True)
 class VggBlstmConfig:
     """The paper's sizes; 80 mel bands, or 83 features with pitch."""
 
-    features: int = 80
-    channels: int = 64  # of the first VGG block; the second has twice as many
-    size: int = 1024
-    encoder_layers: int = 5
-    attention: int = 512
-    dropout: float = 0.1
+    features: Whole = 80
+    channels: Whole = 64  # of the first VGG block; the second has twice as many
+    size: Whole = 1024
+    encoder_layers: Whole = 5
+    attention: Whole = 512
+    dropout: BelowOne = 0.1
     ctc: bool = False
 
 
