@@ -274,6 +274,16 @@ def test_old_words_settle_when_they_are_heard_unless_the_utterance_ends():
     assert stream.speech.drafts[0][1] == Ask(final=True)
 
 
+def test_words_that_settle_when_heard_and_when_said_are_told_with_their_moments():
+    model, stream = told(written("Red", "Blue.", at=(1000, 1960)))
+    hear(model, stream, 7000)
+    assert (stream.transcript, stream.transcript_ms) == ((" Red",), (1000.0,))
+    (draft,) = model.draft([stream], [Ask()])
+    model.commit(stream, draft, len(draft.tokens))
+    assert stream.transcript == (" Red", " Blue.")
+    assert stream.transcript_ms == (1000.0, 1960.0)
+
+
 def test_streams_that_fail_do_so_alone():
     def drafter(stream, ask):
         if stream.heard_ms == 300:
