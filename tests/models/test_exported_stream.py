@@ -6,6 +6,7 @@ import pytest
 from dragoman.audio.chunk import RATE
 from dragoman.models import Sound
 from dragoman.models.exported.counting import Counted, Evidence, WordCounter
+from dragoman.models.exported.encoder import encode_at_once
 from dragoman.models.exported.stream import Decoded, ExportedStream
 from dragoman.models.window import Bounds, Window
 
@@ -118,3 +119,11 @@ def test_what_was_committed_is_gone_on_from(kind, cache):
     assert (one.decoded.cache, one.decoded.drafted) == (cache, ("b", "c"))
     one.committed(2)  # further than is known
     assert (one.decoded.cache, one.decoded.drafted) == (cache, ())
+
+
+def test_a_tenth_of_a_second_can_be_encoded_and_less_waits():
+    net, frames = ToyNet("whole"), np.zeros((20, 1), np.float32)
+    streams = [stream("whole") for _ in range(3)]
+    encode_at_once(net, streams, [frames[:10], frames[:9], frames])
+    assert [one.encoded.states for one in streams] == [3, 0, 5]
+    assert [one.encoded.memory is None for one in streams] == [False, True, False]
