@@ -221,6 +221,20 @@ def test_a_sentence_that_was_said_leaves_nothing():
     assert (stream.final, stream.transcript) == ((), (" See", " Blue."))
 
 
+def test_an_utterance_that_is_over_leaves_nothing():
+    heard = written("Red", "See", "Blue", at=(100, 200, 300))
+    model, stream = told(heard, heard)
+    hear(model, stream, 900)
+    (draft,) = model.draft([stream], [Ask()])
+    model.commit(stream, draft, 2)
+    assert (stream.said, stream.unfinished, stream.read) == ([5, 9], [9], 2)  # rot seh
+    hear(model, stream, 900, closing=True)
+    (draft,) = model.draft([stream], [Ask(final=True)])
+    model.commit(stream, draft, len(draft.tokens), closed=True)
+    assert (stream.final, stream.said, stream.unfinished, stream.read) == ((), [], [], 0)
+    assert (stream.heard, stream.words_heard) == (Draft(), 3)
+
+
 def test_a_look_back_does_not_unread_what_was_read():
     model, stream = told(written("Red", "Blue", at=(200, 300)))
     hear(model, stream, 900)
