@@ -5,12 +5,14 @@ import pytest
 
 from dragoman.audio.chunk import RATE
 from dragoman.models import Sound
+from dragoman.models.exported.caat_search import Hypothesis
 from dragoman.models.exported.counting import Counted, Evidence, WordCounter
 from dragoman.models.exported.encoder import encode_at_once
 from dragoman.models.exported.stream import Decoded, ExportedStream
+from dragoman.models.exported.transducer import _score
 from dragoman.models.window import Bounds, Window
 
-from .toy_net import ToyFeatures, ToyNet, pieces
+from .toy_net import FIRST, LIKELY, ToyFeatures, ToyNet, pieces
 
 BLANK = 0
 
@@ -127,3 +129,23 @@ def test_a_tenth_of_a_second_can_be_encoded_and_less_waits():
     encode_at_once(net, streams, [frames[:10], frames[:9], frames])
     assert [one.encoded.states for one in streams] == [3, 0, 5]
     assert [one.encoded.memory is None for one in streams] == [False, True, False]
+
+
+def test_hypotheses_of_any_length_are_scored_each_with_what_was_kept_of_it():
+    """The first word is spoken in twenty states, then the second; the toy keeps what it read."""
+    one = stream("transducer")
+    one.encoded.memory, one.encoded.states = (np.repeat([1, 2], 20)[None],), 40
+
+    def hypothesis(*tokens):
+        return Hypothesis(tokens, 0.0, (), (np.array([tokens[:-1]]),) if tokens[1:] else None)
+
+    right, wrong = FIRST + 1, FIRST + 3
+    hypotheses = [hypothesis(1, wrong), hypothesis(1), hypothesis(1, right)]
+    rows, after = _score(one.net, one, 40, hypotheses)
+    assert [kept[0].tolist() for kept in after] == [[[1, wrong]], [[1]], [[1, right]]]
+    assert rows[1].argmax() == right
+    assert rows[2].argmax() == FIRST + 2
+    assert rows[0].max() < LIKELY  # nobody knows what follows a word that was not spoken
+    assert (rows[:, 0] == -np.inf).all()  # padding is never written
+    rows, _ = _score(one.net, one, 20, hypotheses[2:])
+    assert rows[0].argmax() == 2  # of the states that it may see, all is said

@@ -7,7 +7,9 @@ from dragoman.audio.chunk import RATE, Chunk
 from dragoman.detectors import LearnedBoundaries
 from dragoman.interpreter import Interpreter, step
 from dragoman.models import Ask, Sound
-from dragoman.models.search import search
+from dragoman.models.exported.model import ExportedModel
+from dragoman.models.exported.pieces import Pieces
+from dragoman.models.search import Found, search
 from dragoman.policies import make_policy
 from dragoman.trace import Trace
 
@@ -202,3 +204,14 @@ def test_the_end_without_sound_leaves_nothing_for_a_later_chunk(monkeypatch):
     assert one.encoded.states == 44  # of fifty: the last chunks are not whole
     model.hear([one], [Sound(np.zeros(0, np.float32), last=True, closing=True)])
     assert one.encoded.states == 50
+
+
+@pytest.mark.parametrize(("kind", "words"), [("whole", (" w1",)), ("monotonic", (" w1.",))])
+def test_a_net_that_decides_for_itself_has_decided_for_its_full_stop(kind, words):
+    """Whoever says a draft of another net before its end leaves the stop for later."""
+    units = Pieces(("<pad>", "<s>", "</s>", "<unk>", "w1", ".▁"), "suffix")
+    model = ExportedModel(kind, ToyNet(kind), units, None)
+    stream = model.open("en", "de")
+    looks = (np.ones(1, np.float32),) * 2
+    draft = model._finished(stream, Found((4, 5), (-0.1, -0.1), looks, ended=True), Ask())
+    assert draft.words == words
