@@ -126,6 +126,9 @@ def test_batch_and_guess_change_nothing(decoder, batch):
         assert one.tokens == alone.tokens
         assert one.ended == alone.ended
         np.testing.assert_allclose(one.log_probs, alone.log_probs, atol=0.05)
+        assert np.log(one.silence) == pytest.approx(np.log(alone.silence), abs=0.05)
+        for look, other in zip(one.looks, alone.looks, strict=True):
+            np.testing.assert_allclose(look[: len(states)], other, atol=0.05)
 
 
 def test_a_state_counts_as_often_as_its_weight_says(decoder):
