@@ -260,6 +260,27 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert len(parse((tmp_path / "a.srt").read_text())) > 10
 
 
+def test_a_system_that_takes_a_few_bytes_at_a_time_is_told_them_all_once(tmp_path):
+    class Slow:
+        closed = False
+
+        def __init__(self, file):
+            self._file = file
+
+        def write(self, data):
+            return self._file.write(data[:7])
+
+        def close(self):
+            self._file.close()
+
+    write(tmp_path / "a.srt", TALK)
+    with CaptionFile(tmp_path / "b.srt") as file:
+        file._file = Slow(file._file)
+        for word in words(TALK):
+            file.say(word)
+    assert (tmp_path / "b.srt").read_bytes() == (tmp_path / "a.srt").read_bytes()
+
+
 def test_a_last_cue_that_finds_no_room_is_told(tmp_path):
     """A system that has room for a part of it takes that part, and says so by its size alone."""
     write(tmp_path / "a.srt", "A short talk.")
