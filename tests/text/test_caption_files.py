@@ -43,6 +43,7 @@ def parse(text):
         head, times, *lines = block.split("\n")
         assert head == str(number)
         start, end = times.split(" --> ")
+        assert seconds(start) <= seconds(end)
         cues.append(Cue(seconds(start), seconds(end), tuple(map(decode, lines))))
     return cues
 
@@ -180,7 +181,10 @@ def test_hours_are_gone_on_with(tmp_path):
 def test_the_time_to_go_on_at_may_be_told(tmp_path):
     write(tmp_path / "a.srt", TALK)
     write(tmp_path / "a.srt", "Here I am again.", resume=True, offset=100.0)
-    assert parse((tmp_path / "a.srt").read_text())[-1].start == 100.0
+    cue = parse((tmp_path / "a.srt").read_text())[-1]
+    write(tmp_path / "b.srt", "Here I am again.")
+    (alone,) = parse((tmp_path / "b.srt").read_text())
+    assert (cue.start, cue.end) == (100.0, pytest.approx(100.0 + alone.end))
 
 
 def test_cues_from_where_to_go_on_are_made_anew_and_none_overlaps(tmp_path):
