@@ -160,6 +160,14 @@ def test_wait_k_counts_from_the_start_of_each_utterance():
     assert list(trace.instance().delays) == [400, 600, 1200, 2200, 2400, 3000]
 
 
+def test_words_that_the_model_counts_are_counted_with_the_chunk_that_brought_them():
+    model = ScriptedModel(SCRIPT)
+    trace, _, interpreter = interpret(model, WaitK(k=2), detector=CtcWords())
+    # One behind the words that end at 300, 700, 1100, 1900 and 2400 ms; the last one at the end.
+    assert list(trace.instance().delays) == [800, 1200, 2000, 2400, 3000]
+    assert len(interpreter.stream.drafts) == 5
+
+
 def test_many_speakers_in_one_batch_hear_what_each_would_alone():
     scripts = [[(f"{name}{i}", 250.0 * (i + 1)) for i in range(8)] for name in "abc"]
     alone = [interpret(ScriptedModel(s), WaitK(k=1 + n))[0] for n, s in enumerate(scripts)]
