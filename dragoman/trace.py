@@ -260,7 +260,7 @@ def read_traces(path: Path, *, unfinished: bool = True) -> Iterator[Trace]:
                     _take(trace, row)
             except (msgspec.DecodeError, ValueError, KeyError, TypeError) as error:
                 torn = isinstance(error, msgspec.DecodeError) and not line.endswith(b"\n")
-                if torn and trace is not None:
+                if torn and number > 1:
                     break  # by a disk that was full, or a power cut: what came before holds
                 raise DragomanError(
                     f"Line {number} of {path} is not a line of a Dragoman trace ({error})."

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.audio.chunk import Chunk
+from dragoman.clock import RealClock
 from dragoman.detectors import Boundaries, CtcWords, FixedStep
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter, step
@@ -157,6 +158,14 @@ def test_wait_k_counts_from_the_start_of_each_utterance():
     )
     # w0 and w1 are said two words behind, w2 with the pause at 1200; then it waits for two again.
     assert list(trace.instance().delays) == [400, 600, 1200, 2200, 2400, 3000]
+
+
+def test_words_that_the_model_counts_are_counted_with_the_chunk_that_brought_them():
+    model = ScriptedModel(SCRIPT)
+    trace, _, interpreter = interpret(model, WaitK(k=2), detector=CtcWords())
+    # One behind the words that end at 300, 700, 1100, 1900 and 2400 ms; the last one at the end.
+    assert list(trace.instance().delays) == [800, 1200, 2000, 2400, 3000]
+    assert len(interpreter.stream.drafts) == 5
 
 
 def test_many_speakers_in_one_batch_hear_what_each_would_alone():
@@ -391,6 +400,19 @@ def test_words_of_the_source_that_become_final_in_mid_chunk_are_told():
     assert interpreter.hear(short).transcript == (" until14000",)
 
 
+def test_a_live_chunk_is_stamped_by_the_source_and_the_clock_on_the_wall():
+    """200 ms of sound that had come after 250 ms are worked on at 400."""
+    now, trace = [10.0], Trace()
+    clock = RealClock(lambda: now[0])
+    interpreter = Interpreter(ScriptedModel(SCRIPT), Greedy(), record=trace, clock=clock)
+    now[0] = 10.4
+    update = interpreter.hear(replace(chunks_of(1000, 200)[0], arrival=0.25))
+    assert trace.hearings == [update.hearing]
+    assert update.hearing.audio_ms == 200.0
+    assert update.hearing.arrival_ms == 250.0
+    assert update.hearing.start_ms == update.hearing.end_ms == pytest.approx(400.0)
+
+
 def test_haste_is_asked_of_the_model_while_it_lasts():
     interpreter = Interpreter(ScriptedModel(SCRIPT), WaitK(k=2), detector=FixedStep(400))
     assert not interpreter.hasty
@@ -400,6 +422,14 @@ def test_haste_is_asked_of_the_model_while_it_lasts():
     asks = [ask for _, ask, _ in interpreter.stream.drafts]
     assert [ask.hasty for ask in asks] == [False, True, False]
     assert [ask.max_words for ask in asks] == [1, 1, None]
+
+
+@pytest.mark.parametrize("avoid", [True, False])
+def test_the_end_is_avoided_for_a_policy_that_wants_it_until_the_source_ends(avoid):
+    policy = WaitK(k=1, avoid_eos_while_reading=avoid)
+    _, _, interpreter = interpret(ScriptedModel(SCRIPT), policy, detector=FixedStep(1000))
+    asks = [ask for _, ask, _ in interpreter.stream.drafts]
+    assert [(ask.avoid_end, ask.final) for ask in asks] == [(avoid, False)] * 2 + [(False, True)]
 
 
 def test_updates_tell_probabilities_silence_and_the_end_of_an_utterance():

@@ -40,6 +40,16 @@ def test_words_that_come_later_than_elsewhere_are_still_known():
     assert interpreter.hear(chunks_of(1000, 200)[3]).said == (" d",)
 
 
+def test_a_word_that_the_other_had_left_out_uses_up_none_of_its_words():
+    drafts = iter([[" alpha", " beta", " gamma"], [" delta", " epsilon"]])
+    model = DiaryModel(lambda stream, ask: spell(next(drafts), 1, False))
+    interpreter = Interpreter(model, Greedy())
+    interpreter.recall((" alpha", " gamma", " delta"))
+    assert interpreter.hear(chunks_of(1000, 200)[0]).said == ()
+    assert interpreter.hear(chunks_of(1000, 200)[1]).said == ()  # delta is known; who knows of more
+    assert interpreter.stream.committed == [" alpha", " beta", " gamma", " delta"]
+
+
 def test_the_end_of_the_source_says_what_was_not_said_elsewhere():
     model = DiaryModel(lambda stream, ask: replace(spell([" one", " two"], 1, True), tail=" three"))
     interpreter = Interpreter(model, Greedy())

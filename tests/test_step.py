@@ -8,6 +8,7 @@ from dragoman.audio.ear import Ear, Voice
 from dragoman.clock import SimulatedClock
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter, step
+from dragoman.models import BatchError
 from dragoman.policies import Greedy, make_policy
 from dragoman.trace import Trace
 from tests.models.toy_net import speech, spelled, toy_model
@@ -105,6 +106,34 @@ def test_each_trace_is_charged_its_own_share():
     assert traces[0].hearings[0].start_ms == 200.0
 
 
+def test_every_piece_of_a_long_chunk_is_charged():
+    reads, trace = iter(range(10**6)), Trace()
+    clock = SimulatedClock(lambda: float(next(reads)))
+    interpreter = Interpreter(ScriptedModel(SCRIPT), Greedy(), record=trace, clock=clock)
+    interpreter.hear(Chunk(np.zeros(11 * RATE, np.float32), last=False))
+    # To begin, the ear, to listen, three pieces, to ask, to draft, to take.
+    assert trace.hearings[0].compute_ms == 9000.0
+
+
+def test_a_stream_that_fails_in_the_midst_of_a_chunk_ends_alone():
+    class Failing(ScriptedModel):
+        def hear(self, streams, sounds):
+            super().hear(streams, sounds)
+            bad = [at for at, one in enumerate(streams) if one.language == "bad"]
+            if bad and streams[bad[0]].heard_ms > 5000:
+                raise BatchError({bad[0]: RuntimeError("broken")})
+
+    model, traces = Failing(SCRIPT), [Trace() for _ in range(3)]
+    speakers = [
+        Interpreter(model, Greedy(), source=source, record=trace)
+        for source, trace in zip(["good", "bad", "fine"], traces, strict=True)
+    ]
+    updates = step(speakers, [Chunk(np.zeros(11 * RATE, np.float32), last=False)] * 3)
+    assert [update.error is not None for update in updates] == [False, True, False]
+    assert [len(update.said) for update in updates] == [6, 0, 6]
+    assert [len(trace.hearings) for trace in traces] == [1, 0, 1]
+
+
 def test_encoding_is_paid_only_where_something_may_be_said(monkeypatch):
     model = toy_model("whole", monkeypatch)
     interpreter = Interpreter(model, make_policy("offline"), target="de")
@@ -200,6 +229,22 @@ def test_chunks_of_different_lengths_are_heard_by_the_ears_and_the_model_side_by
     assert told == {"long": [5, 5, 1, 5, 5, 1], "short": [1, 1]}
     assert [speaker.stream.heard_ms for speaker in speakers] == [22_000, 2_000]
     assert [update.silence_ms for update in updates] == [200.0, 600.0]
+
+
+@pytest.mark.parametrize(("silences", "closed"), [((0, 0, 600), True), ((600, 0, 599), False)])
+def test_the_pause_is_the_one_at_the_end_of_a_long_chunk(silences, closed):
+    class Counting:
+        def __init__(self):
+            self._silences = iter(silences)
+
+        def hear(self, samples):
+            return Voice(True, False, float(next(self._silences)))
+
+    interpreter = Interpreter(
+        ScriptedModel(SCRIPT), make_policy("offline"), ear=Counting(), utterance_pause_ms=600
+    )
+    update = interpreter.hear(Chunk(np.zeros(11 * RATE, np.float32), last=False))
+    assert (update.closed, len(update.said)) == (closed, 6 if closed else 0)
 
 
 def test_a_stream_that_has_ended_fails_alone_and_knows_of_no_silence():

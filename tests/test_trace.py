@@ -183,6 +183,15 @@ def test_a_trace_whose_last_line_is_torn_keeps_what_was_said(tmp_path):
         assert whole == trace
         assert trace.prediction.startswith(cut.prediction)
         assert cut.hearings == trace.hearings
+    path.write_bytes(content[: content.rindex(b'{"dragoman_trace"') + 9])  # of the next one's first
+    assert list(read_traces(path)) == [trace]
+
+
+def test_a_file_of_which_the_first_line_is_torn_is_no_trace(tmp_path):
+    path = tmp_path / "trace.jsonl"
+    path.write_bytes(b'{"dragoman_trace":1,"ind')
+    with pytest.raises(DragomanError, match="Line 1 of"):
+        list(read_traces(path))
 
 
 def test_what_is_no_text_is_no_trace(tmp_path):

@@ -46,7 +46,7 @@ class WaitK(Policy):
 
     def allow(self, heard: Heard, said: Said) -> Allowance:
         due = heard.words - said.words - self.k + (0 if self.strict else 1)
-        return Allowance(words=due) if due > 0 else NOTHING
+        return Allowance(words=max(0, due))
 
     def commit(self, draft: Draft, past: Sequence[Draft]) -> int:
         return draft.whole(len(draft.tokens))

@@ -12,6 +12,11 @@ def test_interim_text_that_becomes_final_is_not_erased():
     assert erased_units([("", "the old"), ("the old", " man"), (" man", "")]) == 0
 
 
+def test_spaces_around_a_text_are_not_shown_and_not_erased():
+    assert erased_units([("", " ab "), (" ab", "")], "char") == 0
+    assert erased_units([("", "ab "), ("", "a")], "char") == 1
+
+
 def test_what_is_replaced_is_erased_with_all_that_follows():
     assert erased_units([("", "the old house"), ("", "the cold house")]) == 2
     assert erased_units([("", "abc"), ("", "abd")], "char") == 1

@@ -146,6 +146,10 @@ def test_moses_rules_split_punctuation_off():
     references = ["ja nein,", "gut"]
     assert pieces(units, references, language="de") == [["ja", "nein", ","], ["gut"]]
     assert cut(["20,", "a"], ["20,", "a"], Cutting(language="de")) == [0, 1, 2]
+    units, references = ["a", ",", "b"], ["a", ",b"]
+    assert pieces(units, references, language="de") == [["a"], [",", "b"]]
+    for language in (None, "zh", "ja"):  # which have no such rules
+        assert pieces(units, references, language=language) == [["a", ","], ["b"]]
 
 
 # --- both -----------------------------------------------------------------------------------------

@@ -14,7 +14,8 @@ UNITS, WORDS = 6, (4, 5)
 class TableNet:
     """Writes token 4 or 5, or ends; `write` decides, by the tokens so far, if it may go on."""
 
-    config = SimpleNamespace(decides="no", attention_layer=0, memory_time=1)
+    cache = (SimpleNamespace(shape=(0,)),)
+    config = SimpleNamespace(decides="no", attention_layer=0, memory_time=1, cache=cache)
 
     def __init__(self, write=None) -> None:
         self.batches: list[int] = []
@@ -31,7 +32,8 @@ class TableNet:
         log_probs = np.stack(
             [[table(seed, row[:u]) for u in new] for seed, row in zip(seeds, rows, strict=True)]
         )
-        attention = np.tile(rows.sum(1)[:, None, None, None], (1, 1, tokens.shape[1], 2))
+        sums = np.stack([rows[:, :u].sum(1) for u in new], axis=1)  # tell one look from another
+        attention = np.tile(sums[:, None, :, None], (1, 1, 1, 2))
         write = None
         if self._write is not None:
             write = np.array(

@@ -12,6 +12,8 @@ from dragoman.models.exported.caat_search import (
     scored,
     search_group,
 )
+from dragoman.models.exported.stream import Decoded
+from dragoman.models.exported.transducer import read_on, sure
 
 BOS, BLANK, END, WORDS = 1, 1, 2, (3, 4, 5)
 START = [Hypothesis((BOS,), 0.0, (), None)]
@@ -109,3 +111,50 @@ def test_what_all_survivors_begin_with():
     assert common_prefix(make) == (1, 3)
     assert common_prefix(make[:2]) == (1, 3)
     assert common_prefix(make[:1]) == (1, 3, 4)
+
+
+def groups_read(decoded: Decoded, states: int, final: bool = False) -> list[tuple[int, int]]:
+    """The groups that are read of so many states, eight a group, each with how many it sees."""
+    seen = []
+
+    def score(hypotheses):
+        seen.append((decoded.groups, decoded.seen))
+        row = np.full(6, -10.0)
+        row[[BLANK, END]] = np.log(0.49)  # nobody writes anything
+        return np.array([row] * len(hypotheses)), [None] * len(hypotheses)
+
+    scored(read_on(decoded, states, 8, final), score)
+    return seen
+
+
+def test_a_group_is_read_once_when_it_is_complete_and_sees_no_later_one():
+    decoded = Decoded()
+    assert groups_read(decoded, 7) == []
+    assert groups_read(decoded, 20) == [(1, 8), (2, 16)]
+    assert groups_read(decoded, 23) == []
+    assert groups_read(decoded, 24) == [(3, 24)]
+    assert not decoded.survivors[0].ended
+    assert groups_read(decoded, 29, final=True) == [(4, 29)]  # the rest of them
+    assert decoded.survivors[0].ended
+    assert groups_read(decoded, 29, final=True) == []  # it has ended
+
+
+def test_a_source_that_ends_with_a_group_ends_it_anew():
+    decoded = Decoded()
+    assert groups_read(decoded, 16) == [(1, 8), (2, 16)]
+    assert groups_read(decoded, 16, final=True) == [(2, 16)]
+    assert decoded.survivors[0].ended
+    assert groups_read(Decoded(), 0, final=True) == []
+    assert groups_read(Decoded(), 16, final=True) == [(1, 8), (2, 16)]
+
+
+def test_only_what_all_survivors_say_is_sure_before_the_end():
+    survivors = tuple(
+        Hypothesis((BOS, 3, word), 0.0, (-0.1, -0.2), None, ended=True) for word in (4, 5)
+    )
+    decoded = Decoded(survivors=survivors)
+    found = sure(decoded, 0, final=False)
+    assert (found.tokens, found.log_probs, found.ended) == ((3,), (-0.1,), True)
+    assert sure(decoded, 1, final=False).tokens == ()
+    found = sure(decoded, 1, final=True)
+    assert (found.tokens, found.log_probs) == ((4,), (-0.2,))

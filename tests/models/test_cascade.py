@@ -181,6 +181,13 @@ def test_a_part_ends_behind_a_comma_or_where_the_speaker_took_time():
     assert ends(read=70)[:2] == [5, 70]
     assert ends(read=99) == [5, 99, 100]
     assert ends(read=100) == [5, 100]
+    texts[26] = texts[29] = texts[44] = "so,"  # of several commas, that behind which it took most
+    assert ends()[:2] == [5, 30]
+    times[45:] = [ms + 900 for ms in times[45:]]
+    assert ends()[:2] == [5, 45]
+    texts[44], texts[45] = "so", "so,"
+    times[46:] = [ms + 2000 for ms in times[46:]]  # behind the next comma, which is too far
+    assert ends()[:2] == [5, 30]
 
 
 def test_what_would_have_been_said_is_the_guess_for_what_will_be():

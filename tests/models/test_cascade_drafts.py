@@ -221,6 +221,20 @@ def test_a_sentence_that_was_said_leaves_nothing():
     assert (stream.final, stream.transcript) == ((), (" See", " Blue."))
 
 
+def test_an_utterance_that_is_over_leaves_nothing():
+    heard = written("Red", "See", "Blue", at=(100, 200, 300))
+    model, stream = told(heard, heard)
+    hear(model, stream, 900)
+    (draft,) = model.draft([stream], [Ask()])
+    model.commit(stream, draft, 2)
+    assert (stream.said, stream.unfinished, stream.read) == ([5, 9], [9], 2)  # rot seh
+    hear(model, stream, 900, closing=True)
+    (draft,) = model.draft([stream], [Ask(final=True)])
+    model.commit(stream, draft, len(draft.tokens), closed=True)
+    assert (stream.final, stream.said, stream.unfinished, stream.read) == ((), [], [], 0)
+    assert (stream.heard, stream.words_heard) == (Draft(), 3)
+
+
 def test_a_look_back_does_not_unread_what_was_read():
     model, stream = told(written("Red", "Blue", at=(200, 300)))
     hear(model, stream, 900)
@@ -272,6 +286,16 @@ def test_old_words_settle_when_they_are_heard_unless_the_utterance_ends():
     hear(model, stream, 7000, closing=True)
     assert (stream.final, stream.transcript, stream.speech.commits) == ((), (), [])
     assert stream.speech.drafts[0][1] == Ask(final=True)
+
+
+def test_words_that_settle_when_heard_and_when_said_are_told_with_their_moments():
+    model, stream = told(written("Red", "Blue.", at=(1000, 1960)))
+    hear(model, stream, 7000)
+    assert (stream.transcript, stream.transcript_ms) == ((" Red",), (1000.0,))
+    (draft,) = model.draft([stream], [Ask()])
+    model.commit(stream, draft, len(draft.tokens))
+    assert stream.transcript == (" Red", " Blue.")
+    assert stream.transcript_ms == (1000.0, 1960.0)
 
 
 def test_streams_that_fail_do_so_alone():

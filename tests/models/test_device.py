@@ -72,20 +72,36 @@ def test_a_torch_for_the_cpu_alone_is_told_of(monkeypatch):
     assert "cannot use the GPU" in str(device.why_no_gpu())
 
 
-def test_a_driver_tells_how_many_there_are(monkeypatch):
+@pytest.mark.parametrize(
+    ("begun", "counted", "gpus"),
+    [(0, 0, 3), (100, 0, 0), (0, 100, 0), (100, 100, 0)],  # a driver may be there without a GPU
+)
+def test_a_driver_tells_how_many_there_are(monkeypatch, begun, counted, gpus):
     class Driver:
         def cuInit(self, flags):  # noqa: N802
-            return 0
+            return begun
 
         def cuDeviceGetCount(self, place):  # noqa: N802
             place._obj.value = 3
-            return 0
+            return counted
 
     monkeypatch.setattr(device.ctypes, "CDLL", lambda name: Driver())
-    assert device.gpus.__wrapped__() == 3
+    assert device.gpus.__wrapped__() == gpus
+
+
+def test_a_driver_may_have_another_name_or_none(monkeypatch):
+    tried = []
 
     def none(name):
+        tried.append(name)
         raise OSError
 
     monkeypatch.setattr(device.ctypes, "CDLL", none)
     assert device.gpus.__wrapped__() == 0
+    assert tuple(tried) == device.DRIVERS
+
+
+def test_a_search_follows_a_beam_or_more():
+    assert Options(beams=1).beams == 1
+    with pytest.raises(DragomanError, match="1 beam or more, not 0"):
+        Options(beams=0)

@@ -112,3 +112,19 @@ def test_a_word_is_as_probable_as_its_tokens_on_average():
     draft = Draft((IN, TER, PRE, T), (" inter", " pre"), (2, 3), "t", log_probs=logs)
     assert draft.word_probabilities(3) == pytest.approx((0.3, 0.9, 0.5))
     assert draft.word_probabilities(1) == pytest.approx((0.3,))
+
+
+def test_what_is_left_of_a_draft_keeps_what_belongs_to_its_tokens():
+    looks = np.eye(4, dtype=np.float32)
+    draft = Draft(
+        (IN, TER, PRE, T), (" inter", " pre"), (2, 3), "t", (-1.0, -2.0, -3.0, -4.0), True, 0.25,
+        looks, 40.0, 1000.0,
+    )  # fmt: skip
+    rest = draft.after(1)  # of the first word some is left
+    assert (rest.tokens, rest.words, rest.ends) == ((TER, PRE, T), (" inter", " pre"), (1, 2))
+    rest = draft.after(2)
+    assert (rest.tokens, rest.words, rest.ends, rest.tail) == ((PRE, T), (" pre",), (1,), "t")
+    assert (rest.log_probs, rest.ended, rest.silence) == ((-3.0, -4.0), True, 0.25)
+    assert rest.looks(0, 2) == [1080.0, 1120.0]
+    assert draft.after(4).tail == "t"
+    assert draft.after(0) is draft

@@ -1,15 +1,22 @@
 """What the stream of an exported net keeps and counts, by hand."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from dragoman.audio.chunk import RATE
 from dragoman.models import Sound
+from dragoman.models.exported.caat_search import Hypothesis
+from dragoman.models.exported.config import Chunks
 from dragoman.models.exported.counting import Counted, Evidence, WordCounter
+from dragoman.models.exported.encoder import encode_at_once, encode_windows
+from dragoman.models.exported.net import Encoding
 from dragoman.models.exported.stream import Decoded, ExportedStream
+from dragoman.models.exported.transducer import _score
 from dragoman.models.window import Bounds, Window
 
-from .toy_net import ToyFeatures, ToyNet, pieces
+from .toy_net import FIRST, LIKELY, ToyFeatures, ToyNet, pieces
 
 BLANK = 0
 
@@ -118,3 +125,105 @@ def test_what_was_committed_is_gone_on_from(kind, cache):
     assert (one.decoded.cache, one.decoded.drafted) == (cache, ("b", "c"))
     one.committed(2)  # further than is known
     assert (one.decoded.cache, one.decoded.drafted) == (cache, ())
+
+
+def test_a_tenth_of_a_second_can_be_encoded_and_less_waits():
+    net, frames = ToyNet("whole"), np.zeros((20, 1), np.float32)
+    streams = [stream("whole") for _ in range(3)]
+    encode_at_once(net, streams, [frames[:10], frames[:9], frames])
+    assert [one.encoded.states for one in streams] == [3, 0, 5]
+    assert [one.encoded.memory is None for one in streams] == [False, True, False]
+
+
+def test_hypotheses_of_any_length_are_scored_each_with_what_was_kept_of_it():
+    """The first word is spoken in twenty states, then the second; the toy keeps what it read."""
+    one = stream("transducer")
+    one.encoded.memory, one.encoded.states = (np.repeat([1, 2], 20)[None],), 40
+
+    def hypothesis(*tokens):
+        return Hypothesis(tokens, 0.0, (), (np.array([tokens[:-1]]),) if tokens[1:] else None)
+
+    right, wrong = FIRST + 1, FIRST + 3
+    hypotheses = [hypothesis(1, wrong), hypothesis(1), hypothesis(1, right)]
+    rows, after = _score(one.net, one, 40, hypotheses)
+    assert [kept[0].tolist() for kept in after] == [[[1, wrong]], [[1]], [[1, right]]]
+    assert rows[1].argmax() == right
+    assert rows[2].argmax() == FIRST + 2
+    assert rows[0].max() < LIKELY  # nobody knows what follows a word that was not spoken
+    assert (rows[:, 0] == -np.inf).all()  # padding is never written
+    rows, _ = _score(one.net, one, 20, hypotheses[2:])
+    assert rows[0].argmax() == 2  # of the states that it may see, all is said
+
+
+class Echo:
+    """A net whose states are the frames that it was given; heads and what it keeps tell the row."""
+
+    def __init__(self, chunks=None):
+        self.config = SimpleNamespace(chunks=chunks, bands=2)
+        self.given = []
+
+    def begin_stream(self, batch):
+        return (np.full((batch, 1), -1.0),)
+
+    def cut(self, memory, states):
+        return tuple(array[:, states] for array in memory)
+
+    def encode(self, features, lengths):
+        self.given.append((features.shape, lengths.tolist()))
+        rows = np.arange(len(features))[:, None]
+        labels = rows * 100 + np.arange(features.shape[1])
+        boundaries = rows + np.arange(features.shape[1]) / 100
+        return Encoding(lengths, (features[..., 0],), labels, lengths - 1, boundaries)
+
+    def hear(self, features, frames, stream):
+        self.given.append(stream[0].ravel().tolist())
+        return self.encode(features, frames), (stream[0] + 10,)
+
+
+class Told:
+    """A stream that notes what was encoded of it, and keeps what it is told to keep."""
+
+    def __init__(self, first, count):
+        frames = np.arange(first, first + count, dtype=np.float32)
+        self.sound = SimpleNamespace(frames=np.stack([frames, frames], axis=1))
+        self.encoded = SimpleNamespace(kept=None)
+        self.told = []
+
+    def encoded_anew(self, memory, states, evidence):
+        self.told.append((memory[0].ravel().tolist(), states, evidence))
+
+    def encoded_more(self, memory, states, kept, evidence):
+        self.encoded_anew(memory, states, evidence)
+        self.encoded.kept = kept
+        self.sound.frames = self.sound.frames[16:]
+
+
+def test_windows_of_different_lengths_are_encoded_together_each_as_it_is():
+    net, streams = Echo(), [Told(100, 12), Told(500, 3), Told(200, 15)]
+    encode_windows(net, streams, [False] * 3)
+    assert net.given == [((2, 15, 2), [12, 15])]
+    assert [len(one.told) for one in streams] == [1, 0, 1]
+    memory, states, evidence = streams[2].told[0]
+    assert (memory, states) == ([*range(200, 215)], 15)
+    assert evidence.labels.tolist() == [*range(100, 114)]  # of its own row, as many as there are
+    assert evidence.boundaries == pytest.approx(1 + np.arange(15) / 100)
+    memory, states, evidence = streams[0].told[0]
+    assert (memory, states) == ([*range(100, 112)], 12)
+    assert (evidence.labels.tolist(), len(evidence.boundaries)) == ([*range(11)], 12)
+
+
+def test_chunks_are_heard_when_they_are_whole_and_the_rest_at_the_end():
+    chunks = Chunks(4, 2, ())
+    net, window = Echo(chunks), chunks.window
+    streams = [Told(100, window + 16), Told(300, window - 1), Told(500, 5), Told(700, window)]
+    encode_windows(net, streams, [False, False, True, False])
+    assert [[states for _, states, _ in one.told] for one in streams] == [
+        [window, window], [], [5], [window],
+    ]  # fmt: skip
+    assert [memory[:3] for memory, _, _ in streams[0].told] == [[100, 101, 102], [116, 117, 118]]
+    # What the first has kept goes with it, though it is alone by then.
+    assert net.given[::2] == [[-1.0] * 3, [9.0]]
+    assert [one.encoded.kept and one.encoded.kept[0].item() for one in streams] == [
+        19.0, None, 9.0, 9.0,
+    ]  # fmt: skip
+    assert [len(one.sound.frames) for one in streams] == [window - 16, window - 1, 0, window - 16]

@@ -7,6 +7,9 @@ from dragoman.audio.chunk import RATE, Chunk
 from dragoman.detectors import LearnedBoundaries
 from dragoman.interpreter import Interpreter, step
 from dragoman.models import Ask, Sound
+from dragoman.models.exported.model import ExportedModel
+from dragoman.models.exported.pieces import Pieces
+from dragoman.models.search import Found, search
 from dragoman.policies import make_policy
 from dragoman.trace import Trace
 
@@ -151,3 +154,64 @@ def test_before_anybody_speaks_little_is_kept(monkeypatch):
     assert model.draft([stream], [Ask()])[0].tokens == ()
     model.hear([stream], [Sound(speech([3]))])
     assert model.draft([stream], [Ask()])[0].words == (" w3",)
+
+
+def test_drafts_that_are_final_are_searched_with_care_and_the_others_beside_them_are_not(
+    monkeypatch,
+):
+    model, searched = toy_model("whole", monkeypatch, beams=3), []
+
+    def noting(texts, prompts, beams):
+        searched.append(([prompt.final for prompt in prompts], beams))
+        return search(texts, prompts, beams)
+
+    monkeypatch.setattr("dragoman.models.exported.model.search", noting)
+    streams = [model.open("en", "de") for _ in range(4)]
+    model.hear(streams, [Sound(speech([word])) for word in (1, 2, 3, 5)])
+    asks = [Ask(), Ask(final=True), Ask(final=True, hasty=True), Ask()]
+    drafts = model.draft(streams, asks)
+    assert searched == [([False, True, False], 1), ([True], 3)]  # one of them in haste
+    assert [draft.words for draft in drafts] == [(" w1",), (" w2",), (" w3",), (" w5",)]
+
+
+def test_what_was_said_of_a_stream_is_not_taken_for_what_was_said_of_another(monkeypatch):
+    """Two of them said something: of the net's caches, only those of one length go together."""
+    model = toy_model("whole", monkeypatch)
+    streams = [model.open("en", "de") for _ in range(3)]
+    model.hear(streams, [Sound(speech([word, 7])) for word in (1, 2, 3)])
+    for one in (0, 2):
+        (draft,) = model.draft([streams[one]], [Ask()])
+        model.commit(streams[one], draft, 1)
+    model.hear(streams, [Sound(speech([8]))] * 3)
+    words = [draft.words for draft in model.draft(streams, [Ask()] * 3)]
+    assert words == [(" w7", " w8"), (" w2", " w7", " w8"), (" w7", " w8")]
+
+
+def test_an_encoder_that_hears_chunks_goes_on_from_what_it_kept(monkeypatch):
+    """The toy counts in what it keeps; the two streams have heard different numbers of chunks."""
+    model = toy_model("chunks", monkeypatch)
+    old, new = model.open("en", "de"), model.open("en", "de")
+    model.hear([old], [Sound(speech([1]))])  # five windows, each 16 frames on
+    assert [array.tolist() for array in old.encoded.kept] == [[[5.0]]]
+    model.hear([new, old], [Sound(speech([2]))] * 2)
+    assert [one.encoded.kept[0].item() for one in (old, new)] == [11.0, 5.0]
+
+
+def test_the_end_without_sound_leaves_nothing_for_a_later_chunk(monkeypatch):
+    model = toy_model("chunks", monkeypatch)
+    one = model.open("en", "de")
+    model.hear([one], [Sound(speech([1, 2]))])
+    assert one.encoded.states == 44  # of fifty: the last chunks are not whole
+    model.hear([one], [Sound(np.zeros(0, np.float32), last=True, closing=True)])
+    assert one.encoded.states == 50
+
+
+@pytest.mark.parametrize(("kind", "words"), [("whole", (" w1",)), ("monotonic", (" w1.",))])
+def test_a_net_that_decides_for_itself_has_decided_for_its_full_stop(kind, words):
+    """Whoever says a draft of another net before its end leaves the stop for later."""
+    units = Pieces(("<pad>", "<s>", "</s>", "<unk>", "w1", ".▁"), "suffix")
+    model = ExportedModel(kind, ToyNet(kind), units, None)
+    stream = model.open("en", "de")
+    looks = (np.ones(1, np.float32),) * 2
+    draft = model._finished(stream, Found((4, 5), (-0.1, -0.1), looks, ended=True), Ask())
+    assert draft.words == words

@@ -354,6 +354,21 @@ def test_what_is_settled_does_not_loop():
     assert one.window.settled.log_probs == (-0.1,)
 
 
+def test_much_sound_at_once_is_settled_until_the_rest_fits():
+    model = BareModel()
+    one = model.open(None, "en")
+    model.hear([one], [sound(60_000, look=False)])  # 30 s of it are still too many
+    assert (one.start_ms, one.window.settled.tokens) == (45_000.0, (FIRST + 1,) * 2)
+
+
+def test_what_settles_does_not_go_on_with_a_loop_that_was_said():
+    model = BareModel()
+    model.found = Found((FIRST + 1,) * 2, (-0.1, -0.2))
+    one = stream(26_000.0, 0.0, [1] * 4, [1000.0, 2000.0, 3000.0, 4000.0])
+    model.hear([one], [sound(1000, look=False)])
+    assert (one.window.settled.tokens, one.start_ms) == ((), 13_500.0)
+
+
 def test_what_was_made_up_of_noise_does_not_settle():
     model = BareModel()
     model.found = Found((FIRST + 1, FIRST + 2), (-2.0, -3.0), silence=0.9)

@@ -273,6 +273,11 @@ def test_a_second_of_sound_stays_open():
     assert (OPEN - 1) * STATE < 16_000 <= OPEN * STATE
 
 
+def test_all_that_is_there_is_looked_at_together_unless_it_was_trained_in_chunks():
+    assert Pace().pass_over(500) == 500
+    assert [Pace(ahead=10, chunk=5).pass_over(frames) for frames in (14, 15, 16)] == [14, 15, 15]
+
+
 def test_the_level_is_that_of_all_sound(both):
     """Every frame of the first convolution counts once, whatever the steps."""
     plain, encoder, _ = both

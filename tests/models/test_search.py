@@ -243,6 +243,20 @@ def test_what_was_guessed_wrongly_is_dropped():
     assert [one.tokens for one in made] == [(4, 5, 7, 6), (5, 6)]
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_guess_changes_nothing_of_an_exported_net(seed):
+    """Right, wrong from some token on, or wrong at once; but it saves steps where it is right."""
+    bare = found([seed], [prompt(8, (4,), avoid_end=True)])[0]
+    for right in range(8):
+        guess = (*bare.tokens[:right], *(9 - token for token in bare.tokens[right:7]))
+        net = TableNet()
+        one = found([seed], [prompt(8, (4,), avoid_end=True, guess=guess)], net=net)[0]
+        assert one.tokens == bare.tokens
+        assert one.log_probs == pytest.approx(bare.log_probs)
+        assert [look.tolist() for look in one.looks] == [look.tolist() for look in bare.looks]
+        assert len(net.batches) == 8 - right
+
+
 def test_each_prompt_follows_the_rows_of_its_own_texts():
     first = scores({4: -1.0, 5: -2.0})
     second = scores({4: -1.0}, {6: -1.0})

@@ -49,6 +49,14 @@ def test_moonshine_forgets_whole_states():
     assert (one.start_ms, len(one.samples)) == (10 * STATE_MS, 0)
 
 
+def test_states_that_are_one_for_the_decoder_are_one_frame():
+    one = moonshine(np.zeros(10 * STATE + 7))
+    one.joined = 4
+    assert (one.span.frames, one.span.frame_ms) == (3, 4 * STATE_MS)  # the last is not whole
+    one.samples = one.samples[: 8 * STATE]
+    assert one.span.frames == 2
+
+
 def test_moonshine_knows_the_sound_that_has_no_states_yet():
     one = moonshine(np.arange(5 * STATE + 7))
     assert len(one.unseen) == 5 * STATE + 7

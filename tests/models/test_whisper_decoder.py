@@ -126,6 +126,32 @@ def test_batch_and_guess_change_nothing(decoder, batch):
         assert one.tokens == alone.tokens
         assert one.ended == alone.ended
         np.testing.assert_allclose(one.log_probs, alone.log_probs, atol=0.05)
+        assert np.log(one.silence) == pytest.approx(np.log(alone.silence), abs=0.05)
+        for look, other in zip(one.looks, alone.looks, strict=True):
+            np.testing.assert_allclose(look[: len(states)], other, atol=0.05)
+
+
+def test_a_state_counts_as_often_as_its_weight_says(decoder):
+    """The third of five states three times, or once with the weight of three: for the language and
+    for a text, of each of several sounds for itself."""
+    short, long = sound(5), sound(8, seed=1)
+    thrice = np.repeat(short, [1, 1, 3, 1, 1], axis=0)
+    weight = np.log(np.float32([1, 1, 3, 1, 1]))
+    weighed = decoder.first(decoder.remember(short), 20, weight)
+    np.testing.assert_allclose(weighed, decoder.first(decoder.remember(thrice), 20), atol=1e-3)
+    assert np.abs(weighed - decoder.first(decoder.remember(short), 20)).max() > 0.1
+    memories = [decoder.remember(one) for one in (long, short)]
+    prompts, weights = [Prompt(START, 5, avoid_end=True)] * 2, [np.zeros(8, np.float32), weight]
+    made = decoder.go_on(memories, prompts, 1, weights)
+    wanted = decoder.speak([long, thrice], prompts)
+    for one, other in zip(made, wanted, strict=True):
+        np.testing.assert_allclose(one.log_probs, other.log_probs, atol=1e-2)
+    assert (
+        np.abs(
+            np.subtract(made[1].log_probs, decoder.speak([short], prompts[:1])[0].log_probs)
+        ).max()
+        > 0.1
+    )
 
 
 def test_a_right_guess_is_taken_in_one_pass(decoder, monkeypatch):

@@ -1,12 +1,15 @@
 """What Whisper's search is told, by hand."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from dragoman.audio.ear import Voice
 from dragoman.errors import DragomanError
 from dragoman.models import Ask, Draft, Sound
+from dragoman.models.whisper import engine
 from dragoman.models.whisper import model as module
 from dragoman.models.whisper.model import WhisperModel
 from dragoman.models.whisper.tokens import ENGLISH_ONLY_END
@@ -245,6 +248,43 @@ def test_memory_is_released_when_a_window_was_cut(monkeypatch):
     assert released == []
     model.commit(stream, draft.after(2), 2)  # w4 ends a sentence
     assert released == [1]
+
+
+def test_memory_is_released_at_most_once_a_second(monkeypatch):
+    released, now = [], [500.0]
+    library = SimpleNamespace(malloc_trim=released.append)
+    monkeypatch.setattr(engine, "ctypes", SimpleNamespace(CDLL=lambda name: library))
+    monkeypatch.setattr(engine, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(engine, "sys", SimpleNamespace(platform="linux"))
+    monkeypatch.setattr(engine, "_released", 0.0)
+    for moment, count in [(500.0, 1), (500.9, 1), (501.0, 1), (501.1, 2), (502.0, 2), (502.2, 3)]:
+        now[0] = moment
+        engine.release_memory()
+        assert released == [0] * count
+    monkeypatch.setattr(engine, "sys", SimpleNamespace(platform="darwin"))
+    now[0] = 600.0
+    engine.release_memory()
+    library = SimpleNamespace()  # a C library that knows no such thing
+    monkeypatch.setattr(engine, "sys", SimpleNamespace(platform="linux"))
+    engine.release_memory()
+    assert len(released) == 3
+
+
+def test_a_word_that_is_written_down_does_not_look_at_the_last_of_the_sound():
+    """Whatever is spoken, the last state collects attention: a word was heard where else it looks
+    most. Two seconds are a hundred states, and silence is behind them."""
+
+    class Collecting(ToyEngine):
+        def speak(self, states, prompts, beams):
+            (found,) = super().speak(states, prompts, beams)
+            look = np.zeros(300, np.float32)
+            look[[98, 99, 100, 250]] = 0.1, 0.3, 0.2, 0.2
+            return [replace(found, looks=(look,) * len(found.tokens))]
+
+    model = WhisperModel("toy", Collecting(), vocabulary())
+    stream = model.open("de", "en", transcript=True)
+    model.hear([stream], [Sound(tones([3, 4]), SPEAKING)])
+    assert stream.writes.looks == [98 * 20.0] * 2
 
 
 @pytest.mark.parametrize(("source", "words"), [("ja", ("日1", "日2.")), ("de", ("日1日2.",))])

@@ -93,6 +93,9 @@ def test_a_loop_is_cut_and_its_text_has_not_ended():
     draft = drafted(window(), found(1, *[2] * 6))
     assert draft.tokens == tokens(1, 2)
     assert not draft.ended
+    # What was said of it counts.
+    assert drafted(window([1, 2, 2, 2, 2], [0.0] * 5), found(2, 2)).tokens == ()
+    assert drafted(window([1, 2, 2], [0.0] * 3), found(2, 2)).tokens == tokens(2, 2)
 
 
 def test_whole_sentences_make_a_cut_in_a_long_window():

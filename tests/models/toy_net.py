@@ -110,7 +110,7 @@ class ToyNet:
         assert stream[0].shape[1] == 1
         states = np.minimum(self.config.chunks.chunk, -(-frames // 4))
         memory = np.rint(features[:, : 4 * self.config.chunks.chunk : 4, 0] * 100).astype(int) - 1
-        return Encoding(states, (memory,), boundaries=self._ends(memory)), stream
+        return Encoding(states, (memory,), boundaries=self._ends(memory)), (stream[0] + 1,)
 
     def _ends(self, memory) -> np.ndarray:
         """The probability that a word ends: where it is silent."""

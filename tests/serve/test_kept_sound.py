@@ -28,6 +28,14 @@ def ends(kept: KeptSound, sample: int = 0) -> list[int]:
     return [end for end, _ in kept.since(sample)]
 
 
+def test_of_sound_that_has_not_begun_more_may_come():
+    async def begun() -> KeptSound:
+        return KeptSound(Audio())
+
+    kept = asyncio.run(begun())
+    assert (kept.end, kept.ended, kept.more.is_set(), ends(kept)) == (0, False, False, [])
+
+
 def test_samples_are_kept_until_all_of_a_frame_is_dealt_with():
     kept = fed(Audio(), 3, 100)
     assert (kept.end, kept.ended, kept.before) == (300, True, 0)

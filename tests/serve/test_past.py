@@ -40,6 +40,12 @@ def test_words_may_be_later_than_the_sound_that_is_known_to_be_heard():
     assert Past.of(opus, 96000, 0.0).elapsed_ms == 2000.0
 
 
+@pytest.mark.parametrize(("heard", "until"), [(8000, 16_000), (32_000, 32_000), (10**9, 1_936_000)])
+def test_of_two_minutes_of_sound_words_may_have_been_said_elsewhere(heard, until):
+    """From the first sample that is heard again, the 16,000th, which was there before."""
+    assert Past.of(ELSEWHERE, heard, 0.0).until == until
+
+
 @pytest.mark.parametrize("jump", [-3600.0, 3600.0, 1e9, -1e9])
 def test_words_are_told_in_order_of_time_whatever_the_clock_does(jump, monkeypatch):
     """Also what is spoken aloud is stamped since the talk began, not since this process had it."""

@@ -44,6 +44,7 @@ def parse(text):
         head, times, *lines = block.split("\n")
         assert head == str(number)
         start, end = times.split(" --> ")
+        assert seconds(start) <= seconds(end)
         cues.append(Cue(seconds(start), seconds(end), tuple(map(decode, lines))))
     return cues
 
@@ -203,7 +204,10 @@ def test_hours_are_gone_on_with(tmp_path):
 def test_the_time_to_go_on_at_may_be_told(tmp_path):
     write(tmp_path / "a.srt", TALK)
     write(tmp_path / "a.srt", "Here I am again.", resume=True, offset=100.0)
-    assert parse((tmp_path / "a.srt").read_text())[-1].start == 100.0
+    cue = parse((tmp_path / "a.srt").read_text())[-1]
+    write(tmp_path / "b.srt", "Here I am again.")
+    (alone,) = parse((tmp_path / "b.srt").read_text())
+    assert (cue.start, cue.end) == (100.0, pytest.approx(100.0 + alone.end))
 
 
 def test_cues_from_where_to_go_on_are_made_anew_and_none_overlaps(tmp_path):
@@ -281,6 +285,27 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
     subprocess.run([sys.executable, "-c", script], check=False)
     assert len(parse((tmp_path / "a.srt").read_text())) > 10
+
+
+def test_a_system_that_takes_a_few_bytes_at_a_time_is_told_them_all_once(tmp_path):
+    class Slow:
+        closed = False
+
+        def __init__(self, file):
+            self._file = file
+
+        def write(self, data):
+            return self._file.write(data[:7])
+
+        def close(self):
+            self._file.close()
+
+    write(tmp_path / "a.srt", TALK)
+    with CaptionFile(tmp_path / "b.srt") as file:
+        file._file = Slow(file._file)
+        for word in words(TALK):
+            file.say(word)
+    assert (tmp_path / "b.srt").read_bytes() == (tmp_path / "a.srt").read_bytes()
 
 
 def test_a_last_cue_that_finds_no_room_is_told(tmp_path):

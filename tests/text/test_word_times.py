@@ -79,6 +79,8 @@ def test_words_of_a_transcript_stand_where_they_were_heard_or_since_the_words_be
     assert times.place([], 3000.0, None) == []
     (guessed,) = times.place([" zwei"], 4000.0, None)
     assert (guessed.start + guessed.end) / 2 == pytest.approx(3.0)  # between 2 and 4 s
+    (first,) = TranscriptTimes().place([" eins"], 2000.0, None)
+    assert (first.start + first.end) / 2 == pytest.approx(1.0)  # since the talk began
 
 
 def test_a_transcript_of_unknown_age_does_not_reach_back_over_a_pause():

@@ -108,7 +108,8 @@ class ExportedModel(WindowModel[ExportedStream]):
     # Searching.
 
     def speak(self, streams: Sequence[ExportedStream], asks: Sequence[Ask]) -> list[Found]:
-        """Streams of which as much was said are searched together."""
+        """Streams of which as much was said are searched together, those of which all care is
+        taken for themselves."""
         groups: dict[tuple[bool, object], list[int]] = defaultdict(list)
         spoken = [Found()] * len(streams)
         for index, (stream, ask) in enumerate(zip(streams, asks, strict=True)):
@@ -120,7 +121,7 @@ class ExportedModel(WindowModel[ExportedStream]):
                 known: object = len(stream.window.said)
                 if self._net.config.keeps_past:
                     known = stream.decoded.past
-                groups[ask.final, known].append(index)
+                groups[_careful(ask), known].append(index)
         for members in groups.values():
             chosen = [streams[i] for i in members]
             states = [stream.encoded.states for stream in chosen]
@@ -159,7 +160,7 @@ class ExportedModel(WindowModel[ExportedStream]):
             for stream, count in zip(streams, states, strict=True)
         ]
         texts = Texts(net, memories, states, prompts, caches)
-        careful = asks[0].final and not asks[0].hasty and not net.config.keeps_past
+        careful = _careful(asks[0]) and not net.config.keeps_past
         found = search(texts, prompts, self._beams if careful else 1)
         for stream, one, trail in zip(streams, found, texts.trails, strict=True):
             stream.keep_trail(trail[: len(one.tokens) + 1])
@@ -181,3 +182,9 @@ class ExportedModel(WindowModel[ExportedStream]):
             return None
         settled = window.settled.tokens
         return lambda tokens: len(window.words([*settled, *tokens], ended=False).words) >= words
+
+
+def _careful(ask: Ask) -> bool:
+    """Whether a text is searched with all beams: it will not be drafted again, and time is not
+    short."""
+    return ask.final and not ask.hasty
