@@ -47,6 +47,7 @@ class WindowStream(ABC):
     words_heard: int = 0
     ends_heard: int = 0
     transcript: tuple[str, ...] = ()
+    transcript_ms: tuple[float, ...] = ()  # when each of its words was heard, of nets that know
     voice: Voice = field(default_factory=Voice)
     spoken: bool = False  # whether anybody spoke since the utterance began
     seen: tuple[float, float] | None = None  # from where to where the encoder last looked
@@ -105,7 +106,7 @@ class WindowStream(ABC):
 
     def hear(self, sound: Sound) -> None:
         """Take the next sound; as long as nobody speaks, only the newest is kept."""
-        self.transcript = ()
+        self.transcript, self.transcript_ms = (), ()
         self.take_in(sound)
         self.voice = sound.voice
         self.spoken = (self.spoken or sound.voice.spoken) and not self._silent

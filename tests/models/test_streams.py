@@ -129,9 +129,9 @@ def test_a_transcript_keeps_where_its_words_are():
     assert one.words == (" w1", " w2", " w3")
     assert one.looks == [1100.0, 1400.0, 1800.0]  # states of 20 ms
     assert (one.count, one.tokens) == (3, (FIRST + 1, FIRST + 2, FIRST + 3))
-    assert one.forget(1100.0) == ()
+    assert one.forget(1100.0) == []
     assert (one.count, len(one.tokens)) == (3, 3)
-    assert one.forget(1400.1) == (" w1", " w2")
+    assert one.forget(1400.1) == [(" w1", 1100.0), (" w2", 1400.0)]
     assert (one.words, one.looks, one.tokens) == ((" w3",), [1800.0], ())
     assert (one.words_before, one.count) == (2, 3)  # those that are gone were heard, too
     one.renew(pieces(), written(3, 4, at=(2, 9)), start_ms=1500.0)

@@ -217,6 +217,8 @@ def test_the_transcript_is_told_once_and_in_order(policy):
     updates = [interpreter.hear(chunk) for chunk in chunks(tones(words))]
     told = "".join(word for update in updates for word in update.transcript)
     assert words_of(told) == [word for word in words if word >= 0]
+    for update in updates:  # and how long ago they were spoken
+        assert (update.transcript_lag_ms is None) == (not update.transcript)
 
 
 @pytest.mark.parametrize("policy", ["greedy", "local-agreement", "offline"])
@@ -249,16 +251,27 @@ def test_a_sentence_is_told_when_its_translation_is_said_though_the_window_stays
     assert told == words
 
 
+def words_in(spoken):
+    return tuple(word for word, _ in spoken)
+
+
+def test_words_are_told_with_their_moments():
+    words = (" Es", " ist.", " Und", " so")
+    written = Transcript(looks=[100.0, 900.0, 2000.0, 2500.0], words=words)
+    assert written.tell(2100.0) == [(" Es", 100.0), (" ist.", 900.0)]
+    assert written.forget(2300.0) == [(" Und", 2000.0)]
+
+
 def test_a_word_that_is_heard_at_another_moment_is_not_told_again():
     """Whisper writes the window down anew each time: looks move, words become others."""
     words = (" Es", " ist.", " Und", " so")
     written = Transcript(looks=[100.0, 900.0, 2000.0, 2500.0], words=words)
-    assert written.tell(1000.0) == ()
-    assert written.tell(2100.0) == (" Es", " ist.")
+    assert words_in(written.tell(1000.0)) == ()
+    assert words_in(written.tell(2100.0)) == (" Es", " ist.")
     written.looks, written.words = [100.0, 1900.0, 2000.0, 2600.0], (" Er", " ist.", " Und", " so")
-    assert written.tell(2700.0) == ()
-    assert written.forget(2300.0) == (" Und",)
-    assert written.forget(9000.0) == (" so",)
+    assert words_in(written.tell(2700.0)) == ()
+    assert words_in(written.forget(2300.0)) == (" Und",)
+    assert words_in(written.forget(9000.0)) == (" so",)
     assert written.told == ()
     assert written.count == 4
 
@@ -266,27 +279,36 @@ def test_a_word_that_is_heard_at_another_moment_is_not_told_again():
 def test_the_first_word_of_the_next_sentence_is_not_taken_for_told():
     """The full stop before it looks where it looks, and looks move."""
     written = Transcript(looks=[100.0, 900.0, 900.0, 1500.0], words=(" Es", " ist.", " Ja", " so"))
-    assert written.tell(1000.0) == (" Es", " ist.")
+    assert words_in(written.tell(1000.0)) == (" Es", " ist.")
     written.looks[2] = 800.0
-    assert written.forget(9000.0) == (" Ja", " so")
+    assert words_in(written.forget(9000.0)) == (" Ja", " so")
+
+
+def test_the_first_word_after_a_pause_is_told_though_it_looks_into_the_pause():
+    written = Transcript(looks=[100.0, 900.0, 5000.0, 5500.0], words=(" Es", " ist.", " Ja", " so"))
+    assert words_in(written.tell(5100.0)) == (" Es", " ist.")
+    assert words_in(written.forget(1150.0)) == ()  # the window begins behind them
+    written.start_ms = 1150.0
+    written.looks, written.words = [1700.0, 5500.0], (" Ja", " so")
+    assert words_in(written.forget(9000.0)) == (" Ja", " so")
 
 
 def test_a_word_of_which_some_sound_is_left_is_not_told_again():
     written = Transcript(looks=[100.0, 900.0, 1500.0], words=(" Die", " Karriere", " ist."))
-    assert written.forget(1600.0) == (" Die", " Karriere", " ist.")
+    assert words_in(written.forget(1600.0)) == (" Die", " Karriere", " ist.")
     written.start_ms = 1500.0
     written.looks, written.words = [1600.0, 1700.0, 3000.0], (" karriere", " ist.", " Karriere")
-    assert written.forget(9000.0) == (" Karriere",)  # said again, later
+    assert words_in(written.forget(9000.0)) == (" Karriere",)  # said again, later
 
 
 def test_a_told_sentence_that_becomes_longer_is_not_told_again():
     words = (" Wir", " mitzuteilen.", " Ja", " so")
     written = Transcript(looks=[100.0, 900.0, 2000.0, 2500.0], words=words)
-    assert written.tell(2100.0) == (" Wir", " mitzuteilen.")
+    assert words_in(written.tell(2100.0)) == (" Wir", " mitzuteilen.")
     written.looks = [100.0, 700.0, 900.0, 1000.0, 2000.0, 2500.0]
     written.words = (" Wir", " mit", " zu", " teilen.", " Ja", " so")
-    assert written.tell(2600.0) == ()
-    assert written.forget(9000.0) == (" Ja", " so")
+    assert words_in(written.tell(2600.0)) == ()
+    assert words_in(written.forget(9000.0)) == (" Ja", " so")
 
 
 def test_wait_k_on_detected_words():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -26,6 +27,8 @@ SAME_LEVEL = 0.1  # scaled to levels that differ by less (1 dB), sound looks the
 RENEW_MS = 1500.0  # of new sound, after which a window is renewed: its last seconds encoded again
 NEXT_MS = 200.0  # the look at a sentence's first word may move by less than this
 LEFT_MS, LEFT_WORDS = 400.0, 4  # of words before a window some sound may be left at its head
+
+Spoken = tuple[str, float]  # a word of the source, and when it was heard, in ms
 
 
 @dataclass(slots=True)
@@ -54,7 +57,7 @@ class Transcript:
             for begin, end in pairwise((0, *grouped.ends))
         ]
 
-    def tell(self, said_ms: float) -> tuple[str, ...]:
+    def tell(self, said_ms: float) -> list[Spoken]:
         """The translation has come to a moment: the sentences that ended before it, told once.
 
         The window may stay where it is for long; who reads both languages shall not wait for that.
@@ -65,8 +68,8 @@ class Transcript:
                 self.told = self.words[:count]
                 last, following = max(self.looks[:count]), self.looks[count]
                 self.told_ms = min(last + (following - last) / 4, following - NEXT_MS)
-                return self.words[before:count]
-        return ()
+                return [(self.words[place], self.looks[place]) for place in range(before, count)]
+        return []
 
     def _told_before(self) -> int:
         """How many words of the window were told: by their text, which may have become another,
@@ -86,17 +89,19 @@ class Transcript:
                 return count
         return 0
 
-    def forget(self, until_ms: float) -> tuple[str, ...]:
+    def forget(self, until_ms: float) -> list[Spoken]:
         """The window begins later: the words that were heard before it and not told yet."""
         gone = [place for place, look in enumerate(self.looks) if look < until_ms]
         if not gone:
-            return ()
+            return []
         before = self._told_before()
-        fresh = tuple(self.words[place] for place in gone if place >= before)
+        fresh = [(self.words[place], self.looks[place]) for place in gone if place >= before]
         self.gone = (*self.gone, *(self.words[place] for place in gone))[-LEFT_WORDS:]
         self.words_before += len(gone)
         left = [place for place, look in enumerate(self.looks) if look >= until_ms]
         self.told = tuple(self.words[place] for place in left if place < before)
+        if not self.told:  # whatever is heard from now on is new, wherever it looks
+            self.told_ms = -1.0
         self.words = tuple(self.words[place] for place in left)
         self.looks = [self.looks[place] for place in left]
         self.tokens = ()
@@ -153,7 +158,7 @@ class WhisperStream(WindowStream):
         frame = int(until_ms / FRAME_MS + 1e-6)
         self.mel.forget(frame - frame % 2)
         if self.writes is not None:
-            self.transcript += self.writes.forget(until_ms)
+            self._tell(self.writes.forget(until_ms))
 
     def view(self, *, plain: bool = False) -> View[Any]:
         """The window as the encoder shall see it."""
@@ -190,7 +195,11 @@ class WhisperStream(WindowStream):
     def tell_written(self) -> None:
         """Something was said: what was spoken up to there need not wait for the window to move."""
         if self.writes is not None and self.window.looks:
-            self.transcript += self.writes.tell(max(self.window.looks))
+            self._tell(self.writes.tell(max(self.window.looks)))
+
+    def _tell(self, spoken: Sequence[Spoken]) -> None:
+        self.transcript += tuple(word for word, _ in spoken)
+        self.transcript_ms += tuple(ms for _, ms in spoken)
 
     def written(self, units: Units, found: Found) -> None:
         """The words of the window in their own language."""
