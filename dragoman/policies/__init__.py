@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from difflib import get_close_matches
+from importlib import import_module
 from typing import Any
 
 from dragoman.errors import DragomanError
@@ -29,7 +30,11 @@ POLICIES: dict[str, type[Policy]] = {
 
 
 def make_policy(spec: str, **more: Any) -> Policy:
-    """A policy from its name and knobs: `wait-k:k=5,strict=true`, or `k=5` as a keyword."""
+    """A policy from its name and knobs: `wait-k:k=5,strict=true`, or `k=5` as a keyword.
+
+    `package.module.Class` names a policy of your own. That imports it: who takes names from others
+    asks `is_own` first.
+    """
     name, _, tail = spec.partition(":")
     knobs: dict[str, Any] = {}
     for pair in filter(None, (part.strip() for part in tail.split(","))):
@@ -37,21 +42,24 @@ def make_policy(spec: str, **more: Any) -> Policy:
         if not equals:
             raise DragomanError(f"'{pair}' in policy '{spec}' should read key=value.")
         knobs[key.strip()] = value.strip()
-    knobs |= more
-    if name not in POLICIES:
-        raise DragomanError(f"There is no policy '{name}'.{_near(name, POLICIES)}")
-    return _build(name, knobs)
+    return _build(name, knobs | more)
+
+
+def is_own(spec: str) -> bool:
+    """Whether a policy is none of Dragoman's, but named by where it is: `package.module.Class`."""
+    return "." in spec.partition(":")[0]
 
 
 def policy_spec(policy: Policy) -> str:
     """The text from which `make_policy` makes this policy again."""
-    name = next(name for name, kind in POLICIES.items() if kind is type(policy))
+    own = f"{type(policy).__module__}.{type(policy).__qualname__}"
+    name = next((name for name, kind in POLICIES.items() if kind is type(policy)), own)
     knobs = ",".join(f"{f.name}={getattr(policy, f.name)}" for f in fields(policy))
     return f"{name}:{knobs}" if knobs else name
 
 
 def _build(name: str, knobs: dict[str, Any]) -> Policy:
-    kind = POLICIES[name]
+    kind = _kind(name)
     known = {field.name: type(field.default) for field in fields(kind)}
     for key, value in knobs.items():
         if key not in known:
@@ -59,6 +67,23 @@ def _build(name: str, knobs: dict[str, Any]) -> Policy:
         if isinstance(value, str):
             knobs[key] = _parse(name, key, value, known[key])
     return kind(**knobs)
+
+
+def _kind(name: str) -> type[Policy]:
+    if name in POLICIES:
+        return POLICIES[name]
+    if not is_own(name):
+        raise DragomanError(f"There is no policy '{name}'.{_near(name, POLICIES)}")
+    module, _, found = name.rpartition(".")
+    try:
+        kind = getattr(import_module(module), found)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise DragomanError(f"There is no policy '{name}' ({error}).") from error
+    if not (isinstance(kind, type) and issubclass(kind, Policy)):
+        raise DragomanError(f"'{name}' is no policy: one is a subclass of dragoman's Policy.")
+    if bare := [field.name for field in fields(kind) if field.default is MISSING]:
+        raise DragomanError(f"Knob '{bare[0]}' of policy '{name}' has no value to begin with.")
+    return kind
 
 
 _KINDS: dict[type, str] = {int: "a whole number", float: "a number", bool: "true or false"}
@@ -105,6 +130,7 @@ __all__ = [
     "Said",
     "WaitK",
     "ages",
+    "is_own",
     "make_policy",
     "policy_spec",
 ]

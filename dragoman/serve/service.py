@@ -13,7 +13,7 @@ from dragoman.audio import opus
 from dragoman.audio.resample import check_rate
 from dragoman.clock import RealClock
 from dragoman.errors import DragomanError
-from dragoman.policies import make_policy
+from dragoman.policies import is_own, make_policy
 from dragoman.serve import push
 from dragoman.serve.logs import note
 from dragoman.serve.metrics import Metrics
@@ -257,6 +257,8 @@ def _tuned(setup: Setup, policy: str | None, latency_ms: float | None) -> Setup:
     """Another policy, or the one that was tuned for a lag."""
     if (policy is None) == (latency_ms is None):
         raise Fault(Code.POLICY, "Give a policy or latency_ms, one of the two.")
+    if policy is not None and is_own(policy):  # nobody has code imported from afar
+        raise Fault(Code.POLICY, f"There is no policy '{policy.partition(':')[0]}' here.")
     try:
         return setup.with_changes(policy=policy) if latency_ms is None else setup.tuned(latency_ms)
     except DragomanError as error:

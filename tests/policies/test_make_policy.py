@@ -1,9 +1,29 @@
 """Policies from their names on the command line."""
 
+from dataclasses import dataclass
+
 import pytest
 
 from dragoman.errors import DragomanError
-from dragoman.policies import POLICIES, EDAtt, Greedy, WaitK, make_policy, policy_spec
+from dragoman.policies import POLICIES, EDAtt, Greedy, Policy, WaitK, make_policy, policy_spec
+
+
+@dataclass(frozen=True)
+class Halves(Policy):
+    """Somebody's own: says a share of every draft."""
+
+    share: float = 0.5
+
+    def commit(self, draft, past):
+        return int(self.share * len(draft.tokens))
+
+
+@dataclass(frozen=True)
+class Bare(Policy):
+    share: float
+
+
+HERE = __name__
 
 
 def test_knobs_are_parsed_by_type():
@@ -17,6 +37,13 @@ def test_knobs_are_parsed_by_type():
 def test_a_spec_names_the_policy_and_all_its_knobs():
     assert policy_spec(Greedy()) == "greedy"
     assert policy_spec(EDAtt(alpha=0.25)) == "edatt:alpha=0.25,last=80.0"
+
+
+def test_a_policy_of_your_own_is_named_by_where_it_is():
+    policy = make_policy(f"{HERE}.Halves:share=0.25")
+    assert policy == Halves(0.25)
+    assert policy_spec(policy) == f"{HERE}.Halves:share=0.25"
+    assert make_policy(policy_spec(policy)) == policy
 
 
 def test_what_a_name_alone_means():
@@ -103,6 +130,14 @@ def test_spec_round_trip(name):
         ),
         ("greedy:x=1", "Policy 'greedy' has no knob 'x'. There are: none."),
         ("zzz", f"There is no policy 'zzz'. There are: {', '.join(POLICIES)}."),
+        ("no.such.Policy", "There is no policy 'no.such.Policy' (No module named 'no')."),
+        (".Halves", "There is no policy '.Halves' (Empty module name)."),
+        ("os.path.join", "'os.path.join' is no policy: one is a subclass of dragoman's Policy."),
+        (
+            f"{HERE}.Halves:shares=1",
+            f"Policy '{HERE}.Halves' has no knob 'shares'. Did you mean 'share'?",
+        ),
+        (f"{HERE}.Bare", f"Knob 'share' of policy '{HERE}.Bare' has no value to begin with."),
     ],
 )
 def test_bad_specs_get_a_sentence(spec, sentence):

@@ -30,6 +30,11 @@ FAULTS = {
     "an unknown language": (['{"type":"start","from":"klingon"}'], "language", 4400),
     "an unknown target": (['{"type":"start","to":"xx"}'], "language", 4400),
     "an unknown policy": (['{"type":"start","policy":"wait-q"}'], "policy", 4400),
+    "code of its own as a policy": (
+        ['{"type":"start","policy":"dragoman.policies.simple.Greedy"}'],
+        "policy",
+        4400,
+    ),
     "an unknown knob": (['{"type":"start","policy":"wait-k:q=3"}'], "policy", 4400),
     "policy and latency": (
         ['{"type":"start","policy":"greedy","latency_ms":2000}'],
