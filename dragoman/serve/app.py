@@ -18,7 +18,7 @@ from starlette.websockets import WebSocket
 from dragoman.serve.connection import Connection, ended, turn_away
 from dragoman.serve.deepgram import Deepgram
 from dragoman.serve.dialect import Dialect, Native
-from dragoman.serve.openai_files import answer_file
+from dragoman.serve.openai_files import answer_file, answer_models
 from dragoman.serve.openai_realtime import OpenAIRealtime
 from dragoman.serve.pages import page_routes
 from dragoman.serve.patience import InPieces
@@ -52,6 +52,7 @@ class _Routes:
             WebSocketRoute("/v1/realtime/translations", self._speaking(OpenAIRealtime)),
             Route("/v1/audio/transcriptions", self._transcriptions, methods=["POST"]),
             Route("/v1/audio/translations", self._translations, methods=["POST"]),
+            Route("/v1/models", self._models),
             Route("/health", self._health),
             Route("/metrics", self._metrics),
         ]
@@ -78,6 +79,9 @@ class _Routes:
 
     async def _translations(self, request: Request) -> Response:
         return await answer_file(self._service, request, translate=True)
+
+    async def _models(self, request: Request) -> Response:
+        return answer_models(self._service, request)
 
     async def _health(self, request: Request) -> Response:
         """200 if another talk would be let in; which is what a balancer wants to know. With

@@ -67,6 +67,20 @@ async def answer_file(service: Service, request: Request, *, translate: bool) ->
         fault = Fault(Code.MALFORMED, "The form is not as it should be.")
     except Fault as error:
         fault = error
+    return _refused(service, fault)
+
+
+def answer_models(service: Service, request: Request) -> Response:
+    """What a client may name as its `model`: whatever it names, this server has one."""
+    try:
+        _check_visitor(service, request)
+    except Fault as fault:
+        return _refused(service, fault)
+    one = {"id": "dragoman", "object": "model", "created": 0, "owned_by": "dragoman"}
+    return JSONResponse({"object": "list", "data": [one]})
+
+
+def _refused(service: Service, fault: Fault) -> Response:
     service.metrics.refused.labels(fault.code).inc()
     status = 500 if fault.code is Code.FAILED else _STATUS.get(fault.close, 400)
     return JSONResponse({"error": described(fault)}, status)

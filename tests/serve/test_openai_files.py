@@ -48,6 +48,13 @@ def translated(client, **options):
     return client.audio.translations.create(file=("talk.wav", wav()), model="any", **options)
 
 
+def test_a_client_that_asks_which_models_there_are_is_told(client):
+    openai = pytest.importorskip("openai")
+    assert [one.id for one in client.models.list()] == ["dragoman"]
+    with pytest.raises(openai.AuthenticationError, match="wants an access token"):
+        client.with_options(api_key="another").models.list()
+
+
 def test_a_file_is_translated(client):
     assert translated(client).text == TEXT
     assert translated(client, response_format="text").strip() == TEXT
