@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 Report = Callable[[str], None]
 """Tells the user a sentence, while the talk goes on."""
+LONG_MIX = 120.0
+"""Seconds of a talk whose mix takes more than a moment: ten minutes of mp3 are 12 s of work."""
 
 
 class Listener(Protocol):
@@ -97,8 +99,8 @@ def narration(
     """The translation spoken into files, each phrase where in the recording it was spoken.
 
     In a live talk the voice works on a thread of its own, so that the text never waits for it. If
-    it needs longer than the talk, that is reported, unless `quiet`; who does not want to wait
-    interrupts it.
+    it needs longer than the talk, or the mix takes its time, that is reported, unless `quiet`; who
+    does not want to wait for the voice interrupts it.
     """
     from dragoman.voices import Narration
 
@@ -112,6 +114,8 @@ def narration(
             whole = narrator.finish()
         if not whole:
             raise KeyboardInterrupt
+        if mix is not None and narrator.heard > LONG_MIX and report is not None and not quiet:
+            report(f"Mixing {mix.name}: {narrator.heard / 60:.0f} minutes of sound.")
 
 
 class _Narrated:

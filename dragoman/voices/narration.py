@@ -96,6 +96,11 @@ class Narration:
         return self._free
 
     @property
+    def heard(self) -> float:
+        """Seconds of the speaker."""
+        return self._heard / RATE
+
+    @property
     def waiting(self) -> int:
         """Phrases that the voice has not spoken yet."""
         return self._apart.left if self._apart is not None else 0
@@ -119,9 +124,9 @@ class Narration:
     def finish(self) -> bool:
         """Speak what is left, up to the end of the talk; returns when all of it is written, or
         with False if it was given up."""
-        self._speak(len(self._words.waiting), self._heard / RATE)
+        self._speak(len(self._words.waiting), self.heard)
         self._write_spoken(wait=True)
-        self._to_speech(lambda speech: pad_until(speech, self._heard / RATE))
+        self._to_speech(lambda speech: pad_until(speech, self.heard))
         return not self.waiting
 
     def give_up(self) -> None:

@@ -177,6 +177,20 @@ def test_that_it_takes_longer_is_told(tmp_path):
     assert told == ["The voice has 2 phrases left to speak; Ctrl-C leaves them out."]
 
 
+@pytest.mark.parametrize(
+    ("longest", "quiet", "sentences"), [(3.0, False, 1), (3.0, True, 0), (60.0, False, 0)]
+)
+def test_that_a_long_mix_is_made_is_told(tmp_path, monkeypatch, longest, quiet, sentences):
+    monkeypatch.setattr("dragoman.listeners.LONG_MIX", longest)
+    voice, told = SlowVoice(), []
+    voice.gate.set()
+    mix = tmp_path / "both.wav"
+    with narration(None, mix, voice, 12, told.append, quiet=quiet) as listener:
+        talk(listener._narrator)
+        assert 3.0 < listener._narrator.heard < 60.0
+    assert told == ["Mixing both.wav: 0 minutes of sound."] * sentences
+
+
 @pytest.mark.parametrize(("options", "thread"), [([], "MainThread"), (["--realtime"], "narration")])
 def test_only_live_text_needs_it(tmp_path, monkeypatch, options, thread):
     """The work on a recording is measured: a voice beside it would count."""
