@@ -6,26 +6,24 @@ stopped, and a clip that cannot be interpreted is counted and named, not fatal.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from functools import cache, partial
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import TextIO, cast
 
 from dragoman.audio.chunk import Chunk
 from dragoman.audio.source import open_audio
 from dragoman.corpora import Clip
 from dragoman.errors import DragomanError
+from dragoman.evaluate.claim import claim, held
 from dragoman.files import sentences_for, whole_file
 from dragoman.interpreter import step
 from dragoman.setup import Setup, System
 from dragoman.trace import Trace, TraceWriter, read_traces
 from dragoman.workers import Workers
 
-TRACES, LOCK = "traces.jsonl", ".lock"
+TRACES = "traces.jsonl"
 _END = b'{"end":true}\n'  # the last line of a whole trace
 
 
@@ -125,8 +123,8 @@ def run_corpus(
     later call.
     `on_clip` hears of progress: (clips done, clips in all).
     """
-    with _held(folder):
-        _claim(folder, setup, clips)
+    with held(folder):
+        claim(folder, setup, clips)
         if only is not None:
             clips = [clip for clip in clips if clip.index in only]
         return _run_in(folder, clips, partial(_outcomes, setup, workers, together, system), on_clip)
@@ -141,6 +139,8 @@ def _run_in(
     """Add what is missing to the traces in a folder that is held."""
     wanted = {clip.index for clip in clips}
     path = folder / TRACES
+    with sentences_for(path):
+        path.touch()
     _drop_torn_end(path)
     known = list(read_traces(path, unfinished=False))
     done = {trace.index: trace for trace in known if trace.index in wanted}
@@ -173,90 +173,6 @@ def _put_in_order(path: Path, traces: Sequence[Trace]) -> None:
             writer.write(trace)
 
 
-@contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """Keep the folder to this process, or two would write into each other's traces; a kill gives
-    it back."""
-    from filelock import FileLock, Timeout
-
-    try:
-        with sentences_for(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(folder / LOCK).acquire(timeout=0)
-    except Timeout:
-        raise DragomanError(
-            f"Another process writes its traces to {folder}; wait for it, or choose another folder."
-        ) from None
-    with lock:
-        yield
-
-
-def _claim(folder: Path, setup: Setup, clips: Sequence[Clip]) -> None:
-    """Take the folder for this run, or go on with the same run; refuse to mix two."""
-    mark = {"setup": asdict(setup), "corpus": fingerprint(clips), "weights": weights_of(setup)}
-    path = folder / "run.json"
-    if path.exists():
-        known = _read_mark(path)
-        if any(known.get(part) != mark[part] for part in ("setup", "corpus")):
-            raise DragomanError(
-                f"The folder {folder} holds another run (its setup or its corpus differs); "
-                f"choose another folder."
-            )
-        if known.get("weights", mark["weights"]) != mark["weights"]:
-            raise DragomanError(
-                f"The folder {folder} holds a run of {setup.model} as it was before: the weights "
-                f"are others now. Choose another folder."
-            )
-    else:
-        with whole_file(path) as file:
-            json.dump(mark, file, indent=1, ensure_ascii=False)
-    setup.write(folder / "setup.yaml")
-    with sentences_for(folder / TRACES):
-        (folder / TRACES).touch()
-
-
-def weights_of(setup: Setup) -> str:
-    """The weights of a model in a folder of the user's, in a few letters: a net that was trained on
-    or exported again has the same name. Models of the store do not change."""
-    folders = [Path(part) for part in setup.model.split("+")]
-    try:
-        files = [path for folder in folders for path in _weight_files(folder)]
-        stamps = tuple((path, path.stat().st_size, path.stat().st_mtime_ns) for path in files)
-        return _digest(stamps) if stamps else ""
-    except OSError:  # whoever loads the model says what is wrong with it
-        return ""
-
-
-def _weight_files(folder: Path) -> list[Path]:
-    if (folder / "final.pt").is_file():  # of a training run, beside its logs
-        return [folder / "final.pt"]
-    if not folder.is_dir():
-        return []
-    return sorted(path for path in folder.iterdir() if path.is_file() and path.suffix != ".md")
-
-
-@cache  # a sweep asks for every policy
-def _digest(stamps: tuple[tuple[Path, int, int], ...]) -> str:
-    digest = hashlib.sha256()
-    for path, _, _ in stamps:
-        with path.open("rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest()[:16]
-
-
-def _read_mark(path: Path) -> dict[str, Any]:
-    try:
-        mark = json.loads(path.read_text(encoding="utf-8"))
-        return mark if isinstance(mark, dict) else {}
-    except OSError as error:
-        raise DragomanError(f"Cannot read {path}: {error.strerror}.") from error
-    except ValueError as error:  # not JSON, or not UTF-8
-        raise DragomanError(
-            f"{path} is damaged, so nobody can tell which run the folder holds; "
-            f"remove the folder or choose another."
-        ) from error
-
-
 def _drop_torn_end(path: Path) -> None:
     """Cut off what follows the last whole trace: a run that was killed may end inside a line."""
     content = path.read_bytes()
@@ -265,13 +181,6 @@ def _drop_torn_end(path: Path) -> None:
     if whole < len(content):
         with sentences_for(path), path.open("r+b") as file:
             file.truncate(whole)
-
-
-def fingerprint(clips: Sequence[Clip]) -> str:
-    """A corpus in a few letters: what is heard and what it is compared with."""
-    rows = [(c.index, c.audio.name, c.start, c.end, sorted(c.texts.items())) for c in clips]
-    text = json.dumps(rows, ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _outcomes(

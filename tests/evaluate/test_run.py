@@ -160,7 +160,7 @@ def test_the_mark_is_written_whole_or_not_at_all(tmp_path, clips, monkeypatch):
         file.flush()
         seen.append((tmp_path / "r" / "run.json").exists())
 
-    monkeypatch.setattr("dragoman.evaluate.run.json.dump", slow_dump)
+    monkeypatch.setattr("dragoman.evaluate.claim.json.dump", slow_dump)
     run_corpus(clips, SETUP, tmp_path / "r")
     assert seen == [False]
     assert (tmp_path / "r" / "run.json").exists()

@@ -1,0 +1,112 @@
+"""Whose a folder of traces is: one process writes to it at a time, and it holds one run.
+
+`run.json` says which: the setup, the corpus, and the weights of a net that may be another one
+under the same name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from dragoman.corpora import Clip
+from dragoman.errors import DragomanError
+from dragoman.files import sentences_for, whole_file
+from dragoman.setup import Setup
+
+LOCK, MARK = ".lock", "run.json"
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Keep the folder to this process, or two would write into each other's traces; a kill gives
+    it back."""
+    from filelock import FileLock, Timeout
+
+    try:
+        with sentences_for(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(folder / LOCK).acquire(timeout=0)
+    except Timeout:
+        raise DragomanError(
+            f"Another process writes its traces to {folder}; wait for it, or choose another folder."
+        ) from None
+    with lock:
+        yield
+
+
+def claim(folder: Path, setup: Setup, clips: Sequence[Clip]) -> None:
+    """Take the folder for this run, or go on with the same run; refuse to mix two."""
+    mark = {"setup": asdict(setup), "corpus": fingerprint(clips), "weights": weights_of(setup)}
+    path = folder / MARK
+    if path.exists():
+        known = _read_mark(path)
+        if any(known.get(part) != mark[part] for part in ("setup", "corpus")):
+            raise DragomanError(
+                f"The folder {folder} holds another run (its setup or its corpus differs); "
+                f"choose another folder."
+            )
+        if known.get("weights", mark["weights"]) != mark["weights"]:
+            raise DragomanError(
+                f"The folder {folder} holds a run of {setup.model} as it was before: the weights "
+                f"are others now. Choose another folder."
+            )
+    else:
+        with whole_file(path) as file:
+            json.dump(mark, file, indent=1, ensure_ascii=False)
+    setup.write(folder / "setup.yaml")
+
+
+def fingerprint(clips: Sequence[Clip]) -> str:
+    """A corpus in a few letters: what is heard and what it is compared with."""
+    rows = [(c.index, c.audio.name, c.start, c.end, sorted(c.texts.items())) for c in clips]
+    text = json.dumps(rows, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def weights_of(setup: Setup) -> str:
+    """The weights of a model in a folder of the user's, in a few letters: a net that was trained on
+    or exported again has the same name. Models of the store do not change."""
+    folders = [Path(part) for part in setup.model.split("+")]
+    try:
+        files = [path for folder in folders for path in _weight_files(folder)]
+        stamps = tuple((path, path.stat().st_size, path.stat().st_mtime_ns) for path in files)
+        return _digest(stamps) if stamps else ""
+    except OSError:  # whoever loads the model says what is wrong with it
+        return ""
+
+
+def _weight_files(folder: Path) -> list[Path]:
+    if (folder / "final.pt").is_file():  # of a training run, beside its logs
+        return [folder / "final.pt"]
+    if not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if path.is_file() and path.suffix != ".md")
+
+
+@cache  # a sweep asks for every policy
+def _digest(stamps: tuple[tuple[Path, int, int], ...]) -> str:
+    digest = hashlib.sha256()
+    for path, _, _ in stamps:
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:16]
+
+
+def _read_mark(path: Path) -> dict[str, Any]:
+    try:
+        mark = json.loads(path.read_text(encoding="utf-8"))
+        return mark if isinstance(mark, dict) else {}
+    except OSError as error:
+        raise DragomanError(f"Cannot read {path}: {error.strerror}.") from error
+    except ValueError as error:  # not JSON, or not UTF-8
+        raise DragomanError(
+            f"{path} is damaged, so nobody can tell which run the folder holds; "
+            f"remove the folder or choose another."
+        ) from error
