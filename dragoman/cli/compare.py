@@ -79,10 +79,12 @@ def command(
     with at_work("Resampling …"):
         pairs = matched(one, one_report, other, other_report)
         comparisons = compare([a for a, _ in pairs], [b for _, b in pairs], sampling)
+        compared = {each.name: one_report.scores[each.name] for each in comparisons}
+        report = replace(one_report, scores=compared)  # with no signature of what is not here
     if as_json:
-        _print_json(one, other, one_report, comparisons, sampling)
+        _print_json(one, other, report, comparisons, sampling)
     else:
-        _print_table(one, other, one_report, comparisons, sampling)
+        _print_table(one, other, report, comparisons, sampling)
 
 
 def matched(

@@ -89,6 +89,14 @@ def test_the_table_stars_what_differs(tmp_path):
     assert "BLEU|nrefs:1" in rows["BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"]
 
 
+def test_there_is_no_signature_of_what_is_not_compared(tmp_path):
+    log = write(tmp_path / "a.log")  # in which nothing was taken back
+    found = json.loads(run(log, log, "--json"))
+    assert "Erasure" not in found["metrics"]
+    assert set(found["signature"]) == set(found["metrics"])
+    assert "Erasure" not in run(log, log)
+
+
 @pytest.mark.parametrize("order", [1, -1])
 def test_letters_of_odd_width_in_one_log_alone(tmp_path, order):
     """OmniSTEval scores such a log twice, and the other one once."""
