@@ -140,6 +140,10 @@ def test_a_transcript_keeps_where_its_words_are():
     parts = MoonshineUnits(("", "", "", "", "▁in", "ter", "▁pre"))
     one.renew(parts, written(0, 1, 2, at=(20, 5, 7)), start_ms=0.0)
     assert (one.words, one.looks) == ((" inter", " pre"), [400.0, 140.0])
+    # A full stop looks at the next sentence; a mark that stands alone, wherever it does.
+    parts = MoonshineUnits(("", "", "", "", "▁so", ".", "▁pre", "▁–"))
+    one.renew(parts, written(0, 1, 2, 3, at=(5, 44, 45, 49)), start_ms=0.0)
+    assert (one.words, one.looks) == ((" so.", " pre", " –"), [100.0, 900.0, 980.0])
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from dragoman.models.search import Found
 from dragoman.models.whisper.engine import View
 from dragoman.models.whisper.mel import FRAME_MS, Frames
 from dragoman.models.window import quietest
-from dragoman.models.words import Units
+from dragoman.models.words import Units, without_stop
 from dragoman.text.again import overlap
 from dragoman.text.plain import plain
 from dragoman.text.sentences import ends_sentence
@@ -52,10 +52,12 @@ class Transcript:
         """Take what was written down of the window that begins at a moment."""
         grouped = units.words(found.tokens, ended=found.ended)
         self.tokens, self.words, self.start_ms = found.tokens, grouped.words, start_ms
-        self.looks = [
-            start_ms + STATE_MS * max(int(look.argmax()) for look in found.looks[begin:end])
-            for begin, end in pairwise((0, *grouped.ends))
-        ]
+        self.looks = []
+        for begin, end in pairwise((0, *grouped.ends)):
+            # A full stop looks at what follows it: the next sentence, be it seconds later.
+            letters = without_stop(units, found.tokens[begin:end]) or 1
+            peaks = [int(look.argmax()) for look in found.looks[begin : begin + letters]]
+            self.looks.append(start_ms + STATE_MS * max(peaks))
 
     def tell(self, said_ms: float) -> list[Spoken]:
         """The translation has come to a moment: the sentences that ended before it, told once.
