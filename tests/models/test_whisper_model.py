@@ -293,6 +293,18 @@ def test_the_first_word_after_a_pause_is_told_though_it_looks_into_the_pause():
     assert words_in(written.forget(9000.0)) == (" Ja", " so")
 
 
+def test_a_word_that_looks_astray_costs_no_other_its_telling():
+    """The last is made up and looks at the beginning: a word before a moment too many."""
+    words = (" Es", " ist.", " Ja", " so.", " Und")
+    written = Transcript(looks=[100.0, 900.0, 2000.0, 2500.0, 3000.0], words=words)
+    assert words_in(written.tell(2100.0)) == (" Es", " ist.")
+    for first in (" Es", " Er"):  # the text of what was told is the same, or another
+        written.words, written.looks[-1] = (first, *words[1:]), 40.0
+        assert written._told_before() == 2
+    assert words_in(written.tell(2600.0)) == (" Ja", " so.")
+    assert words_in(written.forget(9000.0)) == (" Und",)
+
+
 def test_a_word_of_which_some_sound_is_left_is_not_told_again():
     written = Transcript(looks=[100.0, 900.0, 1500.0], words=(" Die", " Karriere", " ist."))
     assert words_in(written.forget(1600.0)) == (" Die", " Karriere", " ist.")

@@ -74,11 +74,22 @@ class Transcript:
         return []
 
     def _told_before(self) -> int:
-        """How many words of the window were told: by their text, which may have become another,
-        or by their moments, which may have moved."""
+        """How many words of the window were told: by their text; if that has become another, also
+        by their moments, which may have moved."""
         again = self._again()
-        by_text = again + overlap(self.told, self.words[again:]).words if self.told else again
-        return max(by_text, sum(look <= self.told_ms for look in self.looks))
+        if not self.told:
+            return again
+        head = self.words[again : again + len(self.told)]
+        if list(map(plain, head)) == list(map(plain, self.told)):
+            return again + len(self.told)
+        by_text = again + overlap(self.told, self.words[again:]).words
+        return max(by_text, self._words_until(self.told_ms))
+
+    def _words_until(self, ms: float) -> int:
+        """How many words come before a moment: as few looks as can be lie on the wrong side."""
+        early = [look <= ms for look in self.looks]
+        counts = range(len(early) + 1)
+        return min(counts, key=lambda count: early[:count].count(False) + sum(early[count:]))
 
     def _again(self) -> int:
         """How many words at the head of the window are the last before it: what is left of their
