@@ -97,10 +97,11 @@ def sweep(folder: Path) -> None:
     for path in folder.glob(".*.tmp"):
         pid = path.name.split(".")[-2]
         if pid.isdecimal() and not _alive(int(pid)):  # else somebody else named it
-            _remove(path)
+            remove(path)
 
 
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
+    """Remove a file or a whole folder, if it is there."""
     if path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
     else:

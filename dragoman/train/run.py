@@ -25,7 +25,7 @@ import yaml
 
 from dragoman import __version__
 from dragoman.errors import DragomanError
-from dragoman.files import sentences_for, sweep, whole_file
+from dragoman.files import remove, sentences_for, sweep, whole_file
 from dragoman.train.recipe import Recipe, read_recipe
 
 # Settings that may change when a run is resumed: they do not change what is learned.
@@ -51,6 +51,8 @@ class RunFolder:
         """Begin a run here, or go on with the one that is here; True if there was one."""
         path = self.folder / "recipe.yaml"
         sweep(self.folder)
+        for half in self.folder.glob(".*.pt.tmp"):  # a checkpoint: all processes write it as one
+            remove(half)
         others = [one for one in self.folder.glob("*") if one.name != LOCK]
         if not path.exists() and others:
             raise DragomanError(f"{self.folder} is not empty and not a run; choose another --run.")
