@@ -287,6 +287,8 @@ def test_the_first_word_of_the_next_sentence_is_not_taken_for_told():
 def test_the_first_word_after_a_pause_is_told_though_it_looks_into_the_pause():
     written = Transcript(looks=[100.0, 900.0, 5000.0, 5500.0], words=(" Es", " ist.", " Ja", " so"))
     assert words_in(written.tell(5100.0)) == (" Es", " ist.")
+    written.looks[2] = 1700.0
+    assert written._told_before() == 2
     assert words_in(written.forget(1150.0)) == ()  # the window begins behind them
     written.start_ms = 1150.0
     written.looks, written.words = [1700.0, 5500.0], (" Ja", " so")

@@ -75,10 +75,8 @@ class Transcript:
 
     def _told_before(self) -> int:
         """How many words of the window were told: by their text; if that has become another, also
-        by their moments, which may have moved."""
+        by their moments, which may have moved. Where nothing of it was, all words are new."""
         again = self._again()
-        if not self.told:
-            return again
         head = self.words[again : again + len(self.told)]
         if list(map(plain, head)) == list(map(plain, self.told)):
             return again + len(self.told)
@@ -113,8 +111,6 @@ class Transcript:
         self.words_before += len(gone)
         left = [place for place, look in enumerate(self.looks) if look >= until_ms]
         self.told = tuple(self.words[place] for place in left if place < before)
-        if not self.told:  # whatever is heard from now on is new, wherever it looks
-            self.told_ms = -1.0
         self.words = tuple(self.words[place] for place in left)
         self.looks = [self.looks[place] for place in left]
         self.tokens = ()
