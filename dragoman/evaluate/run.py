@@ -162,8 +162,8 @@ def _run_in(
 
 
 def _put_in_order(path: Path, traces: Sequence[Trace]) -> None:
-    """The file by the clips' numbers, whichever process was done first: references that come line
-    by line (`score --references`) go by the order of the traces."""
+    """The file by the clips' numbers, whichever process was done first: other tools take its lines
+    for the corpus's."""
     ordered = sorted(traces, key=lambda trace: trace.index)
     if list(traces) == ordered:
         return
