@@ -112,7 +112,7 @@ def train_in(run: RunFolder, fabric: Fabric, recipe: Recipe, watch: Watch) -> No
         begin = {"kind": "begin", "total": recipe.steps.total, "net": recipe.net, "size": size}
         watch(begin | data)
     if recipe.machine.compile:
-        compile_layers(net, recipe.machine.compile)
+        compile_layers(net, recipe.machine.compile, dynamic=bool(task.host_decisions()))
     carbon = recipe.machine.carbon and fabric.local_rank == 0  # one meter on every machine
     with Meter(folder, fabric.node_rank) if carbon else nullcontext() as meter:
         training = Training(fabric, recipe, run, task, prepared, watch, meter)

@@ -37,11 +37,11 @@ def _forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 @torch.library.custom_op("dragoman::depthwise_gradients", mutates_args=())
-def _gradients(grad: Tensor, x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    from dragoman.train.nets.depthwise_triton import convolve, weight_gradient
+def _gradients(grad: Tensor, x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    from dragoman.train.nets.depthwise_triton import convolve, weight_gradients
 
     grad = grad.contiguous()
-    return convolve(grad, weight.flip(2), None), weight_gradient(grad, x.contiguous(), weight)
+    return convolve(grad, weight.flip(2), None), *weight_gradients(grad, x.contiguous(), weight)
 
 
 @_forward.register_fake
@@ -50,8 +50,9 @@ def _(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 @_gradients.register_fake
-def _(grad: Tensor, x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    return torch.empty(x.shape, dtype=x.dtype, device=x.device), torch.empty_like(weight)
+def _(grad: Tensor, x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    to_x = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    return to_x, torch.empty_like(weight), weight.new_empty(len(weight))
 
 
 def _keep(ctx: Any, inputs: Any, output: Any) -> None:
@@ -60,8 +61,7 @@ def _keep(ctx: Any, inputs: Any, output: Any) -> None:
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     x, weight = ctx.saved_tensors
-    to_x, to_weight = torch.ops.dragoman.depthwise_gradients(grad.to(x.dtype), x, weight)
-    return to_x, to_weight, grad.sum((0, 1), dtype=weight.dtype)
+    return torch.ops.dragoman.depthwise_gradients(grad.to(x.dtype), x, weight)
 
 
 _forward.register_autograd(_backward, setup_context=_keep)

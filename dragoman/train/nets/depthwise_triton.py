@@ -30,7 +30,7 @@ def _convolve(x, weight, bias, out, time, size, TAPS: tl.constexpr, BIASED: tl.c
         there = row + (tap - TAPS // 2)
         inside = ((there >= 0) & (there < time))[:, None] & real[None, :]
         part = tl.load(x + there[:, None] * size + channel[None, :], mask=inside, other=0.0)
-        one = tl.load(weight + channel * TAPS + tap, mask=real, other=0.0)
+        one = tl.load(weight + tap * size + channel, mask=real, other=0.0)
         total += part.to(tl.float32) * one.to(tl.float32)[None, :]
     place = item * time * size + row[:, None] * size + channel[None, :]
     tl.store(out + place, total, mask=(row < time)[:, None] & real[None, :])
@@ -39,7 +39,8 @@ def _convolve(x, weight, bias, out, time, size, TAPS: tl.constexpr, BIASED: tl.c
 @triton.jit
 def _weigh(grad, x, out, rows, time, size, each, TAPS: tl.constexpr, WIDTH: tl.constexpr,
            CHANNELS: tl.constexpr):  # fmt: skip
-    """What some rows of all items add to the weights' gradient: their product with every tap."""
+    """What some rows of all items add to the gradients: of weights, their product with every tap;
+    of the bias, which stands behind the last tap as if all that it reads were 1, their sum."""
     first = tl.program_id(0) * each
     channel = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
     tap = tl.arange(0, WIDTH)
@@ -50,30 +51,32 @@ def _weigh(grad, x, out, rows, time, size, each, TAPS: tl.constexpr, WIDTH: tl.c
         inside = ((there >= 0) & (there < time) & (tap < TAPS))[:, None] & real[None, :]
         near = row + tap - TAPS // 2
         part = tl.load(x + near[:, None] * size + channel[None, :], mask=inside, other=0.0)
+        part = tl.where((tap == TAPS)[:, None], 1.0, part.to(tl.float32))
         given = tl.load(grad + row * size + channel, mask=real, other=0.0)
-        total += part.to(tl.float32) * given.to(tl.float32)[None, :]
-    place = (tl.program_id(0) * size + channel[None, :]) * TAPS + tap[:, None]
-    tl.store(out + place, total, mask=(tap < TAPS)[:, None] & real[None, :])
+        total += part * given.to(tl.float32)[None, :]
+    place = (tl.program_id(0) * (TAPS + 1) + tap[:, None]) * size + channel[None, :]
+    tl.store(out + place, total, mask=(tap <= TAPS)[:, None] & real[None, :])
 
 
 def convolve(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x [B, T, D], weight [D, 1, K], bias [D] -> [B, T, D]; all contiguous"""
     batch, time, size = x.shape
-    weight, out = weight.contiguous(), torch.empty_like(x)
+    taps, out = weight.flatten(1).t().contiguous(), torch.empty_like(x)  # [K, D]: read in rows
     grid = (batch * triton.cdiv(time, ROWS), triton.cdiv(size, CHANNELS))
-    sizes = {"TAPS": weight.shape[2], "BIASED": bias is not None, "ROWS": ROWS}
-    given = weight if bias is None else bias
-    _convolve[grid](x, weight, given, out, time, size, **sizes, CHANNELS=CHANNELS)
+    sizes = {"TAPS": len(taps), "BIASED": bias is not None, "ROWS": ROWS}
+    given = taps if bias is None else bias
+    _convolve[grid](x, taps, given, out, time, size, **sizes, CHANNELS=CHANNELS)
     return out
 
 
-def weight_gradient(grad: Tensor, x: Tensor, weight: Tensor) -> Tensor:
-    """grad and x [B, T, D] -> the gradient on weight [D, 1, K]"""
+def weight_gradients(grad: Tensor, x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """grad and x [B, T, D] -> the gradients on weight [D, 1, K] and bias [D]"""
     batch, time, size = x.shape
     rows, taps = batch * time, weight.shape[2]
     each = triton.cdiv(rows, PARTS)
     parts = triton.cdiv(rows, each)
-    out = torch.empty(parts, size, taps, dtype=torch.float32, device=x.device)
-    sizes = {"TAPS": taps, "WIDTH": triton.next_power_of_2(taps), "CHANNELS": CHANNELS}
+    out = torch.empty(parts, taps + 1, size, dtype=torch.float32, device=x.device)
+    sizes = {"TAPS": taps, "WIDTH": triton.next_power_of_2(taps + 1), "CHANNELS": CHANNELS}
     _weigh[(parts, triton.cdiv(size, CHANNELS))](grad, x, out, rows, time, size, each, **sizes)
-    return out.sum(0).view_as(weight).to(weight.dtype)
+    total = out.sum(0).to(weight.dtype)
+    return total[:-1].t().contiguous().view(weight.shape), total[-1].clone()

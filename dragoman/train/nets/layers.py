@@ -18,6 +18,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dragoman.train.nets.dropout import Dropout
+from dragoman.train.nets.dropout import dropout as dropout_of
+
 HIDDEN = -1e4  # exp(HIDDEN) is exactly 0 in every floating format
 EVEN = 8  # states, and numbers of a head, come in multiples of so many where kernels shall be fast
 
@@ -155,10 +158,14 @@ def attend(
 ) -> Tensor:
     """softmax(scale q k' + bias) v by the fastest kernel there is: [B, H, T, K].
 
-    The scale is 1 / sqrt(K) unless given. Exported graphs spell the formula out.
+    The scale is 1 / sqrt(K) unless given. Exported graphs spell the formula out, and so does what
+    is compiled for training: no kernel that takes a bias and dropout is as fast as the compiler's.
     """
     if torch.compiler.is_exporting():
         return attention_weights(query, key, bias, scale) @ value
+    if torch.compiler.is_compiling():
+        weights = attention_weights(query, key, bias, scale).to(value.dtype)
+        return dropout_of(weights, dropout) @ value
     if bias is not None:
         bias = bias.to(query.dtype)
     width = query.shape[-1]
@@ -252,7 +259,7 @@ class FeedForward(nn.Module):
         super().__init__()
         self.wide = linear(config.size, config.ffn)
         self.activation = activation or nn.ReLU()
-        self.dropout = nn.Dropout(config.activation_dropout)
+        self.dropout = Dropout(config.activation_dropout)
         self.narrow = linear(config.ffn, config.size)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -269,7 +276,7 @@ class EncoderLayer(nn.Module):
         self.feed_forward = FeedForward(config)
         self.attention_norm = nn.LayerNorm(config.size)
         self.feed_forward_norm = nn.LayerNorm(config.size)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
         """[B, T, D] -> [B, T, D]"""
@@ -304,7 +311,7 @@ class DecoderLayer(nn.Module):
         self.attention_norm = nn.LayerNorm(config.size)
         self.cross_norm = nn.LayerNorm(config.size)
         self.feed_forward_norm = nn.LayerNorm(config.size)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(
         self,

@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dragoman.train.nets.dropout import dropout
 from dragoman.train.trials import passed
 
 
@@ -49,7 +50,7 @@ def add_and_norm(
 def plain(
     x: Tensor, branch: Tensor, norm: nn.LayerNorm, scale: float, drop: float
 ) -> tuple[Tensor, Tensor]:
-    added = F.dropout(branch, drop) if drop else branch
+    added = dropout(branch, drop)
     x = x + (added if scale == 1.0 else scale * added)
     return x, norm(x)
 
