@@ -9,30 +9,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import wraps
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-import click
-
-from dragoman.cli.app import grouped
-from dragoman.cli.ranges import PATH
+from dragoman.cli.scoring_options import OPTIONS
 from dragoman.errors import DragomanError
 from dragoman.metrics import plain_text
 from dragoman.metrics.instance import Unit
 from dragoman.metrics.lines import Log
 from dragoman.metrics.logs import find_log, read_log
 from dragoman.metrics.pieces import LongRules, StreamTool
-from dragoman.metrics.resegment import ALIGNERS, Aligner
+from dragoman.metrics.resegment import Aligner
 from dragoman.metrics.score import METRICS, Report, score_corpus
 from dragoman.metrics.timings import Compat, Computation, Rules
 from dragoman.metrics.tokenize import tokenizer_for
 from dragoman.text.languages import find_language
 
 COMET = "COMET"
-
-_measured = grouped("What is measured")
-_talks = grouped("Whole talks")
-_rules = grouped("How it is measured")
-_files = grouped("Input and output")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,98 +148,6 @@ def _counting(target: str | None, unit: Unit | None, tokenizer: str | None) -> t
     if target is None:
         return unit or "word", tokenizer or "13a"
     return unit or find_language(target).unit, tokenizer or tokenizer_for(target)
-
-
-OPTIONS = (
-    _measured(
-        "--to",
-        "target",
-        metavar="CODE",
-        help="The language of the text; it chooses --unit and --tokenizer.",
-    ),
-    _measured(
-        "--unit",
-        type=click.Choice(get_args(Unit)),
-        help="What a delay belongs to.  [default: by --to, else word]",
-    ),
-    _measured(
-        "-m",
-        "--metric",
-        "metrics",
-        multiple=True,
-        metavar="NAME",
-        help="Compute only this metric; may be repeated.",
-    ),
-    _measured(
-        "--tokenizer",
-        metavar="NAME",
-        help="sacreBLEU's for BLEU: 13a, intl, zh, char, …  [default: by --to, else 13a]",
-    ),
-    _measured(
-        "--comet",
-        metavar="NET",
-        help="Compute COMET, too, by this net: a folder, or its name on the model hub if it has "
-        "been fetched. Needs --sources and torch.",
-    ),
-    _measured(
-        "--sources",
-        type=PATH,
-        help="A file with what was spoken, a line for every reference: for --comet.",
-    ),
-    _measured(
-        "--references",
-        type=PATH,
-        help="A file with one reference per line, for a log that holds none or for --segments.",
-    ),
-    _talks(
-        "--segments",
-        type=PATH,
-        help="Where the sentences of the references lie: a YAML list of wav, offset and duration. "
-        "The output is cut into these sentences and scored sentence by sentence.",
-    ),
-    _talks(
-        "--aligner",
-        type=click.Choice(ALIGNERS),
-        help="How to cut.  [default: mwer for StreamLAAL, soft for all else]",
-    ),
-    _talks(
-        "--language",
-        help="Split off punctuation as in this language (de, en, …) before soft alignment.",
-    ),
-    _talks(
-        "--from-first-segment",
-        is_flag=True,
-        help="The log counts time from the beginning of a talk's first segment.",
-    ),
-    _talks(
-        "--stream-laal",
-        type=click.Choice(get_args(StreamTool)),
-        default="simulstream",
-        help="Whose StreamLAAL: FBK's script lets no word be early.",
-    ),
-    _rules(
-        "--ca",
-        "computation",
-        type=click.Choice(get_args(Computation)),
-        help="Definition of computation-aware time.  [default: honest; cumulative with --compat]",
-    ),
-    _rules(
-        "--length",
-        type=click.Choice(["reference", "hypothesis"]),
-        default="reference",
-        help="Whose length sets the ideal pace.",
-    ),
-    _rules(
-        "--compat",
-        type=click.Choice(get_args(Compat)),
-        help="Follow another tool to the digit.",
-    ),
-    _files(
-        "--skip-broken",
-        is_flag=True,
-        help="Leave broken sentences out, and say so, instead of stopping.",
-    ),
-)
 
 
 @contextmanager
