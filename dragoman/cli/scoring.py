@@ -20,6 +20,7 @@ from dragoman.metrics.logs import find_log, read_log
 from dragoman.metrics.pieces import LongRules, StreamTool
 from dragoman.metrics.resegment import Aligner
 from dragoman.metrics.score import METRICS, Report, score_corpus
+from dragoman.metrics.segments import Segment, lines_by_index, read_references, read_segments
 from dragoman.metrics.timings import Compat, Computation, Rules
 from dragoman.metrics.tokenize import tokenizer_for
 from dragoman.text.languages import find_language
@@ -47,6 +48,11 @@ class Scoring:
     length: Literal["reference", "hypothesis"]
     compat: Compat | None
     skip_broken: bool
+
+    @property
+    def files(self) -> list[Path]:
+        """What is read beside the log."""
+        return [file for file in (self.sources, self.references, self.segments) if file]
 
     def score(self, path: Path) -> tuple[Log, Report]:
         """Read a log and score it."""
@@ -77,7 +83,7 @@ class Scoring:
                 source=log.source,
             )
             if self.segments is not None:
-                return log, self._score_talks(log, self.segments, rules)
+                return log, self._score_talks(log, rules)
             log = with_references(log, self.references) if self.references else log
             names = self._others(log, METRICS)
             return log, score_corpus(log.instances, rules, names, self.tokenizer)
@@ -100,7 +106,6 @@ class Scoring:
         if self.comet is None or self.sources is None:
             return report
         from dragoman.cli.comet import add_comet, load_comet
-        from dragoman.metrics.segments import lines_by_index, read_references
 
         cut = f"|{self._long_rules().alignment('soft')}" if self.segments else ""
         lines = read_references(self.sources, "sources")
@@ -110,22 +115,31 @@ class Scoring:
     def _long_rules(self) -> LongRules:
         return LongRules(self.aligner, self.language, self.from_first_segment, self.stream_laal)
 
-    def _score_talks(self, log: Log, segments: Path, rules: Rules) -> Report:
+    def _score_talks(self, log: Log, rules: Rules) -> Report:
         from dragoman.metrics.longform import LONG_METRICS, score_longform
-        from dragoman.metrics.segments import read_segments
 
-        if self.references is None:
-            raise DragomanError(
-                "--segments needs --references: a file with each segment's reference."
-            )
         return score_longform(
             log.instances,
-            read_segments(segments, self.references),
+            self._read_segments(),
             rules,
             self._long_rules(),
             self._others(log, LONG_METRICS),
             self.tokenizer,
         )
+
+    def _read_segments(self) -> list[Segment]:
+        if self.segments is None or self.references is None:
+            raise DragomanError(
+                "--segments needs --references: a file with each segment's reference."
+            )
+        return read_segments(self.segments, self.references)
+
+    def write_resegmented(self, path: Path, log: Log, report: Report) -> None:
+        """Write the pieces into which the talks of a report were cut."""
+        from dragoman.metrics import resegmented_log
+
+        timed = log.kind != plain_text.KIND
+        resegmented_log.write(path, report.instances, self._read_segments(), timed=timed)
 
 
 def scoring_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -186,8 +200,6 @@ def load(path: Path, unit: Unit, *, strict: bool = True, skip: bool = False) -> 
 
 def with_references(log: Log, path: Path) -> Log:
     """Give the sentences of a log the references in a file, line by line."""
-    from dragoman.metrics.segments import lines_by_index, read_references
-
     lines = read_references(path)
     wanted = lines_by_index(lines, log.instances, len(log.left_out))
     if wanted is None:
