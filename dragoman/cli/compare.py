@@ -120,7 +120,7 @@ def matched(
 
 def _difference(one: Instance, other: Instance) -> str | None:
     """What shows that two instances are not the same sentence."""
-    if one.reference != other.reference:
+    if one.references != other.references:
         return "has different references"
     if one.reference is None and abs(one.source_length - other.source_length) > SAME_LENGTH:
         return f"is {one.source_length:,.0f} and {other.source_length:,.0f} long"

@@ -26,7 +26,12 @@ _corpus = grouped("Corpus")
 def corpus_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--references`, `--limit`, `--jobs`, `--cluster` and `--together`."""
     options = (
-        _corpus("--references", type=PATH, help="CORPUS lists audio; texts are here."),
+        _corpus(
+            "--references",
+            type=PATH,
+            multiple=True,
+            help="CORPUS lists audio; texts are here. Again for further references.",
+        ),
         _corpus("--limit", type=COUNT, metavar="N", help="Only the first N clips."),
         _corpus("--jobs", type=JOBS, default=1, metavar="N", help="Processes, a model each."),
         cluster_option("Corpus"),
@@ -76,7 +81,7 @@ def check_one_way(jobs: bool, cluster: str | None) -> None:
 
 
 def read_first(
-    corpus: Path, setup: Setup, references: Path | None, limit: int | None
+    corpus: Path, setup: Setup, references: Sequence[Path], limit: int | None
 ) -> list[Clip]:
     """The clips of a corpus that the options choose; a language that is foreign to it is told."""
     from dragoman.corpora import read_corpus

@@ -37,7 +37,7 @@ _output = grouped("Output")
 @_output("--json", "as_json", is_flag=True, help="The same object as 'dragoman score --json'.")
 def command(
     corpus: Path,
-    references: Path | None,
+    references: tuple[Path, ...],
     limit: int | None,
     jobs: int,
     cluster: str | None,

@@ -38,7 +38,7 @@ class Scoring:
     tokenizer: str
     comet: str | None
     sources: Path | None
-    references: Path | None
+    references: tuple[Path, ...]
     segments: Path | None
     aligner: Aligner | None
     language: str | None
@@ -52,7 +52,7 @@ class Scoring:
     @property
     def files(self) -> list[Path]:
         """What is read beside the log."""
-        return [file for file in (self.sources, self.references, self.segments) if file]
+        return [*self.references, *filter(None, (self.sources, self.segments))]
 
     def score(self, path: Path) -> tuple[Log, Report]:
         """Read a log and score it."""
@@ -91,7 +91,7 @@ class Scoring:
     def _load(self, path: Path) -> Log:
         """Read a log, or plain text if there is something to compare it with."""
         file = find_log(path)
-        if self.references is not None and plain_text.is_text(file):
+        if self.references and plain_text.is_text(file):
             return plain_text.read(file, self.unit)
         return load(file, self.unit, strict=self.compat is None, skip=self.skip_broken)
 
@@ -128,11 +128,16 @@ class Scoring:
         )
 
     def _read_segments(self) -> list[Segment]:
-        if self.segments is None or self.references is None:
+        if self.segments is None or not self.references:
             raise DragomanError(
                 "--segments needs --references: a file with each segment's reference."
             )
-        return read_segments(self.segments, self.references)
+        if len(self.references) > 1:
+            raise DragomanError(
+                "Talks are cut by the words of one reference; with --segments name one file of "
+                "--references."
+            )
+        return read_segments(self.segments, self.references[0])
 
     def write_resegmented(self, path: Path, log: Log, report: Report) -> None:
         """Write the pieces into which the talks of a report were cut."""
@@ -198,13 +203,21 @@ def load(path: Path, unit: Unit, *, strict: bool = True, skip: bool = False) -> 
     return Log(file, "Dragoman", [trace.instance(unit) for trace in read_traces(file)])
 
 
-def with_references(log: Log, path: Path) -> Log:
-    """Give the sentences of a log the references in a file, line by line."""
+def with_references(log: Log, paths: Sequence[Path]) -> Log:
+    """Give the sentences of a log the references in files, line by line."""
+    rows = zip(*(_references_of(log, path) for path in paths), strict=True)
+    instances = []
+    for instance, lines in zip(log.instances, rows, strict=True):
+        first, *more = [line for line in lines if line] or [""]  # not all need have as many
+        instances.append(replace(instance, reference=first, more_references=tuple(more)))
+    return replace(log, instances=instances)
+
+
+def _references_of(log: Log, path: Path) -> list[str]:
     lines = read_references(path)
     wanted = lines_by_index(lines, log.instances, len(log.left_out))
     if wanted is None:
         raise DragomanError(
             f"{path} has {len(lines)} references but {log.path} has {len(log.instances)} sentences."
         )
-    pairs = zip(log.instances, wanted, strict=True)
-    return replace(log, instances=[replace(i, reference=line) for i, line in pairs])
+    return wanted

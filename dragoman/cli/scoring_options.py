@@ -57,7 +57,9 @@ OPTIONS = (
     _measured(
         "--references",
         type=PATH,
-        help="A file with one reference per line, for a log that holds none or for --segments.",
+        multiple=True,
+        help="A file with one reference per line, for a log that holds none or for --segments. "
+        "Again for further references of the same sentences.",
     ),
     _talks(
         "--segments",

@@ -49,7 +49,7 @@ def command(
     policies: tuple[str, ...],
     steps: list[float],
     sound: float,
-    references: Path | None,
+    references: tuple[Path, ...],
     limit: int | None,
     jobs: int,
     cluster: str | None,

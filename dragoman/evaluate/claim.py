@@ -65,7 +65,10 @@ def claim(folder: Path, setup: Setup, clips: Sequence[Clip]) -> None:
 
 def fingerprint(clips: Sequence[Clip]) -> str:
     """A corpus in a few letters: what is heard and what it is compared with."""
-    rows = [(c.index, c.audio.name, c.start, c.end, sorted(c.texts.items())) for c in clips]
+    rows = [
+        (c.index, c.audio.name, c.start, c.end, sorted(c.texts.items()), *c.more_references)
+        for c in clips
+    ]
     text = json.dumps(rows, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -68,7 +68,12 @@ class _Speaker:
 
     def __init__(self, system: System, clip: Clip) -> None:
         self._clip, self._step_ms, name = clip, system.setup.step_ms, clip.audio.name
-        self.trace = Trace(clip.index, name, clip.texts.get(system.setup.target))
+        self.trace = Trace(
+            clip.index,
+            name,
+            clip.texts.get(system.setup.target),
+            more_references=clip.more_references,
+        )
         self.interpreter = system.interpreter(
             record=self.trace, recording=name, start_ms=1000.0 * (clip.start or 0.0)
         )

@@ -35,6 +35,7 @@ class Instance:
     delays: Sequence[float]
     source_length: float
     reference: str | None = None
+    more_references: tuple[str, ...] = ()  # further ones, for the metrics that take several
     elapsed: Sequence[float] | None = None
     works: Sequence[float] | None = None
     ends: Sequence[float] | None = None
@@ -46,6 +47,11 @@ class Instance:
     durations: Sequence[float] | None = None
     prediction_offset: float | None = None
     intervals: Sequence[Sequence[float]] | None = None
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """All there are; what takes but one takes the first."""
+        return () if self.reference is None else (self.reference, *self.more_references)
 
     @property
     def says_speech(self) -> bool:

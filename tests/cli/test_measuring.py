@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import soundfile
 from click.testing import CliRunner
+from sacrebleu.metrics.bleu import BLEU
 
 from dragoman.cli.app import dragoman
 from dragoman.errors import DragomanError
@@ -56,6 +57,33 @@ def test_evaluate_scores_by_the_target(corpus):
     assert "|tok:zh|" in chinese["signature"]["BLEU"]
     assert "|unit:char|" in chinese["signature"]["LAAL"]
     assert chinese["scores"]["chrF"] > 0
+
+
+def test_several_references_of_a_corpus_are_kept_with_the_run(corpus, tmp_path):
+    rows = corpus.read_text().splitlines()
+    corpus.write_text(
+        "\n".join([f"{rows[0]}\ten.2", *(f"{r}\tword0 and" for r in rows[1:])]) + "\n"
+    )
+    run = tmp_path / "run"
+    evaluated = json.loads(done("evaluate", corpus, *MODEL, "--json", "--output", run).stdout)
+    said = [json.loads(r)["prediction"] for r in (run / "instances.log").read_text().splitlines()]
+    wanted = BLEU().corpus_score(said, [["word0 word1 word2 word3"] * 4, ["word0 and"] * 4])
+    for read in (run, run / "instances.log"):
+        again = json.loads(done("score", read, "--json").stdout)
+        for found in (evaluated, again):
+            assert found["scores"]["BLEU"] == pytest.approx(wanted.score)
+            assert found["signature"]["BLEU"].startswith("BLEU|nrefs:2|")
+    done("sweep", corpus, tmp_path / "out", *QUICK)
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert page.count('"references": ["word0 word1 word2 word3", "word0 and"]') == 8
+    audio = tmp_path / "audio.txt"
+    audio.write_text("".join(f"{n}.wav\n" for n in range(4)))
+    lists = []
+    for name, text in (("a.txt", "word0 word1 word2 word3"), ("b.txt", "word0 and")):
+        (tmp_path / name).write_text(f"{text}\n" * 4)
+        lists += ["--references", tmp_path / name]
+    listed = json.loads(done("evaluate", audio, *MODEL, *lists, "--json").stdout)
+    assert listed["scores"]["BLEU"] == pytest.approx(wanted.score)
 
 
 def test_evaluate_with_comet(corpus, tmp_path):

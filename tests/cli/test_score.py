@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
 
 from dragoman.cli.score import command
 from dragoman.errors import DragomanError
@@ -444,3 +446,37 @@ def test_pieces_are_of_talks_and_are_never_written_over_what_is_read(tmp_path):
     for read in ("instances.log", "refs.txt"):
         with pytest.raises(DragomanError, match="is read by this command"):
             score(tmp_path, *talks, "--resegmented", tmp_path / read)
+
+
+# --- several references ---------------------------------------------------------------------------
+
+
+def test_several_references_are_sacrebleus_and_latency_is_by_the_first(log, tmp_path):
+    first, second = tmp_path / "a.txt", tmp_path / "b.txt"
+    lines = ["the small house at the sea", "a house", "nothing", "yes indeed"]
+    more = ["a small house by the sea", "", "not a word", "yes"]
+    first.write_text("".join(line + "\n" for line in lines))
+    second.write_text("".join(line + "\n" for line in more))
+    found = score_json(log, "--references", first, "--references", second)
+    said = [LINE["prediction"]] * 2 + ["", "yes"]
+    documents = [lines, [line or None for line in more]]
+    for name, metric in (("BLEU", BLEU()), ("chrF", CHRF())):
+        assert found["scores"][name] == pytest.approx(metric.corpus_score(said, documents).score)
+        assert found["signature"][name] == f"{name}|{metric.get_signature()}"
+    assert found["signature"]["WER"].startswith("WER|nrefs:var|")
+    # 1 of (6 + 6) / 2 words, 5 of 2, 1 of (1 + 3) / 2, 0 of (2 + 1) / 2
+    assert found["scores"]["WER"] == pytest.approx(100 * (1 + 5 + 1 + 0) / (6 + 2 + 2 + 1.5))
+    alone = score_json(log, "--references", first)
+    for name in ("AL", "LAAL", "AP", "LengthDiff"):
+        assert found["scores"][name] == alone["scores"][name]
+        assert found["signature"][name] == alone["signature"][name]
+    reverse = score_json(log, "--references", second, "--references", first)
+    assert reverse["scores"]["BLEU"] == found["scores"]["BLEU"]
+    assert reverse["scores"]["AP"] != found["scores"]["AP"]
+
+
+def test_talks_are_cut_by_one_reference(tmp_path):
+    folder = GOLDEN / "longform" / "word_de"
+    twice = ["--references", folder / "refs.txt"] * 2
+    with pytest.raises(DragomanError, match="with --segments name one file of --references"):
+        score(folder / "instances.log", "--segments", folder / "segments.yaml", *twice)
