@@ -45,6 +45,11 @@ def test_word_ends_from_a_file(tmp_path):
     path.write_text("100 soon\n")
     with pytest.raises(DragomanError, match=r"Line 1 of .* should hold word ends in ms"):
         make_detector(f"boundaries:{path}")
+    path.write_text("a.wav\t100 90\n")
+    with pytest.raises(DragomanError, match=r"Line 1 of .* word ends that are not in order"):
+        make_detector(f"boundaries:{path}", recording="a.wav")
+    path.write_text("\ufeffa.wav\t100\n")  # as Windows writes it
+    assert make_detector(f"boundaries:{path}", recording="a.wav") == Boundaries((100.0,))
     with pytest.raises(DragomanError, match="Cannot read the word ends"):
         make_detector(f"boundaries:{tmp_path}")
 

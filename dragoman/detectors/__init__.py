@@ -13,7 +13,7 @@ from dragoman.detectors.base import (
     LearnedBoundaries,
     TranscriptWords,
 )
-from dragoman.detectors.ends import read_ends
+from dragoman.detectors.ends import NoEndsError, read_ends
 from dragoman.errors import DragomanError
 from dragoman.knobs import build, is_own, own_class, split_spec
 
@@ -86,6 +86,7 @@ __all__ = [
     "Detector",
     "FixedStep",
     "LearnedBoundaries",
+    "NoEndsError",
     "TranscriptWords",
     "check_detector",
     "make_detector",

@@ -225,6 +225,31 @@ def test_a_clip_that_cannot_be_read_is_named_and_the_others_count(corpus, tmp_pa
 
 
 @pytest.mark.parametrize("command", ["evaluate", "sweep", "tune"])
+@pytest.mark.parametrize("missing", [0, 2])
+def test_a_clip_without_word_ends_is_named_and_the_others_count(corpus, tmp_path, command, missing):
+    """In a file of `--detector boundaries:`, whichever clip it is."""
+    ends = tmp_path / "words.ends"
+    known = [n for n in range(4) if n != missing]
+    ends.write_text("".join(f"{n}.wav\t400 900 1500\n" for n in known))
+    options = [*MODEL, "--detector", f"boundaries:{ends}"]
+    if command == "evaluate":
+        arguments = [command, corpus, *options, "--policy", "wait-k:k=1", "--json"]
+    else:
+        arguments = [command, corpus, tmp_path / "out", *options, "--policies", "wait-k:k=1"]
+    result = done(*arguments)
+    told = f"left out: clip {missing} ({missing}.wav): {ends} has no word ends of '{missing}.wav'"
+    assert result.stderr.count(told) == 1
+    if command == "evaluate":
+        report = json.loads(result.stdout)
+        assert [row["index"] for row in report["sentences"]] == known
+        assert len(report["left_out"]) == 1
+    ends.write_text("other.wav\t400\n")
+    arguments[2:3] = [tmp_path / "other"] if command == "sweep" else arguments[2:3]
+    with pytest.raises(DragomanError, match=r"None of the 4 clips .* no word ends of '\d.wav'"):
+        call(*arguments)
+
+
+@pytest.mark.parametrize("command", ["evaluate", "sweep", "tune"])
 def test_a_corpus_of_which_nothing_can_be_read_is_one_sentence(corpus, tmp_path, command):
     for index in range(4):
         (tmp_path / f"{index}.wav").write_bytes(b"not sound at all")
