@@ -58,13 +58,9 @@ class Instance:
         """Whether the output is sound: then `prediction` names a file and units are chunks."""
         return self.durations is not None
 
-    def check(self, where: str, unit: Unit | None = None) -> None:
-        """Raise a sentence if the times contradict themselves; `where` names file and line.
-
-        With a `unit`, the prediction must also have as many units as there are delays.
-        """
-        fault = self.malformed() or self.disorder() or (unit and self.miscount(unit))
-        if fault:
+    def check(self, where: str) -> None:
+        """Raise a sentence if the times contradict themselves; `where` names file and line."""
+        if fault := self.malformed() or self.disorder():
             raise DragomanError(f"{where}: sentence {self.index} {fault}.")
 
     def malformed(self) -> str | None:
