@@ -230,8 +230,7 @@ class Interpreting:
 
 
 def _attempt(system: System, clips: Sequence[Clip]) -> list[Outcome]:
-    with suppress(
-        NoEndsError
-    ):  # of this clip; a setup that does not fit fails the run, not every clip
+    # A setup that does not fit fails the run, not every clip of it; what one clip lacks, that clip.
+    with suppress(NoEndsError):
         system.interpreter(recording=clips[0].audio.name)
     return interpret_clips(system, clips)
