@@ -206,3 +206,22 @@ def test_other_references_are_another_corpus(tmp_path):
     metrics(other, other)
     with pytest.raises(DragomanError, match="has different references"):
         run(one, other)
+
+
+def test_runs_of_other_clips_are_compared_by_those_that_both_have(tmp_path):
+    """A clip that one of two systems could not read need not cost the comparison."""
+    first = write(tmp_path / "a.log", indices=range(25))
+    second = write(tmp_path / "b.log", late=500, lose=True, indices=[29, *range(1, 25)])
+    with pytest.raises(DragomanError, match="--common compares those that both have"):
+        run(first, second)
+    told = CliRunner().invoke(command, [str(first), str(second), "--common", "--json"])
+    assert f"Sentences that {first} lacks, 1: 29\n" in told.stderr
+    assert f"Sentences that {second} lacks, 1: 0\n" in told.stderr
+    assert json.loads(told.stdout)["sentences"] == 24
+    one = write(tmp_path / "c.log", indices=range(1, 25))
+    other = write(tmp_path / "d.log", late=500, lose=True, indices=range(1, 25))
+    assert_alike(json.loads(told.stdout)["metrics"], metrics(one, other))
+    assert_alike(metrics(one, other, "--common"), metrics(one, other))
+    apart = write(tmp_path / "e.log", indices=range(50, 60))
+    with pytest.raises(DragomanError, match="have no sentence in common"):
+        run(first, apart, "--common")
