@@ -26,6 +26,7 @@ from dragoman.metrics.tokenize import tokenizer_for
 from dragoman.text.languages import find_language
 
 COMET = "COMET"
+OURS = "Dragoman"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class Scoring:
         """Read a log and score it."""
         self._check()
         log, report = self._without_comet(path)
-        return log, self._with_comet(report, len(log.left_out))
+        return log, self._with_comet(report, 0 if self.segments else _may_lack(log))
 
     def _check(self) -> None:
         """Refuse options that lack one another, before anything is read."""
@@ -200,7 +201,7 @@ def load(path: Path, unit: Unit, *, strict: bool = True, skip: bool = False) -> 
         raise DragomanError(f"Cannot read {file}: {error.strerror}.") from error
     if not ours:
         return read_log(file, unit, strict=strict, skip=skip)
-    return Log(file, "Dragoman", [trace.instance(unit) for trace in read_traces(file)])
+    return Log(file, OURS, [trace.instance(unit) for trace in read_traces(file)])
 
 
 def with_references(log: Log, paths: Sequence[Path]) -> Log:
@@ -213,9 +214,15 @@ def with_references(log: Log, paths: Sequence[Path]) -> Log:
     return replace(log, instances=instances)
 
 
+def _may_lack(log: Log) -> int:
+    """How many sentences a log may be short of; then their numbers say which lines they are. A run
+    of ours lacks the clips that could not be read, however many these were."""
+    return sys.maxsize if log.kind == OURS else len(log.left_out)
+
+
 def _references_of(log: Log, path: Path) -> list[str]:
     lines = read_references(path)
-    wanted = lines_by_index(lines, log.instances, len(log.left_out))
+    wanted = lines_by_index(lines, log.instances, _may_lack(log))
     if wanted is None:
         raise DragomanError(
             f"{path} has {len(lines)} references but {log.path} has {len(log.instances)} sentences."

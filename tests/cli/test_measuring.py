@@ -249,6 +249,24 @@ def test_a_clip_without_word_ends_is_named_and_the_others_count(corpus, tmp_path
         call(*arguments)
 
 
+def test_references_find_their_clips_in_a_run_that_lacks_some(corpus, tmp_path):
+    (tmp_path / "1.wav").write_bytes(b"not sound at all")
+    done("evaluate", corpus, *MODEL, "--policy", "greedy", "--output", tmp_path / "run")
+    lines = [f"word0 word1 word2 word3 of{n}" for n in range(4)]
+    (tmp_path / "refs.txt").write_text("\n".join(lines) + "\n")
+    told = done("score", tmp_path / "run", "--references", tmp_path / "refs.txt", "--json").stdout
+    log = (tmp_path / "run" / "instances.log").read_text().splitlines()
+    said = {row["index"]: row["prediction"] for row in map(json.loads, log)}
+    assert list(said) == [0, 2, 3]
+    wanted = BLEU().corpus_score(list(said.values()), [[lines[n] for n in said]])
+    assert json.loads(told)["scores"]["BLEU"] == pytest.approx(wanted.score)
+    (tmp_path / "refs.txt").write_text("\n".join(lines[:3]) + "\n")  # as many as there are
+    done("score", tmp_path / "run", "--references", tmp_path / "refs.txt")
+    (tmp_path / "refs.txt").write_text("\n".join(lines[:2]) + "\n")
+    with pytest.raises(DragomanError, match=r"has 2 references but .* has 3 sentences"):
+        call("score", tmp_path / "run", "--references", tmp_path / "refs.txt")
+
+
 @pytest.mark.parametrize("command", ["evaluate", "sweep", "tune"])
 def test_a_corpus_of_which_nothing_can_be_read_is_one_sentence(corpus, tmp_path, command):
     for index in range(4):
