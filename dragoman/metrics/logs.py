@@ -21,6 +21,11 @@ def read_log(path: Path, unit: Unit = "word", *, strict: bool = True, skip: bool
     """
     path = find_log(path)
     first = first_row(path)
+    if "emission_cu" in first or {"docid", "segid"} <= first.keys():
+        raise DragomanError(
+            f"{path} holds talks that are cut into segments already, as by OmniSTEval or by "
+            "--resegmented. Score the log they were cut from, with --segments and --references."
+        )
     if simulstream_log.knows(first):
         return simulstream_log.read(path, unit)
     if simuleval_log.knows(first):

@@ -436,6 +436,16 @@ def test_pieces_of_text_have_no_times_and_of_a_log_without_computation_no_such(t
     assert list(json.loads(out.read_text().splitlines()[0])) == named + times
 
 
+def test_pieces_are_no_log(tmp_path):
+    """They look like SimulEval's sentences whose times were lost."""
+    folder, out = GOLDEN / "longform" / "word_de", tmp_path / "pieces.jsonl"
+    talks = ["--segments", folder / "segments.yaml", "--references", folder / "refs.txt"]
+    score(folder / "instances.log", *talks, "--resegmented", out)
+    for options in ([], talks):
+        with pytest.raises(DragomanError, match="Score the log they were cut from"):
+            score(out, *options)
+
+
 def test_pieces_are_of_talks_and_are_never_written_over_what_is_read(tmp_path):
     folder = GOLDEN / "longform" / "word_de"
     talks = ["--segments", folder / "segments.yaml", "--references", tmp_path / "refs.txt"]
