@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from dragoman.workers import Workers
 
 _corpus = grouped("Corpus")
+TABLES = (".tsv", ".jsonl", ".json", ".yaml", ".yml")
+"""What a corpus is called that is no list of audio files."""
 
 
 def corpus_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -86,6 +88,12 @@ def read_first(
     """The clips of a corpus that the options choose; a language that is foreign to it is told."""
     from dragoman.corpora import read_corpus
 
+    if references and (corpus.is_dir() or corpus.suffix in TABLES):
+        raise DragomanError(
+            f"--references go with a list of audio files, and {corpus} has texts itself: there, "
+            f"further references are columns '{setup.target}.2', '{setup.target}.3', or files "
+            "beside the first (docs/metrics.md)."
+        )
     clips = read_corpus(corpus, setup.source or "", setup.target, references)[:limit]
     known = {code for clip in clips for code in clip.texts}
     if setup.source and setup.source not in known and known != {setup.target}:
