@@ -237,6 +237,9 @@ def test_a_clip_without_word_ends_is_named_and_the_others_count(corpus, tmp_path
     else:
         arguments = [command, corpus, tmp_path / "out", *options, "--policies", "wait-k:k=1"]
     result = done(*arguments)
+    if command == "sweep":
+        page = (tmp_path / "out" / "report.html").read_text()
+        assert f"tests.scripted:steady, words by boundaries:{ends}, 4 clips" in page
     told = f"left out: clip {missing} ({missing}.wav): {ends} has no word ends of '{missing}.wav'"
     assert result.stderr.count(told) == 1
     if command == "evaluate":
@@ -247,6 +250,15 @@ def test_a_clip_without_word_ends_is_named_and_the_others_count(corpus, tmp_path
     arguments[2:3] = [tmp_path / "other"] if command == "sweep" else arguments[2:3]
     with pytest.raises(DragomanError, match=r"None of the 4 clips .* no word ends of '\d.wav'"):
         call(*arguments)
+
+
+@pytest.mark.parametrize("command", ["evaluate", "sweep", "tune"])
+def test_references_beside_a_corpus_that_has_its_own_are_told_where_to_go(
+    corpus, tmp_path, command
+):
+    out = [] if command == "evaluate" else [tmp_path / "out"]
+    with pytest.raises(DragomanError, match=r"references are columns 'en\.2', 'en\.3'"):
+        call(command, corpus, *out, *MODEL, "--references", corpus)
 
 
 def test_references_find_their_clips_in_a_run_that_lacks_some(corpus, tmp_path):
