@@ -16,7 +16,7 @@ from dragoman.errors import DragomanError
 from dragoman.metrics import plain_text
 from dragoman.metrics.instance import Unit
 from dragoman.metrics.lines import Log
-from dragoman.metrics.logs import find_log, read_log
+from dragoman.metrics.logs import RUN, find_log, read_log
 from dragoman.metrics.pieces import LongRules, StreamTool
 from dragoman.metrics.resegment import Aligner
 from dragoman.metrics.score import METRICS, Report, score_corpus
@@ -201,7 +201,13 @@ def load(path: Path, unit: Unit, *, strict: bool = True, skip: bool = False) -> 
         raise DragomanError(f"Cannot read {file}: {error.strerror}.") from error
     if not ours:
         return read_log(file, unit, strict=strict, skip=skip)
-    return Log(file, OURS, [trace.instance(unit) for trace in read_traces(file)])
+    run = file.with_name(RUN).is_file()
+    every = list(read_traces(file))
+    # A talk that was cut short is scored as far as it goes, but a run is of whole clips.
+    traces = list(read_traces(file, unfinished=False)) if run else every
+    told = f"the last clip in {file}: the run was stopped there; the same command goes on with it"
+    left_out = [told] if len(traces) < len(every) else []
+    return Log(file, OURS, [trace.instance(unit) for trace in traces], left_out=left_out)
 
 
 def with_references(log: Log, paths: Sequence[Path]) -> Log:

@@ -19,10 +19,11 @@ from typing import Any
 from dragoman.corpora import Clip
 from dragoman.errors import DragomanError
 from dragoman.files import sentences_for, whole_file
+from dragoman.metrics.logs import RUN
 from dragoman.models.load import is_function
 from dragoman.setup import Setup
 
-LOCK, MARK = ".lock", "run.json"
+LOCK, MARK = ".lock", RUN
 
 
 @contextmanager

@@ -12,6 +12,8 @@ from dragoman.metrics import simuleval_log, simulstream_log
 from dragoman.metrics.instance import Unit
 from dragoman.metrics.lines import Log, decode_line, read_lines
 
+RUN = "run.json"  # what a folder of a run of ours holds, beside its traces
+
 
 def read_log(path: Path, unit: Unit = "word", *, strict: bool = True, skip: bool = False) -> Log:
     """Read a SimulEval folder or instances.log, or a simulstream log.

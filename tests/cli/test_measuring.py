@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -259,6 +260,23 @@ def test_references_beside_a_corpus_that_has_its_own_are_told_where_to_go(
     out = [] if command == "evaluate" else [tmp_path / "out"]
     with pytest.raises(DragomanError, match=r"references are columns 'en\.2', 'en\.3'"):
         call(command, corpus, *out, *MODEL, "--references", corpus)
+
+
+def test_a_clip_in_which_a_run_was_stopped_is_not_scored(corpus, tmp_path):
+    run, part = tmp_path / "run", tmp_path / "part"
+    done("evaluate", corpus, *MODEL, "--policy", "greedy", "--output", run)
+    shutil.copytree(run, part)
+    lines = (run / "traces.jsonl").read_text().splitlines(keepends=True)
+    last = max(n for n, line in enumerate(lines) if '"dragoman_trace"' in line)
+    cut = next(n for n in range(last, len(lines)) if '"said"' in lines[n]) + 1
+    (part / "traces.jsonl").write_text("".join(lines[:cut]))
+    told = done("score", part, "--json")
+    assert [row["index"] for row in json.loads(told.stdout)["sentences"]] == [0, 1, 2]
+    assert "the run was stopped there; the same command goes on with it" in told.stderr
+    assert done("score", run, "--json").stderr == ""
+    (tmp_path / "talk.jsonl").write_text("".join(lines[last:cut]))  # of no run
+    told = done("score", tmp_path / "talk.jsonl", "--json").stdout
+    assert len(json.loads(told)["sentences"]) == 1
 
 
 def test_references_find_their_clips_in_a_run_that_lacks_some(corpus, tmp_path):
