@@ -2,7 +2,7 @@
 
 A clip is a piece of a recording with its text in some languages. Layouts are told apart by what
 lies at the path: a TSV or JSONL file, a CoVoST TSV, a MuST-C or Europarl-ST folder, or SimulEval's
-two lists.
+two lists. Further references are in columns `de.2`, `de.3`, files `SPLIT.de.2`, or further lists.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from dragoman.errors import DragomanError, yaml_fault
 MOST_CHARACTERS = 1 << 30
 """Of a cell: the text of a whole talk may stand in one."""
 _ESCAPED = re.compile(r"\\(.)")
+_NUMBERED = re.compile(r"(.+)\.(\d+)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +32,14 @@ class Clip:
     texts: dict[str, str]
     start: float | None = None  # seconds
     end: float | None = None
+    more_references: tuple[str, ...] = ()  # further texts in the target language
 
 
-def read_corpus(path: Path, source: str, target: str, references: Path | None = None) -> list[Clip]:
-    """Every clip of a corpus that has a text in the target language.
-
-    `references` is SimulEval's target list; `path` is then its source list.
-    """
+def read_corpus(
+    path: Path, source: str, target: str, references: Sequence[Path] = ()
+) -> list[Clip]:
+    """Every clip of a corpus that has a text in the target language. `references` are SimulEval's
+    target lists, one or more; `path` is then its source list."""
     clips = read_clips(path, source, target, references)
     missing = sorted({str(clip.audio) for clip in clips if not clip.audio.is_file()})
     if missing:
@@ -46,7 +48,7 @@ def read_corpus(path: Path, source: str, target: str, references: Path | None = 
     return clips
 
 
-def read_clips(path: Path, source: str, target: str, references: Path | None = None) -> list[Clip]:
+def read_clips(path: Path, source: str, target: str, references: Sequence[Path] = ()) -> list[Clip]:
     """The same, whether or not the audio is there."""
     if not path.exists():
         raise DragomanError(f"There is no corpus at {path}.")
@@ -56,8 +58,8 @@ def read_clips(path: Path, source: str, target: str, references: Path | None = N
     return clips
 
 
-def _layout(path: Path, source: str, target: str, references: Path | None) -> Iterator[Clip]:
-    if references is not None:
+def _layout(path: Path, source: str, target: str, references: Sequence[Path]) -> Iterator[Clip]:
+    if references:
         return _simuleval(path, references, target)
     if path.is_dir():
         return _folder(path, source, target)
@@ -93,7 +95,7 @@ def _tsv(path: Path, source: str, target: str) -> Iterator[Clip]:
             for index, row in enumerate(rows):
                 number = rows.reader.line_num  # empty lines are passed over
                 _require_value(path, row[wanted], target, number)
-                yield _table_clip(path, index, row, number)
+                yield _table_clip(path, index, row, number, target)
         elif "path" in names and ("translation" in names or "sentence" in names):
             for index, row in enumerate(rows):
                 if not row["path"]:
@@ -121,10 +123,10 @@ def _jsonl(path: Path, target: str) -> Iterator[Clip]:
                 raise DragomanError(f"Line {number} of {path} names no 'audio'.")
             _require_text(path, row, target)
             _require_value(path, row[_language_columns(row)[target]], target, number)
-            yield _table_clip(path, number - 1, row, number)
+            yield _table_clip(path, number - 1, row, number, target)
 
 
-def _table_clip(path: Path, index: int, row: dict[str, Any], number: int) -> Clip:
+def _table_clip(path: Path, index: int, row: dict[str, Any], number: int, target: str) -> Clip:
     if not row["audio"] or None in row:
         raise DragomanError(_torn(path, number))
     times = {}
@@ -137,7 +139,8 @@ def _table_clip(path: Path, index: int, row: dict[str, Any], number: int) -> Cli
                     f"Line {number} of {path} has '{row[name]}' as its {name}; seconds are needed."
                 ) from None
     texts = {key: _text(row[column]) for key, column in _language_columns(row).items()}
-    return Clip(index, path.parent / row["audio"], texts, **times)
+    more = [_text(row[column]) for column in _more_columns(row, target)]
+    return Clip(index, path.parent / row["audio"], texts, **times, more_references=_filled(more))
 
 
 def _torn(path: Path, number: int) -> str:
@@ -148,10 +151,26 @@ def _language_columns(names: Any) -> dict[str, str]:
     """Language code to column: 'de', 'ref_de' or 'de_verbatim', the plainest first."""
     found: dict[str, str] = {}
     for name in sorted(names, key=len):
-        code = name.removeprefix("ref_").removesuffix("_verbatim")
+        code = _code(name)
         if 2 <= len(code) <= 3 and code.isalpha() and code != "end":
             found.setdefault(code, name)
     return found
+
+
+def _code(column: str) -> str:
+    return column.removeprefix("ref_").removesuffix("_verbatim")
+
+
+def _more_columns(names: Any, target: str) -> list[str]:
+    """The columns with further references, 'de.2', 'de.3' …, by their numbers."""
+    found = [match for name in names if (match := _NUMBERED.fullmatch(name))]
+    own = [match for match in found if _code(match[1]) == target]
+    return [match[0] for match in sorted(own, key=lambda match: int(match[2]))]
+
+
+def _filled(texts: Sequence[str]) -> tuple[str, ...]:
+    """The references that there are: not every sentence need have as many."""
+    return tuple(text for text in texts if text.strip())
 
 
 def _require_text(path: Path, names: Any, target: str) -> None:
@@ -201,8 +220,8 @@ def _must_c(path: Path, source: str, target: str) -> Iterator[Clip]:
     wavs = wavs if wavs.is_dir() else path.parent
     if not isinstance(rows, list):
         raise DragomanError(f"{path} is not a list of segments with offset, duration and wav.")
-    lines = _side_files(path.with_suffix(""), source, target, len(rows))
-    for index, row in enumerate(rows):
+    sides = _side_texts(path.with_suffix(""), source, target, len(rows))
+    for index, (row, (texts, more)) in enumerate(zip(rows, sides, strict=True)):
         try:
             start = float(row["offset"])
             end = start + float(row["duration"])
@@ -211,17 +230,16 @@ def _must_c(path: Path, source: str, target: str) -> Iterator[Clip]:
             raise DragomanError(
                 f"Entry {index + 1} of {path} lacks offset, duration or wav."
             ) from None
-        texts = {code: texts[index] for code, texts in lines.items()}
-        yield Clip(index, audio, texts, start, end)
+        yield Clip(index, audio, texts, start, end, more)
 
 
 def _europarl_st(path: Path, source: str, target: str) -> Iterator[Clip]:
     """segments.lst with `recording start end`; segments.LANG beside it; audios two levels up."""
     rows = [row.split() for row in _lines(path / "segments.lst")]
-    lines = _side_files(path / "segments", source, target, len(rows))
+    sides = _side_texts(path / "segments", source, target, len(rows))
     folder = next((p for p in path.parents if (p / "audios").is_dir()), path) / "audios"
     audios = {audio.stem: audio for audio in sorted(folder.glob("*"), reverse=True)}
-    for index, row in enumerate(rows):
+    for index, (row, (texts, more)) in enumerate(zip(rows, sides, strict=True)):
         try:
             name, start, end = row[0], float(row[1]), float(row[2])
         except (IndexError, ValueError):
@@ -229,32 +247,41 @@ def _europarl_st(path: Path, source: str, target: str) -> Iterator[Clip]:
                 f"Line {index + 1} of {path / 'segments.lst'} is not 'recording start end'."
             ) from None
         audio = audios.get(name, folder / name)
-        texts = {code: texts[index] for code, texts in lines.items()}
-        yield Clip(index, audio, texts, start, end)
+        yield Clip(index, audio, texts, start, end, more)
 
 
-def _side_files(stem: Path, source: str, target: str, count: int) -> dict[str, list[str]]:
-    """STEM.LANG, one line per clip; the target's must be there."""
+def _side_texts(
+    stem: Path, source: str, target: str, count: int
+) -> Iterator[tuple[dict[str, str], tuple[str, ...]]]:
+    """Of every clip the texts in STEM.LANG, a line each, of which the target's must be there, and
+    the further references in STEM.LANG.2, STEM.LANG.3 …, as far as these go."""
     found = {}
     for code in (source, target):
         side = stem.with_name(f"{stem.name}.{code}")
         if side.is_file():
-            found[code] = _lines(side)
-            if len(found[code]) != count:
-                raise DragomanError(f"{side} has {len(found[code])} lines for {count} clips.")
+            found[code] = _side_lines(side, count)
         elif code == target:
             raise DragomanError(f"There are no references in '{target}': {side} is missing.")
-    return found
+    more: list[list[str]] = []
+    while (side := stem.with_name(f"{stem.name}.{target}.{len(more) + 2}")).is_file():
+        more.append(_side_lines(side, count))
+    for row in range(count):
+        texts = {code: lines[row] for code, lines in found.items()}
+        yield texts, _filled([lines[row] for lines in more])
 
 
-def _simuleval(path: Path, references: Path, target: str) -> Iterator[Clip]:
-    audio, texts = _lines(path), _lines(references)
-    if len(audio) != len(texts):
-        raise DragomanError(
-            f"{path} lists {len(audio)} recordings but {references} has {len(texts)} lines."
-        )
-    for index, (name, text) in enumerate(zip(audio, texts, strict=True)):
-        yield Clip(index, path.parent / name, {target: text})
+def _side_lines(path: Path, count: int) -> list[str]:
+    lines = _lines(path)
+    if len(lines) != count:
+        raise DragomanError(f"{path} has {len(lines)} lines for {count} clips.")
+    return lines
+
+
+def _simuleval(path: Path, references: Sequence[Path], target: str) -> Iterator[Clip]:
+    audio = _lines(path)
+    columns = [_side_lines(file, len(audio)) for file in references]
+    for index, (name, text, *more) in enumerate(zip(audio, *columns, strict=True)):
+        yield Clip(index, path.parent / name, {target: text}, more_references=_filled(more))
 
 
 def _lines(path: Path) -> list[str]:

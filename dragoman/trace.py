@@ -8,7 +8,7 @@ file is JSON lines that grow while the speaker talks, so a crash loses nothing t
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,6 +75,7 @@ class Trace:
     hearings: list[Hearing] = field(default_factory=list)
     sayings: list[Saying] = field(default_factory=list)
     showings: list[Showing] = field(default_factory=list)
+    more_references: tuple[str, ...] = ()
 
     def heard(self, event: Hearing) -> None:
         self.hearings.append(event)
@@ -117,6 +118,7 @@ class Trace:
             source=self.source,
             prediction=self.prediction,
             reference=self.reference,
+            more_references=self.more_references,
             source_length=self.source_length,
             delays=tuple(self.hearings[c].audio_ms for c in chunks),
             elapsed=tuple(elapsed[c] for c in chunks),
@@ -179,11 +181,16 @@ class TraceWriter:
         except OSError as error:
             raise DragomanError(f"Cannot write the trace to {path}: {error.strerror}.") from error
 
-    def begin(self, index: int, source: str, reference: str | None = None) -> None:
+    def begin(
+        self,
+        index: int,
+        source: str,
+        reference: str | None = None,
+        more_references: Sequence[str] = (),
+    ) -> None:
         """Start the record of one utterance or talk."""
-        self._write(
-            {"dragoman_trace": FORMAT, "index": index, "source": source, "reference": reference}
-        )
+        row = {"dragoman_trace": FORMAT, "index": index, "source": source, "reference": reference}
+        self._write(row | {"more_references": more_references} if more_references else row)
 
     def heard(self, event: Hearing) -> None:
         self._write({"heard": [event.audio_ms, event.arrival_ms, event.start_ms, event.end_ms]})
@@ -200,7 +207,7 @@ class TraceWriter:
 
     def write(self, trace: Trace) -> None:
         """Write a whole trace."""
-        self.begin(trace.index, trace.source, trace.reference)
+        self.begin(trace.index, trace.source, trace.reference, trace.more_references)
         for heard in trace.hearings:
             self.heard(heard)
         for said in trace.sayings:
@@ -251,6 +258,7 @@ def read_traces(path: Path, *, unfinished: bool = True) -> Iterator[Trace]:
                     if trace is not None and unfinished:
                         yield trace
                     trace = Trace(row["index"], row["source"], row["reference"])
+                    trace.more_references = tuple(map(str, row.get("more_references", ())))
                 elif trace is None:
                     raise ValueError("no record was begun")
                 elif "end" in row:

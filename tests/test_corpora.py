@@ -111,8 +111,42 @@ def test_simuleval_lists(tmp_path, wav):
     wav("a.wav")
     (tmp_path / "source.txt").write_text("a.wav\n")
     (tmp_path / "target.txt").write_text("hello\n")
-    (clip,) = read_corpus(tmp_path / "source.txt", "de", "en", tmp_path / "target.txt")
+    (clip,) = read_corpus(tmp_path / "source.txt", "de", "en", [tmp_path / "target.txt"])
     assert clip.texts == {"en": "hello"}
+    (tmp_path / "target.2.txt").write_text("hi\n")
+    lists = [tmp_path / "target.txt", tmp_path / "target.2.txt"]
+    (clip,) = read_corpus(tmp_path / "source.txt", "de", "en", lists)
+    assert (clip.texts, clip.more_references) == ({"en": "hello"}, ("hi",))
+    lists[1].write_text("hi\nthere\n")
+    with pytest.raises(DragomanError, match=r"target.2.txt has 2 lines for 1 clips"):
+        read_corpus(tmp_path / "source.txt", "de", "en", lists)
+
+
+def test_further_references_are_in_columns_with_numbers(tmp_path, wav):
+    wav("a.wav"), wav("b.wav")
+    corpus = tmp_path / "c.tsv"
+    head = "audio\tde\tde.10\tde.2\ten\ten.2\tde.x\n"
+    corpus.write_text(head + "a.wav\tja\tdoch\tjawohl\tyes\taye\t-\nb.wav\tnein\t\tnö\tno\t\t-\n")
+    clips = read_corpus(corpus, "en", "de")
+    assert [clip.more_references for clip in clips] == [("jawohl", "doch"), ("nö",)]
+    assert clips[0].texts == {"de": "ja", "en": "yes"}
+    rows = '{"audio": "a.wav", "ref_de": "ja", "ref_de.2": "doch", "de.3": ["ja", "ja"]}\n'
+    (tmp_path / "c.jsonl").write_text(rows)
+    (clip,) = read_corpus(tmp_path / "c.jsonl", "en", "de")
+    assert (clip.texts, clip.more_references) == ({"de": "ja"}, ("doch", "ja ja"))
+
+
+def test_further_references_lie_beside_the_first_in_must_c(tmp_path, wav):
+    wav("wav/talk.wav")
+    (tmp_path / "txt").mkdir()
+    (tmp_path / "txt/tst.yaml").write_text("- {offset: 0, duration: 1, wav: talk.wav}\n" * 2)
+    for name, text in (("de", "eins\nzwei"), ("de.2", "ein\n"), ("de.4", "nie\nnie")):
+        (tmp_path / f"txt/tst.{name}").write_text(text + "\n")
+    clips = read_corpus(tmp_path, "en", "de")
+    assert [clip.more_references for clip in clips] == [("ein",), ()]
+    (tmp_path / "txt/tst.de.2").write_text("ein\n")
+    with pytest.raises(DragomanError, match=r"tst.de.2 has 1 lines for 2 clips"):
+        read_corpus(tmp_path, "en", "de")
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,19 @@
 """Detectors: by name, and when the loop asks them."""
 
+from dataclasses import dataclass
+
 import pytest
 
 from dragoman.detectors import Boundaries, CtcWords, FixedStep, make_detector
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter
+from dragoman.knobs import is_own
 from dragoman.models import Feature
 from dragoman.policies import (
     Greedy,
     WaitK,
 )
+from dragoman.setup import Setup, System
 from tests.scripted import SCRIPT, DiaryModel, ScriptedModel, chunks_of, spell
 
 
@@ -41,8 +45,83 @@ def test_word_ends_from_a_file(tmp_path):
     path.write_text("100 soon\n")
     with pytest.raises(DragomanError, match=r"Line 1 of .* should hold word ends in ms"):
         make_detector(f"boundaries:{path}")
+    path.write_text("a.wav\t100 90\n")
+    with pytest.raises(DragomanError, match=r"Line 1 of .* word ends that are not in order"):
+        make_detector(f"boundaries:{path}", recording="a.wav")
+    path.write_text("\ufeffa.wav\t100\n")  # as Windows writes it
+    assert make_detector(f"boundaries:{path}", recording="a.wav") == Boundaries((100.0,))
     with pytest.raises(DragomanError, match="Cannot read the word ends"):
         make_detector(f"boundaries:{tmp_path}")
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Somebody's own: so many words a minute."""
+
+    words: float = 160.0
+    needs = frozenset()
+
+    def count(self, heard_ms, stream):
+        return int(heard_ms * self.words / 60_000)
+
+
+@dataclass(frozen=True)
+class Undecided:
+    ends: tuple = ()
+
+    def count(self, heard_ms, stream):
+        return 0
+
+
+HERE = __name__
+
+
+def test_a_detector_of_your_own_is_named_by_where_it_is():
+    assert make_detector(f"{HERE}.Pace:words=120") == Pace(120.0)
+    assert make_detector(f"{HERE}.Pace") == Pace()
+    assert is_own(f"{HERE}.Pace:words=120")
+    assert not any(map(is_own, ("fixed:120", "boundaries:./of/mine.txt", "ctc")))
+    setup = Setup(model="any", policy="wait-k:k=1", detector=f"{HERE}.Pace:words=60")
+    system = System(setup, ScriptedModel(SCRIPT))
+    assert system.interpreter().detector == Pace(60.0)
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        ("no.such.Detector", "There is no detector 'no.such.Detector' (No module named 'no')."),
+        (
+            "os.path.join",
+            "'os.path.join' is no detector: one is a dataclass with a method 'count'.",
+        ),
+        (
+            f"{HERE}.Counting",
+            f"'{HERE}.Counting' is no detector: one is a dataclass with a method 'count'.",
+        ),
+        (
+            f"{HERE}.Pace:word=1",
+            f"Detector '{HERE}.Pace' has no knob 'word'. Did you mean 'words'?",
+        ),
+        (
+            f"{HERE}.Pace:words=many",
+            f"Knob 'words' of detector '{HERE}.Pace' takes a number, not 'many'.",
+        ),
+        (
+            f"{HERE}.Undecided:ends=3",
+            f"Knob 'ends' of detector '{HERE}.Undecided' begins with no number and no word, so "
+            "that no text sets it.",
+        ),
+        (
+            f"{HERE}.Undecided",
+            f"Detector '{HERE}.Undecided' does not say what it needs of a model: needs = "
+            "frozenset(), if nothing.",
+        ),
+    ],
+)
+def test_a_detector_of_your_own_that_is_none_gets_a_sentence(spec, sentence):
+    with pytest.raises(DragomanError) as caught:
+        Setup(detector=spec)
+    assert str(caught.value) == sentence
 
 
 class Counting:

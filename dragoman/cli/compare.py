@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from math import isnan
+from math import isnan, nan
 from pathlib import Path
 
 import click
+import numpy as np
 
 from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.ranges import PATH, Number
-from dragoman.cli.report import print_object, print_signatures
+from dragoman.cli.report import first_of, print_object, print_signatures
 from dragoman.cli.scoring import Scoring, at_work, scoring_options
 from dragoman.cli.tables import UNDEFINED, Column, open_console, print_rows
 from dragoman.errors import DragomanError
@@ -52,6 +53,11 @@ SAME_LENGTH = 100.0
     help="How sure the interval of the difference is.",
 )
 @_files(
+    "--common",
+    is_flag=True,
+    help="Compare the sentences that both logs have, and say which one of them lacks.",
+)
+@_files(
     "--json",
     "as_json",
     is_flag=True,
@@ -64,6 +70,7 @@ def command(
     resamples: int,
     seed: int,
     level: float,
+    common: bool,
     as_json: bool,
 ) -> None:
     """Compare two logs of the same corpus: differences, how sure they are, and p-values.
@@ -77,6 +84,8 @@ def command(
     one, one_report = scoring.score(first)
     other, other_report = scoring.score(second)
     with at_work("Resampling …"):
+        if common:
+            one_report, other_report = shared(one, one_report, other, other_report)
         pairs = matched(one, one_report, other, other_report)
         comparisons = compare([a for a, _ in pairs], [b for _, b in pairs], sampling)
         compared = {each.name: one_report.scores[each.name] for each in comparisons}
@@ -85,6 +94,31 @@ def command(
         _print_json(one, other, report, comparisons, sampling)
     else:
         _print_table(one, other, report, comparisons, sampling)
+
+
+def shared(one: Log, one_report: Report, other: Log, other_report: Report) -> tuple[Report, Report]:
+    """Both reports with the sentences alone that the other has, too; the others are told."""
+    indices = [{i.index for i in report.instances} for report in (one_report, other_report)]
+    both = indices[0] & indices[1]
+    if not both:
+        raise DragomanError(f"{one.path} and {other.path} have no sentence in common.")
+    for log, own in ((one, indices[1]), (other, indices[0])):
+        if lacks := sorted(own - both):
+            click.echo(
+                f"Sentences that {log.path} lacks, {len(lacks)}: {first_of(lacks)}", err=True
+            )
+    return _with_only(one_report, both), _with_only(other_report, both)
+
+
+def _with_only(report: Report, indices: set[int]) -> Report:
+    rows = [row for row, i in enumerate(report.instances) if i.index in indices]
+    scores = {}
+    for name, score in report.scores.items():
+        measure = replace(score.measure, statistics=score.measure.statistics[rows])
+        sentences = score.sentences[rows]
+        value = nan if np.isnan(sentences).all() else measure.value
+        scores[name] = replace(score, measure=measure, sentences=sentences, value=value)
+    return replace(report, instances=[report.instances[row] for row in rows], scores=scores)
 
 
 def matched(
@@ -96,7 +130,8 @@ def matched(
     if len(places) != len(indices) or any(index not in places for index in indices):
         raise DragomanError(
             f"{one.path} has {len(indices)} sentences and {other.path} has {len(places)}, and "
-            "they are not the same: only outputs for one corpus can be compared."
+            "they are not the same: only outputs for one corpus can be compared. --common compares "
+            "those that both have."
         )
     order = [places[index] for index in indices]
     for instance, row in zip(one_report.instances, order, strict=True):
@@ -120,7 +155,7 @@ def matched(
 
 def _difference(one: Instance, other: Instance) -> str | None:
     """What shows that two instances are not the same sentence."""
-    if one.reference != other.reference:
+    if one.references != other.references:
         return "has different references"
     if one.reference is None and abs(one.source_length - other.source_length) > SAME_LENGTH:
         return f"is {one.source_length:,.0f} and {other.source_length:,.0f} long"

@@ -21,12 +21,19 @@ if TYPE_CHECKING:
     from dragoman.workers import Workers
 
 _corpus = grouped("Corpus")
+TABLES = (".tsv", ".jsonl", ".json", ".yaml", ".yml")
+"""What a corpus is called that is no list of audio files."""
 
 
 def corpus_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--references`, `--limit`, `--jobs`, `--cluster` and `--together`."""
     options = (
-        _corpus("--references", type=PATH, help="CORPUS lists audio; texts are here."),
+        _corpus(
+            "--references",
+            type=PATH,
+            multiple=True,
+            help="CORPUS lists audio; texts are here. Again for further references.",
+        ),
         _corpus("--limit", type=COUNT, metavar="N", help="Only the first N clips."),
         _corpus("--jobs", type=JOBS, default=1, metavar="N", help="Processes, a model each."),
         cluster_option("Corpus"),
@@ -76,11 +83,17 @@ def check_one_way(jobs: bool, cluster: str | None) -> None:
 
 
 def read_first(
-    corpus: Path, setup: Setup, references: Path | None, limit: int | None
+    corpus: Path, setup: Setup, references: Sequence[Path], limit: int | None
 ) -> list[Clip]:
     """The clips of a corpus that the options choose; a language that is foreign to it is told."""
     from dragoman.corpora import read_corpus
 
+    if references and (corpus.is_dir() or corpus.suffix in TABLES):
+        raise DragomanError(
+            f"--references go with a list of audio files, and {corpus} has texts itself: there, "
+            f"further references are columns '{setup.target}.2', '{setup.target}.3', or files "
+            "beside the first (docs/metrics.md)."
+        )
     clips = read_corpus(corpus, setup.source or "", setup.target, references)[:limit]
     known = {code for clip in clips for code in clip.texts}
     if setup.source and setup.source not in known and known != {setup.target}:

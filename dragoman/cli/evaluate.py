@@ -37,7 +37,7 @@ _output = grouped("Output")
 @_output("--json", "as_json", is_flag=True, help="The same object as 'dragoman score --json'.")
 def command(
     corpus: Path,
-    references: Path | None,
+    references: tuple[Path, ...],
     limit: int | None,
     jobs: int,
     cluster: str | None,
@@ -60,7 +60,7 @@ def command(
     from dragoman.cli.comet import add_comet, load_comet
     from dragoman.cli.progress import clip_progress
     from dragoman.cli.report import show
-    from dragoman.evaluate.result import Scorer
+    from dragoman.evaluate.result import Scorer, system_words
     from dragoman.evaluate.run import TRACES, run_corpus
     from dragoman.metrics import simuleval_log
     from dragoman.metrics.lines import Log
@@ -83,7 +83,7 @@ def command(
         report = add_comet(report, net, [spoken[i.index] for i in report.instances])
     log = Log(
         folder / TRACES if output else corpus,
-        f"{setup.model}, {setup.policy}, {setup.step_ms:g} ms steps",
+        f"{setup.model}, {setup.policy}{system_words(setup)}, {setup.step_ms:g} ms steps",
         list(report.instances),
         left_out=[str(failure) for failure in run.failures],
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -28,8 +29,12 @@ def show(log: Log, report: Report, as_json: bool) -> None:
 
 
 def _warning(what: str, indices: list[int], size: int) -> str:
-    shown = ", ".join(map(str, indices[:10])) + (", …" if len(indices) > 10 else "")
-    return f"Sentences with {what}, {len(indices)} of {size}: {shown}"
+    return f"Sentences with {what}, {len(indices)} of {size}: {first_of(indices)}"
+
+
+def first_of(indices: Sequence[int]) -> str:
+    """Some of the sentences, by their numbers."""
+    return ", ".join(map(str, indices[:10])) + (", …" if len(indices) > 10 else "")
 
 
 def _print_json(log: Log, report: Report) -> None:

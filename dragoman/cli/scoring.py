@@ -9,30 +9,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import wraps
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-import click
-
-from dragoman.cli.app import grouped
-from dragoman.cli.ranges import PATH
+from dragoman.cli.scoring_options import OPTIONS
 from dragoman.errors import DragomanError
 from dragoman.metrics import plain_text
 from dragoman.metrics.instance import Unit
 from dragoman.metrics.lines import Log
-from dragoman.metrics.logs import find_log, read_log
+from dragoman.metrics.logs import RUN, find_log, read_log
 from dragoman.metrics.pieces import LongRules, StreamTool
-from dragoman.metrics.resegment import ALIGNERS, Aligner
+from dragoman.metrics.resegment import Aligner
 from dragoman.metrics.score import METRICS, Report, score_corpus
+from dragoman.metrics.segments import Segment, lines_by_index, read_references, read_segments
 from dragoman.metrics.timings import Compat, Computation, Rules
 from dragoman.metrics.tokenize import tokenizer_for
 from dragoman.text.languages import find_language
 
 COMET = "COMET"
-
-_measured = grouped("What is measured")
-_talks = grouped("Whole talks")
-_rules = grouped("How it is measured")
-_files = grouped("Input and output")
+OURS = "Dragoman"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +39,7 @@ class Scoring:
     tokenizer: str
     comet: str | None
     sources: Path | None
-    references: Path | None
+    references: tuple[Path, ...]
     segments: Path | None
     aligner: Aligner | None
     language: str | None
@@ -56,11 +50,16 @@ class Scoring:
     compat: Compat | None
     skip_broken: bool
 
+    @property
+    def files(self) -> list[Path]:
+        """What is read beside the log."""
+        return [*self.references, *filter(None, (self.sources, self.segments))]
+
     def score(self, path: Path) -> tuple[Log, Report]:
         """Read a log and score it."""
         self._check()
         log, report = self._without_comet(path)
-        return log, self._with_comet(report, len(log.left_out))
+        return log, self._with_comet(report, 0 if self.segments else _may_lack(log))
 
     def _check(self) -> None:
         """Refuse options that lack one another, before anything is read."""
@@ -85,7 +84,7 @@ class Scoring:
                 source=log.source,
             )
             if self.segments is not None:
-                return log, self._score_talks(log, self.segments, rules)
+                return log, self._score_talks(log, rules)
             log = with_references(log, self.references) if self.references else log
             names = self._others(log, METRICS)
             return log, score_corpus(log.instances, rules, names, self.tokenizer)
@@ -93,7 +92,7 @@ class Scoring:
     def _load(self, path: Path) -> Log:
         """Read a log, or plain text if there is something to compare it with."""
         file = find_log(path)
-        if self.references is not None and plain_text.is_text(file):
+        if self.references and plain_text.is_text(file):
             return plain_text.read(file, self.unit)
         return load(file, self.unit, strict=self.compat is None, skip=self.skip_broken)
 
@@ -108,7 +107,6 @@ class Scoring:
         if self.comet is None or self.sources is None:
             return report
         from dragoman.cli.comet import add_comet, load_comet
-        from dragoman.metrics.segments import lines_by_index, read_references
 
         cut = f"|{self._long_rules().alignment('soft')}" if self.segments else ""
         lines = read_references(self.sources, "sources")
@@ -118,22 +116,36 @@ class Scoring:
     def _long_rules(self) -> LongRules:
         return LongRules(self.aligner, self.language, self.from_first_segment, self.stream_laal)
 
-    def _score_talks(self, log: Log, segments: Path, rules: Rules) -> Report:
+    def _score_talks(self, log: Log, rules: Rules) -> Report:
         from dragoman.metrics.longform import LONG_METRICS, score_longform
-        from dragoman.metrics.segments import read_segments
 
-        if self.references is None:
-            raise DragomanError(
-                "--segments needs --references: a file with each segment's reference."
-            )
         return score_longform(
             log.instances,
-            read_segments(segments, self.references),
+            self._read_segments(),
             rules,
             self._long_rules(),
             self._others(log, LONG_METRICS),
             self.tokenizer,
         )
+
+    def _read_segments(self) -> list[Segment]:
+        if self.segments is None or not self.references:
+            raise DragomanError(
+                "--segments needs --references: a file with each segment's reference."
+            )
+        if len(self.references) > 1:
+            raise DragomanError(
+                "Talks are cut by the words of one reference; with --segments name one file of "
+                "--references."
+            )
+        return read_segments(self.segments, self.references[0])
+
+    def write_resegmented(self, path: Path, log: Log, report: Report) -> None:
+        """Write the pieces into which the talks of a report were cut."""
+        from dragoman.metrics import resegmented_log
+
+        timed = log.kind != plain_text.KIND
+        resegmented_log.write(path, report.instances, self._read_segments(), timed=timed)
 
 
 def scoring_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -156,98 +168,6 @@ def _counting(target: str | None, unit: Unit | None, tokenizer: str | None) -> t
     if target is None:
         return unit or "word", tokenizer or "13a"
     return unit or find_language(target).unit, tokenizer or tokenizer_for(target)
-
-
-OPTIONS = (
-    _measured(
-        "--to",
-        "target",
-        metavar="CODE",
-        help="The language of the text; it chooses --unit and --tokenizer.",
-    ),
-    _measured(
-        "--unit",
-        type=click.Choice(get_args(Unit)),
-        help="What a delay belongs to.  [default: by --to, else word]",
-    ),
-    _measured(
-        "-m",
-        "--metric",
-        "metrics",
-        multiple=True,
-        metavar="NAME",
-        help="Compute only this metric; may be repeated.",
-    ),
-    _measured(
-        "--tokenizer",
-        metavar="NAME",
-        help="sacreBLEU's for BLEU: 13a, intl, zh, char, …  [default: by --to, else 13a]",
-    ),
-    _measured(
-        "--comet",
-        metavar="NET",
-        help="Compute COMET, too, by this net: a folder, or its name on the model hub if it has "
-        "been fetched. Needs --sources and torch.",
-    ),
-    _measured(
-        "--sources",
-        type=PATH,
-        help="A file with what was spoken, a line for every reference: for --comet.",
-    ),
-    _measured(
-        "--references",
-        type=PATH,
-        help="A file with one reference per line, for a log that holds none or for --segments.",
-    ),
-    _talks(
-        "--segments",
-        type=PATH,
-        help="Where the sentences of the references lie: a YAML list of wav, offset and duration. "
-        "The output is cut into these sentences and scored sentence by sentence.",
-    ),
-    _talks(
-        "--aligner",
-        type=click.Choice(ALIGNERS),
-        help="How to cut.  [default: mwer for StreamLAAL, soft for all else]",
-    ),
-    _talks(
-        "--language",
-        help="Split off punctuation as in this language (de, en, …) before soft alignment.",
-    ),
-    _talks(
-        "--from-first-segment",
-        is_flag=True,
-        help="The log counts time from the beginning of a talk's first segment.",
-    ),
-    _talks(
-        "--stream-laal",
-        type=click.Choice(get_args(StreamTool)),
-        default="simulstream",
-        help="Whose StreamLAAL: FBK's script lets no word be early.",
-    ),
-    _rules(
-        "--ca",
-        "computation",
-        type=click.Choice(get_args(Computation)),
-        help="Definition of computation-aware time.  [default: honest; cumulative with --compat]",
-    ),
-    _rules(
-        "--length",
-        type=click.Choice(["reference", "hypothesis"]),
-        default="reference",
-        help="Whose length sets the ideal pace.",
-    ),
-    _rules(
-        "--compat",
-        type=click.Choice(get_args(Compat)),
-        help="Follow another tool to the digit.",
-    ),
-    _files(
-        "--skip-broken",
-        is_flag=True,
-        help="Leave broken sentences out, and say so, instead of stopping.",
-    ),
-)
 
 
 @contextmanager
@@ -281,18 +201,36 @@ def load(path: Path, unit: Unit, *, strict: bool = True, skip: bool = False) -> 
         raise DragomanError(f"Cannot read {file}: {error.strerror}.") from error
     if not ours:
         return read_log(file, unit, strict=strict, skip=skip)
-    return Log(file, "Dragoman", [trace.instance(unit) for trace in read_traces(file)])
+    run = file.with_name(RUN).is_file()
+    every = list(read_traces(file))
+    # A talk that was cut short is scored as far as it goes, but a run is of whole clips.
+    traces = list(read_traces(file, unfinished=False)) if run else every
+    told = f"the last clip in {file}: the run was stopped there; the same command goes on with it"
+    left_out = [told] if len(traces) < len(every) else []
+    return Log(file, OURS, [trace.instance(unit) for trace in traces], left_out=left_out)
 
 
-def with_references(log: Log, path: Path) -> Log:
-    """Give the sentences of a log the references in a file, line by line."""
-    from dragoman.metrics.segments import lines_by_index, read_references
+def with_references(log: Log, paths: Sequence[Path]) -> Log:
+    """Give the sentences of a log the references in files, line by line."""
+    rows = zip(*(_references_of(log, path) for path in paths), strict=True)
+    instances = []
+    for instance, lines in zip(log.instances, rows, strict=True):
+        first, *more = [line for line in lines if line] or [""]  # not all need have as many
+        instances.append(replace(instance, reference=first, more_references=tuple(more)))
+    return replace(log, instances=instances)
 
+
+def _may_lack(log: Log) -> int:
+    """How many sentences a log may be short of; then their numbers say which lines they are. A run
+    of ours lacks the clips that could not be read, however many these were."""
+    return sys.maxsize if log.kind == OURS else len(log.left_out)
+
+
+def _references_of(log: Log, path: Path) -> list[str]:
     lines = read_references(path)
-    wanted = lines_by_index(lines, log.instances, len(log.left_out))
+    wanted = lines_by_index(lines, log.instances, _may_lack(log))
     if wanted is None:
         raise DragomanError(
             f"{path} has {len(lines)} references but {log.path} has {len(log.instances)} sentences."
         )
-    pairs = zip(log.instances, wanted, strict=True)
-    return replace(log, instances=[replace(i, reference=line) for i, line in pairs])
+    return wanted

@@ -67,7 +67,8 @@ _OPTIONS = {
     "detector": _system(
         "--detector",
         metavar="NAME",
-        help="How words are counted: fixed, fixed:120 (ms), ctc, learned, transcript.",
+        help="How words are counted: fixed, fixed:120 (ms), ctc, learned, transcript, or your own: "
+        "module.Class:knob=value.",
     ),
     "step": _system(
         "--step", type=STEP, metavar="TIME", help="Audio per chunk, such as 500ms or 1s."

@@ -49,7 +49,7 @@ def command(
     policies: tuple[str, ...],
     steps: list[float],
     sound: float,
-    references: Path | None,
+    references: tuple[Path, ...],
     limit: int | None,
     jobs: int,
     cluster: str | None,
@@ -68,7 +68,7 @@ def command(
     from dragoman.cli.progress import clip_progress
     from dragoman.evaluate.grid import STANDARD, grid, slug
     from dragoman.evaluate.report import write_report, write_scores
-    from dragoman.evaluate.result import Scorer, system_result
+    from dragoman.evaluate.result import Scorer, system_result, system_words
     from dragoman.evaluate.run import Failure, run_corpus
     from dragoman.evaluate.sounds import spoken_clips
     from dragoman.setup import System
@@ -101,7 +101,8 @@ def command(
         told.update(run.failures)
         results.append(system_result(setup, run.checked(), scorer))
         click.echo(fitted(_line(results[-1]), sys.stdout, 4))
-        lead = f"{base.model}, {len(clips)} clips, {len(results)} of {len(setups)} systems"
+        model = f"{base.model}{system_words(base)}"
+        lead = f"{model}, {len(clips)} clips, {len(results)} of {len(setups)} systems"
         write_report(output / "report.html", title, lead, results, spoken)
         write_scores(output / "scores.tsv", results)
     click.echo(f"report: {output / 'report.html'}", err=True)

@@ -57,7 +57,7 @@ def command(
     policies: tuple[str, ...],
     steps: list[float],
     runs: Path | None,
-    references: Path | None,
+    references: tuple[Path, ...],
     limit: int | None,
     jobs: int,
     cluster: str | None,
@@ -84,7 +84,7 @@ def command(
     candidates = grid(base, policies or CANDIDATES, steps)
     clips = read_first(corpus, base, references, limit)
     used = options["setup"] and Path(options["setup"])
-    check_outputs([corpus, references, used], [output])
+    check_outputs([corpus, *references, used], [output])
 
     def on_trial(trial: Trial, done: int, total: int) -> None:
         clips = "clip " if trial.clips == 1 else "clips"

@@ -1,7 +1,9 @@
 """Detectors count the words heard so far: the pre-decision module."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
+from dataclasses import is_dataclass
 from pathlib import Path
+from typing import cast
 
 from dragoman.detectors.base import (
     Boundaries,
@@ -11,8 +13,9 @@ from dragoman.detectors.base import (
     LearnedBoundaries,
     TranscriptWords,
 )
-from dragoman.detectors.ends import read_ends
+from dragoman.detectors.ends import NoEndsError, read_ends
 from dragoman.errors import DragomanError
+from dragoman.knobs import build, is_own, own_class, split_spec
 
 DETECTORS: dict[str, Callable[[], Detector]] = {
     "fixed": FixedStep,
@@ -28,8 +31,11 @@ def make_detector(
     """A detector by its name on the command line.
 
     `fixed:120` counts a word every 120 ms, whatever `step_ms` says. `boundaries:FILE` takes the
-    word ends of a `recording`, heard from `start_ms` on, from a file.
+    word ends of a `recording`, heard from `start_ms` on, from a file. `package.module.Class:knob=v`
+    is one of your own. That imports it: who takes names from others asks `is_own` first.
     """
+    if is_own(name):
+        return _own(name)
     kind, _, file = name.partition(":")
     if kind == "boundaries" and file:
         return read_ends(Path(file).expanduser(), recording, start_ms)
@@ -37,8 +43,23 @@ def make_detector(
         return FixedStep(_milliseconds(file) if file else step_ms)
     if name in DETECTORS:
         return DETECTORS[name]()
-    known = ", ".join([*DETECTORS, "fixed:MS", "boundaries:FILE"])
+    known = ", ".join([*DETECTORS, "fixed:MS", "boundaries:FILE", "package.module.Class"])
     raise DragomanError(f"There is no detector '{name}'. There are: {known}.")
+
+
+def _own(spec: str) -> Detector:
+    """A new one for every speaker, so that it may remember what it has counted."""
+    name, knobs = split_spec(spec, "detector")
+    kind = own_class(name, "detector")
+    if not (isinstance(kind, type) and is_dataclass(kind) and callable(getattr(kind, "count", 0))):
+        raise DragomanError(f"'{name}' is no detector: one is a dataclass with a method 'count'.")
+    detector = build(kind, "detector", name, knobs)
+    if not isinstance(getattr(detector, "needs", None), Set):
+        raise DragomanError(
+            f"Detector '{name}' does not say what it needs of a model: needs = frozenset(), "
+            "if nothing."
+        )
+    return cast(Detector, detector)
 
 
 def _milliseconds(text: str) -> float:
@@ -65,6 +86,7 @@ __all__ = [
     "Detector",
     "FixedStep",
     "LearnedBoundaries",
+    "NoEndsError",
     "TranscriptWords",
     "check_detector",
     "make_detector",

@@ -1,7 +1,7 @@
 """Whose a folder of traces is: one process writes to it at a time, and it holds one run.
 
-`run.json` says which: the setup, the corpus, and the weights of a net that may be another one
-under the same name.
+`run.json` says which: the setup, the corpus, and what may be another under the same name: the
+weights of a net, code of the user's own, a file of word ends.
 """
 
 from __future__ import annotations
@@ -12,15 +12,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from dragoman.corpora import Clip
 from dragoman.errors import DragomanError
 from dragoman.files import sentences_for, whole_file
+from dragoman.metrics.logs import RUN
+from dragoman.models.load import is_function
 from dragoman.setup import Setup
 
-LOCK, MARK = ".lock", "run.json"
+LOCK, MARK = ".lock", RUN
 
 
 @contextmanager
@@ -43,7 +46,12 @@ def held(folder: Path) -> Iterator[None]:
 
 def claim(folder: Path, setup: Setup, clips: Sequence[Clip]) -> None:
     """Take the folder for this run, or go on with the same run; refuse to mix two."""
-    mark = {"setup": asdict(setup), "corpus": fingerprint(clips), "weights": weights_of(setup)}
+    mark: dict[str, Any] = {
+        "setup": asdict(setup),
+        "corpus": fingerprint(clips),
+        "weights": weights_of(setup),
+        "files": files_of(setup),
+    }
     path = folder / MARK
     if path.exists():
         known = _read_mark(path)
@@ -57,6 +65,12 @@ def claim(folder: Path, setup: Setup, clips: Sequence[Clip]) -> None:
                 f"The folder {folder} holds a run of {setup.model} as it was before: the weights "
                 f"are others now. Choose another folder."
             )
+        for name, digest in mark["files"].items():
+            if known.get("files", {}).get(name, digest) != digest:
+                raise DragomanError(
+                    f"The folder {folder} holds a run with {name} as it was before; it has been "
+                    f"changed since. Choose another folder."
+                )
     else:
         with whole_file(path) as file:
             json.dump(mark, file, indent=1, ensure_ascii=False)
@@ -65,7 +79,10 @@ def claim(folder: Path, setup: Setup, clips: Sequence[Clip]) -> None:
 
 def fingerprint(clips: Sequence[Clip]) -> str:
     """A corpus in a few letters: what is heard and what it is compared with."""
-    rows = [(c.index, c.audio.name, c.start, c.end, sorted(c.texts.items())) for c in clips]
+    rows = [
+        (c.index, c.audio.name, c.start, c.end, sorted(c.texts.items()), *c.more_references)
+        for c in clips
+    ]
     text = json.dumps(rows, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -80,6 +97,27 @@ def weights_of(setup: Setup) -> str:
         return _digest(stamps) if stamps else ""
     except OSError:  # whoever loads the model says what is wrong with it
         return ""
+
+
+def files_of(setup: Setup) -> dict[str, str]:
+    """The user's own files by which a setup speaks, each in a few letters: code, word ends."""
+    modules = [spec.partition(":")[0].rpartition(".")[0] for spec in (setup.policy, setup.detector)]
+    if is_function(setup.model):
+        modules.append(setup.model.partition(":")[0])
+    paths = [_code_of(module) for module in modules if module]
+    kind, _, ends = setup.detector.partition(":")
+    if kind == "boundaries":
+        paths.append(Path(ends).expanduser())
+    found = [(path, path.stat()) for path in paths if path is not None and path.is_file()]
+    return {path.name: _digest(((path, s.st_size, s.st_mtime_ns),)) for path, s in found}
+
+
+def _code_of(module: str) -> Path | None:
+    try:
+        found = find_spec(module)
+    except (ImportError, ValueError):  # whoever imports it says what is wrong with it
+        return None
+    return Path(found.origin) if found and found.has_location and found.origin else None
 
 
 def _weight_files(folder: Path) -> list[Path]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from itertools import product
 
+from dragoman.detectors import NoEndsError
 from dragoman.errors import DragomanError
 from dragoman.policies import make_policy
 from dragoman.setup import Setup, System
@@ -53,9 +55,10 @@ def fitting(system: System, setups: Sequence[Setup], recording: str) -> dict[Set
     """For every setup what keeps the model of a system from following it; nothing where it can."""
     told = {}
     for setup in setups:
+        told[setup] = ""
         try:
-            system.changed(**asdict(setup)).interpreter(recording=recording)
-            told[setup] = ""
+            with suppress(NoEndsError):  # of this recording: the run tells of it
+                system.changed(**asdict(setup)).interpreter(recording=recording)
         except DragomanError as error:
             told[setup] = str(error)
     return told

@@ -174,7 +174,7 @@ def _sentences(system: SystemResult) -> list[dict[str, Any]]:
                 "index": trace.index,
                 "source": trace.source,
                 "source_length": round(trace.source_length),
-                "reference": trace.reference,
+                "references": [text for text in (trace.reference, *trace.more_references) if text],
                 "prediction": trace.prediction,
                 "words": _words(trace, system.unit),
             }

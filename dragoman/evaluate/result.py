@@ -43,6 +43,11 @@ def system_name(setup: Setup) -> str:
     return f"{setup.policy}, {_step(setup)} steps"
 
 
+def system_words(setup: Setup) -> str:
+    """How words are counted, where that is not as usual and a policy may ask."""
+    return "" if setup.detector == Setup.detector else f", words by {setup.detector}"
+
+
 def _step(setup: Setup) -> str:
     return f"{setup.step_ms / 1000:g} s"
 

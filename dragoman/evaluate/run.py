@@ -7,6 +7,7 @@ stopped, and a clip that cannot be interpreted is counted and named, not fatal.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import TextIO, cast
 from dragoman.audio.chunk import Chunk
 from dragoman.audio.source import open_audio
 from dragoman.corpora import Clip
+from dragoman.detectors import NoEndsError
 from dragoman.errors import DragomanError
 from dragoman.evaluate.claim import claim, held
 from dragoman.files import sentences_for, whole_file
@@ -68,14 +70,23 @@ class _Speaker:
 
     def __init__(self, system: System, clip: Clip) -> None:
         self._clip, self._step_ms, name = clip, system.setup.step_ms, clip.audio.name
-        self.trace = Trace(clip.index, name, clip.texts.get(system.setup.target))
-        self.interpreter = system.interpreter(
-            record=self.trace, recording=name, start_ms=1000.0 * (clip.start or 0.0)
+        self.trace = Trace(
+            clip.index,
+            name,
+            clip.texts.get(system.setup.target),
+            more_references=clip.more_references,
         )
         self._chunks: Iterator[Chunk] | None = None
         self.outcome: Outcome | None = None  # once it is known
         self.chunk: Chunk | None = None
-        self.go_on(None)
+        try:
+            self.interpreter = system.interpreter(
+                record=self.trace, recording=name, start_ms=1000.0 * (clip.start or 0.0)
+            )
+        except NoEndsError as why:
+            self.go_on(why)
+        else:
+            self.go_on(None)
 
     def go_on(self, error: Exception | None) -> None:
         """Take the next chunk; without one, or with an error, this is the end."""
@@ -219,6 +230,7 @@ class Interpreting:
 
 
 def _attempt(system: System, clips: Sequence[Clip]) -> list[Outcome]:
-    # A setup that does not fit fails the run, not every clip of it.
-    system.interpreter(recording=clips[0].audio.name)
+    # A setup that does not fit fails the run, not every clip of it; what one clip lacks, that clip.
+    with suppress(NoEndsError):
+        system.interpreter(recording=clips[0].audio.name)
     return interpret_clips(system, clips)

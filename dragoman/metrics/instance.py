@@ -35,6 +35,7 @@ class Instance:
     delays: Sequence[float]
     source_length: float
     reference: str | None = None
+    more_references: tuple[str, ...] = ()  # further ones, for the metrics that take several
     elapsed: Sequence[float] | None = None
     works: Sequence[float] | None = None
     ends: Sequence[float] | None = None
@@ -48,17 +49,18 @@ class Instance:
     intervals: Sequence[Sequence[float]] | None = None
 
     @property
+    def references(self) -> tuple[str, ...]:
+        """All there are; what takes but one takes the first."""
+        return () if self.reference is None else (self.reference, *self.more_references)
+
+    @property
     def says_speech(self) -> bool:
         """Whether the output is sound: then `prediction` names a file and units are chunks."""
         return self.durations is not None
 
-    def check(self, where: str, unit: Unit | None = None) -> None:
-        """Raise a sentence if the times contradict themselves; `where` names file and line.
-
-        With a `unit`, the prediction must also have as many units as there are delays.
-        """
-        fault = self.malformed() or self.disorder() or (unit and self.miscount(unit))
-        if fault:
+    def check(self, where: str) -> None:
+        """Raise a sentence if the times contradict themselves; `where` names file and line."""
+        if fault := self.malformed() or self.disorder():
             raise DragomanError(f"{where}: sentence {self.index} {fault}.")
 
     def malformed(self) -> str | None:

@@ -12,6 +12,8 @@ from dragoman.metrics import simuleval_log, simulstream_log
 from dragoman.metrics.instance import Unit
 from dragoman.metrics.lines import Log, decode_line, read_lines
 
+RUN = "run.json"  # what a folder of a run of ours holds, beside its traces
+
 
 def read_log(path: Path, unit: Unit = "word", *, strict: bool = True, skip: bool = False) -> Log:
     """Read a SimulEval folder or instances.log, or a simulstream log.
@@ -21,6 +23,11 @@ def read_log(path: Path, unit: Unit = "word", *, strict: bool = True, skip: bool
     """
     path = find_log(path)
     first = first_row(path)
+    if "emission_cu" in first or {"docid", "segid"} <= first.keys():
+        raise DragomanError(
+            f"{path} holds talks that are cut into segments already, as by OmniSTEval or by "
+            "--resegmented. Score the log they were cut from, with --segments and --references."
+        )
     if simulstream_log.knows(first):
         return simulstream_log.read(path, unit)
     if simuleval_log.knows(first):

@@ -14,7 +14,7 @@ from dragoman.errors import DragomanError
 from dragoman.metrics.instance import Instance, Unit
 from dragoman.metrics.ragged import Floats
 from dragoman.metrics.resegment import Aligner, Cutting, cut_all
-from dragoman.metrics.segments import Segment, Talk
+from dragoman.metrics.segments import Segment, Talk, recording_end
 from dragoman.metrics.timings import Rules, aware_timings, plain_timings
 
 StreamTool = Literal["simulstream", "fbk"]
@@ -99,7 +99,7 @@ def _pieces_of(
     talk: Talk, clock: Floats | None, units: Sequence[str], cuts: Sequence[int], zero: float
 ) -> list[Piece]:
     delays = np.asarray(talk.instance.delays, dtype=float)
-    end = max(segment.offset * 1000 + segment.duration * 1000 for segment in talk.segments)
+    end = recording_end(talk.segments)
     return [
         Piece(
             segment,

@@ -1,19 +1,19 @@
-"""Quality metrics: what was said against a reference.
+"""Quality metrics: what was said against a reference, or against several.
 
 As in sacreBLEU a metric turns sentences into statistics, and statistics into a score. Statistics
 of sentences add up to those of a corpus; so the same few lines score one sentence, a corpus, or
 a thousand resampled corpora. Scores and signatures are sacreBLEU's; only the counting is ours,
-since it is most of the time.
+since it is most of the time. Of sentences with several references sacreBLEU itself counts.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -32,7 +32,17 @@ class Pairs:
     """What was said, sentence by sentence, and what should have been."""
 
     hypotheses: Sequence[str]
-    references: Sequence[str]
+    references: Sequence[str]  # the first of each
+    several: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    """All references of the pairs that have more than one, by the number of the pair."""
+
+    @property
+    def nrefs(self) -> str:
+        """How many references a sentence has, as sacreBLEU's signatures tell it."""
+        counts = {len(texts) for texts in self.several.values()}
+        if len(self.several) < len(self.hypotheses) or not counts:
+            counts.add(1)
+        return str(counts.pop()) if len(counts) == 1 else "var"
 
     @cached_property
     def words(self) -> list[tuple[list[str], list[str]]]:
@@ -46,11 +56,15 @@ class Pairs:
             return self.words
         return [("".join(spoken), "".join(wanted)) for spoken, wanted in self.words]
 
+    def against(self, texts: Sequence[str], row: int) -> Pairs:
+        """What was said in one pair, against each of these texts."""
+        return Pairs([self.hypotheses[row]] * len(texts), texts)
+
 
 class QualityMetric(Protocol):
     """Sentences to statistics to scores."""
 
-    def statistics(self, pairs: Pairs) -> Ints:
+    def statistics(self, pairs: Pairs) -> Numbers:
         """What is counted in each sentence. [sentences, numbers]"""
         ...
 
@@ -58,8 +72,8 @@ class QualityMetric(Protocol):
         """The score of each row of statistics, NaN where it is undefined."""
         ...
 
-    def signature(self) -> str:
-        """How the score was computed."""
+    def signature(self, nrefs: str = "1") -> str:
+        """How the score was computed, against so many references each."""
         ...
 
 
@@ -78,7 +92,12 @@ class Bleu:
         lengths = np.array([len(text) for pair in words for text in pair], dtype=np.int64)
         matched = shared_ngrams(_number_words(words), lengths, self.ORDER)
         totals = ngram_totals(lengths[0::2], self.ORDER)
-        return np.column_stack((lengths[0::2], lengths[1::2], matched, totals))
+        counted = np.column_stack((lengths[0::2], lengths[1::2], matched, totals))
+        if pairs.several:
+            from sacrebleu.metrics.bleu import BLEU
+
+            counted[list(pairs.several)] = _counted_by(BLEU(tokenize=self.tokenizer), pairs)
+        return counted
 
     def scores(self, statistics: Numbers) -> Floats:
         spoken, wanted = statistics[:, 0], statistics[:, 1]
@@ -92,10 +111,10 @@ class Bleu:
         scored = (matched.max(axis=1) > 0) & (totals.min(axis=1) > 0)
         return np.where(scored, 100 * np.exp(shortage + logs), 0.0)
 
-    def signature(self) -> str:
+    def signature(self, nrefs: str = "1") -> str:
         """What sacreBLEU itself would print."""
         tokenizer = tokenizer_signature(self.tokenizer)
-        return f"nrefs:1|case:mixed|eff:no|tok:{tokenizer}|smooth:exp|version:{_sacrebleu()}"
+        return f"nrefs:{nrefs}|case:mixed|eff:no|tok:{tokenizer}|smooth:exp|version:{_sacrebleu()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +135,18 @@ class Chrf:
         spoken = ngram_totals(lengths[0::2], self.ORDER)
         wanted = ngram_totals(lengths[1::2], self.ORDER)
         spoken[wanted == 0] = 0  # as sacreBLEU: no n-grams wanted, none counted
-        return np.stack((spoken, wanted, matched), axis=2).reshape(-1, 3 * self.ORDER)
+        counted = np.stack((spoken, wanted, matched), axis=2).reshape(-1, 3 * self.ORDER)
+        if pairs.several:
+            from sacrebleu.metrics.chrf import CHRF
+
+            counted[list(pairs.several)] = _counted_by(CHRF(), pairs)
+        return counted
 
     def _slow_statistics(self, pairs: Pairs) -> Ints:
         from sacrebleu.metrics.chrf import CHRF
 
-        rows = CHRF()._extract_corpus_statistics(pairs.hypotheses, [pairs.references])
-        return np.array(rows, dtype=np.int64)
+        alone = {row: [text] for row, text in enumerate(pairs.references)}
+        return _counted_by(CHRF(), replace(pairs, several={**alone, **pairs.several}))
 
     def scores(self, statistics: Numbers) -> Floats:
         spoken, wanted, matched = np.moveaxis(statistics.reshape(-1, self.ORDER, 3), 2, 0)
@@ -137,26 +161,34 @@ class Chrf:
         )
         return 100 * scores
 
-    def signature(self) -> str:
+    def signature(self, nrefs: str = "1") -> str:
         """What sacreBLEU itself would print."""
-        return f"nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:{_sacrebleu()}"
+        return f"nrefs:{nrefs}|case:mixed|eff:yes|nc:6|nw:0|space:no|version:{_sacrebleu()}"
 
 
 @dataclass(frozen=True, slots=True)
 class Wer:
     """Word error rate: edits per 100 words of the reference, on the words as they stand.
 
-    Of characters where the language has no spaces between words.
+    Of characters where the language has no spaces between words. Of several references, as in TER:
+    the fewest edits, per word of their mean length.
     """
 
     unit: Unit = "word"
 
-    def statistics(self, pairs: Pairs) -> Ints:
+    def statistics(self, pairs: Pairs) -> Numbers:
         """Edits and words of the reference."""
         from rapidfuzz.distance.Levenshtein import distance
 
         rows = [(distance(a, b), len(b)) for a, b in pairs.units(self.unit)]
-        return np.array(rows, dtype=np.int64).reshape(-1, 2)
+        counted = np.array(rows, dtype=np.int64).reshape(-1, 2)
+        if not pairs.several:
+            return counted
+        best = counted.astype(float)
+        for row, texts in pairs.several.items():
+            own = self.statistics(pairs.against(texts, row))
+            best[row] = own[:, 0].min(), own[:, 1].mean()
+        return best
 
     def scores(self, statistics: Numbers) -> Floats:
         edits, words = statistics[:, 0], statistics[:, 1]
@@ -164,8 +196,9 @@ class Wer:
         rates: Floats = np.divide(100 * edits, words, out=unknown, where=words > 0)
         return rates
 
-    def signature(self) -> str:
-        return f"tok:{_CUT[self.unit]}|case:mixed|punct:kept"
+    def signature(self, nrefs: str = "1") -> str:
+        several = "" if nrefs == "1" else f"nrefs:{nrefs}|"
+        return f"{several}tok:{_CUT[self.unit]}|case:mixed|punct:kept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +220,8 @@ class LengthDifference:
         differences: Floats = (spoken - wanted) / np.maximum(sentences, 1)
         return differences
 
-    def signature(self) -> str:
-        return f"tok:{_CUT[self.unit]}"
+    def signature(self, nrefs: str = "1") -> str:
+        return f"tok:{_CUT[self.unit]}"  # of several references the first
 
 
 QUALITY: dict[str, Callable[[str, Unit], QualityMetric]] = {
@@ -198,6 +231,16 @@ QUALITY: dict[str, Callable[[str, Unit], QualityMetric]] = {
     "LengthDiff": lambda tokenizer, unit: LengthDifference(unit),
 }
 """Each quality metric, given BLEU's tokenizer and the unit that is counted."""
+
+
+def _counted_by(metric: Any, pairs: Pairs) -> Ints:
+    """What a metric of sacreBLEU's counts in the pairs that have several references."""
+    most = max(map(len, pairs.several.values()))
+    padded = [[*texts, *[None] * (most - len(texts))] for texts in pairs.several.values()]
+    spoken = [pairs.hypotheses[row] for row in pairs.several]
+    metric._force = True  # nobody here wants to be told that a text may be tokenised
+    rows = metric._extract_corpus_statistics(spoken, list(zip(*padded, strict=True)))
+    return np.array(rows, dtype=np.int64)
 
 
 def _number_words(pairs: Sequence[tuple[list[str], list[str]]]) -> Ints:

@@ -188,7 +188,9 @@ def _quality_scores(
     """Quality of the sentences that have a reference and whose output is text."""
     rows = [row for row, i in enumerate(instances) if i.reference is not None and not i.says_speech]
     references = [instances[row].reference or "" for row in rows]
-    pairs = Pairs([instances[row].prediction for row in rows], references)
+    every = [instances[row].references for row in rows]
+    several = {place: texts for place, texts in enumerate(every) if len(texts) > 1}
+    pairs = Pairs([instances[row].prediction for row in rows], references, several)
     unit: Unit = "word" if rules.compat == "simuleval" else rules.unit
     scores: dict[str, Score] = {}
     for name in names:
@@ -205,7 +207,7 @@ def _quality_scores(
             empty = [row for row, text in zip(rows, references, strict=True) if not text.split()]
             sentences[empty] = 0.0
             value = 0.0 if empty and empty[0] == rows[0] else value
-        scores[name] = Score(measure, value, sentences, f"{name}|{metric.signature()}")
+        scores[name] = Score(measure, value, sentences, f"{name}|{metric.signature(pairs.nrefs)}")
     return scores
 
 

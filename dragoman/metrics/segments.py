@@ -142,15 +142,26 @@ def _segment(entry: Any, index: int, reference: str, path: Path) -> Segment:
     return segment
 
 
+def by_recording(segments: Sequence[Segment]) -> dict[str, list[Segment]]:
+    """The segments of each recording, in the order in which the recordings first come."""
+    recordings: dict[str, list[Segment]] = {}
+    for segment in segments:
+        recordings.setdefault(segment.wav, []).append(segment)
+    return recordings
+
+
+def recording_end(segments: Sequence[Segment]) -> float:
+    """Where a recording ends, in milliseconds: with the last of its segments."""
+    return max(segment.offset * 1000 + segment.duration * 1000 for segment in segments)
+
+
 def match_talks(instances: Sequence[Instance], segments: Sequence[Segment]) -> list[Talk]:
     """Find for every recording of the segments its output.
 
     Names agree in full, or without folders, or without folders and extension: whichever comes
     first tells all recordings apart and leaves none alone. A log without names goes by order.
     """
-    recordings: dict[str, list[Segment]] = {}
-    for segment in segments:
-        recordings.setdefault(segment.wav, []).append(segment)
+    recordings = by_recording(segments)
     if not any(instance.source for instance in instances) and len(instances) == len(recordings):
         pairs = zip(instances, recordings.values(), strict=True)
         return [Talk(instance, own) for instance, own in pairs]

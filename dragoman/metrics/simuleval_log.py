@@ -25,6 +25,7 @@ class Line(msgspec.Struct):
     delays: list[float] | None = None
     elapsed: list[float] | None = None
     reference: str | msgspec.UnsetType | None = msgspec.UNSET
+    more_references: tuple[str, ...] = ()  # in logs of Dragoman's
     source: str | list[str] = ""
     durations: list[float] | None = None
     prediction_offset: float | None = None
@@ -44,6 +45,7 @@ class Line(msgspec.Struct):
             delays=array("d", self.delays or ()),
             source_length=self.source_length,
             reference=reference,
+            more_references=self.more_references,
             elapsed=array("d", self.elapsed) if self.elapsed else None,
             source=source if isinstance(source, str) else "",
             durations=self.durations,
@@ -131,6 +133,8 @@ def _row(instance: Instance) -> dict[str, Any]:
         "source": [instance.source],
         "source_length": instance.source_length,
     }
+    if instance.more_references:
+        row["more_references"] = list(instance.more_references)
     if instance.says_speech:
         row["durations"] = list(instance.durations or ())
         row["prediction_offset"] = instance.prediction_offset

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields
-from difflib import get_close_matches
-from importlib import import_module
-from typing import Any
+from dataclasses import fields
+from typing import Any, cast
 
 from dragoman.errors import DragomanError
+from dragoman.knobs import build, is_own, near, own_class, split_spec
 from dragoman.policies.agreement import Confidence, Consensus, LocalAgreement
 from dragoman.policies.attention import AgreeAtt, AlignAtt, EDAtt, ages
 from dragoman.policies.base import ANYTHING, NOTHING, Allowance, Heard, Policy, Said
@@ -35,19 +34,8 @@ def make_policy(spec: str, **more: Any) -> Policy:
     `package.module.Class` names a policy of your own. That imports it: who takes names from others
     asks `is_own` first.
     """
-    name, _, tail = spec.partition(":")
-    knobs: dict[str, Any] = {}
-    for pair in filter(None, (part.strip() for part in tail.split(","))):
-        key, equals, value = pair.partition("=")
-        if not equals:
-            raise DragomanError(f"'{pair}' in policy '{spec}' should read key=value.")
-        knobs[key.strip()] = value.strip()
-    return _build(name, knobs | more)
-
-
-def is_own(spec: str) -> bool:
-    """Whether a policy is none of Dragoman's, but named by where it is: `package.module.Class`."""
-    return "." in spec.partition(":")[0]
+    name, knobs = split_spec(spec, "policy")
+    return cast(Policy, build(_kind(name), "policy", name, knobs | more))
 
 
 def policy_spec(policy: Policy) -> str:
@@ -58,56 +46,15 @@ def policy_spec(policy: Policy) -> str:
     return f"{name}:{knobs}" if knobs else name
 
 
-def _build(name: str, knobs: dict[str, Any]) -> Policy:
-    kind = _kind(name)
-    known = {field.name: type(field.default) for field in fields(kind)}
-    for key, value in knobs.items():
-        if key not in known:
-            raise DragomanError(f"Policy '{name}' has no knob '{key}'.{_near(key, known)}")
-        if isinstance(value, str):
-            knobs[key] = _parse(name, key, value, known[key])
-    return kind(**knobs)
-
-
 def _kind(name: str) -> type[Policy]:
     if name in POLICIES:
         return POLICIES[name]
     if not is_own(name):
-        raise DragomanError(f"There is no policy '{name}'.{_near(name, POLICIES)}")
-    module, _, found = name.rpartition(".")
-    try:
-        kind = getattr(import_module(module), found)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise DragomanError(f"There is no policy '{name}' ({error}).") from error
+        raise DragomanError(f"There is no policy '{name}'.{near(name, POLICIES)}")
+    kind = own_class(name, "policy")
     if not (isinstance(kind, type) and issubclass(kind, Policy)):
         raise DragomanError(f"'{name}' is no policy: one is a subclass of dragoman's Policy.")
-    if bare := [field.name for field in fields(kind) if field.default is MISSING]:
-        raise DragomanError(f"Knob '{bare[0]}' of policy '{name}' has no value to begin with.")
     return kind
-
-
-_KINDS: dict[type, str] = {int: "a whole number", float: "a number", bool: "true or false"}
-
-
-def _parse(name: str, key: str, value: str, kind: type) -> Any:
-    if kind is bool:
-        if value.lower() in {"true", "yes", "1"}:
-            return True
-        if value.lower() in {"false", "no", "0"}:
-            return False
-    else:
-        try:
-            if (read := kind(value)) == read:  # nan is not
-                return read
-        except ValueError:
-            pass
-    wanted = _KINDS.get(kind, "a word")
-    raise DragomanError(f"Knob '{key}' of policy '{name}' takes {wanted}, not '{value}'.")
-
-
-def _near(name: str, known: Any) -> str:
-    near = get_close_matches(name, known, n=1)
-    return f" Did you mean '{near[0]}'?" if near else f" There are: {', '.join(known) or 'none'}."
 
 
 __all__ = [

@@ -4,9 +4,13 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 
 import pytest
 from click.testing import CliRunner
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.significance import PairedTest
 
 from dragoman.cli.compare import command
 from dragoman.errors import DragomanError
@@ -161,3 +165,63 @@ def test_a_missing_log_is_a_sentence(tmp_path):
     assert done.returncode == 2
     assert "There is no log" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_against_several_references_chance_is_sacrebleus(tmp_path):
+    draw = Random(1)
+
+    def texts(sure):
+        return [
+            " ".join(word if draw.random() < sure else draw.choice(WORDS) for word in WORDS)
+            for _ in range(30)
+        ]
+
+    said, documents = [texts(0.7), texts(0.72)], [texts(0.8), texts(0.8)]
+    logs, options = [], []
+    for name, lines in zip("ab", said, strict=True):
+        logs.append(write(tmp_path / f"{name}.log"))
+        rows = [json.loads(row) for row in logs[-1].read_text().splitlines()]
+        rows = [row | {"prediction": text} for row, text in zip(rows, lines, strict=True)]
+        logs[-1].write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for name, lines in zip("cd", documents, strict=True):
+        (tmp_path / name).write_text("".join(line + "\n" for line in lines))
+        options += ["--references", tmp_path / name]
+    found = metrics(*logs, *options, "-m", "BLEU", "-m", "chrF")
+    systems = [("first", said[0]), ("second", said[1])]
+    for name, metric in (("BLEU", BLEU()), ("chrF", CHRF())):
+        _, told = PairedTest(systems, {name: metric}, documents, "ar", n_samples=1000)()
+        told = list(told.values())[-1]
+        assert found[name]["first"] == pytest.approx(told[0].score, abs=1e-9)
+        assert found[name]["second"] == pytest.approx(told[1].score, abs=1e-9)
+        assert found[name]["p_randomisation"] > 0.02  # or any would do
+        assert found[name]["p_randomisation"] == pytest.approx(told[1].p_value, abs=0.05)
+    once, twice = metrics(*logs, *options[:2]), metrics(*logs, *options[:2], *options[:2])
+    assert_alike(twice, once)  # a reference that says nothing new
+
+
+def test_other_references_are_another_corpus(tmp_path):
+    one, other = write(tmp_path / "a.log"), tmp_path / "b.log"
+    rows = [json.loads(line) for line in one.read_text().splitlines()]
+    other.write_text("".join(json.dumps(r | {"more_references": ["ten"]}) + "\n" for r in rows))
+    metrics(other, other)
+    with pytest.raises(DragomanError, match="has different references"):
+        run(one, other)
+
+
+def test_runs_of_other_clips_are_compared_by_those_that_both_have(tmp_path):
+    """A clip that one of two systems could not read need not cost the comparison."""
+    first = write(tmp_path / "a.log", indices=range(25))
+    second = write(tmp_path / "b.log", late=500, lose=True, indices=[29, *range(1, 25)])
+    with pytest.raises(DragomanError, match="--common compares those that both have"):
+        run(first, second)
+    told = CliRunner().invoke(command, [str(first), str(second), "--common", "--json"])
+    assert f"Sentences that {first} lacks, 1: 29\n" in told.stderr
+    assert f"Sentences that {second} lacks, 1: 0\n" in told.stderr
+    assert json.loads(told.stdout)["sentences"] == 24
+    one = write(tmp_path / "c.log", indices=range(1, 25))
+    other = write(tmp_path / "d.log", late=500, lose=True, indices=range(1, 25))
+    assert_alike(json.loads(told.stdout)["metrics"], metrics(one, other))
+    assert_alike(metrics(one, other, "--common"), metrics(one, other))
+    apart = write(tmp_path / "e.log", indices=range(50, 60))
+    with pytest.raises(DragomanError, match="have no sentence in common"):
+        run(first, apart, "--common")

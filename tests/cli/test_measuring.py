@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 import soundfile
 from click.testing import CliRunner
+from sacrebleu.metrics.bleu import BLEU
 
 from dragoman.cli.app import dragoman
 from dragoman.errors import DragomanError
@@ -56,6 +58,33 @@ def test_evaluate_scores_by_the_target(corpus):
     assert "|tok:zh|" in chinese["signature"]["BLEU"]
     assert "|unit:char|" in chinese["signature"]["LAAL"]
     assert chinese["scores"]["chrF"] > 0
+
+
+def test_several_references_of_a_corpus_are_kept_with_the_run(corpus, tmp_path):
+    rows = corpus.read_text().splitlines()
+    corpus.write_text(
+        "\n".join([f"{rows[0]}\ten.2", *(f"{r}\tword0 and" for r in rows[1:])]) + "\n"
+    )
+    run = tmp_path / "run"
+    evaluated = json.loads(done("evaluate", corpus, *MODEL, "--json", "--output", run).stdout)
+    said = [json.loads(r)["prediction"] for r in (run / "instances.log").read_text().splitlines()]
+    wanted = BLEU().corpus_score(said, [["word0 word1 word2 word3"] * 4, ["word0 and"] * 4])
+    for read in (run, run / "instances.log"):
+        again = json.loads(done("score", read, "--json").stdout)
+        for found in (evaluated, again):
+            assert found["scores"]["BLEU"] == pytest.approx(wanted.score)
+            assert found["signature"]["BLEU"].startswith("BLEU|nrefs:2|")
+    done("sweep", corpus, tmp_path / "out", *QUICK)
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert page.count('"references": ["word0 word1 word2 word3", "word0 and"]') == 8
+    audio = tmp_path / "audio.txt"
+    audio.write_text("".join(f"{n}.wav\n" for n in range(4)))
+    lists = []
+    for name, text in (("a.txt", "word0 word1 word2 word3"), ("b.txt", "word0 and")):
+        (tmp_path / name).write_text(f"{text}\n" * 4)
+        lists += ["--references", tmp_path / name]
+    listed = json.loads(done("evaluate", audio, *MODEL, *lists, "--json").stdout)
+    assert listed["scores"]["BLEU"] == pytest.approx(wanted.score)
 
 
 def test_evaluate_with_comet(corpus, tmp_path):
@@ -194,6 +223,78 @@ def test_a_clip_that_cannot_be_read_is_named_and_the_others_count(corpus, tmp_pa
         assert "1 clip could not be interpreted" in (tmp_path / "out/report.html").read_text()
     if command == "tune":
         assert Setup.read(tmp_path / "best.yaml").policy.startswith("wait-k")
+
+
+@pytest.mark.parametrize("command", ["evaluate", "sweep", "tune"])
+@pytest.mark.parametrize("missing", [0, 2])
+def test_a_clip_without_word_ends_is_named_and_the_others_count(corpus, tmp_path, command, missing):
+    """In a file of `--detector boundaries:`, whichever clip it is."""
+    ends = tmp_path / "words.ends"
+    known = [n for n in range(4) if n != missing]
+    ends.write_text("".join(f"{n}.wav\t400 900 1500\n" for n in known))
+    options = [*MODEL, "--detector", f"boundaries:{ends}"]
+    if command == "evaluate":
+        arguments = [command, corpus, *options, "--policy", "wait-k:k=1", "--json"]
+    else:
+        arguments = [command, corpus, tmp_path / "out", *options, "--policies", "wait-k:k=1"]
+    result = done(*arguments)
+    if command == "sweep":
+        page = (tmp_path / "out" / "report.html").read_text()
+        assert f"tests.scripted:steady, words by boundaries:{ends}, 4 clips" in page
+    told = f"left out: clip {missing} ({missing}.wav): {ends} has no word ends of '{missing}.wav'"
+    assert result.stderr.count(told) == 1
+    if command == "evaluate":
+        report = json.loads(result.stdout)
+        assert [row["index"] for row in report["sentences"]] == known
+        assert len(report["left_out"]) == 1
+    ends.write_text("other.wav\t400\n")
+    arguments[2:3] = [tmp_path / "other"] if command == "sweep" else arguments[2:3]
+    with pytest.raises(DragomanError, match=r"None of the 4 clips .* no word ends of '\d.wav'"):
+        call(*arguments)
+
+
+@pytest.mark.parametrize("command", ["evaluate", "sweep", "tune"])
+def test_references_beside_a_corpus_that_has_its_own_are_told_where_to_go(
+    corpus, tmp_path, command
+):
+    out = [] if command == "evaluate" else [tmp_path / "out"]
+    with pytest.raises(DragomanError, match=r"references are columns 'en\.2', 'en\.3'"):
+        call(command, corpus, *out, *MODEL, "--references", corpus)
+
+
+def test_a_clip_in_which_a_run_was_stopped_is_not_scored(corpus, tmp_path):
+    run, part = tmp_path / "run", tmp_path / "part"
+    done("evaluate", corpus, *MODEL, "--policy", "greedy", "--output", run)
+    shutil.copytree(run, part)
+    lines = (run / "traces.jsonl").read_text().splitlines(keepends=True)
+    last = max(n for n, line in enumerate(lines) if '"dragoman_trace"' in line)
+    cut = next(n for n in range(last, len(lines)) if '"said"' in lines[n]) + 1
+    (part / "traces.jsonl").write_text("".join(lines[:cut]))
+    told = done("score", part, "--json")
+    assert [row["index"] for row in json.loads(told.stdout)["sentences"]] == [0, 1, 2]
+    assert "the run was stopped there; the same command goes on with it" in told.stderr
+    assert done("score", run, "--json").stderr == ""
+    (tmp_path / "talk.jsonl").write_text("".join(lines[last:cut]))  # of no run
+    told = done("score", tmp_path / "talk.jsonl", "--json").stdout
+    assert len(json.loads(told)["sentences"]) == 1
+
+
+def test_references_find_their_clips_in_a_run_that_lacks_some(corpus, tmp_path):
+    (tmp_path / "1.wav").write_bytes(b"not sound at all")
+    done("evaluate", corpus, *MODEL, "--policy", "greedy", "--output", tmp_path / "run")
+    lines = [f"word0 word1 word2 word3 of{n}" for n in range(4)]
+    (tmp_path / "refs.txt").write_text("\n".join(lines) + "\n")
+    told = done("score", tmp_path / "run", "--references", tmp_path / "refs.txt", "--json").stdout
+    log = (tmp_path / "run" / "instances.log").read_text().splitlines()
+    said = {row["index"]: row["prediction"] for row in map(json.loads, log)}
+    assert list(said) == [0, 2, 3]
+    wanted = BLEU().corpus_score(list(said.values()), [[lines[n] for n in said]])
+    assert json.loads(told)["scores"]["BLEU"] == pytest.approx(wanted.score)
+    (tmp_path / "refs.txt").write_text("\n".join(lines[:3]) + "\n")  # as many as there are
+    done("score", tmp_path / "run", "--references", tmp_path / "refs.txt")
+    (tmp_path / "refs.txt").write_text("\n".join(lines[:2]) + "\n")
+    with pytest.raises(DragomanError, match=r"has 2 references but .* has 3 sentences"):
+        call("score", tmp_path / "run", "--references", tmp_path / "refs.txt")
 
 
 @pytest.mark.parametrize("command", ["evaluate", "sweep", "tune"])

@@ -1,18 +1,22 @@
 """`dragoman score` as a user calls it."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
 
 from dragoman.cli.score import command
 from dragoman.errors import DragomanError
 from dragoman.metrics.comet import Comet
 from dragoman.metrics.score import METRICS
 from dragoman.trace import Hearing, Saying, Showing, Trace, TraceWriter
+from tests.golden import GOLDEN, golden_json
 from tests.golden.comet.toy import make
 
 ROOT = Path(__file__).parents[2]
@@ -391,3 +395,98 @@ def test_the_target_chooses_unit_and_tokenizer(tmp_path):
     assert "|tok:13a|" in score_json(path, "--unit", "char")["signature"]["BLEU"]
     with pytest.raises(DragomanError, match="not a language"):
         score(path, "--to", "klingon")
+
+
+# --- what OmniSTEval writes -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("case", "own"), [("word_de", ()), ("char_zh", ("--unit", "char", "--tokenizer", "zh"))]
+)
+def test_the_pieces_of_talks_are_written_as_omnisteval_writes_them(case, own, tmp_path):
+    expected = golden_json("longform/expected_longform.json")[case]["omnisteval_0.1.10"]
+    folder, out = GOLDEN / "longform" / case, tmp_path / "instances.resegmented.jsonl"
+    talks = ["--segments", folder / "segments.yaml", "--references", folder / "refs.txt"]
+    for flags, wanted in expected.items():
+        flag = dict(pair.split("=") for pair in flags.split())
+        if flag["lang"] != "None":
+            continue
+        ca = "chunk" if flag["fix_ca"] == "True" else "cumulative"
+        more = ["--from-first-segment"] if flag["offset_delays"] == "True" else []
+        rules = ["--compat", "omnisteval", "--ca", ca, *more, *own, "--resegmented", out]
+        score(folder / "instances.log", *talks, *rules)
+        rows = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+        assert rows == wanted["resegmented"]
+        assert [list(row) for row in rows] == [list(row) for row in wanted["resegmented"]]
+
+
+def test_pieces_of_text_have_no_times_and_of_a_log_without_computation_no_such(tmp_path):
+    folder, out = GOLDEN / "longform" / "word_de", tmp_path / "pieces.jsonl"
+    talks = ["--segments", folder / "segments.yaml", "--references", folder / "refs.txt"]
+    logged = [json.loads(line) for line in (folder / "instances.log").read_text().splitlines()]
+    text = tmp_path / "text.txt"
+    text.write_text("".join(line["prediction"] + "\n" for line in logged))
+    score(text, *talks, "--resegmented", out)
+    named = ["index", "docid", "segid", "prediction", "reference", "source_length"]
+    assert [list(json.loads(line)) for line in out.read_text().splitlines()] == [named] * 7
+    bare = tmp_path / "bare.log"
+    bare.write_text("".join(json.dumps(line | {"elapsed": []}) + "\n" for line in logged))
+    score(bare, *talks, "--resegmented", out)
+    times = ["emission_cu", "time_to_recording_end"]
+    assert list(json.loads(out.read_text().splitlines()[0])) == named + times
+
+
+def test_pieces_are_no_log(tmp_path):
+    """They look like SimulEval's sentences whose times were lost."""
+    folder, out = GOLDEN / "longform" / "word_de", tmp_path / "pieces.jsonl"
+    talks = ["--segments", folder / "segments.yaml", "--references", folder / "refs.txt"]
+    score(folder / "instances.log", *talks, "--resegmented", out)
+    for options in ([], talks):
+        with pytest.raises(DragomanError, match="Score the log they were cut from"):
+            score(out, *options)
+
+
+def test_pieces_are_of_talks_and_are_never_written_over_what_is_read(tmp_path):
+    folder = GOLDEN / "longform" / "word_de"
+    talks = ["--segments", folder / "segments.yaml", "--references", tmp_path / "refs.txt"]
+    shutil.copy(folder / "refs.txt", tmp_path)
+    shutil.copy(folder / "instances.log", tmp_path)
+    with pytest.raises(DragomanError, match=r"name them \(--segments\)"):
+        score(tmp_path, "--resegmented", tmp_path / "out.jsonl")
+    for read in ("instances.log", "refs.txt"):
+        with pytest.raises(DragomanError, match="is read by this command"):
+            score(tmp_path, *talks, "--resegmented", tmp_path / read)
+
+
+# --- several references ---------------------------------------------------------------------------
+
+
+def test_several_references_are_sacrebleus_and_latency_is_by_the_first(log, tmp_path):
+    first, second = tmp_path / "a.txt", tmp_path / "b.txt"
+    lines = ["the small house at the sea", "a house", "nothing", "yes indeed"]
+    more = ["a small house by the sea", "", "not a word", "yes"]
+    first.write_text("".join(line + "\n" for line in lines))
+    second.write_text("".join(line + "\n" for line in more))
+    found = score_json(log, "--references", first, "--references", second)
+    said = [LINE["prediction"]] * 2 + ["", "yes"]
+    documents = [lines, [line or None for line in more]]
+    for name, metric in (("BLEU", BLEU()), ("chrF", CHRF())):
+        assert found["scores"][name] == pytest.approx(metric.corpus_score(said, documents).score)
+        assert found["signature"][name] == f"{name}|{metric.get_signature()}"
+    assert found["signature"]["WER"].startswith("WER|nrefs:var|")
+    # 1 of (6 + 6) / 2 words, 5 of 2, 1 of (1 + 3) / 2, 0 of (2 + 1) / 2
+    assert found["scores"]["WER"] == pytest.approx(100 * (1 + 5 + 1 + 0) / (6 + 2 + 2 + 1.5))
+    alone = score_json(log, "--references", first)
+    for name in ("AL", "LAAL", "AP", "LengthDiff"):
+        assert found["scores"][name] == alone["scores"][name]
+        assert found["signature"][name] == alone["signature"][name]
+    reverse = score_json(log, "--references", second, "--references", first)
+    assert reverse["scores"]["BLEU"] == found["scores"]["BLEU"]
+    assert reverse["scores"]["AP"] != found["scores"]["AP"]
+
+
+def test_talks_are_cut_by_one_reference(tmp_path):
+    folder = GOLDEN / "longform" / "word_de"
+    twice = ["--references", folder / "refs.txt"] * 2
+    with pytest.raises(DragomanError, match="with --segments name one file of --references"):
+        score(folder / "instances.log", "--segments", folder / "segments.yaml", *twice)

@@ -104,6 +104,9 @@ def _logs(folder: Path) -> None:
     for log, names in ((one, ("one.log", "instances.log")), (other, ("other.log",))):
         for name in names:
             shutil.copy(log, folder / name)
+    sentences = len(one.read_text(encoding="utf-8").splitlines())
+    for name in ("refs.1.txt", "refs.2.txt"):
+        (folder / name).write_text("word0 word1 word2\n" * sentences)
     for log, name in ((one, "wait3"), (other, "wait5")):
         (folder / "runs" / name).mkdir(parents=True)
         shutil.copy(log, folder / "runs" / name / "instances.log")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import sys
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -11,11 +13,12 @@ import soundfile
 
 from dragoman.audio.chunk import Chunk
 from dragoman.errors import DragomanError
+from dragoman.setup import Setup, System
 from tests.audio.conftest import chirp
 from tests.docs.conftest import ROOT
 from tests.docs.snippets import snippets
 from tests.docs.test_commands import FOUND
-from tests.scripted import steady
+from tests.scripted import chunks_of, steady
 from tests.shared import shared_folder
 
 PAGES = sorted({s.page for s in FOUND if s.kind == "python"})
@@ -116,3 +119,19 @@ def test_the_snippets_of_a_page_run_one_after_the_other(page, sandbox, monkeypat
     for snippet in own:
         code = "\n" * (snippet.line - 1) + snippet.text  # a traceback names the page's line
         exec(compile(code, str(path), "exec"), names)
+
+
+def test_the_policy_and_the_detector_of_a_page_speak_by_their_names(monkeypatch):
+    """As `--policy mine.Half:share=0.3` and `--detector mine.Pace:words=140`."""
+    mine = ModuleType("mine")
+    monkeypatch.setitem(sys.modules, "mine", mine)
+    for snippet in snippets(ROOT / "docs/interpreting.md"):
+        if snippet.kind == "python":
+            exec(snippet.text, mine.__dict__)
+    specs = [("mine.Half:share=0.3", "fixed"), ("wait-k:k=3", "mine.Pace:words=140")]
+    for policy, detector in specs:
+        system = System(Setup(model="any", policy=policy, detector=detector), steady())
+        interpreter = system.interpreter()
+        updates = [interpreter.hear(chunk) for chunk in chunks_of(6000, 500)]
+        begun = next(n for n, update in enumerate(updates) if update.said)
+        assert 0 < begun < len(updates) - 1  # neither at once nor at the end

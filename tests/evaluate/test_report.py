@@ -201,6 +201,7 @@ def test_nothing_is_cut_off(tmp_path, clips):
     slow = [Hearing(t, t, t, t + 90_000) for t in range(1000, 4001, 1000)]  # a busy machine
     traces = [trace_of([(" A", 0), (" word", 1), *words])]
     traces.append(replace(traces[0], index=1, hearings=slow))
+    traces[1].reference, traces[1].more_references = "one wording", ("another wording",)
     scores = {"BLEU": 12.3, "chrF": 45.6, "WER": 100.1, "AL": 1234.5, "LAAL": 1234.5}
     scores |= {"LAAL_CA": 2345.6, "DAL": 1234.5, "AP": 0.5, "RTF": 0.12}
     systems = [
@@ -220,6 +221,8 @@ def test_nothing_is_cut_off(tmp_path, clips):
         assert view["clipped"] == []
         if page != "#/0":
             assert view["letters"] >= 11
+        if page == "#/0/1":
+            assert re.search(r"References\s+one wording\s+another wording\s+When", view["text"])
         if page.count("/") == 2:
             assert view["sound"] == 1
             assert f"„Wort“ & {page[-1]}" in view["text"]

@@ -109,6 +109,29 @@ def test_a_model_that_was_trained_on_is_another_one(tmp_path, clips):
     assert run_corpus(clips, setup, tmp_path / "r", system=system).traces == first.traces
 
 
+def test_a_policy_of_ones_own_that_was_changed_is_another_one(tmp_path, clips, monkeypatch):
+    """What is written about a draft is a researcher's daily change: no run mixes two versions."""
+    monkeypatch.syspath_prepend(tmp_path)
+    code = "from dragoman.policies import Greedy\nclass Own(Greedy):\n    pass\n"
+    (tmp_path / "own_of_a_test.py").write_text(code)
+    setup, system = SETUP.with_changes(policy="own_of_a_test.Own"), System(SETUP)
+    first = run_corpus(clips, setup, tmp_path / "r", system=system)
+    assert run_corpus(clips, setup, tmp_path / "r", system=system).traces == first.traces
+    (tmp_path / "own_of_a_test.py").write_text(code + "# other\n")
+    with pytest.raises(DragomanError, match=r"with own_of_a_test.py as it was before"):
+        run_corpus(clips, setup, tmp_path / "r", system=system)
+
+
+def test_word_ends_that_were_changed_are_another_run(tmp_path, clips):
+    ends = tmp_path / "words.ends"
+    ends.write_text("300 900 1400\n")
+    setup = SETUP.with_changes(policy="wait-k:k=1", detector=f"boundaries:{ends}")
+    run_corpus(clips, setup, tmp_path / "r")
+    ends.write_text("300 900 1500\n")
+    with pytest.raises(DragomanError, match=r"with words.ends as it was before"):
+        run_corpus(clips, setup, tmp_path / "r")
+
+
 def test_two_do_not_write_into_each_others_traces(tmp_path, clips):
     told = []
 

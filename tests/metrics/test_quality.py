@@ -82,6 +82,55 @@ def test_chrf_is_sacrebleus(corpus):
         assert row == pytest.approx(alone, abs=1e-9)
 
 
+# Sentences with one to four references; sacreBLEU's documents of these are filled up with None.
+references = st.lists(texts, min_size=1, max_size=4)
+several = st.lists(st.tuples(texts, references), min_size=1, max_size=6)
+
+
+def documents(corpus):
+    most = max(len(wanted) for _, wanted in corpus)
+    padded = [[*wanted, *[None] * (most - len(wanted))] for _, wanted in corpus]
+    return [spoken for spoken, _ in corpus], [list(texts) for texts in zip(*padded, strict=True)]
+
+
+def pairs_of(corpus):
+    spoken, firsts = [said for said, _ in corpus], [wanted[0] for _, wanted in corpus]
+    many = {row: wanted for row, (_, wanted) in enumerate(corpus) if len(wanted) > 1}
+    return Pairs(spoken, firsts, many)
+
+
+@pytest.mark.parametrize(
+    ("metric", "make"),
+    [(Bleu(), BLEU), (Bleu("zh"), lambda: BLEU(tokenize="zh")), (Chrf(), CHRF)],
+)
+@given(corpus=several)
+def test_scores_against_several_references_are_sacrebleus(metric, make, corpus):
+    statistics, reference = metric.statistics(pairs_of(corpus)), make()
+    whole = metric.scores(statistics.sum(axis=0, keepdims=True))[0]
+    assert whole == pytest.approx(reference.corpus_score(*documents(corpus)).score, abs=1e-9)
+    assert metric.signature(pairs_of(corpus).nrefs) == str(reference.get_signature())
+    for row, (said, wanted) in zip(metric.scores(statistics), corpus, strict=True):
+        alone = reference.corpus_score([said], [[text] for text in wanted]).score
+        assert row == pytest.approx(alone, abs=1e-9)
+
+
+@given(corpus=several)
+def test_word_errors_against_several_references_are_the_fewest_by_their_mean_length(corpus):
+    statistics = Wer().statistics(pairs_of(corpus))
+    for (fewest, words), (said, wanted) in zip(statistics, corpus, strict=True):
+        assert fewest == min(edits(said.split(), text.split()) for text in wanted)
+        assert words == pytest.approx(sum(len(text.split()) for text in wanted) / len(wanted))
+    counts = {len(wanted) for _, wanted in corpus}
+    told = "var" if len(counts) > 1 else str(counts.pop())
+    begin = "" if told == "1" else f"nrefs:{told}|"
+    assert Wer().signature(pairs_of(corpus).nrefs) == f"{begin}tok:split|case:mixed|punct:kept"
+
+
+def test_lengths_are_compared_with_the_first_of_several_references():
+    pairs = Pairs(["a b c"], ["a"], {0: ["a", "a b c d"]})
+    assert LengthDifference().statistics(pairs).tolist() == [[3, 1, 1]]
+
+
 def test_signatures_are_sacrebleus():
     bleu, chrf = BLEU(tokenize="zh"), CHRF()
     bleu.corpus_score(["a"], [["a"]])

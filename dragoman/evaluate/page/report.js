@@ -157,7 +157,8 @@ function showSentence(system, position) {
     make("h2", {}, "Spoken"), make("p", { dir: "auto" }, spoken.text || "The corpus has no transcript in this language."),
     spoken.sound ? player(spoken.sound, said) : make("p", { class: "soft" }, "The sound is not in this report."),
     make("h2", {}, "Said (darker: later behind the speaker)"), said,
-    make("h2", {}, "Reference"), make("p", { dir: "auto" }, sentence.reference || "none"),
+    make("h2", {}, sentence.references.length > 1 ? "References" : "Reference"),
+    ...(sentence.references.length ? sentence.references : ["none"]).map((text) => make("p", { dir: "auto" }, text)),
     make("h2", {}, "When"), figure, facts,
     ...(others.children.length ? [make("h2", {}, "Other systems"), others] : []));
   const drawing = () => {
