@@ -35,7 +35,9 @@ class Service:
     def __init__(self, system: System, settings: Settings) -> None:
         self.system, self.settings = system, settings
         self.metrics = Metrics()
-        self.scheduler = Scheduler(self.metrics, settings.batch, settings.lanes)
+        self.scheduler = Scheduler(
+            self.metrics, settings.batch, settings.lanes, apart=settings.apart
+        )
         self.voices = Voices(settings.voice)
         self.rooms = Rooms(settings)
         self.draining = False
