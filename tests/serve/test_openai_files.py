@@ -1,5 +1,6 @@
 """OpenAI's own client sends files."""
 
+import errno
 import http.client
 import io
 import json
@@ -206,6 +207,40 @@ def test_what_is_wrong_is_told(opened, changes, status, code):
     told = answer.json()["error"]
     assert told["code"] == code
     assert "/" not in told["message"].replace("https://", "")
+    assert service.streams == 0
+
+
+@pytest.mark.parametrize(
+    ("head", "told"),
+    [
+        (b"OggS" + bytes(200), "damaged or cut short"),
+        (b"fLaC\0\0", "damaged or cut short"),
+        (b"\0\0\0\x20ftypM4A " + bytes(200), "send wav, flac, ogg or mp3"),
+    ],
+)
+def test_who_sends_a_file_is_not_told_to_install_anything(opened, monkeypatch, head, told):
+    monkeypatch.setattr("shutil.which", lambda name: None)  # no ffmpeg
+    _, web = opened()
+    answer = web.post("/v1/audio/translations", files={"file": ("talk", head)})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (400, "sound")
+    assert told in error["message"]
+    assert "ffmpeg" not in error["message"]
+
+
+def test_a_disk_that_is_full_is_told_as_such(opened, monkeypatch, caplog):
+    caplog.set_level("INFO")
+
+    def save(file, path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(openai_files, "_save", save)
+    service, web = opened()
+    answer = web.post("/v1/audio/translations", files={"file": ("talk.wav", wav(1))})
+    assert (answer.status_code, answer.json()["error"]["type"]) == (500, "server_error")
+    assert "try again later" in answer.json()["error"]["message"]
+    (kept,) = [one.values for one in caplog.records if one.getMessage() == "file not kept"]
+    assert kept == {"error": "OSError", "why": "No space left on device"}
     assert service.streams == 0
 
 
