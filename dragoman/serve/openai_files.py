@@ -25,7 +25,6 @@ from dragoman.audio.ffmpeg import has_ffmpeg
 from dragoman.audio.source import open_audio
 from dragoman.audio.spooled import is_spoolable
 from dragoman.errors import DragomanError
-from dragoman.serve.connection import ended
 from dragoman.serve.downloads import timed
 from dragoman.serve.logs import note
 from dragoman.serve.openai_stream import Streamed, described, left
@@ -34,6 +33,7 @@ from dragoman.serve.protocol import Close, Code, Fault, Said, Start, Transcript
 from dragoman.serve.service import Service
 from dragoman.serve.session import Session
 from dragoman.serve.settings import may_enter, offered_token, origin_allowed
+from dragoman.serve.tasks import ended
 from dragoman.setup import System
 from dragoman.text.caption_files import captions_of
 from dragoman.text.captions import TimedWord, make_cues

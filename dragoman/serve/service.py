@@ -96,6 +96,16 @@ class Service:
         name = secrets.token_hex(8)
         return await self._begin(name, self._tickets.make(name), request)
 
+    async def go_on(self, request: Start) -> Session:
+        """A talk in the place of one that has ended for it: its client has been let in."""
+        name = secrets.token_hex(8)
+        return await self._begin(name, self._tickets.make(name), request, admitted=True)
+
+    async def check(self, request: Start) -> None:
+        """Whether such a talk could be opened; else a fault. Nobody is let in for that."""
+        setup = _wanted(self.system.setup, request)
+        await self.scheduler.on_worker(self._open, setup, request, None)
+
     def keeps(self, session: str) -> bool:
         """Whether a talk can be resumed in this process, as it is."""
         known = self._sessions.get(session)
@@ -144,9 +154,16 @@ class Service:
         return await self._begin(request.session, token, request.elsewhere.start, past)
 
     async def _begin(
-        self, name: str, token: str, request: Start, past: Past | None = None
+        self,
+        name: str,
+        token: str,
+        request: Start,
+        past: Past | None = None,
+        *,
+        admitted: bool = False,
     ) -> Session:
-        self._admit()
+        if not admitted:
+            self._admit()
         setup = _wanted(self.system.setup, request)
         if request.captions is not None:
             push.check(request.captions, self.settings.captions_to)
