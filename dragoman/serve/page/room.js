@@ -2,6 +2,7 @@
 import { tabMemory } from "./dom.js";
 import { UNREACHABLE, address, leave, listen, pause } from "./socket.js";
 
+const HANDOVER = 1000; // within which a page that is loaded again has let go of its room
 const SILENCE = 40 * 1000; // the server tells something four times a minute: without, the line is dead
 
 // The room of this tab and its tokens. It stays the same from talk to talk, and when the page is
@@ -13,13 +14,34 @@ export async function ourRoom(token) {
   if (!answer.ok) throw new Error((await answer.text()).trim());
   const room = await answer.json();
   tabMemory.set("room", room);
+  await isHeld(room);
   return room;
 }
 
-// The one that was opened before, if it is still there.
+// The one that was opened before, if it is still there, and of this tab.
 export async function roomBefore() {
   const known = tabMemory.get("room", null);
-  return known && await isOurs(known) ? known : null;
+  if (!known) return null;
+  if (!await isHeld(known)) {
+    tabMemory.set("room", null);
+    return null;
+  }
+  return await isOurs(known) ? known : null;
+}
+
+// A tab that is duplicated has all that the first one remembers: a room is held by one page at a time.
+const held = new Map();
+function isHeld({ room }) {
+  if (!held.has(room)) held.set(room, navigator.locks ? hold(room) : Promise.resolve(true));
+  return held.get(room);
+}
+
+function hold(room) {
+  const signal = AbortSignal.timeout(HANDOVER);
+  return new Promise((resolve) => {
+    const forGood = () => new Promise(() => resolve(true));
+    navigator.locks.request(`room ${room}`, { signal }, forGood).catch(() => resolve(false));
+  });
 }
 
 // A server that was started anew may know nothing of a room that it has opened before.
