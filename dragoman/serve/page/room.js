@@ -1,6 +1,6 @@
 // A room: opened by a speaker, followed by listeners.
 import { tabMemory } from "./dom.js";
-import { UNREACHABLE, address, leave, listen, pause } from "./socket.js";
+import { UNREACHABLE, address, at, leave, listen, pause } from "./socket.js";
 
 const HANDOVER = 1000; // within which a page that is loaded again has let go of its room
 const SILENCE = 40 * 1000; // the server tells something four times a minute: without, the line is dead
@@ -67,7 +67,7 @@ export async function audience(room) {
 export async function ask(path, token, method = "GET") {
   const headers = token ? { Authorization: `Bearer ${token}` } : {};
   try {
-    return await fetch(path, { method, headers });
+    return await fetch(at(path), { method, headers });
   } catch {
     throw new Error(UNREACHABLE);
   }
@@ -75,7 +75,7 @@ export async function ask(path, token, method = "GET") {
 
 // The address of a page of a room. The token stands behind #, which browsers send to nobody.
 export function link(page, room, token, query = "") {
-  return `${location.origin}/${page}/${room}${query}#${token}`;
+  return at(`/${page}/${room}${query}#${token}`);
 }
 
 // Which room this page is for, by its own address.

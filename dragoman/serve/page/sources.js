@@ -1,6 +1,6 @@
 // Where sound comes from. Each returns {rate, live, begin(hear, ended), stop()}; `hear` gets floats.
 // `begin` may be called twice. What is live is heard from the beginning on, whether a server is ready or not.
-import { UNREACHABLE } from "./socket.js";
+import { UNREACHABLE, at } from "./socket.js";
 
 // `headphones`: nothing of the interpreter's voice comes back, so the sound is left as it is.
 export async function microphone(deviceId, headphones) {
@@ -36,7 +36,7 @@ async function tapped(stream) {
   };
   await context.resume();
   try {
-    await context.audioWorklet.addModule("/page/worklet.js");
+    await context.audioWorklet.addModule(at("/page/worklet.js"));
   } catch {
     stop();
     throw new Error(UNREACHABLE);
