@@ -3,6 +3,7 @@ import { tabMemory } from "./dom.js";
 import { UNREACHABLE, address, at, leave, listen, pause } from "./socket.js";
 
 const HANDOVER = 1000; // within which a page that is loaded again has let go of its room
+const NAP = 90 * 1000;
 const SILENCE = 40 * 1000; // the server tells something four times a minute: without, the line is dead
 
 // The room of this tab and its tokens. It stays the same from talk to talk, and when the page is
@@ -95,6 +96,7 @@ export class Follower {
   tries = 0;
   told = 0; // when the server last said something, or was asked to
   trying = false; // a socket is there, or on its way
+  looked = Date.now(); // after the line, which happens every second, or every minute out of sight
   speech = null;
 
   constructor({ room, token }, on) {
@@ -119,8 +121,11 @@ export class Follower {
     socket.onclose = () => this.closed();
   }
 
+  // A phone that slept has lost its line, and its own clock does not count the time; the other one does.
   watch() {
-    if (!this.trying || performance.now() - this.told < SILENCE) return;
+    const slept = Date.now() - this.looked > NAP;
+    this.looked = Date.now();
+    if (!this.trying || (!slept && performance.now() - this.told < SILENCE)) return;
     leave(this.socket);
     this.closed();
   }

@@ -186,6 +186,25 @@ def test_the_pages_may_be_below_a_path_of_a_proxy(visit, monkeypatch):
         assert b"-->" in page.downloaded("translation.srt")
 
 
+def test_a_phone_that_slept_comes_back_at_once(visit):
+    """Its line is dead, and nobody has told it; what it shows would be old for most of a minute."""
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        start(page)
+        listener = visit(link(page))
+        listener.wait(f"{SHOWN}.split(' ').length >= 3")
+        listener.run(
+            f"window.states = []; new MutationObserver(() => states.push({STATE}))"
+            ".observe(document.getElementById('state'), {attributes: true});"
+            " const awake = Date.now; Date.now = () => awake.call(Date) + 120_000"
+        )
+        listener.wait("states.includes('reconnecting') && states.at(-1) === 'listening'")
+        stop(page)
+        listener.wait(f"{STATE} === 'over'")
+        assert listener.run("states").count("reconnecting") == 1
+        assert listener.run(SHOWN) == page.run(SHOWN)  # nothing is lost, nothing twice
+
+
 def test_who_has_the_link_follows_talk_after_talk(visit):
     with staged() as stage:
         page = visit(stage.address)
