@@ -144,6 +144,9 @@ def test_a_talk_that_comes_back_from_elsewhere_has_the_place_of_what_is_left_of_
         assert anew is not session
         assert session.finished
         assert service.streams == 1
+        service.drop(session)  # once more, when its time is over
+        assert service.keeps(anew.id)
+        assert service.streams == 1
 
     in_time(resumed())
 

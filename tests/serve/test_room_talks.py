@@ -168,6 +168,20 @@ def test_the_first_phrase_of_a_talk_wakes_who_listens():
     assert pulse.is_set()
 
 
+def test_who_listens_in_a_room_that_is_elsewhere_is_woken():
+    room, first, second = Room("r"), Session("a"), Session("b")
+    room.follow(first)
+    room.follow(second)
+    pulse = room.pulse.next
+    assert room.leave() is second
+    assert room.left
+    assert pulse.is_set()
+    count = room.next
+    first.say()
+    second.say()
+    assert (room.next, room.session) == (count, None)  # nothing more is told here
+
+
 def test_interim_text_of_a_talk_that_is_over_is_taken_away():
     room, talk = Room("r"), Session("a", 1)
     room.follow(talk)
