@@ -10,6 +10,7 @@ from dragoman.serve.bell import Bell
 from dragoman.serve.protocol import Said, Summary, Told, Transcript
 from dragoman.serve.rooms import Room
 from dragoman.setup import Setup
+from tests.serve.processes import in_time
 
 SETUP = Setup(model="x", source="de", target="en", policy="greedy")
 
@@ -201,3 +202,16 @@ def test_the_last_phrase_is_waited_for():
     talk.voice.silent = True
     talk.news.set()
     assert room.session is None
+
+
+def test_a_file_holds_the_last_talk_alone():
+    async def files():
+        room, first = Room("r"), Session("a", 2)
+        nothing = await room.file("translation.txt")
+        room.follow(first)
+        first.end()
+        one = await room.file("translation.txt")
+        room.follow(Session("b", 3))
+        return nothing, one, await room.file("translation.txt")
+
+    assert [text.split() for text in in_time(files())] == [[], ["a1", "a2"], ["b1", "b2", "b3"]]
