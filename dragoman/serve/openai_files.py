@@ -142,8 +142,7 @@ async def _answer(service: Service, request: Request, form: FormData, translate:
     if streamed and wanted not in STREAMED:
         raise Fault(Code.MALFORMED, f"With 'stream' there is no {wanted}, only the text.")
     start = _start(service.system, form, translate)
-    session = await service.start(start)
-    session.live = False
+    session = await service.start(start, live=False)
     words = session.transcripts if start.transcript else session.words
     if streamed:
         work, close = _hear(service, session, file), partial(service.drop, session)

@@ -68,6 +68,11 @@ class Scheduler:
         self._wake.set()
 
     @property
+    def live(self) -> int:
+        """Talks, without the files."""
+        return sum(one.live for one in self._sessions)
+
+    @property
     def refusing(self) -> bool:
         """Whether the machine is so far behind that nobody new should be let in."""
         return self._look() >= Level.REFUSING

@@ -13,7 +13,9 @@ import pytest
 import soundfile
 
 from dragoman.serve import openai_files, openai_stream
-from dragoman.serve.protocol import Code, Fault
+from dragoman.serve.protocol import Code, Fault, Start
+from tests.serve.clients import make_service
+from tests.serve.processes import in_time
 from tests.serve.running import running
 from tests.talkers import SPOKEN, TEXT
 
@@ -81,9 +83,9 @@ def test_a_model_that_speaks_other_languages_alone_writes_down_what_it_hears(cli
         assert client.audio.transcriptions.create(file=file, model="any", **more).text == SPOKEN
     started, start = [], served.start
 
-    async def note_start(request):
+    async def note_start(request, **how):
         started.append(request)
-        return await start(request)
+        return await start(request, **how)
 
     served.start = note_start
     assert translated(client).text == TEXT
@@ -259,6 +261,27 @@ def test_a_full_server_says_so(opened):
         socket.receive_text()
         answer = web.post("/v1/audio/translations", files={"file": ("talk.wav", wav(1))})
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "full")
+
+
+def test_files_take_no_place_from_a_live_talk():
+    async def opened():
+        service = make_service(streams=2)
+        files = [await service.start(Start(), live=False) for _ in range(2)]
+        with pytest.raises(Fault, match="All 2 streams"):
+            await service.start(Start(), live=False)
+        with pytest.raises(Fault, match="All 2 streams"), service.receiving():
+            pass
+        assert (service.status, service.streams) == ("ready", 2)
+        talks = [await service.start(Start()) for _ in range(2)]
+        assert (service.status, service.streams) == ("full", 4)
+        with pytest.raises(Fault, match="All 2 streams"):
+            await service.start(Start())
+        assert [one.live for one in (*files, *talks)] == [False, False, True, True]
+        service.drop(talks[0])
+        with pytest.raises(Fault, match="All 2 streams"):  # the live one and the files
+            await service.start(Start(), live=False)
+
+    in_time(opened())
 
 
 HEAD = 'Content-Disposition: form-data; name="file"; filename="talk.wav"'
