@@ -7,8 +7,10 @@ import pytest
 
 from dragoman.serve import rooms
 from dragoman.serve.bell import Bell
-from dragoman.serve.protocol import Said, Summary, Told, Transcript
-from dragoman.serve.rooms import Room
+from dragoman.serve.doors import RoomDoor
+from dragoman.serve.protocol import Fault, Resume, Said, Start, Summary, Told, Transcript
+from dragoman.serve.rooms import Room, Rooms
+from dragoman.serve.settings import Settings
 from dragoman.setup import Setup
 from tests.serve.processes import in_time
 
@@ -215,3 +217,81 @@ def test_a_file_holds_the_last_talk_alone():
         return nothing, one, await room.file("translation.txt")
 
     assert [text.split() for text in in_time(files())] == [[], ["a1", "a2"], ["b1", "b2", "b3"]]
+
+
+def test_words_wake_who_listens():
+    room, talk = Room("r"), Session("a", 1)
+    room.follow(talk)
+    pulse = room.pulse.next
+    talk.news.set()  # for nothing
+    assert not pulse.is_set()
+    talk.say()
+    assert pulse.is_set()
+
+
+def test_the_room_goes_in_which_nobody_has_been_for_longest(monkeypatch):
+    monkeypatch.setattr(rooms, "MOST_ROOMS", 2)
+    known = Rooms(Settings())
+    for name in ("a", "b", "a", "c"):
+        known.enter(name)
+    assert [name for name in ("a", "b", "c") if known.get(name)] == ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("talk", "stopped", "goes_on"),
+    [("a", False, True), ("a", True, True), ("b", True, True), ("b", False, False)],
+)
+def test_who_comes_back_goes_on_with_the_talk_of_the_room_or_reads_the_rest_of_another(
+    talk, stopped, goes_on
+):
+    """Another talk that is going on belongs into another room."""
+    session, room = Session(talk), Room("r")
+    session.stopped, room.talk = stopped, "a"
+    service = SimpleNamespace(rooms=None, known=lambda request: session)
+    door = RoomDoor(service, "r", None, sent=False)
+    assert door._goes_on(room, Resume(talk, "token")) is goes_on
+    assert not door._goes_on(room, Start())
+
+
+def test_a_talk_that_fails_while_the_rest_of_another_is_told_is_not_waited_for():
+    room, first, second = Room("r"), Session("a", 1), Session("b")
+    room.follow(first)
+    room.follow(second)
+    second.fault, second.client = "failed", None
+    second.news.set()
+    assert room.state == "finishing"
+    first.end()
+    assert room.state == "over"
+
+
+def test_no_more_rooms_are_forgotten_than_needed(monkeypatch):
+    known, talks = Rooms(Settings()), [Session(name) for name in "abc"]
+    for talk in talks:
+        room = known.enter(talk.id)
+        room.follow(talk)
+        talk.say(9)
+        talk.end()
+    assert room.kept == 11  # that it began, nine words, and how it ended
+    monkeypatch.setattr(rooms, "MOST_KEPT", 25)
+    known.enter("d")
+    assert [name for name in "abcd" if known.get(name)] == ["b", "c", "d"]
+
+
+def test_in_which_rooms_somebody_waits():
+    known, ear = Rooms(Settings()), object()
+    known.enter("empty")
+    known.enter("early").join(ear)
+    known.enter("live").follow(Session("a"))
+    away = Session("b")
+    away.client = None
+    known.enter("away").follow(away)
+    assert known.waiting == ["early", "away"]
+
+
+def test_who_is_led_elsewhere_has_a_seat_here():
+    known = Rooms(Settings(listeners=2))
+    known.enter("r").join(object())
+    known.admit_listener()
+    known.led = 1
+    with pytest.raises(Fault, match="All 2 seats"):
+        known.admit_listener()
