@@ -64,14 +64,14 @@ def command(
     dragoman serve --from de                             # http://127.0.0.1:8020
     dragoman serve --host 0.0.0.0 --token-file secret    # for others, who know it
     """
-    from dragoman.serve.lanes import talks_in_a_step
+    from dragoman.serve.lanes import files_apart, talks_in_a_step
     from dragoman.serve.run import Address
 
     address = Address(host, port, tls_cert, tls_key)
     _check(address, settings, cluster, replicas)
     system, lanes = _system(settings.streams, lanes, cluster, options)
     batch = batch or talks_in_a_step(system, settings.streams)
-    settings = replace(settings, batch=batch, lanes=lanes)
+    settings = replace(settings, batch=batch, lanes=lanes, apart=files_apart(system, lanes))
 
     def ready(port: int) -> None:
         click.echo(f"Ready on {address.url(port)}", err=True)

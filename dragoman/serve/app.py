@@ -15,9 +15,10 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from dragoman.serve.connection import Connection, ended, turn_away
+from dragoman.serve.connection import Connection
 from dragoman.serve.deepgram import Deepgram
 from dragoman.serve.dialect import Dialect, Native
+from dragoman.serve.doors import turn_away
 from dragoman.serve.openai_files import answer_file, answer_models
 from dragoman.serve.openai_realtime import OpenAIRealtime
 from dragoman.serve.pages import page_routes
@@ -26,6 +27,7 @@ from dragoman.serve.peers import Peers
 from dragoman.serve.room_routes import RoomRoutes
 from dragoman.serve.service import Service
 from dragoman.serve.settings import may_enter, offered_token, origin_allowed
+from dragoman.serve.tasks import ended
 
 
 class Beside(Protocol):

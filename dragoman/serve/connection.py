@@ -17,7 +17,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
-from dragoman.serve.dialect import Act, Beginning, Closed, Dialect, Flush, Native, News
+from dragoman.serve.dialect import Act, Beginning, Closed, Dialect, Flush, Native, News, Turn
 from dragoman.serve.doors import Door, FrontDoor
 from dragoman.serve.logs import note
 from dragoman.serve.peers import Place
@@ -41,6 +41,7 @@ from dragoman.serve.protocol import (
 from dragoman.serve.service import Service
 from dragoman.serve.session import Session
 from dragoman.serve.speech import Earphone
+from dragoman.serve.tasks import ended
 
 FIRST_WORDS = 10.0  # seconds until the first message, of somebody whose token is not known yet
 _MOST_ERRORS = 100  # that wait to be told; who reads so slowly is told the latest
@@ -65,6 +66,7 @@ class Connection:
         self._door = door or FrontDoor(service.settings)
         self._earphone = Earphone(service.voices)
         self._errors: deque[Event] = deque(maxlen=_MOST_ERRORS)  # that do not end the talk
+        self._following: Start | None = None  # the talk that comes after this one
         self._replaced: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def replaced(self) -> None:
@@ -108,6 +110,17 @@ class Connection:
                 session, known = await self._service.start(request), Resume("", "")
             else:
                 session, known = await self._service.resume(request), request
+        await self._go_through(session, request, known, acts)
+        while (start := self._following) is not None:
+            self._following = None
+            session = await self._service.go_on(start)
+            await self._go_through(session, start, Resume("", ""), ())
+        return Close.DONE
+
+    async def _go_through(
+        self, session: Session, request: Start | Resume, known: Resume, acts: Sequence[Act]
+    ) -> None:
+        """A talk, to its end."""
         self._dialect.expect(session.audio)
         session.lasting = isinstance(request, Resume)  # who is told no name cannot come back
         session.attach(self)
@@ -123,7 +136,6 @@ class Connection:
         finally:
             self._earphone.take_off()
             self._service.detach(session, self)
-        return Close.DONE
 
     async def _relay(self, place: Place, request: Start | Resume | Listen) -> int:
         """Hand messages to and fro between this client and another process, in which its room is;
@@ -195,6 +207,8 @@ class Connection:
             session.news.set()  # what was wrong with it, or what the dialect answers
             self._service.scheduler.wake()
             await session.have_space()
+            if self._following is not None:  # whose sound is not for this talk
+                await asyncio.Event().wait()
 
     async def _take(self, session: Session, acts: Sequence[Act]) -> None:
         for act in acts:
@@ -206,8 +220,20 @@ class Connection:
                 await self._service.change(session, act)
             elif isinstance(act, Speak):
                 await self._earphone.put_on(session, act.speech)
+            elif isinstance(act, Turn):
+                await self._turn(session, act.start)
             else:
                 session.hear(*act)
+
+    async def _turn(self, session: Session, start: Start) -> None:
+        """End this talk for another; what is wrong with that one leaves this as it is."""
+        try:
+            await self._service.check(start)
+        except Fault as fault:
+            self._errors.append(fault.event)
+        else:
+            self._following = start
+            session.stop()
 
     async def _tell(self, session: Session, known: Resume) -> None:
         """Tell what is new, until all is said."""
@@ -241,7 +267,8 @@ class Connection:
             if session.fault is not None:
                 raise session.fault
             if session.summary is not None and not self._earphone.waits:
-                await self._send(session.summary)
+                if self._following is None:
+                    await self._send(session.summary)
                 return
             await session.news.wait()
 
@@ -273,19 +300,3 @@ class Connection:
             return text
         data: bytes = message.get("bytes") or b""
         return data
-
-
-async def turn_away(service: Service, socket: WebSocket) -> None:
-    """Before it is accepted: the handshake is answered with a 403."""
-    service.metrics.refused.labels("origin").inc()
-    await socket.close(Close.ORIGIN)
-
-
-async def ended(*tasks: asyncio.Task[None]) -> None:
-    """Cancel tasks and wait until they are gone; how they ended is known already or moot."""
-    for task in tasks:
-        task.cancel()
-    await asyncio.wait(tasks)
-    for task in tasks:
-        if not task.cancelled():
-            task.exception()

@@ -43,13 +43,20 @@ class Flush:
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """What was heard so far shall be said to its end, and what follows is another talk."""
+
+    start: Start
+
+
+@dataclass(frozen=True, slots=True)
 class Closed:
     """All that was heard so far has been said: after a pause, or because it was `asked` for."""
 
     asked: bool
 
 
-Act = Sound | Stop | Change | Speak | Flush
+Act = Sound | Stop | Change | Speak | Flush | Turn
 """What a client may do in mid-talk."""
 News = Event | Closed
 Beginning = tuple[Start | Resume, Sequence[Act]]

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol
 
+from starlette.websockets import WebSocket
+
 from dragoman.serve.peers import Peers, Place
-from dragoman.serve.protocol import Code, Fault, Resume, Start
+from dragoman.serve.protocol import Close, Code, Fault, Resume, Start
 from dragoman.serve.room_keys import Role
 from dragoman.serve.rooms import Room
 from dragoman.serve.service import Service
@@ -97,3 +99,9 @@ class RoomDoor:
         """The speaker's connection is gone, for whatever reason."""
         if (room := self._rooms.get(self._name)) is not None:
             room.look()
+
+
+async def turn_away(service: Service, socket: WebSocket) -> None:
+    """Before it is accepted: the handshake is answered with a 403."""
+    service.metrics.refused.labels("origin").inc()
+    await socket.close(Close.ORIGIN)

@@ -1,4 +1,5 @@
-"""How many talks a server steps together, and at the same time, where nobody has said."""
+"""How many talks a server steps together, and at the same time, where nobody has said; and whether
+files are stepped beside them."""
 
 from __future__ import annotations
 
@@ -30,3 +31,9 @@ def talks_in_a_step(system: System, streams: int) -> int:
 def on_gpu(system: System) -> bool:
     device = system.setup.device
     return device == "cuda" or (device == "auto" and gpu_found())
+
+
+def files_apart(system: System, lanes: int) -> bool:
+    """Whether files have a thread of their own: where several may work with the model at once. A
+    GPU does one thing after the other, and of a model of one's own nobody knows."""
+    return lanes > 1 or (not on_gpu(system) and cost_of(system.setup.model) is not None)

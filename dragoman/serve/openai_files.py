@@ -21,16 +21,19 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import Message
 
 from dragoman.audio.chunk import Chunk
+from dragoman.audio.ffmpeg import has_ffmpeg
 from dragoman.audio.source import open_audio
+from dragoman.audio.spooled import is_spoolable
 from dragoman.errors import DragomanError
-from dragoman.serve.connection import ended
 from dragoman.serve.downloads import timed
+from dragoman.serve.logs import note
 from dragoman.serve.openai_stream import Streamed, described, left
 from dragoman.serve.patience import SLOWEST
 from dragoman.serve.protocol import Close, Code, Fault, Said, Start, Transcript
 from dragoman.serve.service import Service
 from dragoman.serve.session import Session
 from dragoman.serve.settings import may_enter, offered_token, origin_allowed
+from dragoman.serve.tasks import ended
 from dragoman.setup import System
 from dragoman.text.caption_files import captions_of
 from dragoman.text.captions import TimedWord, make_cues
@@ -65,6 +68,9 @@ async def answer_file(service: Service, request: Request, *, translate: bool) ->
         return Response(status_code=_GONE)
     except HTTPException:
         fault = Fault(Code.MALFORMED, "The form is not as it should be.")
+    except OSError as error:  # as where the disk is full
+        note("file not kept", error=type(error).__name__, why=error.strerror)
+        fault = Fault(Code.FAILED, "This server could not keep the file; try again later.")
     except Fault as error:
         fault = error
     return _refused(service, fault)
@@ -136,8 +142,7 @@ async def _answer(service: Service, request: Request, form: FormData, translate:
     if streamed and wanted not in STREAMED:
         raise Fault(Code.MALFORMED, f"With 'stream' there is no {wanted}, only the text.")
     start = _start(service.system, form, translate)
-    session = await service.start(start)
-    session.live = False
+    session = await service.start(start, live=False)
     words = session.transcripts if start.transcript else session.words
     if streamed:
         work, close = _hear(service, session, file), partial(service.drop, session)
@@ -204,13 +209,26 @@ async def _hear(service: Service, session: Session, file: UploadFile) -> None:
                 service.scheduler.wake()
                 await session.have_space()
         except DragomanError as error:
-            message = str(error).replace(str(path), "The file")
-            raise Fault(Code.SOUND, message) from error
+            raise Fault(Code.SOUND, _trouble(error, path)) from error
     session.stop()
     service.scheduler.wake()
     while not session.finished:
         session.news.clear()
         await session.news.wait()
+
+
+def _trouble(error: DragomanError, path: Path) -> str:
+    """What is wrong with a file, for whoever has sent it: they can install nothing here."""
+    if has_ffmpeg() or "ffmpeg" not in str(error):
+        return str(error).replace(str(path), "The file")
+    if is_spoolable(_head(path)):
+        return "The file cannot be read: it is damaged or cut short, or not of a usual kind."
+    return "This server cannot read files of this kind; send wav, flac, ogg or mp3."
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(16)
 
 
 def _save(file: BinaryIO, path: Path) -> None:

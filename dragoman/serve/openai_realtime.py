@@ -11,6 +11,7 @@ import time
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -20,11 +21,12 @@ from starlette.websockets import WebSocket
 
 from dragoman.audio.pcm import from_pcm16, to_pcm16
 from dragoman.audio.resample import resample
-from dragoman.serve.dialect import Act, Beginning, Dialect, News, Receive, Send
+from dragoman.serve.dialect import Act, Beginning, Dialect, News, Receive, Send, Turn
 from dragoman.serve.protocol import (
     MOST_SOUND,
     Audio,
     Code,
+    Encoding,
     Error,
     Fault,
     Resume,
@@ -74,17 +76,30 @@ class _Close(Struct, tag="session.close"):
 _messages = msgspec.json.Decoder(_Update | _Append | _Close)
 
 
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """What there was of talks that have ended."""
+
+    words: int = 0
+    sound_ms: float = 0.0
+    ms: float = 0.0  # that have passed
+
+
 class OpenAIRealtime(Dialect):
-    """A talk begins with its first sound: until then the languages may be set."""
+    """A talk begins with its first sound. An update after that is another talk, for which the one
+    before is said to its end; the client is told of one, which goes on."""
 
     def __init__(self, socket: WebSocket, longest: float) -> None:
         super().__init__(socket, longest)
         self._id = f"sess_{uuid4().hex[:16]}"
-        self._sample = 0
+        self._sample = 0  # of the talk that goes on
         self._language: str | None = None
         self._transcript = False
-        self._began = False
-        self._updated = False  # since the talk began, and nobody has said so
+        self._turn: Start | None = None  # that was asked for
+        self._began: float | None = None  # the first talk, on the monotonic clock
+        self._updated = False  # since a talk began, and nobody has said so
+        self._before = _Before()  # the talk that goes on
+        self._word = 0
 
     @property
     def subprotocol(self) -> str | None:
@@ -100,14 +115,24 @@ class OpenAIRealtime(Dialect):
         await send(self._told("session.created"))
         while not (acts := self.read(await receive())):
             await send(self._told("session.updated"))
-        self._began = True
-        start = Start(
-            target=self._language,
-            transcript=self._transcript,
-            audio=Audio(rate=RATE),
-            speech=None if self.socket.query_params.get("speech") == "no" else "pcm16",
-        )
-        return start, acts
+        return self._start(self._language, self._transcript), acts
+
+    def _start(self, language: str | None, transcript: bool) -> Start:
+        speech: Encoding | None = "pcm16"
+        if self.socket.query_params.get("speech") == "no":
+            speech = None
+        return Start(target=language, transcript=transcript, audio=Audio(rate=RATE), speech=speech)
+
+    def expect(self, audio: Audio) -> None:
+        """The first talk begins, or the one that was asked for."""
+        now = time.monotonic()
+        if self._began is None or self._turn is None:
+            self._began = now
+            return
+        sound_ms = self._before.sound_ms + 1000 * self._sample / RATE
+        self._before = _Before(self._word, sound_ms, 1000 * (now - self._began))
+        self._language, self._transcript = self._turn.target, self._turn.transcript
+        self._sample, self._turn, self._updated = 0, None, True
 
     def read(self, message: str | bytes) -> Sequence[Act]:
         try:
@@ -118,21 +143,24 @@ class OpenAIRealtime(Dialect):
                 Code.MALFORMED, f"{error}." if known else "This message is not JSON."
             ) from error
         if isinstance(decoded, _Update):
-            self._update(decoded.session)
-            return []
+            return self._update(decoded.session)
         if isinstance(decoded, _Close):
             return [Stop()]
         return [self._sound(decoded.audio)]
 
-    def _update(self, session: _SessionOptions) -> None:
+    def _update(self, session: _SessionOptions) -> Sequence[Act]:
         audio = session.audio or _AudioOptions()
-        language = audio.output.language if audio.output else None
-        if self._began and language not in (None, self._language):
-            raise Fault(Code.UNFIT, "The language is set before the first sound.")
-        self._language = language or self._language
-        if audio.input is not None and not self._began:
-            self._transcript = audio.input.transcription is not None
-        self._updated = self._began
+        language = (audio.output and audio.output.language) or self._language
+        transcript = self._transcript
+        if audio.input is not None:
+            transcript = audio.input.transcription is not None
+        if self._began is None:
+            self._language, self._transcript = language, transcript
+        elif (language, transcript) != (self._language, self._transcript):
+            self._turn = self._start(language, transcript)
+            return [Turn(self._turn)]
+        self._updated = self._began is not None
+        return []
 
     def _sound(self, audio: str) -> Act:
         try:
@@ -151,16 +179,23 @@ class OpenAIRealtime(Dialect):
             yield self._told("session.updated")
         for event in news:
             if isinstance(event, Said):
-                more = {"word": event.word, "lag_ms": event.lag_ms, "source_ms": event.source_ms}
-                yield _delta("output", event.text, event.at_ms, **more)
+                yield self._said(event)
             elif isinstance(event, Transcript):
-                yield _delta("input", event.text, event.source_ms, language=event.language)
+                at_ms = self._before.sound_ms + event.source_ms
+                yield _delta("input", event.text, at_ms, language=event.language)
             elif isinstance(event, Error):
                 kind = "server_error" if event.code is Code.FAILED else "invalid_request_error"
                 told = {"type": kind, "code": event.code, "message": event.message, "param": None}
                 yield _json("error", error=told)
             elif isinstance(event, Summary):
                 yield _json("session.closed")
+
+    def _said(self, event: Said) -> str:
+        before = self._before
+        self._word = before.words + event.word
+        source_ms = before.sound_ms + event.source_ms
+        more = {"word": self._word, "lag_ms": event.lag_ms, "source_ms": source_ms}
+        return _delta("output", event.text, before.ms + event.at_ms, **more)
 
     def speak(self, phrase: Speech, sound: bytes) -> Iterable[str]:
         samples = from_pcm16(sound)
@@ -174,7 +209,7 @@ class OpenAIRealtime(Dialect):
                 sample_rate=RATE,
                 channels=1,
                 format="pcm16",
-                elapsed_ms=round(phrase.at_ms + 1000 * at / RATE),
+                elapsed_ms=round(self._before.ms + phrase.at_ms + 1000 * at / RATE),
             )
 
     def _told(self, kind: str) -> str:

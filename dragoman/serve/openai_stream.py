@@ -10,9 +10,9 @@ from typing import Any, Self
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from dragoman.serve.connection import ended
 from dragoman.serve.protocol import Code, Fault, Said, Transcript
 from dragoman.serve.session import Session
+from dragoman.serve.tasks import ended
 
 REMIND = 15.0
 """Seconds after which somebody who was told nothing is sent an empty line: proxies take a line on

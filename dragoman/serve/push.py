@@ -8,6 +8,7 @@ it may have arrived, and of two with one number the second is ignored; then foll
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 import urllib.error
 import urllib.request
@@ -26,6 +27,7 @@ TIMEOUT = 5.0
 MOST_BYTES = 1000  # of an answer
 MOST_LETTERS = 400
 """Of one post: what an address that was gone for minutes is told of the past."""
+_NUMBER = re.compile(r"[0-9]{1,18}")
 
 Post = Callable[[str, bytes | None], Awaitable[str]]
 
@@ -81,6 +83,7 @@ class Pusher:
         self._number = session.last_word
         self._held = 0  # the last word that was held back
         self._failed: tuple[int, bytes] | None = None  # a post: its last word, and its body
+        self._failures = 0  # since one arrived
 
     async def run(self, every: float = EVERY) -> None:
         """Post what is new, until all is said; two tries more for the last words."""
@@ -99,7 +102,7 @@ class Pusher:
         if self._captions.style == "zoom":
             parts = urlsplit(self._captions.url)
             told = await self._try(urlunsplit(parts._replace(path=parts.path + "/seq")), None)
-            if told is not None and told.strip().isdigit():
+            if told is not None and _NUMBER.fullmatch(told.strip()):
                 self._number = int(told)
 
     async def _push(self) -> bool:
@@ -144,8 +147,25 @@ class Pusher:
 
     async def _try(self, url: str, body: bytes | None) -> str | None:
         try:
-            return await self._send(url, body)
+            told = await self._send(url, body)
         except (OSError, HTTPException, ValueError) as error:
-            status = error.code if isinstance(error, urllib.error.HTTPError) else 0
-            note("captions", session=self._session.id, error=type(error).__name__, status=status)
+            self._fail(error)
             return None
+        if self._failures:
+            note("captions arrive again", session=self._session.id, failures=self._failures)
+            self._failures = 0
+        return told
+
+    def _fail(self, error: Exception) -> None:
+        """Note it: the first time, and then ever more seldom. It is tried again every second, and
+        an address may be wrong for hours."""
+        self._failures += 1
+        if self._failures & (self._failures - 1) == 0:  # 1, 2, 4, 8 …
+            status = error.code if isinstance(error, urllib.error.HTTPError) else 0
+            note(
+                "captions",
+                session=self._session.id,
+                error=type(error).__name__,
+                status=status,
+                failures=self._failures,
+            )

@@ -7,8 +7,8 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from dragoman.serve.connection import Connection, turn_away
-from dragoman.serve.doors import RoomDoor
+from dragoman.serve.connection import Connection
+from dragoman.serve.doors import RoomDoor, turn_away
 from dragoman.serve.downloads import FILES
 from dragoman.serve.listening import Listening
 from dragoman.serve.logs import note

@@ -150,7 +150,6 @@ class Room:
             else:
                 self._ending.append(before)
         self.session, self.talk = session, session.id
-        self._phrases = 0
         if not anew and not self._ending:
             self._begin(session.setup)
         session.news.follow(self.look)

@@ -6,6 +6,7 @@ import socket
 import ssl
 import time
 from dataclasses import dataclass
+from ipaddress import ip_network
 from pathlib import Path
 from types import FrameType
 
@@ -131,8 +132,15 @@ def allow_many_connections() -> None:
 
 
 def _trusted(proxies: tuple[str, ...]) -> str | list[str]:
-    """Those on this machine, and others that were named; "*": whoever connects."""
-    return "*" if "*" in proxies else ["127.0.0.1", "::1", *proxies]
+    """Those on this machine, and others that were named; "*": whoever connects. On a socket of IPv6
+    an address of IPv4 is written as one of IPv6."""
+    if "*" in proxies:
+        return "*"
+    named = [ip_network(one) for one in ("127.0.0.1", "::1", *proxies)]
+    mapped = [
+        f"::ffff:{one.network_address}/{96 + one.prefixlen}" for one in named if one.version == 4
+    ]
+    return [*map(str, named), *mapped]
 
 
 def make_server(service: Service, cert: Path | None = None, key: Path | None = None) -> Server:

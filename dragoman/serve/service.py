@@ -35,7 +35,9 @@ class Service:
     def __init__(self, system: System, settings: Settings) -> None:
         self.system, self.settings = system, settings
         self.metrics = Metrics()
-        self.scheduler = Scheduler(self.metrics, settings.batch, settings.lanes)
+        self.scheduler = Scheduler(
+            self.metrics, settings.batch, settings.lanes, apart=settings.apart
+        )
         self.voices = Voices(settings.voice)
         self.rooms = Rooms(settings)
         self.draining = False
@@ -50,6 +52,11 @@ class Service:
         """Talks going on, those that have lost their connection for a moment among them."""
         return len(self.scheduler) + self._opening
 
+    def _taken(self, live: bool) -> int:
+        """Places of talks that somebody who comes would find taken: a file's is given to whoever
+        speaks live."""
+        return self.streams if not live else self.scheduler.live + self._opening
+
     @property
     def quiet(self) -> bool:
         """All is said, whoever listens has been told, and captions are posted."""
@@ -60,18 +67,18 @@ class Service:
     def status(self) -> Literal["ready", "full", "draining"]:
         if self.draining:
             return "draining"
-        full = self.streams >= self.settings.streams or self.scheduler.refusing
+        full = self._taken(live=True) >= self.settings.streams or self.scheduler.refusing
         return "full" if full else "ready"
 
     def greet(self, address: str) -> None:
         """Somebody has connected; too often is a fault."""
         self._visits.note(address)
 
-    def _admit(self) -> None:
+    def _admit(self, live: bool = True) -> None:
         """Whether another talk is let in; a fault if it is not."""
         if self.draining:
             raise Fault(Code.DRAINING, "This server is about to end; try another, or later.")
-        if self.streams >= self.settings.streams:
+        if self._taken(live) >= self.settings.streams:
             raise Fault(Code.FULL, f"All {self.settings.streams} streams are taken; try later.")
         if self.scheduler.refusing:
             raise Fault(Code.FULL, "This machine is behind with the talks it has; try later.")
@@ -80,7 +87,7 @@ class Service:
     def receiving(self) -> Iterator[None]:
         """A file is on its way, which is to be a talk: it is not sent for nothing, no more come at
         once than there may be talks, and the process does not end in its middle."""
-        self._admit()
+        self._admit(live=False)
         if self._receiving >= self.settings.streams:
             raise Fault(Code.FULL, f"{self._receiving} files are on their way already; try later.")
         self._receiving += 1
@@ -89,10 +96,22 @@ class Service:
         finally:
             self._receiving -= 1
 
-    async def start(self, request: Start) -> Session:
-        """Open a talk, if there is room for it."""
+    async def start(self, request: Start, *, live: bool = True) -> Session:
+        """Open a talk, if there is room for it; `live`: somebody waits for what is said."""
+        self._admit(live)
+        return await self.go_on(request, live=live)
+
+    async def go_on(self, request: Start, *, live: bool = True) -> Session:
+        """A talk in the place of one that has ended for it: its client has been let in."""
         name = secrets.token_hex(8)
-        return await self._begin(name, self._tickets.make(name), request)
+        session = await self._begin(name, self._tickets.make(name), request)
+        session.live = live
+        return session
+
+    async def check(self, request: Start) -> None:
+        """Whether such a talk could be opened; else a fault. Nobody is let in for that."""
+        setup = _wanted(self.system.setup, request)
+        await self.scheduler.on_worker(self._open, setup, request, None)
 
     def keeps(self, session: str) -> bool:
         """Whether a talk can be resumed in this process, as it is."""
@@ -138,13 +157,13 @@ class Service:
         stale = self._sessions.get(request.session)
         if stale is not None:
             self.drop(stale)
+        self._admit()
         token = self._tickets.make(request.session, began)
         return await self._begin(request.session, token, request.elsewhere.start, past)
 
     async def _begin(
         self, name: str, token: str, request: Start, past: Past | None = None
     ) -> Session:
-        self._admit()
         setup = _wanted(self.system.setup, request)
         if request.captions is not None:
             push.check(request.captions, self.settings.captions_to)

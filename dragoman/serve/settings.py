@@ -16,6 +16,7 @@ class Settings:
     streams: int = 4
     batch: int = 8  # streams that are stepped together
     lanes: int = 1  # batches that are stepped at the same time
+    apart: bool = False  # files are stepped by a thread of their own
     longest: float = 4 * 3600.0  # a talk
     idle: float = 60.0  # without a message from the client
     keep: float = 60.0  # a talk without a connection, and a finished one

@@ -1,14 +1,28 @@
 """Whatever a client gets wrong is told to it in a code; the talk beside it does not notice."""
 
+import asyncio
 import json
+from types import SimpleNamespace
 
 import pytest
 from starlette.websockets import WebSocketDisconnect
 
 from dragoman.serve import connection, listening
-from dragoman.serve.protocol import MOST_SOUND, MOST_TEXT, Ready, Resume, Summary, write
+from dragoman.serve.connection import Connection
+from dragoman.serve.protocol import (
+    MOST_SOUND,
+    MOST_TEXT,
+    Code,
+    Fault,
+    Listen,
+    Ready,
+    Resume,
+    Summary,
+    write,
+)
 from dragoman.serve.settings import Settings, is_loopback, origin_allowed
-from tests.serve.clients import PATH, Client, closed, silence, steady_words
+from tests.serve.clients import PATH, Client, closed, make_service, silence, steady_words
+from tests.serve.processes import in_time
 
 START = '{"type":"start"}'
 TOKEN = "a token that nobody guesses"
@@ -238,3 +252,52 @@ def test_pages_that_may_connect_may_ask_as_well(opened, path):
         ):
             assert answer.status_code >= 400
             assert "access-control-allow-origin" not in answer.headers
+
+
+def test_what_a_client_did_wrong_explains_the_end_better_than_the_end_does():
+    """Whichever task is looked at first, when both are done at one moment."""
+
+    async def tell():
+        raise RuntimeError("the end")
+
+    async def listen():
+        raise Fault(Code.SOUND, "no sound")
+
+    async def ended():
+        for _ in range(50):
+            line = Connection(make_service(), SimpleNamespace())
+            with pytest.raises(Fault):
+                await line._both_ways(tell(), listen())
+
+    in_time(ended())
+
+
+@pytest.mark.parametrize(
+    ("told", "code"), [(1000, 1000), (4404, 4404), (1005, 1012), (1006, 1012), (None, 1012)]
+)
+def test_who_was_led_to_another_process_is_closed_with_a_code_that_can_be_sent(told, code):
+    class There:
+        close_code = told
+
+        async def send(self, frame):
+            pass
+
+        async def __aenter__(self):
+            return self
+
+        async def __aexit__(self, *error):
+            pass
+
+        async def __aiter__(self):
+            return
+            yield
+
+    async def led():
+        async def receive():
+            await asyncio.Event().wait()
+
+        socket = SimpleNamespace(url=SimpleNamespace(path="/"), receive=receive)
+        place = SimpleNamespace(connect=lambda path: There(), host="h", port=1)
+        return await Connection(make_service(), socket)._relay(place, Listen())
+
+    assert in_time(led()) == code

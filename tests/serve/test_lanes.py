@@ -173,6 +173,24 @@ def test_a_gpu_that_is_found_has_one_lane(monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("model", "gpu", "lanes", "apart"),
+    [
+        ("known", False, 1, True),
+        ("known", True, 1, False),
+        ("own", False, 1, False),  # perhaps one thread at a time may use it
+        ("own", False, 2, True),  # somebody has said that more may
+    ],
+)
+def test_files_have_a_thread_of_their_own_where_the_model_bears_it(
+    monkeypatch, model, gpu, lanes, apart
+):
+    monkeypatch.setattr(module, "gpu_found", lambda: gpu)
+    monkeypatch.setattr(module, "cost_of", {"known": 9.0, "own": None}.get)
+    system = System(Setup(model=model, policy="greedy"), NumberModel())
+    assert module.files_apart(system, lanes) is apart
+
+
+@pytest.mark.parametrize(
     ("arguments", "gpu", "batch"),
     [
         ([], False, 1),  # the first would only wait for the others
@@ -193,7 +211,7 @@ def test_talks_in_a_step(monkeypatch, arguments, gpu, batch):
     monkeypatch.setattr(module, "gpu_found", lambda: gpu)
     monkeypatch.setattr("dragoman.serve.service.Service", service)
     CliRunner().invoke(command.command, ["--streams", "7", "--port", "0", *arguments])
-    assert [settings.batch for settings in seen] == [batch]
+    assert [(settings.batch, settings.apart) for settings in seen] == [(batch, False)]
 
 
 def test_what_a_model_costs():

@@ -1,5 +1,6 @@
 """OpenAI's own client sends files."""
 
+import errno
 import http.client
 import io
 import json
@@ -12,7 +13,9 @@ import pytest
 import soundfile
 
 from dragoman.serve import openai_files, openai_stream
-from dragoman.serve.protocol import Code, Fault
+from dragoman.serve.protocol import Code, Fault, Start
+from tests.serve.clients import make_service
+from tests.serve.processes import in_time
 from tests.serve.running import running
 from tests.talkers import SPOKEN, TEXT
 
@@ -80,9 +83,9 @@ def test_a_model_that_speaks_other_languages_alone_writes_down_what_it_hears(cli
         assert client.audio.transcriptions.create(file=file, model="any", **more).text == SPOKEN
     started, start = [], served.start
 
-    async def note_start(request):
+    async def note_start(request, **how):
         started.append(request)
-        return await start(request)
+        return await start(request, **how)
 
     served.start = note_start
     assert translated(client).text == TEXT
@@ -209,6 +212,40 @@ def test_what_is_wrong_is_told(opened, changes, status, code):
     assert service.streams == 0
 
 
+@pytest.mark.parametrize(
+    ("head", "told"),
+    [
+        (b"OggS" + bytes(200), "damaged or cut short"),
+        (b"fLaC\0\0", "damaged or cut short"),
+        (b"\0\0\0\x20ftypM4A " + bytes(200), "send wav, flac, ogg or mp3"),
+    ],
+)
+def test_who_sends_a_file_is_not_told_to_install_anything(opened, monkeypatch, head, told):
+    monkeypatch.setattr("shutil.which", lambda name: None)  # no ffmpeg
+    _, web = opened()
+    answer = web.post("/v1/audio/translations", files={"file": ("talk", head)})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (400, "sound")
+    assert told in error["message"]
+    assert "ffmpeg" not in error["message"]
+
+
+def test_a_disk_that_is_full_is_told_as_such(opened, monkeypatch, caplog):
+    caplog.set_level("INFO")
+
+    def save(file, path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(openai_files, "_save", save)
+    service, web = opened()
+    answer = web.post("/v1/audio/translations", files={"file": ("talk.wav", wav(1))})
+    assert (answer.status_code, answer.json()["error"]["type"]) == (500, "server_error")
+    assert "try again later" in answer.json()["error"]["message"]
+    (kept,) = [one.values for one in caplog.records if one.getMessage() == "file not kept"]
+    assert kept == {"error": "OSError", "why": "No space left on device"}
+    assert service.streams == 0
+
+
 def test_a_form_in_letters_that_nobody_can_read_is_refused(opened):
     _, web = opened()
     kind = "multipart/form-data; boundary=x; charset=undefined"  # which Python knows, and refuses
@@ -224,6 +261,27 @@ def test_a_full_server_says_so(opened):
         socket.receive_text()
         answer = web.post("/v1/audio/translations", files={"file": ("talk.wav", wav(1))})
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "full")
+
+
+def test_files_take_no_place_from_a_live_talk():
+    async def opened():
+        service = make_service(streams=2)
+        files = [await service.start(Start(), live=False) for _ in range(2)]
+        with pytest.raises(Fault, match="All 2 streams"):
+            await service.start(Start(), live=False)
+        with pytest.raises(Fault, match="All 2 streams"), service.receiving():
+            pass
+        assert (service.status, service.streams) == ("ready", 2)
+        talks = [await service.start(Start()) for _ in range(2)]
+        assert (service.status, service.streams) == ("full", 4)
+        with pytest.raises(Fault, match="All 2 streams"):
+            await service.start(Start())
+        assert [one.live for one in (*files, *talks)] == [False, False, True, True]
+        service.drop(talks[0])
+        with pytest.raises(Fault, match="All 2 streams"):  # the live one and the files
+            await service.start(Start(), live=False)
+
+    in_time(opened())
 
 
 HEAD = 'Content-Disposition: form-data; name="file"; filename="talk.wav"'

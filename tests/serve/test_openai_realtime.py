@@ -158,32 +158,82 @@ def test_a_talk_may_end_before_it_has_begun(opened):
             pass
 
 
-def test_the_language_is_not_changed_in_mid_talk(opened):
+def update(**audio):
+    return json.dumps({"type": "session.update", "session": {"audio": audio}})
+
+
+def append(seconds):
+    return json.dumps({"type": "session.input_audio_buffer.append", "audio": sound(seconds)})
+
+
+def until_closed(socket):
+    told = [json.loads(socket.receive_text())]
+    while told[-1]["type"] != "session.closed":
+        told.append(json.loads(socket.receive_text()))
+    return told
+
+
+def test_the_language_changes_in_mid_talk(opened, tone):
+    """What was heard before that is said, and spoken, to its end; the client sees one talk."""
+    service, web = opened(streams=1)
+    with web.websocket_connect(ADDRESS) as socket:
+        socket.receive_text()
+        for message in (append(2.0), update(output={"language": "fr"}), append(2.4)):
+            socket.send_text(message)
+        while (told := json.loads(socket.receive_text()))["type"] != "session.updated":
+            assert told["type"] != "session.closed"
+        first = len(tone.spoken)
+        service.drain()  # who is in stays in
+        socket.send_text(update(output={"language": "en"}, input={"transcription": {"model": "x"}}))
+        socket.send_text(append(1.2))
+        socket.send_text('{"type":"session.close"}')
+        more = until_closed(socket)
+    assert told["session"]["audio"]["output"]["language"] == "fr"
+    assert first > 0
+    assert [one["type"] for one in more].count("session.updated") == 1
+    assert not [one for one in more if one["type"] == "error"]
+    at = [one["type"] for one in more].index("session.updated")
+    assert more[at]["session"]["audio"] == {
+        "input": {"transcription": {"model": "dragoman"}},
+        "output": {"language": "en"},
+    }
+    said = [one for one in more if one["type"] == "session.output_transcript.delta"]
+    numbers = [one["word"] for one in said]
+    assert numbers == list(range(numbers[0], numbers[0] + len(said)))
+    assert numbers[0] > 1
+    assert min(one["source_ms"] for one in said) >= 2000
+    times = [one["elapsed_ms"] for one in said]
+    assert times == sorted(times)
+    assert service.streams == 0
+
+
+def test_a_language_that_is_none_leaves_the_talk_as_it_is(opened):
     _, web = opened()
     with web.websocket_connect(ADDRESS) as socket:
         socket.receive_text()
-        append = {"type": "session.input_audio_buffer.append", "audio": sound(0.2)}
-        socket.send_text(json.dumps(append))
-        update = {"audio": {"output": {"language": "fr"}}}
-        socket.send_text(json.dumps({"type": "session.update", "session": update}))
-        told = json.loads(socket.receive_text())
-        assert told["error"]["code"] == "unfit"
-        socket.send_text('{"type":"session.close"}')  # the talk goes on, to its end
-        while told["type"] != "session.closed":
-            told = json.loads(socket.receive_text())
+        socket.send_text(append(1.2))
+        socket.send_text(update(output={"language": "xx"}))
+        while (told := json.loads(socket.receive_text()))["type"] != "error":
+            pass
+        assert told["error"]["code"] == "language"
+        socket.send_text(append(4.0))
+        socket.send_text('{"type":"session.close"}')
+        more = until_closed(socket)
+    assert "session.updated" not in [one["type"] for one in more]
+    said = [one["word"] for one in more if one["type"] == "session.output_transcript.delta"]
+    assert said[-1] == 12
 
 
 def test_an_update_is_answered_in_mid_talk_too(opened):
     """A client may wait for that before it goes on."""
     _, web = opened()
     with web.websocket_connect(ADDRESS) as socket:
-        update = {"audio": {"output": {"language": "en"}}}
-        append = {"type": "session.input_audio_buffer.append", "audio": sound(0.2)}
+        same = update(output={"language": "en"})
         socket.receive_text()
-        for message in ({"type": "session.update", "session": update}, append):
-            socket.send_text(json.dumps(message))
+        for message in (same, append(0.2)):
+            socket.send_text(message)
         assert json.loads(socket.receive_text())["type"] == "session.updated"
-        socket.send_text(json.dumps({"type": "session.update", "session": update}))
+        socket.send_text(same)
         while (told := json.loads(socket.receive_text()))["type"] != "session.updated":
             pass
         assert told["session"]["audio"]["output"]["language"] == "en"

@@ -5,6 +5,7 @@ import socket
 from contextlib import suppress
 
 import pytest
+from uvicorn.middleware.proxy_headers import _TrustedHosts
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
@@ -22,6 +23,7 @@ from dragoman.serve.protocol import (
     Summary,
     write_sound,
 )
+from dragoman.serve.run import _trusted
 from dragoman.serve.settings import Settings
 from dragoman.serve.visits import Visits
 from tests.serve.clients import PATH, Client, closed, make_service
@@ -236,6 +238,16 @@ def test_behind_a_proxy_that_is_known_every_client_has_an_address(proxies, codes
                     while True:
                         web.recv()
                 assert web.close_code == expected
+
+
+def test_a_proxy_of_ipv4_is_known_on_a_socket_of_ipv6():
+    """Where --host is '::', its address is written as one of IPv6."""
+    hosts = _TrustedHosts(_trusted(("10.0.0.0/8", "192.0.2.7", "2001:db8::/32")))
+    for known in ("127.0.0.1", "::1", "10.9.8.7", "192.0.2.7", "2001:db8::5"):
+        assert known in hosts
+        assert ":" in known or f"::ffff:{known}" in hosts
+    for other in ("192.0.2.8", "::ffff:192.0.2.8", "::ffff:11.0.0.1", "2001:db9::5"):
+        assert other not in hosts
 
 
 def test_an_audience_behind_one_address_may_come_in_and_come_back():

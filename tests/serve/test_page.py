@@ -34,7 +34,7 @@ def test_a_page_and_all_that_it_loads_are_served(opened, path):
     answer = web.get(path)
     assert answer.status_code == 200
     assert answer.text == FILES[f"{PAGES[path]}.html"]
-    named = set(re.findall(r'"/page/([\w.]+)"', answer.text))
+    named = set(re.findall(r'"(?:\.\./)?page/([\w.]+)"', answer.text))
     loaded = named | modules(f"{PAGES[path]}.js")
     for name in loaded:
         file = web.get(f"/page/{name}")
@@ -47,7 +47,7 @@ def test_no_file_is_left_over():
     used = {f"{name}.html" for name in PAGES.values()} | {"worklet.js"}
     for name in PAGES.values():
         used |= modules(f"{name}.js")
-        used |= set(re.findall(r'"/page/([\w.]+)"', FILES[f"{name}.html"]))
+        used |= set(re.findall(r'"(?:\.\./)?page/([\w.]+)"', FILES[f"{name}.html"]))
     assert used == set(FILES)
 
 

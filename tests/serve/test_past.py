@@ -7,7 +7,7 @@ from msgspec import structs
 
 from dragoman.serve import service as services
 from dragoman.serve.past import Past
-from dragoman.serve.protocol import Audio, Elsewhere, Fault, Resume, Said, Start
+from dragoman.serve.protocol import Audio, Code, Elsewhere, Fault, Resume, Said, Start, Summary
 from tests.serve.clients import make_service
 from tests.serve.processes import in_time
 
@@ -101,3 +101,65 @@ def test_two_that_resume_at_once_are_one_talk():
 
     service = in_time(both())
     assert service.streams == len(service._sessions) == 1  # and the other seat is free
+
+
+@pytest.mark.parametrize("ahead", [{"word": 1}, {"transcript": 1}, {"sample": 1}])
+def test_a_client_cannot_be_ahead_of_its_talk(ahead):
+    async def resumed():
+        service = make_service()
+        session = await service.start(Start())
+        return await service.resume(Resume(session.id, session.resume_token, **ahead))
+
+    with pytest.raises(Fault, match="has not come as far"):
+        in_time(resumed())
+
+
+def test_a_talk_that_was_given_up_begins_anew_where_its_client_can():
+    async def looked():
+        service = make_service()
+        session = await service.start(Start())
+        bare = Resume(session.id, session.resume_token)
+        kept = structs.replace(bare, elsewhere=Elsewhere(Start(), 0, 0))
+        assert service.known(kept) is session
+        session.fail(Fault(Code.OVERLOADED, "gone"))
+        assert service.known(kept) is None
+        assert service.known(bare) is session  # who is told why it has ended
+        anew = await service.resume(kept)
+        assert anew is not session
+        assert (anew.id, anew.fault) == (session.id, None)
+
+    in_time(looked())
+
+
+def test_a_talk_that_comes_back_from_elsewhere_has_the_place_of_what_is_left_of_it_here():
+    """Also where there is no other place."""
+
+    async def resumed():
+        service = make_service(streams=1, secret="a secret of many letters")
+        session = await service.start(Start())
+        began = service._tickets.began(session.id, session.resume_token)
+        token = service._tickets.make(session.id, began - 1)  # of the process that went on with it
+        kept = Elsewhere(Start(), 0, 0)
+        anew = await service.resume(Resume(session.id, token, elsewhere=kept))
+        assert anew is not session
+        assert session.finished
+        assert service.streams == 1
+        service.drop(session)  # once more, when its time is over
+        assert service.keeps(anew.id)
+        assert service.streams == 1
+
+    in_time(resumed())
+
+
+def test_a_process_that_ends_hands_on_those_who_can_come_back_and_are_not_done():
+    async def ended():
+        service = make_service(secret="a secret of many letters")
+        going, bound, done = [await service.start(Start()) for _ in range(3)]
+        bound.lasting = False  # as Deepgram's clients are
+        done.summary = Summary(0, 0.0, None, 0.0, None)
+        service.stop_all()
+        assert (going.fault.code, going.stopped) == (Code.DRAINING, False)
+        assert (bound.fault, bound.stopped) == (None, True)
+        assert done.fault is None
+
+    in_time(ended())

@@ -229,3 +229,51 @@ def test_nothing_waits_for_a_meeting_that_never_answers():
         pushing.cancel()
 
     in_time(talk())
+
+
+def test_an_address_that_fails_for_hours_is_noted_seldom_and_when_it_works_again(caplog):
+    caplog.set_level("INFO")
+    down = [OSError("gone")] * 1000
+
+    async def send(url, body):
+        if down:
+            raise down.pop()
+        return ""
+
+    async def pushed():
+        session = await make_service().start(Start())
+        pusher = Pusher(session, Captions("http://x", "youtube"), send)
+        session.words.append(Said(1, " Gut.", 0.0, 0.0, None, 1.0))
+        while not await pusher._push():
+            pass
+        session.words.append(Said(2, " Ja.", 0.0, 0.0, None, 1.0))
+        assert await pusher._push()
+
+    in_time(pushed())
+    noted = [record for record in caplog.records if record.getMessage().startswith("captions")]
+    assert [one.values["failures"] for one in noted] == [*(2**n for n in range(10)), 1000]
+    assert [one.getMessage() for one in noted[-2:]] == ["captions", "captions arrive again"]
+
+
+@pytest.mark.parametrize(
+    ("told", "first"), [("41\n", 42), ("", 1), ("²", 1), ("٤١", 1), ("4" * 5000, 1), ("-3", 1)]
+)
+def test_the_number_that_a_meeting_has_seen_is_plain_digits(told, first):
+    sent = []
+
+    async def send(url, body):
+        if body is None:
+            return told
+        sent.append(int(url.partition("seq=")[2].split("&")[0]))
+        return ""
+
+    async def pushed():
+        session = await make_service().start(Start())
+        session.words.append(Said(1, " Gut.", 0.0, 0.0, None, 1.0))
+        session.summary = Summary(1, 0.0, None, 0.0, None)
+        pusher = Pusher(session, Captions("http://x"), send)
+        pusher._word = pusher._number = 0
+        await pusher.run(every=0)
+
+    in_time(pushed())
+    assert sent == [first]

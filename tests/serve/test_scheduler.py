@@ -3,6 +3,8 @@ still."""
 
 import asyncio
 import logging
+import os
+import sys
 import threading
 from types import SimpleNamespace
 
@@ -111,6 +113,89 @@ def test_who_has_waited_longest_comes_first(batch, lanes, at_work, names):
     one._busy.add(talks[-1])
     one._steps.update(range(at_work))
     assert "".join(talk.id for talk in one._due()) == names
+
+
+def recording(name, due=None):
+    """A file, for which nobody waits live."""
+    talk = Talk(name, due)
+    talk.live = False
+    return talk
+
+
+def test_a_file_is_stepped_when_nobody_live_waits():
+    live, file = Talk("live", NOW), recording("file", NOW - 60)  # however long that has waited
+    one = scheduler(live, file)
+    assert one._due() == [live]  # and not both: the live one would wait for the other's step
+    live.due = None
+    assert one._due() == [file]
+    one._busy.add(file)
+    assert one._due() == []
+
+
+def test_files_that_are_stepped_apart_take_no_lane():
+    live, files = Talk("live", NOW), [recording("a", NOW - 3), recording("b", NOW - 5)]
+    one = scheduler(live, *files, apart=True)
+    assert one._due() == [live]
+    live.due = None
+    assert one._due() == []
+    assert one._waiting(live=False) == [files[1], files[0]]
+
+
+def test_a_file_that_waits_does_not_make_the_machine_late(monkeypatch):
+    live, file = Talk("live", NOW - 0.5), recording("file", NOW - 60)
+    one = scheduler(live, file)
+    stepped(one, [file], monkeypatch, {"file": update(9000.0)})
+    assert one._pressure.noted == [0.5]
+    assert one._metrics.wait.told == one._metrics.lag.told == []
+
+
+def test_a_file_goes_before_any_live_talk_does(monkeypatch):
+    talks = [Talk("a", NOW), recording("b", NOW), recording("c", NOW), Talk("d", NOW)]
+    one = scheduler(*talks, level=Level.SHEDDING)
+    stepped(one, talks[:1], monkeypatch, {"a": update()})
+    assert [talk.fault is not None for talk in talks] == [False, False, True, False]
+
+
+def test_a_live_talk_does_not_wait_for_a_step_of_a_file(monkeypatch):
+    """The file is stepped on a thread of its own, one step at a time, and with a lower priority."""
+    begun, go_on, seen = threading.Event(), threading.Event(), []
+
+    def step(interpreters, chunks):
+        (name,) = (one.name for one in interpreters)
+        seen.append((name, threading.current_thread().name.partition("_")[0]))
+        if name == "live":
+            go_on.set()
+        else:
+            begun.set()
+            assert go_on.wait(60)
+        return [update(last=True)]
+
+    async def talked():
+        files, live = [recording("file", NOW), recording("other", NOW + 1)], Talk("live")
+        one = scheduler(*files, live, batch=1, apart=True)
+        working = asyncio.create_task(one.run())
+        one.wake()
+        await asyncio.to_thread(begun.wait, 60)
+        live.due = NOW
+        one.wake()
+        while not all(talk.finished for talk in (*files, live)):
+            await asyncio.sleep(0.001)
+        working.cancel()
+        await asyncio.wait([working])
+
+    monkeypatch.setattr(module, "step", step)
+    in_time(talked())
+    assert seen == [("file", "files"), ("live", "model"), ("other", "files")]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own")
+def test_the_thread_of_files_yields_the_processor():
+    def own():
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    one = scheduler(apart=True)
+    assert one._worker.submit(own).result() == own()
+    assert one._apart.submit(own).result() == min(19, own() + 10)
 
 
 def test_talks_are_counted():

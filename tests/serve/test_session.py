@@ -366,6 +366,9 @@ def test_who_makes_no_pause_is_kept_for_half_a_minute():
     session.interpreter.open = (39_000.0, 0)
     session.take(STEP, update(41_000.0))
     assert session.heard == Heard(60 * RATE, 39 * RATE, 43, 60)
+    session.interpreter.open = (0.0, 44)  # of which one would begin with the word of second 30
+    session.take(STEP, update(45_000.0))
+    assert session.heard == Heard(60 * RATE, 39 * RATE, 43, 60)
 
 
 # How it is.

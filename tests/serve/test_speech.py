@@ -350,3 +350,19 @@ def test_threads_end_with_their_talks(opened, tone):
     wait_for(lambda: not service._sessions)
     names = {"speaker", "last phrases"}
     wait_for(lambda: not names & {one.name for one in set(threading.enumerate()) - before})
+
+
+def test_who_begins_to_listen_hears_what_is_spoken_from_then_on(tone):
+    async def heard():
+        service = make_service()
+        session = await service.start(Start())
+        first, second = Earphone(service.voices), Earphone(service.voices)
+        await first.put_on(session, "pcm16")
+        session.voice._air(2, {"pcm16": b"one!", "mp3": b""})
+        await second.put_on(session, "pcm16")
+        session.voice._air(2, {"pcm16": b"two!", "mp3": b""})
+        told = [[sound for _, sound in one.fresh()] for one in (first, second)]
+        session.fail()  # its voice ends with it
+        return told
+
+    assert in_time(heard()) == [[b"one!", b"two!"], [b"two!"]]

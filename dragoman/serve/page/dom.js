@@ -6,6 +6,8 @@ export function show(id, visible) {
   $(id).hidden = !visible;
 }
 
+export const ON_SCREEN = 50; // paragraphs that are more than any screen shows
+
 // An error, said in a sentence; "" takes it away.
 export function trouble(text) {
   $("trouble").textContent = text;

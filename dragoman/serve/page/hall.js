@@ -1,5 +1,5 @@
 // The screen of a hall: huge text, always awake; before the talk the way to follow on a phone.
-import { $, show, trouble } from "./dom.js";
+import { $, ON_SCREEN, show, trouble } from "./dom.js";
 import { direction } from "./languages.js";
 import { Pane } from "./pane.js";
 import { qrPicture } from "./qr.js";
@@ -8,7 +8,7 @@ import { offerSizes } from "./size.js";
 import { tellListener } from "./states.js";
 import { keepAwake } from "./wake.js";
 
-const target = new Pane($("target"), null);
+const target = new Pane($("target"), null, ON_SCREEN);
 const place = here();
 let asked = false; // the code is wanted although somebody speaks
 let state = "waiting";

@@ -1,3 +1,5 @@
+import { at } from "./socket.js";
+
 // Languages that are written from right to left.
 const RIGHT_TO_LEFT = new Set(["ar", "arc", "ckb", "dv", "fa", "he", "ps", "sd", "ug", "ur", "yi"]);
 
@@ -8,5 +10,5 @@ export function direction(code) {
 }
 
 export async function about() {
-  return (await fetch("/v1/languages")).json();
+  return (await fetch(at("/v1/languages"))).json();
 }

@@ -1,6 +1,6 @@
 // Captions on a transparent page, for OBS. The address says how they look:
 // ?lines=2&size=48&color=ffffff&box=00000080&align=start&interim=no&clear=8
-import { $, trouble } from "./dom.js";
+import { $, ON_SCREEN, trouble } from "./dom.js";
 import { direction } from "./languages.js";
 import { Pane } from "./pane.js";
 import { Follower, here } from "./room.js";
@@ -28,7 +28,7 @@ style.setProperty("--box", colour("box", "transparent"));
 const sides = { start: "start", end: "end", center: "center" };
 style.setProperty("--align", sides[asked.get("align")] ?? "start");
 
-const target = new Pane($("target"), null);
+const target = new Pane($("target"), null, ON_SCREEN);
 document.body.classList.toggle("settled", asked.get("interim") === "no");
 
 const seconds = number("clear", 8, 0, 3600); // of silence after which the screen is empty; 0: never

@@ -2,6 +2,7 @@
 // stands after it, told apart.
 const PARAGRAPH_MS = 2500; // a pause after a sentence that begins a new paragraph…
 const LONG = 420; // …and so many characters do without a pause
+const TOO_LONG = 4 * LONG; // and these without a sentence: for every word all of a paragraph is laid out
 const NEAR = 48; // pixels from the end that count as the end
 const STOPS = /[.!?。！？؟۔।…]["'”’»)\]」』]*$/;
 
@@ -10,10 +11,12 @@ export class Pane {
   following = false; // it is about to be
   last = null; // the time of the word before
 
-  // `box` scrolls; `back` is the button that leads to the end again.
-  constructor(box, back) {
+  // `box` scrolls; `back` is the button that leads to the end again. `most`: paragraphs that are kept,
+  // where nobody reads what is out of sight.
+  constructor(box, back, most = Infinity) {
     this.box = box;
     this.back = back;
+    this.most = most;
     this.interim = document.createElement("span");
     this.interim.className = "interim";
     box.addEventListener("scroll", () => this.scrolled());
@@ -40,7 +43,8 @@ export class Pane {
   append(word, atMs) {
     const ended = this.text && STOPS.test(this.text.data);
     const pause = this.last !== null && atMs - this.last > PARAGRAPH_MS;
-    if (!this.paragraph || (ended && (pause || this.text.length > LONG))) this.begin();
+    const whole = ended && (pause || this.text.length > LONG);
+    if (!this.paragraph || whole || (this.text.length > TOO_LONG && /^\s/.test(word))) this.begin();
     this.last = atMs;
     this.text.appendData(this.text.length ? word : word.trimStart());
     this.follow();
@@ -51,6 +55,7 @@ export class Pane {
     this.text = document.createTextNode("");
     this.paragraph.append(this.text, this.interim);
     this.box.append(this.paragraph);
+    while (this.box.children.length > this.most) this.box.firstChild.remove();
   }
 
   // A line between two talks.

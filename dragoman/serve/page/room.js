@@ -1,7 +1,9 @@
 // A room: opened by a speaker, followed by listeners.
 import { tabMemory } from "./dom.js";
-import { UNREACHABLE, address, leave, listen, pause } from "./socket.js";
+import { UNREACHABLE, address, at, leave, listen, pause } from "./socket.js";
 
+const HANDOVER = 1000; // within which a page that is loaded again has let go of its room
+const NAP = 90 * 1000;
 const SILENCE = 40 * 1000; // the server tells something four times a minute: without, the line is dead
 
 // The room of this tab and its tokens. It stays the same from talk to talk, and when the page is
@@ -13,13 +15,34 @@ export async function ourRoom(token) {
   if (!answer.ok) throw new Error((await answer.text()).trim());
   const room = await answer.json();
   tabMemory.set("room", room);
+  await isHeld(room);
   return room;
 }
 
-// The one that was opened before, if it is still there.
+// The one that was opened before, if it is still there, and of this tab.
 export async function roomBefore() {
   const known = tabMemory.get("room", null);
-  return known && await isOurs(known) ? known : null;
+  if (!known) return null;
+  if (!await isHeld(known)) {
+    tabMemory.set("room", null);
+    return null;
+  }
+  return await isOurs(known) ? known : null;
+}
+
+// A tab that is duplicated has all that the first one remembers: a room is held by one page at a time.
+const held = new Map();
+function isHeld({ room }) {
+  if (!held.has(room)) held.set(room, navigator.locks ? hold(room) : Promise.resolve(true));
+  return held.get(room);
+}
+
+function hold(room) {
+  const signal = AbortSignal.timeout(HANDOVER);
+  return new Promise((resolve) => {
+    const forGood = () => new Promise(() => resolve(true));
+    navigator.locks.request(`room ${room}`, { signal }, forGood).catch(() => resolve(false));
+  });
 }
 
 // A server that was started anew may know nothing of a room that it has opened before.
@@ -45,7 +68,7 @@ export async function audience(room) {
 export async function ask(path, token, method = "GET") {
   const headers = token ? { Authorization: `Bearer ${token}` } : {};
   try {
-    return await fetch(path, { method, headers });
+    return await fetch(at(path), { method, headers });
   } catch {
     throw new Error(UNREACHABLE);
   }
@@ -53,7 +76,7 @@ export async function ask(path, token, method = "GET") {
 
 // The address of a page of a room. The token stands behind #, which browsers send to nobody.
 export function link(page, room, token, query = "") {
-  return `${location.origin}/${page}/${room}${query}#${token}`;
+  return at(`/${page}/${room}${query}#${token}`);
 }
 
 // Which room this page is for, by its own address.
@@ -73,6 +96,7 @@ export class Follower {
   tries = 0;
   told = 0; // when the server last said something, or was asked to
   trying = false; // a socket is there, or on its way
+  looked = Date.now(); // after the line, which happens every second, or every minute out of sight
   speech = null;
 
   constructor({ room, token }, on) {
@@ -97,8 +121,11 @@ export class Follower {
     socket.onclose = () => this.closed();
   }
 
+  // A phone that slept has lost its line, and its own clock does not count the time; the other one does.
   watch() {
-    if (!this.trying || performance.now() - this.told < SILENCE) return;
+    const slept = Date.now() - this.looked > NAP;
+    this.looked = Date.now();
+    if (!this.trying || (!slept && performance.now() - this.told < SILENCE)) return;
     leave(this.socket);
     this.closed();
   }

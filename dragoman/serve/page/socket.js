@@ -1,11 +1,15 @@
 export const UNREACHABLE = "The server cannot be reached. Is it running?";
 
-// Where the server's sockets are, and how long to wait before the next try.
-export function address(path) {
-  return `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${path}`;
-}
+// Where the pages begin: a proxy may have put them below a path of its own.
+const HOME = new URL("..", import.meta.url).href.replace(/\/$/, "");
 
-// Not the same for everybody: a whole audience would come back at one moment.
+export const at = (path) => HOME + path;
+
+// Where the server's sockets are.
+export const address = (path) => at(path).replace(/^http/, "ws");
+
+// How long to wait before the next try. Not the same for everybody: a whole audience would come back
+// at one moment.
 export function pause(tries) {
   return Math.min(5000, 250 * 2 ** tries) * (0.5 + Math.random() / 2);
 }

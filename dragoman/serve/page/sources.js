@@ -1,6 +1,10 @@
 // Where sound comes from. Each returns {rate, live, begin(hear, ended), stop()}; `hear` gets floats.
 // `begin` may be called twice. What is live is heard from the beginning on, whether a server is ready or not.
-import { UNREACHABLE } from "./socket.js";
+import { UNREACHABLE, at } from "./socket.js";
+
+const NO_TABS = "This browser does not share the sound of a tab, as those of phones do not, nor where the page "
+  + "came without encryption. Use the microphone or a file, or a browser on a computer, over https.";
+const TOO_OLD = "This browser cannot hear sound while it comes. Use a newer one, or translate a file.";
 
 // `headphones`: nothing of the interpreter's voice comes back, so the sound is left as it is.
 export async function microphone(deviceId, headphones) {
@@ -16,6 +20,7 @@ export async function microphone(deviceId, headphones) {
 
 // The sound of another tab, or of the whole screen where the browser offers that.
 export async function tab() {
+  if (!navigator.mediaDevices?.getDisplayMedia) throw new Error(NO_TABS);
   const stream = await navigator.mediaDevices.getDisplayMedia({
     video: { frameRate: 1 }, // browsers want a picture, too; nobody looks at it
     audio: { echoCancellation: false, noiseSuppression: false, autoGainControl: false },
@@ -30,13 +35,22 @@ export async function tab() {
 
 async function tapped(stream) {
   const context = new AudioContext();
+  // A phone stops all sound while it rings or sleeps, and does not begin again by itself.
+  const wake = () => { if (!["running", "closed"].includes(context.state)) context.resume().catch(() => {}); };
   const stop = () => {
+    document.removeEventListener("visibilitychange", wake);
     stream.getTracks().forEach((track) => track.stop());
     context.close();
   };
   await context.resume();
+  context.addEventListener("statechange", wake);
+  document.addEventListener("visibilitychange", wake);
+  if (!context.audioWorklet) {
+    stop();
+    throw new Error(TOO_OLD);
+  }
   try {
-    await context.audioWorklet.addModule("/page/worklet.js");
+    await context.audioWorklet.addModule(at("/page/worklet.js"));
   } catch {
     stop();
     throw new Error(UNREACHABLE);

@@ -8,7 +8,8 @@ import pytest
 from PIL import Image
 
 from dragoman.errors import DragomanError
-from dragoman.serve import speech
+from dragoman.serve import run, speech
+from dragoman.serve.app import make_app
 from tests.serve.pages.looking import SHOWN, STATE, link, save, start, stop, the_session
 from tests.serve.stage import Line, staged
 from tests.talkers import SPOKEN, TEXT
@@ -155,6 +156,53 @@ def test_who_listens_is_shown_before_a_talk_and_when_the_page_is_loaded_again(vi
         listener.go(stage.address)
         page.wait(f"!{shown}")
         stop(page)
+
+
+def below(path, app):
+    """An application, as a proxy shows it that has put it below a path of its own."""
+
+    async def shown(scope, receive, send):
+        if "path" in scope:
+            inside = scope["path"].startswith(path + "/")
+            scope = {**scope, "path": scope["path"].removeprefix(path) if inside else "/nowhere"}
+        await app(scope, receive, send)
+
+    return shown
+
+
+def test_the_pages_may_be_below_a_path_of_a_proxy(visit, monkeypatch):
+    monkeypatch.setattr(run, "make_app", lambda service: below("/a/talks", make_app(service)))
+    with staged() as stage:
+        page = visit(stage.address.rstrip("/") + "/a/talks/")
+        page.wait("document.getElementById('to').options.length")
+        start(page, 32)
+        pages = [visit(link(page)), visit(link(page, "share-hall", "href"))]
+        pages.append(visit(link(page, "share-overlay", "href").replace("?", "?clear=0&")))
+        for one in pages:
+            assert one.run("location.pathname").startswith("/a/talks/")
+            one.wait(f"{SHOWN}.split(' ').length === 32")
+        stop(page)
+        save(page, "translation.srt")
+        assert b"-->" in page.downloaded("translation.srt")
+
+
+def test_a_phone_that_slept_comes_back_at_once(visit):
+    """Its line is dead, and nobody has told it; what it shows would be old for most of a minute."""
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        start(page)
+        listener = visit(link(page))
+        listener.wait(f"{SHOWN}.split(' ').length >= 3")
+        listener.run(
+            f"window.states = []; new MutationObserver(() => states.push({STATE}))"
+            ".observe(document.getElementById('state'), {attributes: true});"
+            " const awake = Date.now; Date.now = () => awake.call(Date) + 120_000"
+        )
+        listener.wait("states.includes('reconnecting') && states.at(-1) === 'listening'")
+        stop(page)
+        listener.wait(f"{STATE} === 'over'")
+        assert listener.run("states").count("reconnecting") == 1
+        assert listener.run(SHOWN) == page.run(SHOWN)  # nothing is lost, nothing twice
 
 
 def test_who_has_the_link_follows_talk_after_talk(visit):

@@ -141,3 +141,30 @@ def test_who_comes_late_reads_at_once(visit):
             " return Promise.resolve().then(() => looks); })"
         )
         assert 1 <= looks <= 3
+
+
+FED = """
+import('/page/pane.js').then(({{ Pane }}) => {{
+  const box = document.createElement('div'); const pane = new Pane(box, null, {most});
+  for (let i = 0; i < 9000; i++) pane.append(' word' + i + (i % 10 === 9 ? '{stop}' : ''), 400 * i);
+  return [...box.children].map((one) => one.textContent); }})
+"""
+
+
+def test_a_screen_that_nobody_scrolls_keeps_what_it_shows(visit):
+    """A hall shows talks for hours: for every word a browser would go through all of them."""
+    with staged() as stage:
+        page = visit(stage.address)
+        shown = page.run(FED.format(most=50, stop="."))
+        assert len(shown) == 50
+        assert shown[-1].endswith("word8999.")
+        whole = " ".join(page.run(FED.format(most="Infinity", stop=".")))
+        assert whole.split() == [f"word{i}{'.' * (i % 10 == 9)}" for i in range(9000)]
+        assert whole.endswith(" ".join(shown))
+
+
+def test_a_text_without_sentences_has_paragraphs_all_the_same(visit):
+    with staged() as stage:
+        shown = visit(stage.address).run(FED.format(most="Infinity", stop=""))
+    assert " ".join(shown).split() == [f"word{i}" for i in range(9000)]
+    assert max(map(len, shown)) < 2000

@@ -12,7 +12,17 @@ from dragoman import setup
 from dragoman.serve import speech
 from dragoman.setup import TUNED
 from tests.audio.conftest import chirp
-from tests.serve.pages.looking import SHOWN, SPY, STATE, save, start, stop, the_session, wait_until
+from tests.serve.pages.looking import (
+    SHOWN,
+    SPY,
+    STATE,
+    link,
+    save,
+    start,
+    stop,
+    the_session,
+    wait_until,
+)
 from tests.serve.stage import staged
 from tests.serve.test_downloads import lines_of
 from tests.talkers import SPOKEN, TEXT
@@ -46,6 +56,35 @@ def test_words_appear_and_never_change(visit):
         assert "guess" not in read_out
         assert "Here comes the second one" in " ".join(read_out.split())
         assert page.run("document.getElementById('announced').ariaLive") == "polite"
+
+
+TWIN = "twin.document.getElementById('{}')"
+
+
+def test_a_tab_that_is_duplicated_has_a_room_of_its_own(visit):
+    """A browser hands it all that the first one remembers."""
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        page.run("document.getElementById('share-open').click()")
+        page.wait("document.getElementById('share').open")
+        ours = link(page)
+        page.run("document.getElementById('share').close()")
+        start(page)
+        page.run("window.twin = window.open(location.href); 0")
+        page.wait(f"twin.document.readyState === 'complete' && {TWIN.format('to')}?.options.length")
+        assert page.run("twin.sessionStorage.length") > 0  # it was handed over
+        page.run(TWIN.format("share-open") + ".click()")
+        page.wait(TWIN.format("share") + ".open")
+        theirs = page.run(TWIN.format("share-link") + ".value")
+        page.run("twin.close()")
+        assert theirs.split("#")[0] != ours.split("#")[0]
+        stop(page)
+        page.run("window.before = true")
+        page.call("Page.reload")  # which takes the room along
+        page.wait("!window.before && document.getElementById('to')?.options.length")
+        page.run("document.getElementById('share-open').click()")
+        page.wait("document.getElementById('share').open")
+        assert link(page) == ours
 
 
 def test_words_that_may_change_can_be_hidden(visit):

@@ -3,11 +3,12 @@
 import json
 import threading
 
+import pytest
 import soundfile
 
 from dragoman.serve import scheduler
 from tests.audio.conftest import chirp
-from tests.serve.pages.looking import SHOWN, STATE, link, start, stop, wait_until
+from tests.serve.pages.looking import SHOWN, STATE, link, start, stop, the_session, wait_until
 from tests.serve.stage import staged
 from tests.talkers import SPOKEN, TEXT
 
@@ -58,6 +59,41 @@ def test_who_has_stopped_is_not_told_that_somebody_listens(visit, monkeypatch):
         assert set(page.run("states")) == {"finishing"}
         go_on.set()
         page.wait(f"{STATE} === 'done'")
+
+
+def test_sound_that_the_phone_has_stopped_begins_again(visit):
+    """As after a call, or a sleep; a page that waits for ever looks as if it listened."""
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        page.run(
+            "window.contexts = []; window.AudioContext = class extends AudioContext {"
+            " constructor(...args) { super(...args); contexts.push(this); } }; 0"
+        )
+        start(page)
+        session = the_session(stage)
+        page.run("contexts[0].suspend()")
+        page.wait("contexts[0].state === 'running'")
+        before = session.sample
+        wait_until(page, lambda: session.sample > before)
+        stop(page)
+        assert page.run("contexts[0].state") == "closed"
+
+
+@pytest.mark.parametrize(
+    ("gone", "kind", "told"),
+    [
+        ("delete BaseAudioContext.prototype.audioWorklet", "microphone", "newer"),
+        ("delete MediaDevices.prototype.getDisplayMedia", "tab", "does not share the sound"),
+    ],
+)
+def test_a_browser_that_lacks_something_is_told_as_such(visit, gone, kind, told):
+    with staged() as stage:
+        page = visit(stage.address)
+        page.run(f"{gone}; 0")
+        page.choose("sound", kind)
+        page.click("#begin")
+        page.wait(f"document.getElementById('trouble').textContent.includes({json.dumps(told)})")
+        assert not page.run("document.getElementById('begin').hidden")
 
 
 def test_a_full_server_is_waited_for(visit):
