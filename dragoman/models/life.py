@@ -102,7 +102,12 @@ class WindowStream(ABC):
     def settle_after_ms(self) -> float:
         """A full window is settled up to a moment in its second half, behind all that was said."""
         middle = self.start_ms + (self.heard_ms - self.start_ms) / 2
-        return min(max([middle, *self.window.looks]), self.heard_ms)
+        return min(max([middle, *self.window.looks]), self.settle_before_ms)
+
+    @property
+    def settle_before_ms(self) -> float:
+        """The first part is no longer than a window may be, however much was heard at once."""
+        return min(self.heard_ms, self.start_ms + self.window.bounds.full)
 
     def hear(self, sound: Sound) -> None:
         """Take the next sound; as long as nobody speaks, only the newest is kept."""

@@ -221,6 +221,16 @@ def test_whisper_settles_at_a_quiet_even_frame():
     assert one.view_until(1411) == View((PADDING + 1, 1411), 655, None, plain=True)
 
 
+def test_whisper_settles_no_more_than_it_can_encode():
+    """The net has positions for a full window, and for the silence behind it."""
+    one = whisper(3200, 100)  # 31 s: five of them came at once
+    one.mel.levels[2800:2900] = 0.0
+    one.mel.levels[2000:2100] = 0.5
+    assert one.quiet_frame() == 2012
+    one.window.looks.append(29_000.0)  # of a word that was said
+    assert one.quiet_frame() == 100 + BOUNDS.full / 10
+
+
 def test_whisper_forgets_up_to_an_even_frame():
     one = whisper(300)
     one.forget(1019.0)

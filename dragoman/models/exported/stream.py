@@ -86,8 +86,11 @@ class ExportedStream(WindowStream):
 
     def quiet_ms(self) -> float:
         """The quietest moment in the part of the window that may be settled up to."""
-        begin = int((self.settle_after_ms - self.start_ms) / FRAME_MS)
-        return (self.start + begin) * FRAME_MS + quietest(self.levels[begin:], FRAME_MS)
+        begin, end = (
+            int((ms - self.start_ms) / FRAME_MS)
+            for ms in (self.settle_after_ms, self.settle_before_ms)
+        )
+        return (self.start + begin) * FRAME_MS + quietest(self.levels[begin:end], FRAME_MS)
 
     def states_before(self, moment_ms: float) -> int:
         """How many states of the window come before a moment."""

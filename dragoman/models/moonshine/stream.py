@@ -66,8 +66,10 @@ class MoonshineStream(WindowStream):
 
     def quiet_ms(self) -> float:
         """The quietest moment up to which a full window may be settled."""
-        begin = int(self.settle_after_ms * PER_MS) - self.start
-        later = self.samples[begin:]
+        begin, end = (
+            int(ms * PER_MS) - self.start for ms in (self.settle_after_ms, self.settle_before_ms)
+        )
+        later = self.samples[begin:end]
         frames = later[: len(later) // STATE * STATE].reshape(-1, STATE)
         levels = np.log10((frames**2).mean(axis=1) + 1e-10).astype(np.float32)
         return (self.start + begin) / PER_MS + quietest(levels, STATE_MS)

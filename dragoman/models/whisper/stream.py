@@ -187,7 +187,7 @@ class WhisperStream(WindowStream):
         """The quietest moment in the part of the window that may be settled up to, as a frame of
         the stream."""
         begin = int(self.settle_after_ms / FRAME_MS)
-        levels = self.mel.level(begin, self.mel.frames)
+        levels = self.mel.level(begin, int(self.settle_before_ms / FRAME_MS))
         frame = begin + int(quietest(levels, FRAME_MS) / FRAME_MS + 1e-6)
         return frame - frame % 2
 
