@@ -30,7 +30,7 @@ from dragoman.text.words import split_words
 __all__ = ["CaptionMaker", "CaptionSettings", "Cue", "TimedWord", "make_cues", "width"]
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-_MARKS = ".,;:!?…)]}”’»。、，；：！？・）」』؟،؛।॥"
+_MARKS = ".,;:!?…)]}”’»。、，；：！？・）」』؟،؛।॥۔።։။។།"
 _LEADING = re.compile(f"[{re.escape(_MARKS)}]+")
 _ENDLESS = re.compile(f"([{re.escape(_MARKS)}]{{3}})[{re.escape(_MARKS)}]+")
 _NUMBER = re.compile(r"[.,]\d")
