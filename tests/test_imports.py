@@ -25,6 +25,7 @@ MAY_IMPORT = {
     "detectors": {"models", "text"},
     "policies": {"models", "text"},
     "clock": set(),
+    "awake": set(),
     "utterance": {"models", "policies", "text"},
     "batch": {"models"},
     "interpreter": {
