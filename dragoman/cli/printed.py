@@ -22,6 +22,11 @@ from dragoman.text.sentences import ends_sentence
 if TYPE_CHECKING:
     from dragoman.setup import Setup
 
+
+class OutputLostError(DragomanError):
+    """Standard output cannot be written any more: nothing that follows is read by anybody."""
+
+
 WAIT_MS = 4000.0
 """Of sound, for which a line of the translation waits for the speaker's: what a recogniser may
 still change is settled by then."""
@@ -58,9 +63,12 @@ def _print(text: str) -> None:
         with sentences_for(Path("standard output")), shown_on(1):
             sys.stdout.write(text)
             sys.stdout.flush()
-    except (BrokenPipeError, DragomanError):
+    except BrokenPipeError:
         silence_stdout()  # it is told once
         raise
+    except DragomanError as error:
+        silence_stdout()
+        raise OutputLostError(str(error)) from error
 
 
 class PlainText:

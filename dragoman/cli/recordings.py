@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from dragoman.listeners import Listener, Report
     from dragoman.voices import Voice
 
+SUFFIXES = {
+    **dict.fromkeys(("--captions", "--captions-source", "--captions-both"), ".srt"),
+    **{"--trace": ".jsonl", "--speak": ".wav", "--mix": ".wav"},
+}
+"""Of the files that lie in a folder, by the option that names it."""
 INTERRUPTED = 130
 """The exit status of a run that was ended before all of it was heard."""
 MOST_NAMED = 5
@@ -86,23 +91,23 @@ class Job:
     def of(self, file: str) -> Job:
         """The same of a recording, whose name takes the place of {name} in those of its files."""
 
-        def named(path: Path | None, suffix: str) -> Path | None:
-            return None if path is None else _named(path, file, suffix)
+        def named(option: str, path: Path | None) -> Path | None:
+            return None if path is None else _named(option, path, file)
 
         captions, dub = self.captions, self.dub
         captions = replace(
             captions,
-            translation=tuple(_named(path, file, ".srt") for path in captions.translation),
-            source=named(captions.source, ".srt"),
-            both=named(captions.both, ".srt"),
+            translation=tuple(_named("--captions", path, file) for path in captions.translation),
+            source=named("--captions-source", captions.source),
+            both=named("--captions-both", captions.both),
         )
-        dub = replace(dub, speak=named(dub.speak, ".wav"), mix=named(dub.mix, ".wav"))
-        return Job(file, captions, named(self.trace, ".jsonl"), dub)
+        dub = replace(dub, speak=named("--speak", dub.speak), mix=named("--mix", dub.mix))
+        return Job(file, captions, named("--trace", self.trace), dub)
 
 
-def _named(path: Path, file: str, suffix: str) -> Path:
-    """A folder's file gets the suffix, where no other is asked for."""
-    path = path.with_name(EACH + suffix) if path.name == EACH else path
+def _named(option: str, path: Path, file: str) -> Path:
+    """A file in a folder is of the kind that the option writes where nobody asks for another."""
+    path = path.with_name(EACH + SUFFIXES[option]) if path.name == EACH else path
     return Path(str(path).replace(EACH, "stdin" if file == "-" else Path(file).stem))
 
 
@@ -119,8 +124,8 @@ def jobs_of(files: Sequence[str], asked: Job) -> list[Job]:
         if path is not None and EACH not in str(path):
             raise DragomanError(
                 f"{option} {path} is one file, and there are {len(files)} recordings: name a "
-                f"folder ({option} {path.with_suffix('')}/), or put {EACH} where the name of each "
-                f"is to stand ({option} '{EACH}{path.suffix}')."
+                f"folder ({option} folder/), or put {EACH} where the name of each is to stand "
+                f"({option} '{EACH}{path.suffix or SUFFIXES[option]}')."
             )
     written: dict[str, str] = {}
     for job in jobs:
@@ -149,8 +154,10 @@ def check_jobs(jobs: Sequence[Job], setup: str | None) -> None:
 def one_after_the_other(
     jobs: Sequence[Job], interpret: Callable[[int, Job], None], notes: Notes
 ) -> int:
-    """Do all jobs: one that fails is told of and costs the others nothing, and one that is ended
-    early is the last. Returns the exit status."""
+    """Do all jobs: one that fails is told of and costs the others nothing. One that is ended early
+    is the last, as is one whose text finds no more room. Returns the exit status."""
+    from dragoman.cli.printed import OutputLostError
+
     failed: list[str] = []
     left = [job.file for job in jobs]
     try:
@@ -162,6 +169,8 @@ def one_after_the_other(
                 failed.append(job.file)
                 notes.about = "" if job.file in str(error) else notes.about
                 notes.tell(f"dragoman: {error}")
+                if isinstance(error, OutputLostError):
+                    break
             if notes.ending:
                 break
     finally:

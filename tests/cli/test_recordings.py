@@ -107,10 +107,11 @@ def test_no_two_write_the_same_file(talks):
 
 def test_one_file_is_not_enough_for_several(talks):
     files = (talks / "a.wav", talks / "c.flac")
-    done = dragoman("translate", *files, *SYSTEM, "--captions", "all.srt")
-    assert done.returncode == 2
-    told = "--captions all.srt is one file, and there are 2 recordings: name a folder (--captions"
-    assert f"{told} all/), or put {{name}}" in done.stderr
+    for name, example in (("all.vtt", ".vtt"), ("all", ".srt"), ("", ".srt")):
+        done = dragoman("translate", *files, *SYSTEM, "--captions", name)
+        assert done.returncode == 2
+        assert "is one file, and there are 2 recordings: name a folder (--cap" in done.stderr
+        assert f"(--captions '{{name}}{example}')" in done.stderr
 
 
 def test_a_pipe_is_heard_alone(talks):
@@ -180,6 +181,15 @@ def test_a_reader_who_has_had_enough_ends_all(talks):
     assert "39 of 40 recordings were not heard" in done.stderr
     assert "and 34 more." in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_nor_are_recordings_heard_whose_text_finds_no_room(talks):
+    files = [str(talks / name) for name in ("a.wav", "c.flac")]
+    command = [sys.executable, "-m", "dragoman", "translate", *files, *SYSTEM]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=-1, text=True, check=False)
+    assert done.returncode == 2
+    assert f"1 of 2 recordings was not heard: {files[1]}." in done.stderr
 
 
 def test_the_model_is_loaded_once(talks):
