@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from dragoman.errors import DragomanError
 
 if TYPE_CHECKING:
-    from dragoman.api import Sound, Talk, Translator
+    from dragoman.api import Talk, Translator
+    from dragoman.audio.arrays import Sound
     from dragoman.events import End, Event, Interim, Pause, Said, Transcript
     from dragoman.setup import Setup
 

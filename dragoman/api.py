@@ -16,8 +16,8 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dragoman.audio.arrays import Sound, mono, refuse_bytes
 from dragoman.audio.chunk import RATE, Chunk, Chunker, Samples
 from dragoman.audio.resample import Resampler, check_rate, is_number
 from dragoman.audio.source import open_audio
@@ -27,12 +27,6 @@ from dragoman.events import Event, Events
 from dragoman.policies import make_policy
 from dragoman.setup import Setup, System
 
-Sound = NDArray[Any]
-"""Samples: floats in [-1, 1] or integers of full scale; shape (frames,) or (frames, channels)."""
-
-MOST_CHANNELS = 64
-LOUDEST = 30.0
-"""Of floats, whose full scale is 1: nobody records so far above it; integers soon reach it."""
 SURELY_MS = 100.0
 """Nobody waits so many seconds for a translation: a latency from here on is in milliseconds."""
 
@@ -93,6 +87,7 @@ class Translator:
         if isinstance(sound, str | Path):
             chunks = open_audio(sound, step_ms=self.setup.step_ms)
             sound, rate = (chunk.samples for chunk in chunks), RATE
+        refuse_bytes(sound)
         pieces = [sound] if isinstance(sound, np.ndarray) else sound
         if not isinstance(pieces, Iterable):
             raise DragomanError(
@@ -249,31 +244,6 @@ class Talk:
             self.finish()
 
 
-def mono(sound: Sound) -> Samples:
-    """Samples as they are wanted: floats, channels averaged; what is no sound is told."""
-    array = np.asarray(sound)
-    if array.ndim == 2:
-        if array.shape[1] > MOST_CHANNELS:
-            raise DragomanError(
-                f"Sound of the shape {array.shape} would have {array.shape[1]} channels; if the "
-                "channels come first, turn it round: sound.T."
-            )
-        array = _floats(array).mean(axis=1)
-    if array.ndim != 1:
-        raise DragomanError(
-            f"Sound has the shape (frames,) or (frames, channels), not {np.shape(sound)}."
-        )
-    samples = np.ascontiguousarray(_floats(array), np.float32)
-    if len(samples) and not np.isfinite(samples).all():
-        raise DragomanError("This sound holds samples that are no numbers.")
-    if len(samples) and (peak := float(np.abs(samples).max())) > LOUDEST:
-        raise DragomanError(
-            f"Sound in floats lies between -1 and 1; this reaches {peak:g}. Samples of 16 bits are "
-            "given as they are (int16), or divided by 32768."
-        )
-    return samples
-
-
 def _milliseconds(seconds: float) -> float:
     if not is_number(seconds) or seconds <= 0:
         raise DragomanError(f"A latency is a number of seconds above 0, not {seconds!r}.")
@@ -286,14 +256,3 @@ def _milliseconds(seconds: float) -> float:
 
 def _kind(value: object) -> str:
     return type(value).__name__
-
-
-def _floats(array: NDArray[Any]) -> NDArray[Any]:
-    """Integers of full scale become numbers from -1 to 1."""
-    if array.dtype == np.uint8:
-        return (array.astype(np.float32) - 128) / 128
-    if np.issubdtype(array.dtype, np.signedinteger):
-        return array.astype(np.float32) / -float(np.iinfo(array.dtype).min)
-    if np.issubdtype(array.dtype, np.floating):
-        return array
-    raise DragomanError(f"Sound is floats or integers, not {array.dtype}.")

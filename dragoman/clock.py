@@ -45,14 +45,21 @@ class SimulatedClock:
 
 
 class RealClock:
-    """The clock on the wall, for a live speaker; arrival is stamped by the audio source."""
+    """The clock on the wall, for a live speaker; arrival is stamped by the audio source.
 
-    def __init__(self, timer: Callable[[], float] = time.monotonic) -> None:
-        self.timer = timer
-        self._zero = timer()
+    Work may be measured with another `timer`, which leaves out what is no work.
+    """
+
+    def __init__(
+        self,
+        wall: Callable[[], float] = time.monotonic,
+        timer: Callable[[], float] | None = None,
+    ) -> None:
+        self.timer = timer or wall
+        self._wall, self._zero = wall, wall()
 
     def now(self) -> float:
-        return (self.timer() - self._zero) * 1000.0
+        return (self._wall() - self._zero) * 1000.0
 
     def begin(self, audio_ms: float, arrival: float | None) -> float:
         now = self.now()

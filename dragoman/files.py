@@ -96,7 +96,7 @@ def sweep(folder: Path) -> None:
     """Remove what processes that were killed have left half written."""
     for path in folder.glob(".*.tmp"):
         pid = path.name.split(".")[-2]
-        if pid.isdecimal() and not _alive(int(pid)):  # else somebody else named it
+        if pid.isdecimal() and not alive(int(pid)):  # else somebody else named it
             remove(path)
 
 
@@ -123,7 +123,8 @@ def whole_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _alive(pid: int) -> bool:
+def alive(pid: int) -> bool:
+    """Whether there is such a process on this machine."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

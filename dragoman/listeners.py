@@ -160,8 +160,9 @@ def traced(path: Path | None, source: str, report: Report) -> Iterator[Recorder 
     if path is None:
         yield None
         return
+    named = source.encode(errors="surrogateescape").decode(errors="replace")  # a trace is UTF-8
     with TraceWriter.begun(path) as writer:
-        writer.begin(0, source)
+        writer.begin(0, named)
         record = _Traced(writer, report)
         yield record
         record.end()

@@ -24,6 +24,13 @@ def sentences() -> ScriptedModel:
     return ScriptedModel([(word, 400.0 * (i + 1)) for i, word in enumerate(TEXT.split())])
 
 
+def loaded_once() -> ScriptedModel:
+    """Cannot be loaded a second time."""
+    loaded_once.times = getattr(loaded_once, "times", 0) + 1
+    assert loaded_once.times == 1, "it is loaded again"
+    return sentences()
+
+
 def speechless() -> ScriptedModel:
     """Hears nobody."""
     return ScriptedModel([])

@@ -12,7 +12,7 @@ import pytest
 import soundfile
 
 import dragoman
-from dragoman.api import mono
+from dragoman.audio.arrays import mono
 from dragoman.events import Events
 from dragoman.interpreter import Update
 from dragoman.trace import Hearing
@@ -360,6 +360,9 @@ def test_what_sound_may_be():
     assert mono(np.array([0.25], np.float64)).dtype == np.float32
     for sound, sentence in (
         (np.zeros((2, 2, 2)), "the shape"),
+        (np.zeros((3, 0)), "the shape"),
+        (b"\0\0", "numpy.frombuffer"),
+        (bytearray(2), "numpy.frombuffer"),
         (np.array([0.0, np.nan]), "no numbers"),
         (np.array(["a"]), "floats or integers"),
         (np.zeros((2, 16000)), r"would have 16000 channels; .* sound\.T"),

@@ -23,3 +23,12 @@ def test_the_real_clock_takes_the_arrival_that_the_source_stamped():
     assert clock.end(200.0) == (1050.0, 1250.0)
     assert clock.begin(700.0, None) == 1500.0  # nobody stamped it: it comes now
     assert clock.begin(700.0, 9.0) == 2000.0  # nothing arrives later than now
+
+
+def test_what_is_lag_need_not_be_work():
+    """The process was stopped for a minute while it worked."""
+    ticks = iter([0.0, 1.0, 62.0])
+    clock = RealClock(lambda: next(ticks), timer=lambda: 5.0)
+    assert clock.timer() == 5.0
+    assert clock.begin(500.0, 0.5) == 500.0
+    assert clock.end(1000.0) == (61000.0, 62000.0)

@@ -26,6 +26,7 @@ MAY_IMPORT = {
     "detectors": {"models", "text", "knobs"},
     "policies": {"models", "text", "knobs"},
     "clock": set(),
+    "awake": set(),
     "utterance": {"models", "policies", "text"},
     "batch": {"models"},
     "interpreter": {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,6 +12,7 @@ import numpy as np
 from dragoman.audio.chunk import RATE, Samples
 from dragoman.audio.level import LEVEL, PEAK, frames, of_loud
 from dragoman.audio.write import KeptOrDiscarded, SoundWriter
+from dragoman.files import alive, temporary_for
 
 DUCK_DB = 12.0
 RAMP = 0.3
@@ -80,7 +81,7 @@ class StereoMix(KeptOrDiscarded):
 
     def _track(self, name: str) -> SoundWriter:
         path = self._writer.path.resolve()  # where there is room for it
-        part = path.with_name(f".{path.stem}.{os.getpid()}.{name}.wav")
+        part = temporary_for(path.with_suffix("")).with_suffix(f".{name}.wav")
         return SoundWriter(part, named=path)
 
     def _mix(self, writer: SoundWriter) -> None:
@@ -91,6 +92,19 @@ class StereoMix(KeptOrDiscarded):
             times = (writer.frames + np.arange(len(left))) / RATE
             curve = gain * np.interp(times, moments, gains)
             writer.write(np.stack([left * curve.astype(np.float32), right], axis=1))
+
+
+def sweep_parts(path: Path) -> None:
+    """Remove what a process that was killed has left of a file: a part of it, or of tracks that
+    were to be mixed into it."""
+    place = path.resolve()
+    whole = rf"\.{re.escape(place.name)}\.\d+\.(\d+)\.tmp"
+    track = rf"\.\.?{re.escape(place.stem)}\.\d+\.(\d+)\.(speaker|interpreter)\.wav(\..*\.tmp)?"
+    part = re.compile(f"{whole}|{track}")
+    for found in place.parent.glob(".*"):
+        named = part.fullmatch(found.name)
+        if named and not alive(int(named[1] or named[2])):
+            found.unlink(missing_ok=True)
 
 
 def pad_until(writer: SoundWriter, moment: float) -> None:

@@ -33,8 +33,7 @@ def paced(
         for chunk in chunks:
             step = chunk.seconds / speed
             spoken += step
-            wait = began + spoken - clock()
-            if wait > 0:
+            while (wait := began + spoken - clock()) > 0:  # the clock may stand still with us
                 sleep(wait)
             missed = max(0.0, missed - step)
             given = clock()

@@ -28,7 +28,7 @@ class Entry:
 
 # Commands in the order in which `--help` shows them.
 COMMANDS: dict[str, Entry] = {
-    "translate": Entry("Interpret", "dragoman.cli.translate", "Translate a recording or a pipe."),
+    "translate": Entry("Interpret", "dragoman.cli.translate", "Translate recordings or a pipe."),
     "live": Entry("Interpret", "dragoman.cli.live", "Interpret the microphone."),
     "demo": Entry("Interpret", "dragoman.cli.demo", "Interpret a recording while it plays."),
     "serve": Entry("Interpret", "dragoman.cli.serve", "Interpret for many, over the network."),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.cli.app import grouped
 from dragoman.cli.outputs import check_suffix
-from dragoman.cli.ranges import PATH
+from dragoman.cli.ranges import OUTPUT
 from dragoman.errors import DragomanError
 from dragoman.text.moments import shown_moment
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _output = grouped("Output")
 
 
-def caption_options(command: Callable[..., None]) -> Callable[..., None]:
+def caption_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options of `CaptionFiles`, which it gets as its argument `captions`."""
 
     @wraps(command)
@@ -33,17 +33,18 @@ def caption_options(command: Callable[..., None]) -> Callable[..., None]:
         captions_both: Path | None,
         resume: bool,
         **values: Any,
-    ) -> None:
+    ) -> Any:
         files = CaptionFiles(captions, captions_source, captions_both, resume)
-        command(captions=files, **values)
+        return command(captions=files, **values)
 
-    decorated: Callable[..., None] = with_captions
+    decorated: Callable[..., Any] = with_captions
     for option in (
         _output("--resume", is_flag=True, help="Go on with captions where a crash cut them off."),
-        _output("--captions-both", type=PATH, metavar="FILE", help="Both languages, a line each."),
-        _output("--captions-source", type=PATH, metavar="FILE",
+        _output("--captions-both", type=OUTPUT, metavar="FILE",
+                help="Both languages, a line each."),
+        _output("--captions-source", type=OUTPUT, metavar="FILE",
                 help="The same in the speaker's language."),
-        _output("--captions", type=PATH, multiple=True, metavar="FILE",
+        _output("--captions", type=OUTPUT, multiple=True, metavar="FILE",
                 help="Write a .srt or .vtt file."),
     ):  # fmt: skip
         decorated = option(decorated)
@@ -127,6 +128,18 @@ class CaptionFiles:
             yield source_captions(self.source, spoken, resume=resume, offset=offset)
         if self.both is not None:
             yield captions(self.both, setup.target, source=spoken, resume=resume, offset=offset)
+
+    def found(
+        self, file: str, language: str, start: float | None, raw: RawFormat | None
+    ) -> GoingOn | None:
+        """Where to go on with a recording's captions; None: where nobody has said `--resume`, or
+        has said from where on, or there are none yet."""
+        from dragoman.audio.source import is_pipe
+
+        if not self.resume or start is not None or is_pipe(file):
+            return None
+        before = self.going_on(language)
+        return None if before is None else before.in_pause(file, raw)
 
     def going_on(self, language: str) -> GoingOn | None:
         """Where to go on with all files: where the last sentence begins of the one that breaks off

@@ -25,6 +25,8 @@ class Notes(logging.Handler):
         self.latest = ""
         """For whoever shows notes in a place of his own."""
         self._advised = False
+        self.about = ""
+        """What stands before each note: which of several recordings it is about."""
         self.ending = False
         """Whether somebody has asked the talk to end; for whoever shows it."""
 
@@ -32,6 +34,9 @@ class Notes(logging.Handler):
         self.ending = True
 
     def tell(self, text: str) -> None:
+        self._put(self.about + text)
+
+    def _put(self, text: str) -> None:
         self.latest = text
         if self._held:
             self._waiting.append(text)
@@ -52,7 +57,7 @@ class Notes(logging.Handler):
             _print(self._waiting.pop(0))
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.tell(f"dragoman: {record.getMessage()}")
+        self._put(f"dragoman: {record.getMessage()}")  # which says itself what it is about
 
 
 def _print(text: str) -> None:

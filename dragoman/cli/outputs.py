@@ -14,6 +14,9 @@ from dragoman.files import sentences_for
 ROOM = 1 << 16
 """Bytes for which there must be room on the disk; how many a talk needs, nobody knows before."""
 
+EACH = "{name}"
+"""Stands for the name of each recording in the names of the files that are made of it."""
+
 _Identity = tuple[object, ...]
 
 
@@ -35,8 +38,8 @@ def check_outputs(inputs: Sequence[str | Path | None], outputs: Sequence[Path | 
 def check_suffix(option: str, path: Path | None, suffixes: Sequence[str]) -> None:
     """Refuse a name that promises another format than is written."""
     if path is not None and path.suffix.lower() not in suffixes:
-        known = either(suffixes)
-        raise DragomanError(f"{option} writes a {known} file, not {path.name}; change the name.")
+        known, name = either(suffixes), "a folder" if path.name == EACH else path.name
+        raise DragomanError(f"{option} writes a {known} file, not {name}; change the name.")
 
 
 def check_folder(folder: Path) -> None:

@@ -22,6 +22,11 @@ from dragoman.text.sentences import ends_sentence
 if TYPE_CHECKING:
     from dragoman.setup import Setup
 
+
+class OutputLostError(DragomanError):
+    """Standard output cannot be written any more: nothing that follows is read by anybody."""
+
+
 WAIT_MS = 4000.0
 """Of sound, for which a line of the translation waits for the speaker's: what a recogniser may
 still change is settled by then."""
@@ -58,9 +63,12 @@ def _print(text: str) -> None:
         with sentences_for(Path("standard output")), shown_on(1):
             sys.stdout.write(text)
             sys.stdout.flush()
-    except (BrokenPipeError, DragomanError):
+    except BrokenPipeError:
         silence_stdout()  # it is told once
         raise
+    except DragomanError as error:
+        silence_stdout()
+        raise OutputLostError(str(error)) from error
 
 
 class PlainText:
@@ -180,23 +188,52 @@ def text_afterwards(setup: Setup, both: bool = False) -> Iterator[Listener]:
         _writer()("".join(lines))
 
 
+class Headings:
+    """Which of several recordings the lines below are the text of."""
+
+    def __init__(self) -> None:
+        self._any = False
+
+    def of(self, file: str) -> Listener:
+        """A heading before the first words, an empty line before every heading but the first."""
+        return _Heading(lambda: self._put(file))
+
+    def _put(self, file: str) -> None:
+        gap, self._any = "\n" if self._any else "", True
+        _print(f"{gap}==> {file} <==\n")
+
+
+class _Heading:
+    def __init__(self, put: Callable[[], None]) -> None:
+        self._put: Callable[[], None] | None = put
+
+    def take(self, chunk: Chunk, update: Update) -> None:
+        put, self._put = self._put, None
+        if put is not None:
+            put()
+
+
 @contextmanager
-def json_lines(both: bool = False) -> Iterator[Listener]:
-    """One JSON object per update that said something, on a line of its own."""
-    yield JsonLines(_print, both)
+def json_lines(both: bool = False, file: str | None = None) -> Iterator[Listener]:
+    """One JSON object per update that said something, on a line of its own; with the `file` that
+    it is of, where there are several."""
+    yield JsonLines(_print, both, file)
 
 
 class JsonLines:
     """What was said, what may follow, how much was heard, when it was shown, in which language."""
 
-    def __init__(self, write: Callable[[str], None], both: bool = False) -> None:
+    def __init__(
+        self, write: Callable[[str], None], both: bool = False, file: str | None = None
+    ) -> None:
         self._write, self._both = write, both
+        self._begin: dict[str, object] = {} if file is None else {"file": file}
 
     def take(self, chunk: Chunk, update: Update) -> None:
         if not update.said and not update.interim and not update.transcript:
             return
         lag_ms = lived_ms(update)
-        row = {
+        row = self._begin | {
             "said": "".join(update.said),
             "interim": update.interim,
             "heard_ms": round(update.hearing.audio_ms),

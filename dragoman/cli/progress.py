@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -45,26 +45,41 @@ def voicing_progress(limit: int | None) -> Iterator[Callable[[int, float], None]
 
 @contextmanager
 def audio_progress(
-    file: str, start: float, end: float | None, *, hidden: bool
-) -> Iterator[Listener]:
-    """A bar over the seconds of a recording, moved on by every chunk.
+    files: Sequence[str], start: float, end: float | None, *, hidden: bool
+) -> Iterator[Callable[[int, float], Listener]]:
+    """A bar over the seconds of recordings, moved on by every chunk: call it with the number of
+    the recording that is heard now, and from where on.
 
     On a terminal that shows the text itself there is none: the text is progress enough. Nor where
     the text goes through a pipe, since who reads it may show it on this terminal (`| tee`).
     """
-    from dragoman.audio.source import duration
-
     unseen = hidden or sys.stdout.isatty() or _into_pipe()
     if unseen or (bar := _bar()).disable:  # to know how long it is may take a while
-        yield _Heard(lambda seconds: None)
+        yield lambda number, begin: _Heard(lambda seconds: None)
         return
-    try:
-        total = (end or duration(file)) - start
-    except DragomanError:  # raw samples have no header that tells
-        total = None
+    lengths = [_length(file, start, end) for file in files]
     with bar:
-        task = bar.add_task("listening", total=total)
-        yield _Heard(lambda seconds: bar.update(task, advance=seconds))
+        task = bar.add_task("listening", total=sum(lengths) or None)
+
+        def listen(number: int, begin: float) -> Listener:
+            if len(files) > 1:
+                told = f"listening {number + 1}/{len(files)}"
+                before = sum(lengths[:number]) + begin - start
+                bar.update(task, description=told, completed=before)
+            return _Heard(lambda seconds: bar.update(task, advance=seconds))
+
+        yield listen
+
+
+def _length(file: str, start: float, end: float | None) -> float:
+    """Seconds that are wanted of a recording; 0 where none can be heard, or where no header tells,
+    as with raw samples."""
+    from dragoman.audio.source import duration
+
+    try:
+        return (end or duration(file)) - start
+    except DragomanError:
+        return 0.0
 
 
 def _into_pipe() -> bool:

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
 
 import click
 
+from dragoman.cli.outputs import EACH
 from dragoman.errors import DragomanError
 from dragoman.setup import MOST_BEAMS, MOST_THREADS, STEP_MS
 
+
+class FileOrFolder(click.Path):
+    """A file that is written; after a stroke at its end, one in that folder that has the name of
+    what it is made of."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        super().convert(value, param, ctx)
+        folder = str(value).endswith(("/", os.sep))
+        return Path(value) / EACH if folder else Path(value)
+
+
 PATH = click.Path(path_type=Path)
+OUTPUT = FileOrFolder(path_type=Path)
 COUNT = click.IntRange(min=1)  # clips, resamples: one or more
 JOBS = click.IntRange(1, 256)
 BEAMS = click.IntRange(1, MOST_BEAMS)

@@ -5,6 +5,9 @@ It fills the terminal while the talk runs, whatever its size becomes, and leaves
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -46,9 +49,10 @@ def caption_screen(setup: Setup, notes: Notes, title: str = "") -> Iterator[List
     from rich.live import Live
 
     screen = CaptionScreen(setup, notes, title)
+    console = Console(stderr=True, highlight=False)
     notes.hold(True)
     live = Live(
-        console=Console(stderr=True, highlight=False),
+        console=console,
         get_renderable=lambda: screen,
         screen=True,
         redirect_stdout=False,
@@ -58,7 +62,8 @@ def caption_screen(setup: Setup, notes: Notes, title: str = "") -> Iterator[List
     screen.refresh = live.refresh
     try:
         live.start()
-        yield screen
+        with _left_while_stopped(console):
+            yield screen
     finally:
         screen.over = True  # a terminal that was resized may keep what was drawn last
         with shown_on(2):
@@ -66,6 +71,33 @@ def caption_screen(setup: Setup, notes: Notes, title: str = "") -> Iterator[List
         with shown_on(2):
             live.stop()
         notes.hold(False)
+
+
+@contextmanager
+def _left_while_stopped(console: Console) -> Iterator[None]:
+    """Ctrl-Z leaves the shell its own screen and its cursor; who goes on (`fg`) is back here."""
+    stop = getattr(signal, "SIGTSTP", None)
+    if stop is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def show(shown: bool) -> None:
+        with shown_on(2):
+            console.set_alt_screen(shown)
+            console.show_cursor(not shown)
+
+    def on_stop(*_: object) -> None:
+        show(False)
+        signal.signal(stop, signal.SIG_DFL)
+        os.kill(os.getpid(), stop)  # it returns when we go on
+        signal.signal(stop, on_stop)
+        show(True)
+
+    before = signal.signal(stop, on_stop)
+    try:
+        yield
+    finally:
+        signal.signal(stop, before)
 
 
 class CaptionScreen:

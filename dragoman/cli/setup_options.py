@@ -174,7 +174,7 @@ def read_setup(
             policy = policy or "follow"  # its own decisions
     base = base.with_changes(source=source, target=target, model=model)
     if setup is None or max_latency is not None:
-        base = base.tuned(milliseconds(max_latency or "2s"))
+        base = base.tuned(milliseconds("2s" if max_latency is None else max_latency))
     return base.with_changes(
         policy=policy,
         detector=detector,

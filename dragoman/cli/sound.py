@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dragoman.audio.chunk import Chunk
 from dragoman.audio.pcm import RawFormat
+from dragoman.awake import awake
 from dragoman.clock import Clock, RealClock, SimulatedClock
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter
@@ -40,6 +41,9 @@ def open_file(
 ) -> Sound:
     """A recording, or a pipe ('-': standard input), which is live by nature.
 
+    A recording waits while this process is stopped (Ctrl-Z); a live speaker talks on, so that what
+    comes later for it is lag, but no work.
+
     What is wrong with a file is told here. A pipe is read from now on, whatever else is done
     before anybody listens to it: what it brings meanwhile counts as late, as it is.
     """
@@ -57,12 +61,16 @@ def open_file(
         raw=part.raw,
     )
     if piped:
-        clock = RealClock()
+        clock = _wall_clock()
         arrivals = Arrivals(chunks, step_ms, realtime=realtime, clock=lambda: clock.now() / 1000)
         return Sound(arrivals.chunks(), lambda: clock, True, arrivals.stop)
     if realtime:
-        return Sound(paced(chunks), RealClock, True)
-    return Sound(chunks, SimulatedClock, False)
+        return Sound(paced(chunks, clock=awake()), lambda: RealClock(awake()), True)
+    return Sound(chunks, lambda: SimulatedClock(awake()), False)
+
+
+def _wall_clock() -> RealClock:
+    return RealClock(timer=awake())
 
 
 def open_microphone(wanted: str | None, step_ms: float) -> Sound:
@@ -70,7 +78,7 @@ def open_microphone(wanted: str | None, step_ms: float) -> Sound:
     from dragoman.audio.microphone import Microphone
 
     microphone = Microphone(wanted, step_ms)
-    return Sound(microphone.chunks(), RealClock, True, microphone.stop)
+    return Sound(microphone.chunks(), _wall_clock, True, microphone.stop)
 
 
 def check_fit(system: System, both: bool) -> None:

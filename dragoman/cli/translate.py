@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +12,18 @@ import click
 
 from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.captions import CaptionFiles, caption_options
-from dragoman.cli.outputs import check_outputs, check_suffix
-from dragoman.cli.ranges import MOMENT, PATH, Number
+from dragoman.cli.ranges import MOMENT, OUTPUT, Number
+from dragoman.cli.recordings import Dub, Job, check_jobs, jobs_of, one_after_the_other
 from dragoman.cli.setup_options import read_system, setup_options, show_option
-from dragoman.errors import DragomanError
 
 if TYPE_CHECKING:
-    from dragoman.listeners import Listener, Report
+    from collections.abc import Callable
+
+    from dragoman.audio.pcm import RawFormat
+    from dragoman.cli.notes import Notes
+    from dragoman.cli.printed import Headings
+    from dragoman.listeners import Listener
+    from dragoman.setup import System
     from dragoman.voices import Voice
 
 _input = grouped("Input")
@@ -25,7 +31,7 @@ _output = grouped("Output")
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("file", metavar="FILE|-")
+@click.argument("files", metavar="FILE...|-", nargs=-1, required=True)
 @setup_options
 @_input(
     "--start",
@@ -39,16 +45,16 @@ _output = grouped("Output")
 @show_option
 @_output("--json", "as_json", is_flag=True, help="JSON lines instead of text.")
 @caption_options
-@_output("--trace", type=PATH, metavar="FILE", help="Write what was heard and said, when.")
-@_output("--speak", type=PATH, metavar="FILE", help="Speak the translation into a sound file.")
-@_output("--mix", type=PATH, metavar="FILE", help="The speaker left, the interpreter right.")
+@_output("--trace", type=OUTPUT, metavar="FILE", help="Write what was heard and said, when.")
+@_output("--speak", type=OUTPUT, metavar="FILE", help="Speak the translation into a sound file.")
+@_output("--mix", type=OUTPUT, metavar="FILE", help="The speaker left, the interpreter right.")
 @_output("--duck", type=Number(0, 60), metavar="DB",
          help="How much softer the speaker is under the interpreter in --mix (default 12).",
          )  # fmt: skip
 @_output("--voice", metavar="NAME", help="Voice to speak with ('dragoman voices' lists them).")
 @_output("--quiet", is_flag=True, help="No progress, no summary.")
 def command(
-    file: str,
+    files: tuple[str, ...],
     start: float | None,
     end: float | None,
     raw: str | None,
@@ -63,107 +69,132 @@ def command(
     voice: str | None,
     quiet: bool,
     **options: Any,
-) -> None:
-    """Translate speech from FILE, or from standard input (-), while it is being heard.
+) -> int:
+    """Translate speech from each FILE, or from standard input (-), while it is being heard.
 
     Words appear as they become final. By default a file is heard as fast as the machine allows;
     latencies are those of a live speaker all the same. A pipe is live: it is heard as it comes.
+
+    Of several files each is written to a folder, or to a name with {name} in it, which stands for
+    the file's own; one that cannot be heard costs the others nothing.
 
     \b
     dragoman translate talk.mp3 --from de > talk.txt
     dragoman translate talk.ogg --from en --to de --captions talk.srt
     dragoman translate talk.wav --speak english.mp3
+    dragoman translate talks/*.ogg --captions captions/ --speak '{name}.en.mp3'
     arecord -f S16_LE -r 16000 | dragoman translate - --from es
     """
-    from dragoman import listeners
     from dragoman.audio.pcm import RawFormat
-    from dragoman.audio.source import is_pipe
-    from dragoman.cli import printed, told
     from dragoman.cli.notes import open_notes
+    from dragoman.cli.printed import Headings
     from dragoman.cli.progress import audio_progress
-    from dragoman.cli.sound import Part, check_fit, open_file, open_interpreter
 
-    dub = Dub(speak, mix, duck, voice)
-    dub.check()
-    check_outputs([file, options["setup"]], [*captions.paths, trace, speak, mix])
-    captions.check({"--speak": speak, "--mix": mix, "--trace": trace})
+    jobs = jobs_of(files, Job("", captions, trace, Dub(speak, mix, duck, voice)))
+    check_jobs(jobs, options["setup"])
     format = None if raw is None else RawFormat.parse(raw)
-    with ExitStack() as stack:
-        enter = stack.enter_context
-        notes = enter(open_notes())
+    with open_notes() as notes:
         system = read_system(notes.tell, notes.advise, **options)
-        setup = system.setup
-        before = None
-        if captions.resume and start is None and not is_pipe(file):
-            before = captions.going_on(setup.target)
-        if before is not None:
-            before = before.in_pause(file, format)
-            start = before.start
-        sound = open_file(file, setup.step_ms, realtime, Part(start or 0.0, end, format))
-        both = show == "both"
-        transcript = both or captions.need_transcript
-        narrator = dub.open_voice(setup.target)
-        check_fit(system, transcript)
-        # First in, last out: the summary comes after the last line of text has been ended, and so
-        # does the wait for a voice that needs longer than the talk.
-        audience = [] if quiet else [enter(told.summary(setup, notes))]
-        spoken = []
-        if narrator is not None:
-            dubbed = dub.narration(narrator, notes.tell, live=sound.live, quiet=quiet)
-            spoken.append(enter(dubbed))
-        text = printed.json_lines(both) if as_json else printed.plain_text(setup, notes, both)
-        audience.append(enter(text))
-        if not quiet:
-            audience.append(enter(told.detected(system, notes)))
-        if sound.live and not quiet:
-            audience.append(enter(told.pressed(setup, notes)))
-        audience += map(enter, captions.listeners(setup, start))
-        audience += spoken
-        record = enter(listeners.traced(trace, file, notes.tell))
-        interpreter = open_interpreter(system, record, sound.clock(), transcript)
-        if before is not None:
-            notes.tell(before.sentence())
-            interpreter.recall(before.words)
-        hidden = quiet or sound.live
-        audience.append(enter(audio_progress(file, start or 0.0, end, hidden=hidden)))
-        listeners.interpret(interpreter, sound.chunks, audience, notes.tell, sound.stop)
+        wanted = Wanted(start, end, format, realtime, show == "both", as_json, quiet)
+        desk = Desk(system, notes, wanted, jobs[0])
+        if len(jobs) == 1:
+            desk.interpret(jobs[0])
+            return 0
+        desk.get_ready()
+        hidden = quiet or realtime
+        with audio_progress(files, start or 0.0, end, hidden=hidden) as bar:
+            headings = Headings()
+
+            def interpret(number: int, job: Job) -> None:
+                desk.interpret(job, headings, lambda begin: bar(number, begin))
+
+            return one_after_the_other(jobs, interpret, notes)
 
 
 @dataclass(frozen=True, slots=True)
-class Dub:
-    """What the options say of the translation that is spoken into files."""
+class Wanted:
+    """What the options say of every recording alike."""
 
-    speak: Path | None
-    mix: Path | None
-    duck_db: float | None
-    voice: str | None
+    start: float | None
+    end: float | None
+    raw: RawFormat | None
+    realtime: bool
+    both: bool
+    as_json: bool
+    quiet: bool
 
-    def check(self) -> None:
-        """Refuse options that would change nothing, and names of another kind."""
-        from dragoman.audio.write import FORMATS, format_of
 
-        if self.voice is not None and self.speak is None and self.mix is None:
-            raise DragomanError(
-                "--voice needs something to speak into: --speak FILE or --mix FILE."
+class Desk:
+    """Where recordings are interpreted, one after the other: the model and the voice stay."""
+
+    def __init__(self, system: System, notes: Notes, wanted: Wanted, one: Job) -> None:
+        """All jobs ask for the same kinds of files as one of them."""
+        self._system, self._notes, self._wanted, self._one = system, notes, wanted, one
+        self._transcript = wanted.both or one.captions.need_transcript
+
+    @cached_property
+    def _voice(self) -> Voice | None:
+        return self._one.dub.open_voice(self._system.setup.target)
+
+    def get_ready(self) -> None:
+        """Tell what would be wrong with every recording."""
+        from dragoman.cli.sound import check_fit
+
+        self._voice  # noqa: B018
+        check_fit(self._system, self._transcript)
+
+    def interpret(
+        self,
+        job: Job,
+        headings: Headings | None = None,
+        bar: Callable[[float], Listener] | None = None,
+    ) -> None:
+        """Interpret one recording; of several each has its heading, and one bar is for all."""
+        from dragoman import listeners
+        from dragoman.cli import printed, told
+        from dragoman.cli.progress import audio_progress
+        from dragoman.cli.sound import Part, open_file, open_interpreter
+
+        wanted, notes, setup = self._wanted, self._notes, self._system.setup
+        captions, quiet = job.captions, wanted.quiet
+        before = captions.found(job.file, setup.target, wanted.start, wanted.raw)
+        start = wanted.start if before is None else before.start
+        part = Part(start or 0.0, wanted.end, wanted.raw)
+        sound = open_file(job.file, setup.step_ms, wanted.realtime, part)
+        self.get_ready()
+        with ExitStack() as stack:
+            enter = stack.enter_context
+            # First in, last out: the summary comes after the last line of text has been ended, and
+            # so does the wait for a voice that needs longer than the talk.
+            audience = [] if quiet else [enter(told.summary(setup, notes))]
+            spoken = []
+            if self._voice is not None:
+                dubbed = job.dub.narration(self._voice, notes.tell, live=sound.live, quiet=quiet)
+                spoken.append(enter(dubbed))
+            if wanted.as_json:
+                file = None if headings is None else job.file
+                audience.append(enter(printed.json_lines(wanted.both, file)))
+            else:
+                audience += [] if headings is None else [headings.of(job.file)]
+                audience.append(enter(printed.plain_text(setup, notes, wanted.both)))
+            if not quiet:
+                audience.append(enter(told.detected(self._system, notes)))
+            if sound.live and not quiet:
+                audience.append(enter(told.pressed(setup, notes)))
+            audience += map(enter, captions.listeners(setup, start))
+            audience += spoken
+            record = enter(listeners.traced(job.trace, job.file, notes.tell))
+            clock = sound.clock()
+            interpreter = open_interpreter(self._system, record, clock, self._transcript)
+            if before is not None:
+                notes.tell(before.sentence())
+                interpreter.recall(before.words)
+            if bar is None:
+                hidden = quiet or sound.live
+                alone = audio_progress([job.file], start or 0.0, wanted.end, hidden=hidden)
+                audience.append(enter(alone)(0, start or 0.0))
+            else:
+                audience.append(bar(start or 0.0))
+            listeners.interpret(
+                interpreter, sound.chunks, audience, notes.tell, sound.stop, notes.end
             )
-        if self.duck_db is not None and self.mix is None:
-            raise DragomanError("--duck is about the speaker in a mix; ask for one: --mix FILE.")
-        for option, path in (("--speak", self.speak), ("--mix", self.mix)):
-            check_suffix(option, path, tuple(FORMATS))
-            if path is not None:
-                format_of(path)
-
-    def open_voice(self, language: str) -> Voice | None:
-        """The voice, if anything is to be spoken."""
-        from dragoman.voices import open_voice
-
-        return open_voice(self.voice, language) if self.speak or self.mix else None
-
-    def narration(
-        self, voice: Voice, tell: Report, *, live: bool, quiet: bool
-    ) -> AbstractContextManager[Listener]:
-        from dragoman.audio.mix import DUCK_DB
-        from dragoman.listeners import narration
-
-        duck_db = DUCK_DB if self.duck_db is None else self.duck_db
-        return narration(self.speak, self.mix, voice, duck_db, tell, live=live, quiet=quiet)

@@ -23,15 +23,21 @@ from dragoman.text.caption_layout import (
     line_columns,
     width,
 )
-from dragoman.text.languages import find_language
+from dragoman.text.languages import find_language, written_without_spaces
 from dragoman.text.sentences import ends_sentence
 from dragoman.text.words import split_words
 
 __all__ = ["CaptionMaker", "CaptionSettings", "Cue", "TimedWord", "make_cues", "width"]
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-_MARKS = ".,;:!?…)]}”’»。、，；：！？・）」』؟،؛।॥"
+_MARKS = ".,;:!?…)]}”’»。、，；：！？・）」』؟،؛।॥۔።։။។།"
 _LEADING = re.compile(f"[{re.escape(_MARKS)}]+")
+_OPENS = re.compile(r"[”’»]+\w")
+"""A quotation of »German« or ”Swedish”, an apostrophe: such a mark closes nothing."""
+_APART = re.compile(f"%[{re.escape(_MARKS)}]*|[!?;:»][{re.escape(_MARKS)}]*")
+"""What may be written with a space before it: 58 %, and in French more."""
+_BREAKING = re.compile(r"[^\S\xa0\u2007\u202f]+")
+"""Spaces at which a line may break; the others hold together what they stand in."""
 _ENDLESS = re.compile(f"([{re.escape(_MARKS)}]{{3}})[{re.escape(_MARKS)}]+")
 _NUMBER = re.compile(r"[.,]\d")
 LINGER = 0.5
@@ -162,8 +168,7 @@ class _Track:
         if not (math.isfinite(word.start) and math.isfinite(word.end)):
             raise DragomanError(f"The word '{word.text}' has no time that captions could show.")
         text = _ENDLESS.sub(r"\1", _CONTROL.sub(" ", word.text))
-        texts = split_words(text, self.language)
-        for number, part in enumerate(texts):
+        for number, part in enumerate(self._split(text)):
             if word.joined and number == 0 and self.words:
                 self._extend(part)
             elif part := self._without_marks(part):
@@ -171,6 +176,11 @@ class _Track:
                 end = max(self._latest, word.end)
                 for piece in _cut(part, self._columns):
                     yield TimedWord(piece, self._latest, end)
+
+    def _split(self, text: str) -> list[str]:
+        if written_without_spaces(self.language):
+            return split_words(text, self.language)
+        return [part for each in _BREAKING.split(text) if (part := each.strip())]
 
     def ended_before(self, word: TimedWord) -> bool:
         """Whether what waits ends before a word: with its sentence, if that fills half a line."""
@@ -192,18 +202,25 @@ class _Track:
         return sum(width(word.text) + 1 for word in self.words) - 1
 
     def _without_marks(self, text: str) -> str:
-        """A text without the marks at its head, which belong to the word before it."""
+        """A text without the marks at its head, which belong to the word before it; a space before
+        them stays, where it is right."""
         if _NUMBER.match(text):
             return f"0{text}"
+        apart = _APART.fullmatch(text) if self.language == "fr" or text[0] == "%" else None
+        if apart is not None and self.words:
+            self._extend(text, space=" ")
+            return ""
         marks = _LEADING.match(text)
-        if marks is None:
+        if marks is None or _OPENS.match(text):
             return text
         if self.words:
             self._extend(marks[0])
         return text[marks.end() :]
 
-    def _extend(self, text: str) -> None:
+    def _extend(self, text: str, space: str = "") -> None:
         last = self.words.pop()
+        if width(last.text + space + text) <= self._columns:  # else it is cut somewhere
+            text = space + text
         self.words += [replace(last, text=part) for part in _cut(last.text + text, self._columns)]
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from dragoman.text.caption_layout import CaptionSettings, width
 from dragoman.text.captions import Cue
+from dragoman.text.plain import plain
 from dragoman.text.sentences import ends_sentence
 from dragoman.text.words import split_words
 
@@ -34,7 +35,8 @@ def last_sentence(cues: Sequence[Cue], language: str, *, both: bool = False) -> 
     for number in range(len(cues) - 1, 0, -1):
         words = split_words(" ".join(cues[number - 1].lines), language)
         if words and ends_sentence(words[-1], language=language) and not _late(cues, number, both):
-            return Place(max(0.0, cues[number].start - LEAD), tuple(words[-1:]))
+            spoken = [word for word in words if plain(word)]
+            return Place(max(0.0, cues[number].start - LEAD), tuple(spoken[-1:]))
     return Place()
 
 

@@ -14,6 +14,9 @@ what it leads)."""
 
 _CLAUSE_END = re.compile(r"[,;:…—–、，；：،؛][\"'”’»)\]」』]*$")
 
+_OPENING = re.compile(r"[«“„(\[{¿¡]+")
+_DIGITS, _THREE_DIGITS = re.compile(r"\d{1,3}"), re.compile(r"\d{3}(?!\d)")
+
 # One list for all: words that mean something else in another language are left out.
 _ARTICLES = """
     a an the this that these those my your his her its our their no every each
@@ -57,7 +60,9 @@ def break_cost(before: str, after: str, language: str = "") -> float:
         return PHRASE
     counts = before[:1].isdigit() and before[-1:].isdigit()  # 15 people; not 15%
     counts = (counts and not after[:1].isdigit()) or is_ordinal(_bare(before), language)
-    if counts or _bare(before) in _LEADS_ON:
+    if counts or _bare(before) in _LEADS_ON or _OPENING.fullmatch(before):
+        return INSIDE
+    if _DIGITS.fullmatch(before) and _THREE_DIGITS.match(after):  # 10 000
         return INSIDE
     second = _bare(after)
     if second in _CONJUNCTION:

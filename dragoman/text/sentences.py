@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dragoman.text.languages import written_without_spaces
-
-STOPS = (".", "?", "!", "。", "？", "！", "।", "؟")
+STOPS = (".", "?", "!", "。", "？", "！", "।", "॥", "؟", "۔", "።", "։", "။", "។", "།")
 COMMAS = (",", ";", ":", "，", "、", "；", "：", "،")
 CLOSING = "\"'”’»)]」』"  # may stand behind a stop
 # A stop after these is no end: titles, and what stands before a name or a number.
@@ -37,8 +35,18 @@ def ends_sentence(word: str, following: str = "", language: str = "") -> bool:
     return not (bare.endswith(".") and (name in ABBREVIATIONS or _initial(bare)))
 
 
+_FULL_STOPS = {
+    **dict.fromkeys(("zh", "yue", "ja"), "。"),
+    **dict.fromkeys(("hi", "ne", "sa", "bn", "as", "or", "pa"), "।"),
+    **dict.fromkeys(("bo", "dz"), "།"),
+    **dict.fromkeys(("am", "ti"), "።"),
+    **{"ur": "۔", "hy": "։", "km": "។", "my": "။"},
+    **dict.fromkeys(("th", "lo"), ""),  # there a space ends a sentence
+}
+
+
 def full_stop(language: str) -> str:
-    return "。" if written_without_spaces(language) else "."
+    return _FULL_STOPS.get(language, ".")
 
 
 def with_stop(words: Sequence[str], language: str) -> list[str]:

@@ -16,7 +16,7 @@ from typing import Self
 import numpy as np
 
 from dragoman.audio.chunk import RATE, Samples
-from dragoman.audio.mix import DUCK_DB, StereoMix, pad_until
+from dragoman.audio.mix import DUCK_DB, StereoMix, pad_until, sweep_parts
 from dragoman.audio.resample import resample
 from dragoman.audio.write import SoundWriter
 from dragoman.errors import DragomanError
@@ -73,6 +73,9 @@ class Narration:
     ) -> None:
         if speak is not None and mix is not None and Path(speak) == Path(mix):
             raise DragomanError(f"The speech and the mix cannot both be written to {speak}.")
+        for path in (speak, mix):
+            if path is not None:
+                sweep_parts(Path(path))
         self._voice, self._pace, self._report = voice, pace or Pace(), report
         self.phrases: list[Phrase] = []  # those spoken so far
         self._words = Words(next(iter(voice.languages), ""))

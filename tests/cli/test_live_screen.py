@@ -57,6 +57,22 @@ def test_the_newest_words_are_always_shown_and_the_text_stays(wav, columns, line
     assert not screen.inside
 
 
+def test_ctrl_z_leaves_the_shell_its_own_screen_and_cursor(wav):
+    """Nobody could go on with this session, so the system does not stop it: it is back at once."""
+    with terminal("live", "--file", wav, "--model", "tests.talkers:many", *STEP) as screen:
+        screen.until("number")
+        screen.process.send_signal(signal.SIGTSTP)
+        while b"\x1b[?1049l" not in screen.raw:
+            assert screen.read()
+        assert screen.rest() == 0
+    left = screen.raw.index(b"\x1b[?1049l")
+    assert b"\x1b[?25h" in screen.raw[left - 20 : left + 20]  # the cursor
+    assert screen.raw.count(b"\x1b[?1049h") == 2  # it came back, and was left at the end
+    assert screen.raw.count(b"\x1b[?1049l") == 2
+    assert not screen.inside
+    assert "number999." in " ".join(screen.everything)
+
+
 def test_a_window_that_is_resized_is_filled_again(wav):
     with terminal("live", "--file", wav, "--model", "tests.talkers:many", *STEP) as screen:
         screen.until("number200")

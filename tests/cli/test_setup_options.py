@@ -90,3 +90,8 @@ def test_what_hears_nothing_is_no_model_to_interpret_with(name, told, tmp_path, 
     monkeypatch.chdir(tmp_path)
     folder_of(tmp_path / name)  # somebody's own, of the same name
     assert read_setup(model=name).source == "pt"
+
+
+def test_an_empty_latency_is_none():
+    with pytest.raises(DragomanError, match="'' is not a time"):
+        read_setup(max_latency="")

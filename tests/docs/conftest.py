@@ -58,6 +58,9 @@ def recordings(tmp_path_factory):
         soundfile.write(folder / name, sound, 16000)
     soundfile.write(folder / "talk.ogg", sound, 16000, format="OGG", subtype="OPUS")
     shutil.copy(folder / "talk.wav", folder / "talk.m4a")  # what is inside decides
+    (folder / "talks").mkdir()
+    for name in ("first.ogg", "second.ogg"):
+        shutil.copy(folder / "talk.ogg", folder / "talks" / name)
     return folder
 
 

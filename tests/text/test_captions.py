@@ -18,7 +18,7 @@ from dragoman.text.captions import (
 )
 
 PLAIN = CaptionSettings()
-MARK = re.compile(r"[.,;:!?…。、，；：！？)\]}”’»]")
+MARK = re.compile(r"[.,;:!?…。、，；：！？)\]}]|[”’»]+(?!\w)")
 
 
 def spoken(text, start=0.0, pace=0.3):
@@ -141,6 +141,35 @@ def test_a_mark_alone_needs_no_hint_that_it_is_joined():
 def test_marks_at_the_head_of_a_word_belong_to_the_word_before():
     words = [*spoken("I was thinking"), TimedWord("...and then", 1.0, 2.0)]
     assert lines(words) == [("I was thinking... and then",)]
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("de", "Es sind 58 % der Bürger, 3% mehr."),
+        ("de", "Er sagte »Ja« und ging."),
+        ("sv", "Han sade ”ja” till dem."),
+        ("en", "Get ’em now."),
+        ("fr", "Vraiment ? Oui ! C’est « bien » ; 58 % : voilà."),
+        ("fr", "Il y a 10\u202f000 voix\xa0!"),
+    ],
+)
+def test_captions_are_spaced_as_the_text_is(language, text):
+    fast = CaptionSettings(columns=46, columns_per_second=1000.0)
+    words = [TimedWord(f" {word}", 0.0, 0.0) for word in re.split("[ \n]", text)]
+    assert " ".join(line for cue in lines(words, language, fast) for line in cue) == text
+
+
+def test_what_is_set_apart_stays_with_its_word():
+    assert lines([TimedWord("%", 0, 1)]) == [("%",)]  # nothing is before it
+    words = [TimedWord("a" * 42, 0, 1), TimedWord("%", 1, 1)]
+    assert letters(line for cue in lines(words) for line in cue) == "a" * 42
+    narrow = CaptionSettings(columns=14)
+    for cue in lines(spoken("Il y avait alors 10 000 voix ! Et « toi » ?"), "fr", narrow):
+        for line in cue:
+            assert line[0] not in "!?»"
+            assert line[-1] != "«"
+            assert not line.startswith("000")
 
 
 def test_a_number_without_its_zero_gets_one():

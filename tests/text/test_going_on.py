@@ -80,3 +80,10 @@ def test_a_number_that_goes_on_ends_no_sentence():
 def test_without_cues_one_begins_anew():
     assert last_sentence([], "en").moment == 0.0
     assert in_time([], 3.0) == 3.0
+
+
+def test_the_word_before_the_place_is_one_that_was_spoken():
+    cues = (Cue(0.0, 2.0, ("C’est vraiment vrai !",)), Cue(5.0, 6.0, ("Oui.",)))
+    assert last_sentence(cues, "fr").words == ("vrai",)
+    cues = (Cue(0.0, 2.0, ("今天很好。",)), Cue(5.0, 6.0, ("是。",)))
+    assert last_sentence(cues, "zh").words == ("好",)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.text.sentences import ends_sentence, split_sentences
+from dragoman.text.sentences import ends_sentence, full_stop, split_sentences, with_stop
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,11 @@ from dragoman.text.sentences import ends_sentence, split_sentences
         (" z.B.", " Äpfel", False),
         (" 3.5", " Million", False),
         ("です。", "次", True),
+        (" ہے۔", " یہ", True),
+        (" ነው።", " ይህ", True),
+        ("တယ်။", "", True),
+        ("។", "", True),
+        (" է։", "", True),
         (" and", " so", False),
         ("", "", False),
     ],
@@ -53,3 +58,14 @@ def test_every_word_is_in_one_sentence(words):
     assert (ends[-1] if ends else 0) == len(words)
     for end in ends[:-1]:
         assert ends_sentence(words[end - 1], words[end])
+
+
+@pytest.mark.parametrize(
+    ("language", "stop"),
+    [("en", "."), ("ja", "。"), ("th", ""), ("lo", ""), ("my", "။"), ("km", "។"), ("ur", "۔"),
+     ("hi", "।"), ("am", "።"), ("hy", "։")],
+)  # fmt: skip
+def test_a_full_stop_is_that_of_the_language(language, stop):
+    assert full_stop(language) == stop
+    assert with_stop(["x", "y"], language) == ["x", f"y{stop}"]
+    assert not stop or ends_sentence(f"y{stop}")

@@ -1,5 +1,8 @@
 """Speech into files: where it is placed, what is kept, what is said when it cannot be written."""
 
+import os
+import subprocess
+import sys
 from itertools import pairwise
 
 import numpy as np
@@ -318,3 +321,31 @@ def test_an_unwritable_output_is_a_sentence(tmp_path, which):
 def test_both_into_one_file_is_refused(tmp_path):
     with pytest.raises(DragomanError, match="cannot both be written"):
         Narration(ToneVoice(), tmp_path / "x.wav", tmp_path / "x.wav")
+
+
+KILLED = """
+import os, signal, sys
+import numpy as np
+from dragoman.voices import Narration
+from tests.voices.fakes import ToneVoice
+
+narration = Narration(ToneVoice(), "speech.wav", "mix.wav")
+narration.hear(np.zeros(16000, np.float32))
+if sys.argv[1] == "mixing":
+    narration._mix._speaker.close()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("moment", ["speaking", "mixing"])
+def test_what_a_killed_process_left_is_removed_when_the_files_are_written_again(tmp_path, moment):
+    environment = os.environ | {"PYTHONPATH": os.getcwd()}
+    subprocess.run([sys.executable, "-c", KILLED, moment], cwd=tmp_path, env=environment)
+    assert len(list(tmp_path.iterdir())) == 4
+    others = [tmp_path / name for name in (".other.wav.0.1.tmp", f".mix.wav.0.{os.getpid()}.tmp")]
+    for other in others:  # of another file, and of a process that lives
+        other.touch()
+    with Narration(ToneVoice(), tmp_path / "speech.wav", tmp_path / "mix.wav") as narration:
+        narration.hear(np.zeros(RATE, np.float32))
+    wanted = {"speech.wav", "mix.wav", *(other.name for other in others)}
+    assert {path.name for path in tmp_path.iterdir()} == wanted

@@ -1,0 +1,188 @@
+"""Several recordings in one run: where the files of each go, and what becomes of a bad one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dragoman.cli.captions import CaptionFiles
+from dragoman.cli.outputs import EACH, check_outputs, check_suffix
+from dragoman.errors import DragomanError
+
+if TYPE_CHECKING:
+    from dragoman.cli.notes import Notes
+    from dragoman.listeners import Listener, Report
+    from dragoman.voices import Voice
+
+SUFFIXES = {
+    **dict.fromkeys(("--captions", "--captions-source", "--captions-both"), ".srt"),
+    **{"--trace": ".jsonl", "--speak": ".wav", "--mix": ".wav"},
+}
+"""Of the files that lie in a folder, by the option that names it."""
+INTERRUPTED = 130
+"""The exit status of a run that was ended before all of it was heard."""
+MOST_NAMED = 5
+"""Recordings that a sentence names, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dub:
+    """What the options say of the translation that is spoken into files."""
+
+    speak: Path | None
+    mix: Path | None
+    duck_db: float | None
+    voice: str | None
+
+    def check(self) -> None:
+        """Refuse options that would change nothing, and names of another kind."""
+        from dragoman.audio.write import FORMATS, format_of
+
+        if self.voice is not None and self.speak is None and self.mix is None:
+            raise DragomanError(
+                "--voice needs something to speak into: --speak FILE or --mix FILE."
+            )
+        if self.duck_db is not None and self.mix is None:
+            raise DragomanError("--duck is about the speaker in a mix; ask for one: --mix FILE.")
+        for option, path in (("--speak", self.speak), ("--mix", self.mix)):
+            check_suffix(option, path, tuple(FORMATS))
+            if path is not None:
+                format_of(path)
+
+    def open_voice(self, language: str) -> Voice | None:
+        """The voice, if anything is to be spoken."""
+        from dragoman.voices import open_voice
+
+        return open_voice(self.voice, language) if self.speak or self.mix else None
+
+    def narration(
+        self, voice: Voice, tell: Report, *, live: bool, quiet: bool
+    ) -> AbstractContextManager[Listener]:
+        from dragoman.audio.mix import DUCK_DB
+        from dragoman.listeners import narration
+
+        duck_db = DUCK_DB if self.duck_db is None else self.duck_db
+        return narration(self.speak, self.mix, voice, duck_db, tell, live=live, quiet=quiet)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A recording, and the files that are made of it."""
+
+    file: str
+    captions: CaptionFiles
+    trace: Path | None
+    dub: Dub
+
+    @property
+    def options(self) -> list[tuple[str, Path | None]]:
+        """The option that names each file."""
+        captions, dub = self.captions, self.dub
+        return [
+            *(("--captions", path) for path in captions.translation),
+            *(("--captions-source", captions.source), ("--captions-both", captions.both)),
+            *(("--trace", self.trace), ("--speak", dub.speak), ("--mix", dub.mix)),
+        ]
+
+    def of(self, file: str) -> Job:
+        """The same of a recording, whose name takes the place of {name} in those of its files."""
+
+        def named(option: str, path: Path | None) -> Path | None:
+            return None if path is None else _named(option, path, file)
+
+        captions, dub = self.captions, self.dub
+        captions = replace(
+            captions,
+            translation=tuple(_named("--captions", path, file) for path in captions.translation),
+            source=named("--captions-source", captions.source),
+            both=named("--captions-both", captions.both),
+        )
+        dub = replace(dub, speak=named("--speak", dub.speak), mix=named("--mix", dub.mix))
+        return Job(file, captions, named("--trace", self.trace), dub)
+
+
+def _named(option: str, path: Path, file: str) -> Path:
+    """A file in a folder is of the kind that the option writes where nobody asks for another."""
+    path = path.with_name(EACH + SUFFIXES[option]) if path.name == EACH else path
+    return Path(str(path).replace(EACH, "stdin" if file == "-" else Path(file).stem))
+
+
+def jobs_of(files: Sequence[str], asked: Job) -> list[Job]:
+    """A job for each recording; refused if two of them would write the same file."""
+    from dragoman.audio.source import is_pipe
+
+    jobs = [asked.of(file) for file in files]
+    if len(files) == 1:
+        return jobs
+    if piped := next(filter(is_pipe, files), None):
+        raise DragomanError(f"'{piped}' is a pipe, which is heard alone; leave out the others.")
+    for option, path in asked.options:
+        if path is not None and EACH not in str(path):
+            raise DragomanError(
+                f"{option} {path} is one file, and there are {len(files)} recordings: name a "
+                f"folder ({option} folder/), or put {EACH} where the name of each is to stand "
+                f"({option} '{EACH}{path.suffix or SUFFIXES[option]}')."
+            )
+    written: dict[str, str] = {}
+    for job in jobs:
+        for _, path in job.options:
+            if path is not None:
+                other = written.setdefault(os.path.realpath(path), job.file)
+                if other != job.file or files.count(other) > 1:
+                    raise DragomanError(
+                        f"{other} and {job.file} would both be written to {path}; rename one of "
+                        "them, or translate one after the other."
+                    )
+    return jobs
+
+
+def check_jobs(jobs: Sequence[Job], setup: str | None) -> None:
+    """Refuse what cannot be written, before any work."""
+    for job in jobs:
+        job.dub.check()
+    paths = [path for job in jobs for _, path in job.options]
+    check_outputs([*(job.file for job in jobs), setup], paths)
+    for job in jobs:
+        others = {"--speak": job.dub.speak, "--mix": job.dub.mix, "--trace": job.trace}
+        job.captions.check(others)
+
+
+def one_after_the_other(
+    jobs: Sequence[Job], interpret: Callable[[int, Job], None], notes: Notes
+) -> int:
+    """Do all jobs: one that fails is told of and costs the others nothing. One that is ended early
+    is the last, as is one whose text finds no more room. Returns the exit status."""
+    from dragoman.cli.printed import OutputLostError
+
+    failed: list[str] = []
+    left = [job.file for job in jobs]
+    try:
+        for number, job in enumerate(jobs):
+            notes.about = f"{left.pop(0)}: "
+            try:
+                interpret(number, job)
+            except DragomanError as error:
+                failed.append(job.file)
+                notes.about = "" if job.file in str(error) else notes.about
+                notes.tell(f"dragoman: {error}")
+                if isinstance(error, OutputLostError):
+                    break
+            if notes.ending:
+                break
+    finally:
+        notes.about = ""
+        if left:
+            heard = "was not heard" if len(left) == 1 else "were not heard"
+            notes.tell(f"{len(left)} of {len(jobs)} recordings {heard}: {_some(left)}.")
+    if failed:
+        raise DragomanError(f"{len(failed)} of {len(jobs)} recordings failed: {_some(failed)}.")
+    return INTERRUPTED if left else 0
+
+
+def _some(files: Sequence[str]) -> str:
+    more = len(files) - MOST_NAMED
+    return ", ".join(files[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
