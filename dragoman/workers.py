@@ -19,6 +19,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Thread
 from typing import Any, Protocol, TypeVar
 
 from dragoman.errors import DragomanError
@@ -61,7 +62,7 @@ class WarmProcesses:
 
     def each(self, work: Work[Task, News], tasks: Iterable[Task]) -> Iterator[News]:
         """As many at once as there are processes."""
-        with ProcessPoolExecutor(self.count, _context) as pool:
+        with ProcessPoolExecutor(self.count, _context, initializer=end_with_parent) as pool:
             futures: list[Future[list[News]]] = [pool.submit(told_by, work, task) for task in tasks]
             try:
                 for future in as_completed(futures):
@@ -70,6 +71,18 @@ class WarmProcesses:
                 raise DragomanError(KILLED.format(why="")) from error
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
+
+
+def end_with_parent() -> None:
+    """In a worker that waits for tasks: where the parent was killed, none will ever come."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None  # who started this process
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
 
 
 @dataclass(frozen=True, slots=True)

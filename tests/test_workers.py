@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -55,3 +57,24 @@ def test_who_asks_no_further_ends_it():
     next(news)
     news.close()
     assert next(tasks) < 5
+
+
+def holds_on(number, tell):
+    """Say who it is on standard output, which stays open as long as it lives."""
+    print(os.getpid(), flush=True)
+    if number:
+        os.kill(os.getppid(), signal.SIGKILL)
+
+
+def test_who_waits_for_a_killed_parent_ends():
+    """Its output is at its end only once all who hold it are gone."""
+    program = """
+from dragoman.workers import WarmProcesses
+from tests.test_workers import holds_on
+
+if __name__ == "__main__":
+    list(WarmProcesses(2).each(holds_on, [0, 0, 1]))
+"""
+    ended = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert ended.stdout.split()
