@@ -289,17 +289,25 @@ class Training:
 
     def resume(self) -> None:
         """Go back to the last checkpoint; a damaged one gives way to the one before."""
+        faults = []
         for _, path in reversed(checkpoints.numbered(self.run.folder, "resume")):
             content = {"task": self.task, "optimiser": self.optimiser, "state": {}}
             try:
                 self.fabric.load(path, content)
             except Exception as error:  # torch and pickle have many for a damaged file
                 why = (str(error).splitlines() or [type(error).__name__])[0]
-                self.note(f"{path.name} is damaged ({why})")
+                faults.append(f"{path.name} is damaged ({why})")
+                self.note(faults[-1])
                 continue
             self.state = State(**content["state"])
             self.step.resumed()
             break
+        else:
+            if faults:  # to begin anew would throw away all that the run has made
+                raise DragomanError(
+                    f"{self.run.folder} cannot be gone on with: {'; '.join(faults)}. See whether "
+                    "the disk is well and try again; without its resume-*.pt it begins anew."
+                )
         self.best_before = self.state.best_step
         if self.fabric.is_global_zero:
             self.run.forget_after(self.state.step)

@@ -240,6 +240,24 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before(whole, tiny, tmp_path)
         assert all(torch.equal(before[key], after[key]) for key in before)
 
 
+def test_a_run_without_a_checkpoint_that_can_be_read_keeps_what_it_has(whole, tiny, tmp_path):
+    """A network disk may be away for a moment: days of training must not begin anew for that."""
+    whole = Path(shutil.copytree(whole, tmp_path / "copy"))
+    resumes = [path for _, path in numbered(whole, "resume")]
+    for path in resumes:
+        path.write_bytes(path.read_bytes()[:1000])
+    before = {path.name: path.stat().st_size for path in whole.glob("*.pt")}
+    metrics = (whole / "metrics.jsonl").read_bytes()
+    with pytest.raises(DragomanError, match=f"{resumes[-1].name} is damaged .*; {resumes[0].name}"):
+        train(recipe_of(tiny), whole)
+    assert {path.name: path.stat().st_size for path in whole.glob("*.pt")} == before
+    assert (whole / "metrics.jsonl").read_bytes() == metrics
+    for path in resumes:
+        path.unlink()
+    train(recipe_of(tiny, steps={"total": 1, "validate": 1}), whole)  # as it says
+    assert json.loads((whole / "final.json").read_text())["best_step"] == 1
+
+
 def test_training_stops_when_nothing_improves_any_more(tiny, tmp_path):
     """A rate of 0 in a net without running statistics: every validation is like the first."""
     net = {key: value for key, value in tiny["net_settings"].items() if key != "kernel"}
