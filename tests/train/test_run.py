@@ -151,6 +151,23 @@ def test_a_run_with_a_time_limit_falls_in_its_last_quarter(tiny, tmp_path, monke
     assert {"kind": "total", "total": 12} in told
 
 
+def test_a_time_limit_may_change_and_is_kept_between_lines_of_the_log(tiny, tmp_path, monkeypatch):
+    def trained(**steps) -> int:
+        steps = {"total": 50, "validate": 6, "save": 3, "log": 1, "patience": 0} | steps
+        settings = {"schedule": "trapezoid", "warmup": 1}
+        with monkeypatch.context() as patch:
+            Clock(patch, 7.0)
+            train(recipe_of(tiny, steps=steps, optimiser=settings), tmp_path / "run")
+        return numbered(tmp_path / "run", "resume")[-1][0]
+
+    assert trained(minutes=1) == 6
+    assert trained(minutes=1) == 6
+    assert trained(minutes=2) == 12  # and one that is over may go on
+    assert trained(minutes=3, log=16) == 18  # though it is late when it is seen: not after 22
+    assert trained(total=19) == 19
+    assert trained(minutes=9, total=20) == 20
+
+
 def test_averages_are_means(whole):
     final = json.loads((whole / "final.json").read_text())
     first, second = (load_weights(whole / name) for name in final["averaged"])
