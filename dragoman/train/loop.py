@@ -94,6 +94,9 @@ class Training:
             if state.step % steps.save == 0 or state.step == self.total or self.stopped_early():
                 self.save()
         batches.close()
+        if not state.best_step:  # it was ended before its first validation
+            self.validate()
+            self.save()
 
     @property
     def total(self) -> int:
@@ -241,7 +244,8 @@ class Training:
         found = dict(checkpoints.numbered(folder, "weights"))
         if best not in found:
             raise DragomanError(
-                f"{folder} has no weights of a validation; steps.validate is too high."
+                f"{folder} has lost the weights of step {best}, its best; bring "
+                f"weights-{best:08d}.pt back."
             )
         steps = sorted(step for step in found if self.comparable(step))
         return [found[n] for n in checkpoints.around(steps, best, self.recipe.steps.average)]

@@ -168,6 +168,19 @@ def test_a_time_limit_may_change_and_is_kept_between_lines_of_the_log(tiny, tmp_
     assert trained(minutes=9, total=20) == 20
 
 
+def test_a_run_may_be_ended_before_its_first_validation(tiny, tmp_path):
+    steps = {"total": 9, "validate": 9, "save": 2}
+
+    def stop(line):
+        if line["kind"] == "train" and line["step"] == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(recipe_of(tiny, steps=steps | {"log": 1}), tmp_path / "run", stop)
+    train(recipe_of(tiny, steps=steps | {"total": 2}), tmp_path / "run")
+    assert json.loads((tmp_path / "run" / "final.json").read_text())["best_step"] == 2
+
+
 def test_averages_are_means(whole):
     final = json.loads((whole / "final.json").read_text())
     first, second = (load_weights(whole / name) for name in final["averaged"])
