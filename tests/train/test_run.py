@@ -456,6 +456,25 @@ def test_the_export_command_hands_over_the_final_weights_and_what_surrounds_them
         CliRunner().invoke(command, [*arguments, "kernel=3"], catch_exceptions=False)
 
 
+def test_a_run_that_has_not_come_to_its_end_says_what_else_can_be_exported(whole, tmp_path):
+    begun = Path(shutil.copytree(whole, tmp_path / "begun"))
+    (begun / "final.pt").unlink()
+    last = numbered(begun, "weights")[-1][1]
+    with pytest.raises(DragomanError, match=rf"Go on with it, or name .*{last}.*--weights"):
+        open_run(begun)
+    open_run(begun, [last])
+
+
+def test_half_a_line_of_metrics_stops_no_run(whole, tiny, tmp_path):
+    """A power cut leaves what it likes in a file that was being written."""
+    again = Path(shutil.copytree(whole, tmp_path / "again"))
+    path = again / "metrics.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:2], b"\0\xff\0\n", b'{"ste\n', b"7\n", *lines[2:], b'{"st']))
+    train(recipe_of(tiny), again)
+    assert RunFolder(again).metrics() == [json.loads(line) for line in lines]
+
+
 def test_divergence_is_a_sentence(tiny, tmp_path):
     wild = {"rate": 1e30, "warmup": 1, "clip": 1e30}
     with pytest.raises(DragomanError, match="diverged"):
