@@ -169,3 +169,15 @@ def test_a_disk_that_fills_up_on_the_way_is_a_sentence(enter, hub, monkeypatch):
 )
 def test_sizes_as_people_say_them(size, told):
     assert megabytes(size) == told
+
+
+def test_proxies_are_those_of_the_environment(server, to, monkeypatch):
+    """Only the proxy can find such a host: it is asked for the whole address."""
+    address = "http://hub.invalid/file"
+    server.pages[address] = DATA
+    monkeypatch.setenv("http_proxy", server.address)
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    download(address, WANTED, to, "the file", Bar())
+    assert to.read_bytes() == DATA
+    assert server.asked == [(address, None)]
