@@ -30,7 +30,7 @@ def trained_on(sound: np.ndarray, bands: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("size", [160, 1111, 100_000])
-@pytest.mark.parametrize("bands", [80, 83])
+@pytest.mark.parametrize("bands", [40, 80, 83])
 def test_features_of_a_stream_are_those_of_training(bands, size):
     sound = voiced()
     stream = FeatureStream(bands)
@@ -53,7 +53,9 @@ def test_forgotten_frames_are_gone():
     frames = stream.frames.copy()
     stream.forget(50)
     np.testing.assert_array_equal(stream.frames, frames[50:])
-    stream.forget(20)
+    stream.forget(20)  # long gone
+    assert stream.start == 50
+    assert stream.samples == len(voiced())
     stream.forget(10_000)
     assert stream.start == stream.end == len(frames)
 
