@@ -1,7 +1,7 @@
 """Fetch an address into a file: continued where it stopped, believed only if the hash agrees.
 
-A server that is busy (429, 5xx) is asked again after a while. Who asks is told to the host that
-was named, and to no other host that it redirects to.
+A server that is busy (429, 5xx), or away in the middle of a file, is asked again after a while.
+Who asks is told to the host that was named, and to no other host that it redirects to.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 TIMEOUT = 30.0  # seconds without a byte before a connection counts as dead
 BUSY = {429, 500, 502, 503, 504}
-WAITS = (1.0, 3.0, 9.0)  # seconds before a busy server is asked again, unless it says how long
+# Seconds before a server is asked again that is busy, unless it says how long, or away.
+WAITS = (1.0, 3.0, 9.0)
 LONGEST_WAIT = 60.0
 Headers = Mapping[str, str]
 
@@ -84,16 +85,23 @@ def _check_room(size: int, to: Path, title: str) -> None:
 def _fetch_all(
     address: str, wanted: File, to: Path, title: str, bar: Bar, headers: Headers
 ) -> None:
-    """Connect as often as it takes, as long as every connection brings something."""
+    """Connect as often as it takes; a network that has brought something may be away now."""
+    waits: Iterator[float] = iter(())
     while (have := to.stat().st_size) < wanted.size:
         bar.begin(title, wanted.size, have)
+        why: Exception | None = None
         try:
             _fetch_some(address, have, wanted, to, title, bar, headers)
         except BrokenError as error:
-            if to.stat().st_size <= have:
-                raise SourceError(str(error)) from error
-        if to.stat().st_size <= have:
-            raise SourceError(f"{title}: the answer stops at {have} of {wanted.size} bytes")
+            why = error
+        if to.stat().st_size > have:
+            waits = iter(WAITS)
+            continue
+        told = str(why or f"{title}: the answer stops at {have} of {wanted.size} bytes")
+        if (wait := next(waits, None)) is None:
+            raise SourceError(told) from why
+        bar.say(f"{told}; trying again in {wait:.0f} s.")
+        time.sleep(wait)
 
 
 def _fetch_some(

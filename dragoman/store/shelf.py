@@ -166,7 +166,7 @@ def _files_in(folder: Path) -> list[Path]:
 
 def is_here(name: str) -> bool:
     """Whether the store holds anything of a model, right or not."""
-    return home.folder_of(name).exists() or home.partial(name).exists()
+    return os.path.lexists(home.folder_of(name)) or home.partial(name).exists()
 
 
 def remove(name: str) -> None:
@@ -181,7 +181,9 @@ def remove(name: str) -> None:
         home.forget(name)
         prepared.forget(home.folder_of(name))
         for folder in (home.folder_of(name), home.partial(name)):
-            if folder.exists():
+            if folder.is_symlink():  # what it leads to is on another disk, and not the store's
+                folder.unlink()
+            elif folder.exists():
                 shutil.rmtree(folder)
         if added:
             entry.unlink()

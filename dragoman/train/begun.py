@@ -19,7 +19,7 @@ import torch
 
 from dragoman.text.sentences import without_comma
 from dragoman.train.data.corpus import Ragged, TrainingSet
-from dragoman.train.data.heard import words_heard
+from dragoman.train.data.heard import together, words_heard, words_in
 from dragoman.train.data.loader import Loader
 from dragoman.train.data.pack import RATE
 from dragoman.train.data.plan import Plan
@@ -38,16 +38,24 @@ Pair = tuple[str, str]  # a text and its translation
 
 
 def cut_some(
-    teacher: Trained, whole: TrainingSet, said: Mapping[int, str], share: float, batch: Batch
+    teacher: Trained,
+    whole: TrainingSet,
+    said: Mapping[int, str],
+    languages: Pair,
+    share: float,
+    batch: Batch,
 ) -> dict[int, Pair]:
     """Of the items of a set and their translations a share, cut off; by the items' numbers in their
     pack. Where nothing can be said yet, the item stays whole."""
+    spoken, written = languages
     cut: dict[int, str] = {}
     for number, (part, text) in enumerate(
         zip(whole.parts, whole.texts(whole.data.source), strict=True)
     ):
         chance = random.Random(f"{teacher.recipe.seed} {whole.item(number).id}")
-        if part.item in said and chance.random() < share and (begun := _begun(text, chance)):
+        if part.item not in said or chance.random() >= share:
+            continue
+        if begun := _begun(text, spoken, chance):
             cut[number] = begun
     if not cut:
         return {}
@@ -60,16 +68,16 @@ def cut_some(
     kept = {}
     for place, (item, source, units) in enumerate(zip(items, cut.values(), targets, strict=True)):
         count = as_likely(expected[place], known[place])
-        if text := first_words(teacher.target, units, count):
+        if text := first_words(teacher.target, units, count, written):
             kept[item] = (source, text)
     return kept
 
 
-def _begun(text: str, chance: random.Random) -> str:
+def _begun(text: str, language: str, chance: random.Random) -> str:
     """The beginning of a text, or nothing if it has too few words."""
-    words = text.split()
+    words = words_in(text, language)
     count = words_heard(len(words), chance)
-    return without_comma(" ".join(words[:count])) if count < len(words) else ""
+    return without_comma(together(words[:count], language)) if count < len(words) else ""
 
 
 def _cut_short(teacher: Trained, texts: TrainingSet, sources: list[str]) -> TrainingSet:
@@ -104,8 +112,8 @@ def as_likely(expected: Sequence[float], known: Sequence[float]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] >= AS_LIKELY * pair[1], pairs))
 
 
-def first_words(pieces: Pieces, units: list[int], count: int) -> str:
+def first_words(pieces: Pieces, units: list[int], count: int, language: str) -> str:
     """The words that the first units make, without one that goes on behind them."""
-    whole, begun = pieces.decode(units).split(), pieces.decode(units[:count]).split()
+    whole, begun = (words_in(pieces.decode(some), language) for some in (units, units[:count]))
     same = takewhile(lambda pair: pair[0] == pair[1], zip(whole, begun, strict=False))
-    return without_comma(" ".join(word for word, _ in same))
+    return without_comma(together([word for word, _ in same], language))

@@ -79,8 +79,14 @@ def load_weights(path: Path) -> Weights:
     folder of a model."""
     if path.is_dir() and (foreign := weights_in(path)) is not None:
         return foreign
+    begun = numbered(path, "weights") if path.is_dir() else []
     if path.is_dir():
         path = path / "final.pt"
+    if not path.exists() and begun:
+        raise DragomanError(
+            f"There is no {path}: the run has not come to its end. Go on with it, or name a "
+            f"checkpoint of it, such as {begun[-1][1]} (in 'dragoman export' with --weights)."
+        )
     if not path.exists():
         raise DragomanError(f"There are no weights at {path}.")
     try:

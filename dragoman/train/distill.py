@@ -240,4 +240,4 @@ def _translate(teacher: Trained, texts: TrainingSet, way: Way) -> dict[int, Pair
             for part, text in zip(texts.parts, texts.texts(way.languages[0]), strict=True)
             if part.item in said
         }
-        return pairs | cut_some(teacher, texts, said, way.cut, way.batch)
+        return pairs | cut_some(teacher, texts, said, way.languages, way.cut, way.batch)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,8 @@ from dragoman.train.keep import kept_states
 from dragoman.train.prepare import Prepared
 from dragoman.train.recipe import Recipe
 from dragoman.train.run import RunFolder
-from dragoman.train.schedule import FALLING, rate_at
+from dragoman.train.schedule import rate_at
+from dragoman.train.state import State
 from dragoman.train.tally import Tally
 from dragoman.train.tasks.base import Task
 from dragoman.train.trained import translation_quality
@@ -40,21 +41,6 @@ Watch = Callable[[dict[str, Any]], None]
 
 def unwatched(line: dict[str, Any]) -> None:
     """For whoever does not want to see progress."""
-
-
-@dataclass
-class State:
-    """Where training stands: with the weights and the optimiser, all there is to resume."""
-
-    step: int = 0
-    micro_batch: int = 0
-    epoch: int = 0
-    index: int = 0  # of the next batch in the epoch
-    best: float = float("inf")
-    best_step: int = 0
-    stale: int = 0  # validations since the best
-    spent: float = 0.0  # seconds of training
-    total: int = 0  # updates after which it ends, once `steps.minutes` has decided
 
 
 class Training:
@@ -108,21 +94,20 @@ class Training:
             if state.step % steps.save == 0 or state.step == self.total or self.stopped_early():
                 self.save()
         batches.close()
+        if not state.best_step:  # it was ended before its first validation
+            self.validate()
+            self.save()
 
     @property
     def total(self) -> int:
         """The number of updates, as far as it is known."""
-        return self.state.total or self.recipe.steps.total
+        return self.state.end(self.recipe.steps)
 
     def mind_the_time(self) -> None:
-        """With `steps.minutes`, the end is known when it is time for the rate to fall."""
-        state, minutes = self.state, self.recipe.steps.minutes
-        # One process decides for all.
-        state.spent = self.fabric.broadcast(time.perf_counter() - self.clock)
-        if minutes and not state.total and state.spent >= 60 * minutes * (1 - FALLING):
-            state.total = min(self.total, math.ceil(state.step / (1 - FALLING)))
-            if self.fabric.is_global_zero:
-                self.watch({"kind": "total", "total": state.total})
+        """With `steps.minutes` the end becomes known; one process decides for all."""
+        self.state.spent = self.fabric.broadcast(time.perf_counter() - self.clock)
+        if self.state.decide(self.recipe.steps) and self.fabric.is_global_zero:
+            self.watch({"kind": "total", "total": self.total})
 
     def update(self, batches: Iterator[tuple[Batch, int]]) -> tuple[float, torch.Tensor]:
         """One step of the optimiser, over the micro-batches of all processes.
@@ -259,7 +244,8 @@ class Training:
         found = dict(checkpoints.numbered(folder, "weights"))
         if best not in found:
             raise DragomanError(
-                f"{folder} has no weights of a validation; steps.validate is too high."
+                f"{folder} has lost the weights of step {best}, its best; bring "
+                f"weights-{best:08d}.pt back."
             )
         steps = sorted(step for step in found if self.comparable(step))
         return [found[n] for n in checkpoints.around(steps, best, self.recipe.steps.average)]
@@ -289,17 +275,25 @@ class Training:
 
     def resume(self) -> None:
         """Go back to the last checkpoint; a damaged one gives way to the one before."""
+        faults = []
         for _, path in reversed(checkpoints.numbered(self.run.folder, "resume")):
             content = {"task": self.task, "optimiser": self.optimiser, "state": {}}
             try:
                 self.fabric.load(path, content)
             except Exception as error:  # torch and pickle have many for a damaged file
                 why = (str(error).splitlines() or [type(error).__name__])[0]
-                self.note(f"{path.name} is damaged ({why})")
+                faults.append(f"{path.name} is damaged ({why})")
+                self.note(faults[-1])
                 continue
             self.state = State(**content["state"])
             self.step.resumed()
             break
+        else:
+            if faults:  # to begin anew would throw away all that the run has made
+                raise DragomanError(
+                    f"{self.run.folder} cannot be gone on with: {'; '.join(faults)}. See whether "
+                    "the disk is well and try again; without its resume-*.pt it begins anew."
+                )
         self.best_before = self.state.best_step
         if self.fabric.is_global_zero:
             self.run.forget_after(self.state.step)

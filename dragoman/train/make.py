@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from dragoman.errors import DragomanError
+from dragoman.text.languages import written_without_spaces
 from dragoman.train.nets.base import Net, Vocabularies
 from dragoman.train.nets.registry import build
 from dragoman.train.prepare import Prepared, feature_statistics
@@ -42,7 +43,9 @@ def make_task(
 
 def words_of(prepared: Prepared) -> Words:
     """Which units end words; the source side has the CTC blank as one unit more."""
-    source, target = prepared.source.word_ends(extra=1), prepared.target.word_ends()
+    data = prepared.train.data
+    source = prepared.source.word_ends(1, spaced=not written_without_spaces(data.source))
+    target = prepared.target.word_ends(spaced=not all(map(written_without_spaces, data.targets)))
     return Words(
         None if source is None else torch.tensor(source),
         None if target is None else torch.tensor(target),

@@ -137,14 +137,23 @@ class RunFolder:
         path = self.folder / "metrics.jsonl"
         if not path.exists():
             return []
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-        return [json.loads(line) for line in lines if line.endswith("\n")]
+        lines = path.read_bytes().splitlines(keepends=True)
+        return [line for line in map(_measured, lines) if line is not None]
 
     def forget_after(self, step: int) -> None:
         """Drop metrics of steps that a resumed run will make again."""
         kept = [line for line in self.metrics() if line["step"] <= step]
         with whole_file(self.folder / "metrics.jsonl") as stream:
             stream.writelines(json.dumps(line) + "\n" for line in kept)
+
+
+def _measured(line: bytes) -> dict[str, Any] | None:
+    """A line of the metrics; None if it was half written when a process or the power went."""
+    try:
+        found = json.loads(line) if line.endswith(b"\n") else None
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def as_plain(recipe: Recipe) -> dict[str, Any]:

@@ -140,11 +140,11 @@ class Simulation(SideBySide):
         super().__init__(net, units, clips, way.step_ms)
         self.way = way
         self.ends_source = ends_source  # [V + 1], units that end a source word
-        if units.marking != "suffix":
+        if units.spaced and units.marking != "suffix":
             raise DragomanError(
                 "Words are counted by units that end them: vocabulary.target.suffix."
             )
-        ends = word_ends(units.names, units.marking)
+        ends = word_ends(units.names, units.marking) if units.spaced else [True] * len(units.names)
         self.ends_target = torch.tensor(ends, device=clips.features.device)
         if way.words == "ctc" and (ends_source is None or not getattr(net.config, "ctc_layer", 0)):
             raise DragomanError("Words counted by CTC need a net with a CTC head.")

@@ -64,6 +64,11 @@ def test_words_among_source_units():
     assert PREFIX.count([4, 5, 6]) == 2  # the last has begun
 
 
+def test_without_spaces_every_source_unit_is_a_word():
+    pieces = Pieces((*SPECIAL, "世", "界▁", "▁"), "suffix", spaced=False)
+    assert pieces.count([4, 5, 6, 4]) == 3
+
+
 def labels(*row):
     return Evidence(labels=np.array(row))
 

@@ -64,11 +64,30 @@ def test_a_connection_that_breaks_is_taken_up_again(fetch, to, server):
     assert [range_ for _, range_ in server.asked] == [None, "bytes=100000-", "bytes=150000-"]
 
 
-def test_a_connection_that_brings_nothing_is_given_up(fetch, to, server):
-    server.hang_up_after = [100_000, 0, 0]
+@pytest.fixture
+def waited(monkeypatch):
+    """The seconds that were waited for, which do not go by."""
+    waited = []
+    monkeypatch.setattr("dragoman.store.download.time.sleep", waited.append)
+    return waited
+
+
+def test_a_network_that_is_away_for_a_while_is_waited_for(fetch, to, server, waited):
+    server.hang_up_after = [100_000, 0, 0, 50_000, 0]
+    fetch()
+    assert to.read_bytes() == DATA
+    assert waited == [1.0, 3.0, 1.0]
+
+
+def test_a_connection_that_brings_nothing_is_given_up(fetch, to, server, waited):
+    server.hang_up_after = [100_000, *[0] * 9]
     with pytest.raises(SourceError, match="the file: "):
         fetch()
     assert to.read_bytes() == DATA[:100_000]  # kept, for the next time
+    assert waited == [1.0, 3.0, 9.0]
+    with pytest.raises(SourceError, match="the file: "):
+        fetch()
+    assert len(waited) == 3  # nothing has come: there may be no network at all
 
 
 def test_a_server_without_ranges_starts_over(fetch, to, server):
@@ -150,3 +169,15 @@ def test_a_disk_that_fills_up_on_the_way_is_a_sentence(enter, hub, monkeypatch):
 )
 def test_sizes_as_people_say_them(size, told):
     assert megabytes(size) == told
+
+
+def test_proxies_are_those_of_the_environment(server, to, monkeypatch):
+    """Only the proxy can find such a host: it is asked for the whole address."""
+    address = "http://hub.invalid/file"
+    server.pages[address] = DATA
+    monkeypatch.setenv("http_proxy", server.address)
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    download(address, WANTED, to, "the file", Bar())
+    assert to.read_bytes() == DATA
+    assert server.asked == [(address, None)]

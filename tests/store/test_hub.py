@@ -156,9 +156,9 @@ def test_a_download_that_broke_is_continued(fake):
     assert ranges == [None, "bytes=100000-"]
 
 
-def test_half_a_download_is_kept_and_continued_later(fake):
+def test_half_a_download_is_kept_and_continued_later(fake, waits):
     fake.add("team/toy", MODEL)
-    fake.hang_up_after = [100_000, 0]  # the second connection brings nothing
+    fake.hang_up_after = [100_000, 0, 0, 0, 0]  # the later connections bring nothing
     assert "model.bin: the answer stops at 100000 of 256000 bytes" in refused()
     assert find(TOY) is None
     fake.asked.clear()

@@ -59,6 +59,16 @@ def test_remove(toy, home):
         get("toy")  # it was added by the user, so it is forgotten altogether
 
 
+@pytest.mark.parametrize("there", [True, False])
+def test_a_model_that_was_moved_to_another_disk_and_linked_is_removed(toy, tmp_path, there):
+    elsewhere = tmp_path / "elsewhere"
+    toy.rename(elsewhere if there else tmp_path / "lost")
+    toy.symlink_to(elsewhere)
+    shelf.remove("toy")
+    assert not toy.is_symlink()
+    assert elsewhere.exists() == there
+
+
 def test_remove_what_is_not_here():
     with pytest.raises(DragomanError, match="'silero-vad' is not in the store"):
         shelf.remove("silero-vad")

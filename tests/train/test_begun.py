@@ -12,9 +12,9 @@ from dragoman.train import begun
 from dragoman.train.begun import as_likely, first_words
 from dragoman.train.data.corpus import Ragged
 from dragoman.train.data.pack import Pack
-from dragoman.train.data.vocabulary import BOS
+from dragoman.train.data.vocabulary import BOS, Pieces, train_pieces
 from dragoman.train.distill import distill
-from dragoman.train.recipe import Data
+from dragoman.train.recipe import Data, Units
 from dragoman.train.trained import open_run
 from tests.train.conftest import WORDS
 
@@ -57,7 +57,7 @@ def test_what_the_teacher_would_have_said_is_kept(teacher, text, tmp_path):
         assert whole.text["en"].startswith(f"{source} ")
         (units,) = run.target.encode([said])
         count = as_likely(chances(run, source, said), chances(run, whole.text["en"], said))
-        assert item.text["de"] == first_words(run.target, units, count)
+        assert item.text["de"] == first_words(run.target, units, count, "de")
         counts.append(len(item.text["de"].split()))
     assert len(counts) > 12
     assert len(set(counts)) > 2
@@ -122,7 +122,23 @@ def test_a_beginning_keeps_the_tag_of_its_language(corpus):
 def test_only_whole_words_are_kept(teacher):
     pieces = open_run(teacher).target
     (units,) = pieces.encode(["rot grün blau"])
-    assert first_words(pieces, units, len(units)) == "rot grün blau"
-    said = [first_words(pieces, units, count) for count in range(len(units) + 1)]
+    assert first_words(pieces, units, len(units), "de") == "rot grün blau"
+    said = [first_words(pieces, units, count, "de") for count in range(len(units) + 1)]
     assert set(said) <= {"", "rot", "rot grün", "rot grün blau"}
     assert said == sorted(said, key=len)
+
+
+def test_without_spaces_characters_are_kept(tmp_path):
+    """A sentence that is one word would never be said before its end."""
+    texts = ["猫は眠る。", "犬は走る。", "GPUは速い。"]
+    train_pieces(texts, Units("char", 40), tmp_path / "units.model")
+    pieces = Pieces(tmp_path / "units.model", Units("char", 40))
+    (units,) = pieces.encode(texts[:1])
+    said = [first_words(pieces, units, count, "ja") for count in range(len(units) + 1)]
+    assert said[0] == ""
+    assert said[-1] == texts[0]
+    assert {"猫", "猫は", "猫は眠"} <= set(said)
+    (units,) = pieces.encode(texts[2:])
+    said = {first_words(pieces, units, count, "ja") for count in range(len(units) + 1)}
+    assert {"GPU", "GPUは"} <= said
+    assert "GP" not in said  # a word among characters stays whole

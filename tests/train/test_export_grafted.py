@@ -127,6 +127,11 @@ def test_it_hears_what_the_net_hears(ears, folder, seconds):
     assert window.joined == -(-len(window) // 4) == len(labels)
 
 
+def test_of_nothing_heard_nothing_is_said(folder):
+    assert Heard().joined == 0
+    assert engine_of(folder).speak([Heard()], [Prompt((BOS,), 8)], 1)[0].tokens == ()
+
+
 def test_it_says_what_the_net_says(ears, folder):
     net, engine = made(ears, **CHUNKS), engine_of(folder)
     different = set()

@@ -151,6 +151,36 @@ def test_a_run_with_a_time_limit_falls_in_its_last_quarter(tiny, tmp_path, monke
     assert {"kind": "total", "total": 12} in told
 
 
+def test_a_time_limit_may_change_and_is_kept_between_lines_of_the_log(tiny, tmp_path, monkeypatch):
+    def trained(**steps) -> int:
+        steps = {"total": 50, "validate": 6, "save": 3, "log": 1, "patience": 0} | steps
+        settings = {"schedule": "trapezoid", "warmup": 1}
+        with monkeypatch.context() as patch:
+            Clock(patch, 7.0)
+            train(recipe_of(tiny, steps=steps, optimiser=settings), tmp_path / "run")
+        return numbered(tmp_path / "run", "resume")[-1][0]
+
+    assert trained(minutes=1) == 6
+    assert trained(minutes=1) == 6
+    assert trained(minutes=2) == 12  # and one that is over may go on
+    assert trained(minutes=3, log=16) == 18  # though it is late when it is seen: not after 22
+    assert trained(total=19) == 19
+    assert trained(minutes=9, total=20) == 20
+
+
+def test_a_run_may_be_ended_before_its_first_validation(tiny, tmp_path):
+    steps = {"total": 9, "validate": 9, "save": 2}
+
+    def stop(line):
+        if line["kind"] == "train" and line["step"] == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(recipe_of(tiny, steps=steps | {"log": 1}), tmp_path / "run", stop)
+    train(recipe_of(tiny, steps=steps | {"total": 2}), tmp_path / "run")
+    assert json.loads((tmp_path / "run" / "final.json").read_text())["best_step"] == 2
+
+
 def test_averages_are_means(whole):
     final = json.loads((whole / "final.json").read_text())
     first, second = (load_weights(whole / name) for name in final["averaged"])
@@ -238,6 +268,24 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before(whole, tiny, tmp_path)
         train(recipe_of(tiny), whole)
         after = load_weights(whole / "final.pt")
         assert all(torch.equal(before[key], after[key]) for key in before)
+
+
+def test_a_run_without_a_checkpoint_that_can_be_read_keeps_what_it_has(whole, tiny, tmp_path):
+    """A network disk may be away for a moment: days of training must not begin anew for that."""
+    whole = Path(shutil.copytree(whole, tmp_path / "copy"))
+    resumes = [path for _, path in numbered(whole, "resume")]
+    for path in resumes:
+        path.write_bytes(path.read_bytes()[:1000])
+    before = {path.name: path.stat().st_size for path in whole.glob("*.pt")}
+    metrics = (whole / "metrics.jsonl").read_bytes()
+    with pytest.raises(DragomanError, match=f"{resumes[-1].name} is damaged .*; {resumes[0].name}"):
+        train(recipe_of(tiny), whole)
+    assert {path.name: path.stat().st_size for path in whole.glob("*.pt")} == before
+    assert (whole / "metrics.jsonl").read_bytes() == metrics
+    for path in resumes:
+        path.unlink()
+    train(recipe_of(tiny, steps={"total": 1, "validate": 1}), whole)  # as it says
+    assert json.loads((whole / "final.json").read_text())["best_step"] == 1
 
 
 def test_training_stops_when_nothing_improves_any_more(tiny, tmp_path):
@@ -406,6 +454,25 @@ def test_the_export_command_hands_over_the_final_weights_and_what_surrounds_them
         CliRunner().invoke(command, [str(tmp_path), "out"], catch_exceptions=False)
     with pytest.raises(DragomanError, match="'kernel=3' is nothing that a trained net can"):
         CliRunner().invoke(command, [*arguments, "kernel=3"], catch_exceptions=False)
+
+
+def test_a_run_that_has_not_come_to_its_end_says_what_else_can_be_exported(whole, tmp_path):
+    begun = Path(shutil.copytree(whole, tmp_path / "begun"))
+    (begun / "final.pt").unlink()
+    last = numbered(begun, "weights")[-1][1]
+    with pytest.raises(DragomanError, match=rf"Go on with it, or name .*{last}.*--weights"):
+        open_run(begun)
+    open_run(begun, [last])
+
+
+def test_half_a_line_of_metrics_stops_no_run(whole, tiny, tmp_path):
+    """A power cut leaves what it likes in a file that was being written."""
+    again = Path(shutil.copytree(whole, tmp_path / "again"))
+    path = again / "metrics.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:2], b"\0\xff\0\n", b'{"ste\n', b"7\n", *lines[2:], b'{"st']))
+    train(recipe_of(tiny), again)
+    assert RunFolder(again).metrics() == [json.loads(line) for line in lines]
 
 
 def test_divergence_is_a_sentence(tiny, tmp_path):

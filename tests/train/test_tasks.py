@@ -1,11 +1,18 @@
 """Every task learns the same little corpus with its net; masks and switches do what they say."""
 
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 import torch
 
 from dragoman.errors import DragomanError
+from dragoman.models.exported import pieces as runtime_pieces
 from dragoman.train.data.front import FrontEnd
-from dragoman.train.recipe import Augment
+from dragoman.train.data.vocabulary import Pieces, train_pieces
+from dragoman.train.losses.waitk import target_words
+from dragoman.train.make import words_of
+from dragoman.train.recipe import Augment, Data, Units
 from dragoman.train.tasks.base import Words
 from dragoman.train.tasks.registry import TASKS, build_task
 from tests.train.toy_tasks import ENCODER, NETS, make, one_batch
@@ -140,6 +147,28 @@ def test_wait_k_needs_word_ends(corpus):
         build_task("wait-k", {}, net, front, Words())
     with pytest.raises(DragomanError, match="no task 'offlin'"):
         build_task("offlin", {}, net, front)
+
+
+@pytest.mark.parametrize("suffix", [True, False])
+def test_without_spaces_wait_k_waits_for_each_unit_as_at_work(tmp_path, suffix):
+    """Were the sentence one word, all of it would be learned from its first k words of speech."""
+    texts = ["猫は眠る。", "犬は走る。", "鳥は歌う。"]
+    units = Units("char", 40, suffix=suffix)
+    train_pieces(texts, units, tmp_path / "target.model")
+    pieces = Pieces(tmp_path / "target.model", units)
+    data = Data(("pack",), source="zh", target="ja")
+    prepared = SimpleNamespace(source=pieces, target=pieces, train=SimpleNamespace(data=data))
+    words = words_of(prepared)
+    (ids,) = pieces.encode(texts[:1])
+    runtime = runtime_pieces.Pieces.load(
+        tmp_path / "target.model", len(pieces), suffix=suffix, spaced=False
+    )
+    at_work = np.searchsorted(runtime.words(ids, ended=True).ends, np.arange(1, len(ids) + 1))
+    in_training = target_words(torch.tensor([ids]), words.target)[0].tolist()
+    assert in_training == at_work.tolist()
+    assert in_training[-1] >= 4
+    assert sum(words.source[ids]) == runtime.count(ids)
+    assert not words.source[-1]  # the blank
 
 
 COMPRESSED = ENCODER | {"ctc_compression": True}

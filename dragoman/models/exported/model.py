@@ -26,6 +26,7 @@ from dragoman.models.life import WindowModel
 from dragoman.models.options import Options
 from dragoman.models.search import Found, Prompt, search
 from dragoman.models.window import Bounds, Window
+from dragoman.text.languages import written_without_spaces
 
 SPARE_TOKENS = 10  # a draft has at most this many tokens more than there are states
 BOUNDS = Bounds(long=24_000, too_long=27_000, kept=12_000, full=30_000)
@@ -64,7 +65,8 @@ class ExportedModel(WindowModel[ExportedStream]):
         path, units = folder / "source.model", config.source_units
         source = None
         if config.ctc and path.exists():
-            source = Pieces.load(path, units, suffix=config.source_suffix)
+            spaced = not written_without_spaces(config.languages.source)
+            source = Pieces.load(path, units, suffix=config.source_suffix, spaced=spaced)
         return cls(name or folder.name, net, target, source, options.beams)
 
     @classmethod

@@ -71,8 +71,11 @@ class Pieces:
         return (self.names.index(name),) if self.spaced and name in self.names else ()
 
     def count(self, tokens: Sequence[int]) -> int:
-        """Words among source tokens: those that ended, or began where only that is marked."""
+        """Words among source tokens: those that ended, or began where only that is marked; all of
+        them in a language without spaces."""
         pieces = [self._name(token) for token in tokens]
+        if not self.spaced:
+            return sum(piece not in ("", *SPACES) for piece in pieces)
         if self.marking == "prefix":
             return sum(piece.startswith(SPACES) for piece in pieces)
         return sum(word_ends(pieces, self.marking))

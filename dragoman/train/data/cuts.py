@@ -1,12 +1,14 @@
 """Clips and lhotse's cuts: corpora go to and come from lhotse's lazy manifests.
 
-The texts of a cut lie in its first supervision: `text` in the language that is spoken, all others
-under `custom`. The manifest is read and written a line at a time.
+The texts of a cut lie in its supervision: `text` in the language that is spoken, all others under
+`custom`. Of several supervisions, as a cut of a whole talk has them, each is a clip of its own. The
+manifest is read and written a line at a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -79,15 +81,33 @@ def _cuts(path: Path) -> Iterator[tuple[Any, Path]]:
             raise DragomanError(
                 f"Line {number} of {path} is not a lhotse cut of a recording ({error})."
             ) from error
+        changes = {type(change).__name__ for change in cut.recording.transforms or ()}
+        if changes - {"Resample"}:  # which is done to every recording
+            raise DragomanError(
+                f"Line {number} of {path} is a cut whose sound lhotse would change "
+                f"({', '.join(sorted(changes))}): take cuts as they were recorded; recipes change "
+                "the sound themselves (augment)."
+            )
         yield cut, audio
 
 
 def read_cuts(path: Path, spoken: str) -> Iterator[Clip]:
     """The clips of a lhotse manifest, lazily; a cut's extra texts come from `custom`."""
-    for index, (cut, audio) in enumerate(_cuts(path)):
-        said = cut.supervisions[0] if cut.supervisions else None
-        texts = {k: str(v) for k, v in ((said and said.custom) or {}).items() if len(k) <= 3}
-        if said is not None and said.text:
-            code = said.language or spoken
-            texts[code if len(code) <= 3 else spoken] = said.text  # lhotse also has 'English'
-        yield Clip(index, audio, texts, cut.start, cut.end)
+    numbers = count()
+    for cut, audio in _cuts(path):
+        if len(cut.supervisions) < 2:  # all of the cut is its
+            texts = _texts(cut.supervisions[0], spoken) if cut.supervisions else {}
+            yield Clip(next(numbers), audio, texts, cut.start, cut.end)
+            continue
+        for said in cut.supervisions:
+            times = max(cut.start, cut.start + said.start), min(cut.end, cut.start + said.end)
+            yield Clip(next(numbers), audio, _texts(said, spoken), *times)
+
+
+def _texts(said: Any, spoken: str) -> dict[str, str]:
+    """What a supervision says, by language."""
+    texts = {k: str(v) for k, v in (said.custom or {}).items() if len(k) <= 3}
+    if said.text:
+        code = said.language or spoken
+        texts[code if len(code) <= 3 else spoken] = said.text  # lhotse also has 'English'
+    return texts

@@ -7,10 +7,13 @@ takes a missing full stop for another sentence, and finishes sentences that nobo
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dragoman.text.languages import written_without_spaces
 from dragoman.text.plain import plain
 from dragoman.text.sentences import without_comma
+from dragoman.text.words import join_words, split_words
 
 FILLERS = ("uh", "um", "er", "well", "so", "you know")
 SLIPS = 0.3  # share of heard texts in which somebody stumbles or the recogniser does
@@ -36,23 +39,33 @@ class Hearing:
         if cut:
             texts = cut_off(texts, self.source, chance)
         if heard:
-            texts = texts | {self.source: as_heard(texts[self.source], chance)}
+            texts = texts | {self.source: as_heard(texts[self.source], chance, self.source)}
         return texts
 
 
-def as_heard(text: str, chance: random.Random) -> str:
+def words_in(text: str, language: str) -> list[str]:
+    """What a text is cut between: its words, or its characters where there are no spaces."""
+    return split_words(text, language) if written_without_spaces(language) else text.split()
+
+
+def together(words: Sequence[str], language: str) -> str:
+    """The other way round."""
+    return join_words(words, language) if written_without_spaces(language) else " ".join(words)
+
+
+def as_heard(text: str, chance: random.Random, language: str = "en") -> str:
     """As a recogniser writes it: lower case, no marks, or both; sometimes with a slip."""
     way = chance.choice(("plain", "plain", "lower", "unmarked", "unended"))
-    words = (plain(text) if way == "plain" else text).split()
+    words = words_in(plain(text) if way == "plain" else text, language)
     if way == "lower":
         words = [word.lower() for word in words]
     elif way == "unmarked":
-        words = [kept for word in words if (kept := word.strip('.,;:!?"()'))]
+        words = [kept for word in words if (kept := word.strip('.,;:!?"()。、，！？「」'))]
     elif way == "unended" and words:
-        words[-1] = words[-1].rstrip(".!?")
+        words[-1] = words[-1].rstrip(".!?。！？")
     if chance.random() < SLIPS:
         words = slip(words, chance)
-    return " ".join(word for word in words if word) or text
+    return together([word for word in words if word], language) or text
 
 
 def slip(words: list[str], chance: random.Random) -> list[str]:
@@ -81,7 +94,7 @@ def cut_off(texts: dict[str, str], source: str, chance: random.Random) -> dict[s
     Where exactly the translation stands is not known without an alignment: it has the same share
     of its words, less one, so that it rather waits than guesses.
     """
-    words = {code: text.split() for code, text in texts.items()}
+    words = {code: words_in(text, code) for code, text in texts.items()}
     if min(map(len, words.values())) < FEWEST:
         return texts
     heard = words_heard(len(words[source]), chance)
@@ -92,4 +105,5 @@ def cut_off(texts: dict[str, str], source: str, chance: random.Random) -> dict[s
     def kept(code: str) -> int:
         return heard if code == source else max(1, int(share * len(words[code])) - BEHIND)
 
-    return {code: without_comma(" ".join(one[: kept(code)])) for code, one in words.items()}
+    said = {code: together(one[: kept(code)], code) for code, one in words.items()}
+    return {code: without_comma(text) for code, text in said.items()}

@@ -66,11 +66,16 @@ class Pieces:
             )
         return number
 
-    def word_ends(self, extra: int = 0) -> list[bool] | None:
-        """Which units end a word (and `extra` more that do not); None if beginnings are marked."""
+    def word_ends(self, extra: int = 0, spaced: bool = True) -> list[bool] | None:
+        """Which units end a word (and `extra` more that do not); None if beginnings are marked.
+
+        Where a language has no spaces, every unit is a word, as it is for the runtime.
+        """
+        pieces = [self.model.id_to_piece(number) for number in range(len(self))]
+        if not spaced:
+            return [piece != "▁" for piece in pieces] + [False] * extra
         if not self.units.suffix:
             return None
-        pieces = [self.model.id_to_piece(number) for number in range(len(self))]
         return [piece.endswith("▁") for piece in pieces] + [False] * extra
 
     def check(self, ids: list[list[int]], what: str) -> None:

@@ -161,6 +161,47 @@ def test_cuts_go_to_lhotse_and_come_back(tmp_path):
     assert len(Pack(pack_of(str(path), recipe, 1))) == 3
 
 
+def talk_as_a_cut(folder):
+    """One cut of a whole talk, as lhotse makes it of a recording and what is said in it."""
+    lhotse = pytest.importorskip("lhotse")
+    recording = lhotse.Recording.from_file(must_c(folder) / "wav" / "ted_1.wav", recording_id="ted")
+    said = [
+        lhotse.SupervisionSegment(
+            *(f"{n}", "ted", start, 0.5), text=f"word {n}", custom={"de": f"Wort {n}"}
+        )
+        for n, start in enumerate((-0.2, 0.5, 1.0))
+    ]
+    return lhotse.MonoCut("ted", 0.25, 1.5, 0, supervisions=said, recording=recording)
+
+
+def test_a_cut_of_a_whole_talk_is_a_clip_for_each_thing_said(tmp_path):
+    """Else all of the sound would be learned with the first sentence."""
+    from dragoman.train.data.cuts import read_cuts
+
+    cut, path = talk_as_a_cut(tmp_path / "corpus"), tmp_path / "cuts.jsonl"
+    pytest.importorskip("lhotse").CutSet.from_cuts([cut, cut.with_id("again")]).to_file(path)
+    clips = list(read_cuts(path, "en"))
+    assert [clip.index for clip in clips] == list(range(6))
+    assert [clip.texts for clip in clips[:2]] == [
+        {"en": "word 0", "de": "Wort 0"},
+        {"en": "word 1", "de": "Wort 1"},
+    ]
+    assert [(c.start, c.end) for c in clips[3:]] == [(0.25, 0.55), (0.75, 1.25), (1.25, 1.75)]
+
+
+def test_cuts_that_lhotse_would_play_faster_are_refused(tmp_path):
+    """Their times are those of the changed sound, and recordings are read as they are."""
+    from dragoman.train.data.cuts import read_cuts
+
+    cut, path = talk_as_a_cut(tmp_path / "corpus"), tmp_path / "cuts.jsonl"
+    cuts = pytest.importorskip("lhotse").CutSet.from_cuts
+    cuts([cut.resample(8000)]).to_file(path)
+    assert len(list(read_cuts(path, "en"))) == 3
+    cuts([cut, cut.perturb_speed(1.1)]).to_file(path)
+    with pytest.raises(DragomanError, match=r"Line 2 of .*would change \(Speed\)"):
+        list(read_cuts(path, "en"))
+
+
 def test_one_table_serves_several_languages(tmp_path):
     """Each pair of languages gets a pack of its own; what has no transcript is a sentence."""
     path = table(tmp_path / "corpus")

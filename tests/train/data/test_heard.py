@@ -92,3 +92,24 @@ def test_what_is_heard_must_be_a_column(tmp_path, hearing):
     text.write_text("en\tde\n" + "\t".join(TEXTS.values()) + "\n", encoding="utf-8")
     with pytest.raises(DragomanError, match=r"no column 'fr'.*it has en, de"):
         pack_text(text, tmp_path / "pack", hearing=hearing)
+
+
+def test_languages_without_spaces_are_cut_between_characters():
+    texts = {"en": TEXTS["en"], "ja": "私たちは長い道のりを歩んできました。"}
+    cuts = [cut_off(texts, "en", random.Random(n)) for n in range(50)]
+    said = [cut["ja"] for cut in cuts]
+    assert all(texts["ja"].startswith(text) for text in said)
+    assert len({len(text) for text in said}) > 6
+    for cut in cuts:  # no further than the English, and not far behind
+        share = len(cut["en"].split()) / 10
+        assert share - 0.2 < (len(cut["ja"]) + 1) / len(texts["ja"]) <= share + 0.06 or share < 0.2
+    back = [cut_off(texts, "ja", random.Random(n)) for n in range(50)]
+    assert len({cut["ja"] for cut in back}) > 8
+
+
+def test_a_slip_in_a_language_without_spaces_is_of_a_character():
+    text = "私たちは長い道のりを歩んできました。"
+    heard = {as_heard(text, random.Random(n), "ja") for n in range(300)}
+    assert len(heard) > 20
+    assert max(map(len, heard)) < len(text) + 10  # nobody says all of it twice
+    assert "私たちは長い道のりを歩んできました" in heard
