@@ -70,7 +70,7 @@ class Dub:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class Recording:
     """A recording, and the files that are made of it."""
 
     file: str
@@ -88,7 +88,7 @@ class Job:
             *(("--trace", self.trace), ("--speak", dub.speak), ("--mix", dub.mix)),
         ]
 
-    def of(self, file: str) -> Job:
+    def of(self, file: str) -> Recording:
         """The same of a recording, whose name takes the place of {name} in those of its files."""
 
         def named(option: str, path: Path | None) -> Path | None:
@@ -102,7 +102,7 @@ class Job:
             both=named("--captions-both", captions.both),
         )
         dub = replace(dub, speak=named("--speak", dub.speak), mix=named("--mix", dub.mix))
-        return Job(file, captions, named("--trace", self.trace), dub)
+        return Recording(file, captions, named("--trace", self.trace), dub)
 
 
 def _named(option: str, path: Path, file: str) -> Path:
@@ -111,13 +111,13 @@ def _named(option: str, path: Path, file: str) -> Path:
     return Path(str(path).replace(EACH, "stdin" if file == "-" else Path(file).stem))
 
 
-def jobs_of(files: Sequence[str], asked: Job) -> list[Job]:
-    """A job for each recording; refused if two of them would write the same file."""
+def recordings_of(files: Sequence[str], asked: Recording) -> list[Recording]:
+    """What is made of each file; refused if two of them would write the same file."""
     from dragoman.audio.source import is_pipe
 
-    jobs = [asked.of(file) for file in files]
+    recordings = [asked.of(file) for file in files]
     if len(files) == 1:
-        return jobs
+        return recordings
     if piped := next(filter(is_pipe, files), None):
         raise DragomanError(f"'{piped}' is a pipe, which is heard alone; leave out the others.")
     for option, path in asked.options:
@@ -128,46 +128,50 @@ def jobs_of(files: Sequence[str], asked: Job) -> list[Job]:
                 f"({option} '{EACH}{path.suffix or SUFFIXES[option]}')."
             )
     written: dict[str, str] = {}
-    for job in jobs:
-        for _, path in job.options:
+    for recording in recordings:
+        for _, path in recording.options:
             if path is not None:
-                other = written.setdefault(os.path.realpath(path), job.file)
-                if other != job.file or files.count(other) > 1:
+                other = written.setdefault(os.path.realpath(path), recording.file)
+                if other != recording.file or files.count(other) > 1:
                     raise DragomanError(
-                        f"{other} and {job.file} would both be written to {path}; rename one of "
-                        "them, or translate one after the other."
+                        f"{other} and {recording.file} would both be written to {path}; rename "
+                        "one of them, or translate one after the other."
                     )
-    return jobs
+    return recordings
 
 
-def check_jobs(jobs: Sequence[Job], setup: str | None) -> None:
+def check_recordings(recordings: Sequence[Recording], setup: str | None) -> None:
     """Refuse what cannot be written, before any work."""
-    for job in jobs:
-        job.dub.check()
-    paths = [path for job in jobs for _, path in job.options]
-    check_outputs([*(job.file for job in jobs), setup], paths)
-    for job in jobs:
-        others = {"--speak": job.dub.speak, "--mix": job.dub.mix, "--trace": job.trace}
-        job.captions.check(others)
+    for recording in recordings:
+        recording.dub.check()
+    paths = [path for recording in recordings for _, path in recording.options]
+    check_outputs([*(recording.file for recording in recordings), setup], paths)
+    for recording in recordings:
+        others = {
+            "--speak": recording.dub.speak,
+            "--mix": recording.dub.mix,
+            "--trace": recording.trace,
+        }
+        recording.captions.check(others)
 
 
 def one_after_the_other(
-    jobs: Sequence[Job], interpret: Callable[[int, Job], None], notes: Notes
+    recordings: Sequence[Recording], interpret: Callable[[int, Recording], None], notes: Notes
 ) -> int:
-    """Do all jobs: one that fails is told of and costs the others nothing. One that is ended early
-    is the last, as is one whose text finds no more room. Returns the exit status."""
+    """Interpret all: one that fails is told of and costs the others nothing. One that is ended
+    early is the last, as is one whose text finds no more room. Returns the exit status."""
     from dragoman.cli.printed import OutputLostError
 
     failed: list[str] = []
-    left = [job.file for job in jobs]
+    left = [recording.file for recording in recordings]
     try:
-        for number, job in enumerate(jobs):
+        for number, recording in enumerate(recordings):
             notes.about = f"{left.pop(0)}: "
             try:
-                interpret(number, job)
+                interpret(number, recording)
             except DragomanError as error:
-                failed.append(job.file)
-                notes.about = "" if job.file in str(error) else notes.about
+                failed.append(recording.file)
+                notes.about = "" if recording.file in str(error) else notes.about
                 notes.tell(f"dragoman: {error}")
                 if isinstance(error, OutputLostError):
                     break
@@ -177,9 +181,11 @@ def one_after_the_other(
         notes.about = ""
         if left:
             heard = "was not heard" if len(left) == 1 else "were not heard"
-            notes.tell(f"{len(left)} of {len(jobs)} recordings {heard}: {_some(left)}.")
+            notes.tell(f"{len(left)} of {len(recordings)} recordings {heard}: {_some(left)}.")
     if failed:
-        raise DragomanError(f"{len(failed)} of {len(jobs)} recordings failed: {_some(failed)}.")
+        raise DragomanError(
+            f"{len(failed)} of {len(recordings)} recordings failed: {_some(failed)}."
+        )
     return INTERRUPTED if left else 0
 
 

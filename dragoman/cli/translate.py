@@ -13,7 +13,13 @@ import click
 from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.captions import CaptionFiles, caption_options
 from dragoman.cli.ranges import MOMENT, OUTPUT, Number
-from dragoman.cli.recordings import Dub, Job, check_jobs, jobs_of, one_after_the_other
+from dragoman.cli.recordings import (
+    Dub,
+    Recording,
+    check_recordings,
+    one_after_the_other,
+    recordings_of,
+)
 from dragoman.cli.setup_options import read_system, setup_options, show_option
 
 if TYPE_CHECKING:
@@ -90,25 +96,25 @@ def command(
     from dragoman.cli.printed import Headings
     from dragoman.cli.progress import audio_progress
 
-    jobs = jobs_of(files, Job("", captions, trace, Dub(speak, mix, duck, voice)))
-    check_jobs(jobs, options["setup"])
+    recordings = recordings_of(files, Recording("", captions, trace, Dub(speak, mix, duck, voice)))
+    check_recordings(recordings, options["setup"])
     format = None if raw is None else RawFormat.parse(raw)
     with open_notes() as notes:
         system = read_system(notes.tell, notes.advise, **options)
         wanted = Wanted(start, end, format, realtime, show == "both", as_json, quiet)
-        desk = Desk(system, notes, wanted, jobs[0])
-        if len(jobs) == 1:
-            desk.interpret(jobs[0])
+        run = FileRun(system, notes, wanted, recordings[0])
+        if len(recordings) == 1:
+            run.interpret(recordings[0])
             return 0
-        desk.get_ready()
+        run.get_ready()
         hidden = quiet or realtime
         with audio_progress(files, start or 0.0, end, hidden=hidden) as bar:
             headings = Headings()
 
-            def interpret(number: int, job: Job) -> None:
-                desk.interpret(job, headings, lambda begin: bar(number, begin))
+            def interpret(number: int, recording: Recording) -> None:
+                run.interpret(recording, headings, lambda begin: bar(number, begin))
 
-            return one_after_the_other(jobs, interpret, notes)
+            return one_after_the_other(recordings, interpret, notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +130,11 @@ class Wanted:
     quiet: bool
 
 
-class Desk:
-    """Where recordings are interpreted, one after the other: the model and the voice stay."""
+class FileRun:
+    """What stays from one recording to the next: the model, the voice, the options."""
 
-    def __init__(self, system: System, notes: Notes, wanted: Wanted, one: Job) -> None:
-        """All jobs ask for the same kinds of files as one of them."""
+    def __init__(self, system: System, notes: Notes, wanted: Wanted, one: Recording) -> None:
+        """Of all recordings the same kinds of files are made as of one of them."""
         self._system, self._notes, self._wanted, self._one = system, notes, wanted, one
         self._transcript = wanted.both or one.captions.need_transcript
 
@@ -136,16 +142,17 @@ class Desk:
     def _voice(self) -> Voice | None:
         return self._one.dub.open_voice(self._system.setup.target)
 
-    def get_ready(self) -> None:
-        """Tell what would be wrong with every recording."""
+    def get_ready(self) -> Voice | None:
+        """Tell what would be wrong with every recording; the voice, if any is to be heard."""
         from dragoman.cli.sound import check_fit
 
-        self._voice  # noqa: B018
+        voice = self._voice
         check_fit(self._system, self._transcript)
+        return voice
 
     def interpret(
         self,
-        job: Job,
+        recording: Recording,
         headings: Headings | None = None,
         bar: Callable[[float], Listener] | None = None,
     ) -> None:
@@ -156,26 +163,26 @@ class Desk:
         from dragoman.cli.sound import Part, open_file, open_interpreter
 
         wanted, notes, setup = self._wanted, self._notes, self._system.setup
-        captions, quiet = job.captions, wanted.quiet
-        before = captions.found(job.file, setup.target, wanted.start, wanted.raw)
+        captions, quiet = recording.captions, wanted.quiet
+        before = captions.found(recording.file, setup.target, wanted.start, wanted.raw)
         start = wanted.start if before is None else before.start
         part = Part(start or 0.0, wanted.end, wanted.raw)
-        sound = open_file(job.file, setup.step_ms, wanted.realtime, part)
-        self.get_ready()
+        sound = open_file(recording.file, setup.step_ms, wanted.realtime, part)
+        voice = self.get_ready()
         with ExitStack() as stack:
             enter = stack.enter_context
             # First in, last out: the summary comes after the last line of text has been ended, and
             # so does the wait for a voice that needs longer than the talk.
             audience = [] if quiet else [enter(told.summary(setup, notes))]
             spoken = []
-            if self._voice is not None:
-                dubbed = job.dub.narration(self._voice, notes.tell, live=sound.live, quiet=quiet)
+            if voice is not None:
+                dubbed = recording.dub.narration(voice, notes.tell, live=sound.live, quiet=quiet)
                 spoken.append(enter(dubbed))
             if wanted.as_json:
-                file = None if headings is None else job.file
+                file = None if headings is None else recording.file
                 audience.append(enter(printed.json_lines(wanted.both, file)))
             else:
-                audience += [] if headings is None else [headings.of(job.file)]
+                audience += [] if headings is None else [headings.of(recording.file)]
                 audience.append(enter(printed.plain_text(setup, notes, wanted.both)))
             if not quiet:
                 audience.append(enter(told.detected(self._system, notes)))
@@ -183,7 +190,7 @@ class Desk:
                 audience.append(enter(told.pressed(setup, notes)))
             audience += map(enter, captions.listeners(setup, start))
             audience += spoken
-            record = enter(listeners.traced(job.trace, job.file, notes.tell))
+            record = enter(listeners.traced(recording.trace, recording.file, notes.tell))
             clock = sound.clock()
             interpreter = open_interpreter(self._system, record, clock, self._transcript)
             if before is not None:
@@ -191,7 +198,7 @@ class Desk:
                 interpreter.recall(before.words)
             if bar is None:
                 hidden = quiet or sound.live
-                alone = audio_progress([job.file], start or 0.0, wanted.end, hidden=hidden)
+                alone = audio_progress([recording.file], start or 0.0, wanted.end, hidden=hidden)
                 audience.append(enter(alone)(0, start or 0.0))
             else:
                 audience.append(bar(start or 0.0))
