@@ -15,11 +15,14 @@ numbers it works (auto), DRAGOMAN_BENCH_THREADS on how many threads (all). DRAGO
 the milliseconds of a step (1000).
 DRAGOMAN_BENCH_STREAMS are the numbers of streams that are tried, in order, until one is too many
 (1,2,4 on a CPU; 100,200,400,600,800,1000 on a GPU), DRAGOMAN_BENCH_STEPS how many steps each.
+DRAGOMAN_BENCH_PROFILE=1 shows after each what the host does in two steps more, by functions.
 DRAGOMAN_BENCH_SHAPE=large-v3 takes random weights of that shape instead of a model; since they
 never end a text, drafts are cut at as many tokens as Whisper base makes (12).
 """
 
+import cProfile
 import os
+import pstats
 import statistics
 import time
 from collections.abc import Sequence
@@ -131,6 +134,8 @@ def run() -> dict[str, float]:
     for size in sizes:
         trial = speakers.trial(size, steps)
         print(trial, flush=True)
+        if os.environ.get("DRAGOMAN_BENCH_PROFILE"):
+            show_host(speakers, size)
         last = trial.p95
         if trial.holds:
             most = size
@@ -138,6 +143,15 @@ def run() -> dict[str, float]:
             break
     print(f"{speakers.words} words were said; {most} streams hold (p95 below {BAR:g} of a step)")
     return {"streams": float(most), "p95": last}
+
+
+def show_host(speakers: Speakers, count: int) -> None:
+    """Which functions of Python a step spends its time in; who waits for a GPU is among them."""
+    profiler = cProfile.Profile()
+    with profiler:
+        for _ in range(2):
+            speakers.step(count)
+    pstats.Stats(profiler).sort_stats("tottime").print_stats(25)
 
 
 def _system() -> tuple[System, str]:
