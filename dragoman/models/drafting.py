@@ -11,7 +11,7 @@ from dragoman.models.base import Draft
 from dragoman.models.guard import trusted
 from dragoman.models.search import Found
 from dragoman.models.window import Window
-from dragoman.models.words import STOPS, without_stop
+from dragoman.models.words import MARKS, without_stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def _stop_apart(draft: Draft, stop: int) -> Draft:
     if not stop or end <= before:
         return draft
     word = draft.words[-1]
-    bare = word.rstrip("".join(STOPS))
+    bare = word.rstrip("".join(MARKS))
     return replace(
         draft,
         words=(*draft.words[:-1], bare, word.removeprefix(bare)),

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from dragoman.text.languages import WITHOUT_SPACES
+from dragoman.text.sentences import COMMAS, STOPS
 
-STOPS = frozenset(".,!?;:…-–—。、！？，।؟")
+MARKS = frozenset((*STOPS, *COMMAS, *"…-–—"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +117,10 @@ def without_stop(units: Units, tokens: Sequence[int]) -> int:
     A net ends every window with a stop, though the speaker may go on.
     """
     count = len(tokens)
-    while count and _is_stop(units.text(tokens[count - 1 : count]).strip()):
+    while count and _is_mark(units.text(tokens[count - 1 : count]).strip()):
         count -= 1
     return count
 
 
-def _is_stop(text: str) -> bool:
-    return bool(text) and set(text) <= STOPS
+def _is_mark(text: str) -> bool:
+    return bool(text) and set(text) <= MARKS

@@ -62,7 +62,10 @@ class Letters:
 
 @pytest.mark.parametrize(
     ("text", "count"),
-    [("ab.", 2), ("ab", 2), ("a.b", 3), ("ab?!", 2), ("...", 0), ("", 0), ("ab. ", 4), ("ab…", 2)],
+    [
+        *[("ab.", 2), ("ab", 2), ("a.b", 3), ("ab?!", 2), ("...", 0), ("", 0), ("ab. ", 4)],
+        *[("ab…", 2), ("ab-", 2), ("ab،", 2), ("ab۔", 2), ("ab။", 2), ("ab：", 2)],
+    ],
 )
 def test_the_stop_at_the_end_of_a_text(text, count):
     assert without_stop(Letters(), [ord(letter) for letter in text]) == count
