@@ -28,7 +28,9 @@ class Dropout(nn.Dropout):
 
 def dropout(x: Tensor, share: float) -> Tensor:
     """x without a random share of its numbers, the others made larger by as much."""
-    if not share or not torch.compiler.is_compiling():
+    if not share:
+        return x
+    if not torch.compiler.is_compiling():
         return F.dropout(x, share)
     return x * kept(x.shape, share, x.device).to(x.dtype) * (1 / (1 - share))
 
