@@ -117,6 +117,15 @@ def test_it_settles_at_the_quietest_moment_of_the_second_half():
     assert one.quiet_ms() == 7120.0
 
 
+def test_it_settles_no_more_than_a_full_window():
+    one = stream("whole", seconds=40.0)  # some of it came at once
+    frames = int(one.window.bounds.full / 10)
+    one.levels[:] = 5.0
+    one.levels[frames + 10 : frames + 60] = 0.0
+    one.levels[frames - 200 : frames - 160] = 1.0
+    assert one.quiet_ms() == 10.0 * (frames - 200) + 120.0
+
+
 @pytest.mark.parametrize(("kind", "cache"), [("keeps-past", "b"), ("whole", None)])
 def test_what_was_committed_is_gone_on_from(kind, cache):
     one = stream(kind)

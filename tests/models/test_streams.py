@@ -81,6 +81,13 @@ def test_moonshine_settles_at_the_quietest_moment_of_the_second_half():
     assert one.quiet_ms() == pytest.approx((262 + 5) * STATE_MS, abs=1)
 
 
+def test_moonshine_settles_no_more_than_a_full_window():
+    sound = np.ones(28 * RATE, np.float32)  # some of it came at once
+    sound[26 * RATE : 27 * RATE] = 0.0
+    sound[16 * RATE : 17 * RATE] = 0.5
+    assert 16_000 <= moonshine(sound).quiet_ms() <= 17_000
+
+
 def test_moonshine_takes_the_silence_of_a_machine_for_quiet():
     sound = np.ones(20 * RATE, np.float32)
     sound[12 * RATE : 13 * RATE] = 0.0

@@ -63,6 +63,23 @@ def test_every_shape_has_its_own_code_unless_there_are_many(dynamic, graphs):
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] - before == graphs
 
 
+@pytest.mark.parametrize("compresses", [False, True])
+def test_a_task_that_makes_shapes_of_its_own_has_one_code_for_all(
+    compresses, tiny, tmp_path, monkeypatch
+):
+    asked = []
+    monkeypatch.setattr(
+        "dragoman.train.train.compile_layers", lambda *_, dynamic: asked.append(dynamic)
+    )
+    more = {
+        "net_settings": {"ctc_compression": compresses},
+        "machine": {"compile": "aot_eager"},
+        "steps": {"total": 1, "validate": 1, "save": 1},
+    }
+    train(convert(Recipe, merge(tiny, more)), tmp_path / "run")
+    assert asked == [compresses]
+
+
 def test_what_cannot_be_compiled_is_told(tiny, tmp_path):
     odd = merge(tiny, {"machine": {"compile": "fastest"}})
     with pytest.raises(DragomanError, match=r"no machine\.compile 'fastest'; there are default"):
