@@ -15,7 +15,8 @@ numbers it works (auto), DRAGOMAN_BENCH_THREADS on how many threads (all). DRAGO
 the milliseconds of a step (1000).
 DRAGOMAN_BENCH_STREAMS are the numbers of streams that are tried, in order, until one is too many
 (1,2,4 on a CPU; 100,200,400,600,800,1000 on a GPU), DRAGOMAN_BENCH_STEPS how many steps each.
-DRAGOMAN_BENCH_PROFILE=1 shows after each what the host does in two steps more, by functions.
+DRAGOMAN_BENCH_PROFILE=1 shows after each what the host does in two steps more, by functions, and
+the GPU in one, by kernels.
 DRAGOMAN_BENCH_SHAPE=large-v3 takes random weights of that shape instead of a model; since they
 never end a text, drafts are cut at as many tokens as Whisper base makes (12).
 """
@@ -136,6 +137,10 @@ def run() -> dict[str, float]:
         print(trial, flush=True)
         if os.environ.get("DRAGOMAN_BENCH_PROFILE"):
             show_host(speakers, size)
+            if cuda:
+                from benchmarks.kernels import show_kernels
+
+                show_kernels(lambda size=size: speakers.step(size))
         last = trial.p95
         if trial.holds:
             most = size

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 import torch
 from lightning.fabric import Fabric
-from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
+from benchmarks.kernels import show_kernels
 from dragoman.train.capture import CapturedStep
 from dragoman.train.compiled import compile_layers
 from dragoman.train.data.front import FrontEnd
@@ -38,6 +38,7 @@ from dragoman.train.tasks.base import Task
 from dragoman.train.tasks.registry import build_task
 
 RATE = 16_000
+PAPERS = Vocabularies(target=8000, source=5000)
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ class Subject:
     sizes: tuple[Size, ...]
     settings: dict[str, Any] = field(default_factory=dict)
     task: str = "offline"
+    units: Vocabularies = PAPERS
 
 
 # Batches of 3,200 s of speech as MuST-C's lengths would fill them; for a CPU, a toy.
@@ -67,13 +69,14 @@ SMALLER = {
     **{"encoder_layers": 8, "decoder_layers": 3, "ctc_layer": 6, "positions": "rotary"},
     **{"encoder_ffn": 1024, "decoder_ffn": 1024},
 }
+LADDERS = Vocabularies(target=4000, source=2000)  # of recipes/claims
 TOY = {
     **{"conv_channels": 64, "size": 64, "encoder_layers": 2, "decoder_layers": 1},
     **{"encoder_ffn": 128, "decoder_ffn": 128, "ctc_layer": 1},
 }
 ON_GPU = (
     Subject("Conformer + CTC", "conformer", SPEECH),
-    Subject("smaller Conformer", "conformer", SPEECH, SMALLER),
+    Subject("smaller Conformer", "conformer", SPEECH, SMALLER, units=LADDERS),
     Subject("text Transformer", "text-transformer", TEXT, {}, "mt"),
 )
 ON_CPU = (Subject("toy", "conformer", (Size(4, 3.0, 16), Size(2, 6.0, 24)), TOY),)
@@ -127,23 +130,6 @@ def time_training(subject: Subject, way: str, shown: bool) -> dict[str, float]:
     return {name: amount / taken}
 
 
-def show_kernels(work: Callable[[], None]) -> None:
-    """What the device does in a pass, and for how long it has nothing to do."""
-    torch.cuda.synchronize()
-    with profile(activities=[ProfilerActivity.CUDA]) as profiled:
-        begun = time.perf_counter()
-        work()
-        torch.cuda.synchronize()
-        wall = time.perf_counter() - begun
-    kernels = sorted(profiled.key_averages(), key=lambda k: -k.self_device_time_total)
-    busy = sum(kernel.self_device_time_total for kernel in kernels) / 1e6
-    count = sum(kernel.count for kernel in kernels)
-    print(f"  {count} kernels, device busy {busy / wall:.0%} of {1000 * wall:.0f} ms")
-    for kernel in kernels[:28]:
-        share = kernel.self_device_time_total / 1e6 / busy
-        print(f"  {share:6.1%} {kernel.count:5} x {kernel.key[:110]}", flush=True)
-
-
 def ceilings(subject: Subject) -> dict[str, float]:
     """What arithmetic and memory would allow, and how fast the front end is alone."""
     device, task = make_fabric().device, make_task(subject)
@@ -181,7 +167,7 @@ def make_recipe(subject: Subject) -> Recipe:
 
 def make_task(subject: Subject) -> Task:
     torch.manual_seed(0)
-    net = build(subject.net, subject.settings, Vocabularies(target=8000, source=5000))
+    net = build(subject.net, subject.settings, subject.units)
     front = FrontEnd(80, Augment(spec="LD"), seed=0) if subject.task != "mt" else None
     return build_task(subject.task, {}, net, front).train()
 
@@ -212,10 +198,10 @@ def make_batch(size: Size, number: int, device: torch.device) -> Batch:
         sound=ints(-3000, 3000, *shape).to(torch.int16),
         samples=torch.full((size.items,), samples),
         speeds=torch.ones(size.items),
-        source=ints(4, 5000, size.items, units),
+        source=ints(4, 2000, size.items, units),
         source_lengths=torch.full((size.items,), units),
-        tokens=ints(4, 8000, size.items, units),
-        labels=ints(4, 8000, size.items, units),
+        tokens=ints(4, 4000, size.items, units),
+        labels=ints(4, 4000, size.items, units),
         target_lengths=torch.full((size.items,), units),
         word_ends=torch.zeros(size.items, 1, dtype=torch.long),
     )
