@@ -15,6 +15,8 @@ numbers it works (auto), DRAGOMAN_BENCH_THREADS on how many threads (all). DRAGO
 the milliseconds of a step (1000).
 DRAGOMAN_BENCH_STREAMS are the numbers of streams that are tried, in order, until one is too many
 (1,2,4 on a CPU; 100,200,400,600,800,1000 on a GPU), DRAGOMAN_BENCH_STEPS how many steps each.
+DRAGOMAN_BENCH_PROCESSES are the processes that share the device and the streams, each with the same
+number (1): on a GPU it is Python that has too much to do first.
 DRAGOMAN_BENCH_PROFILE=1 shows after each what the host does in two steps more, by functions, and
 the GPU in one, by kernels.
 DRAGOMAN_BENCH_SHAPE=large-v3 takes random weights of that shape instead of a model; since they
@@ -24,16 +26,17 @@ never end a text, drafts are cut at as many tokens as Whisper base makes (12).
 import cProfile
 import os
 import pstats
-import statistics
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import dragoman
+from benchmarks.crowd import Crowd
+from benchmarks.trial import BAR, Trial
 from dragoman.audio.chunk import RATE, Chunk
 from dragoman.audio.source import read_audio
 from dragoman.interpreter import step
@@ -41,41 +44,9 @@ from dragoman.models.options import Options
 from dragoman.models.search import Found, Prompt
 from dragoman.setup import Setup, System
 
-BAR, REAL_TIME = 0.5, 1.0  # seconds of work, for a second of sound
 GROWING = 14  # steps until windows have their usual length
 TOKENS = 12  # of a draft, of a net that does not know how to end
 LARGE = {"layers": 32, "heads": 20, "width": 1280, "bands": 128, "words": 51_866}
-
-
-@dataclass(frozen=True)
-class Trial:
-    """So many streams, and the work of each step in seconds, of the clock and of the processor."""
-
-    streams: int
-    works: list[float]
-    processor: float
-    step: float = 1.0  # seconds of sound in a step
-
-    @property
-    def p95(self) -> float:
-        return sorted(self.works)[max(0, -(-95 * len(self.works) // 100) - 1)]
-
-    @property
-    def holds(self) -> bool:
-        return self.p95 < BAR * self.step
-
-    @property
-    def keeps_up(self) -> bool:
-        return self.p95 < REAL_TIME * self.step
-
-    def __str__(self) -> str:
-        share = 1000 * self.processor / self.streams / len(self.works) / self.step
-        verdict = "holds" if self.holds else "real time" if self.keeps_up else "too many"
-        return (
-            f"{self.streams:5} streams: step p50 {statistics.median(self.works):.3f} s, "
-            f"p95 {self.p95:.3f} s, most {max(self.works):.3f} s; "
-            f"{share:.2f} ms of processor per stream and second; {verdict}{_memory()}"
-        )
 
 
 class Speakers:
@@ -108,46 +79,54 @@ class Speakers:
         self._at[index] += self._step
         return self._sound[places]
 
-    def trial(self, count: int, steps: int) -> Trial:
-        before = time.process_time()
-        works = [self.step(count) for _ in range(steps)]
-        return Trial(count, works, time.process_time() - before, self._step / RATE)
+    def trial(self, count: int, steps: int, ready: Callable[[], object] = lambda: None) -> Trial:
+        """What the steps of the first `count` streams took; each waits until all are `ready`."""
+        before, works = time.process_time(), []
+        for _ in range(steps):
+            ready()
+            works.append(self.step(count))
+        return Trial(count, works, time.process_time() - before, steps, self._step / RATE)
 
 
 def run() -> dict[str, float]:
     """Try more and more streams, print what each takes; the largest number that holds."""
-    system, what = _system()
-    cuda = getattr(system.model, "device", "cpu") == "cuda"
+    setup, what = _setup()
+    cuda = Options(device=setup.device, compute=setup.compute).placed().device == "cuda"
     sizes = _numbers("DRAGOMAN_BENCH_STREAMS", "100,200,400,600,800,1000" if cuda else "1,2,4")
     steps = _numbers("DRAGOMAN_BENCH_STEPS", "20" if cuda else "5")[0]
-    talks = _talks()
-    print(f"{what}, {_device(system)}; {sum(map(len, talks)) / RATE / 60:.1f} minutes of talks")
-    speakers = Speakers(system, talks, max(sizes))
-    begin = time.perf_counter()
-    for _ in range(GROWING):
-        speakers.step(max(sizes))
-    seconds = time.perf_counter() - begin
-    grown = _memory()
-    print(
-        f"{GROWING} steps of {max(sizes)} streams to grow their windows took {seconds:.1f} s{grown}"
-    )
+    processes = _numbers("DRAGOMAN_BENCH_PROCESSES", "1")[0]
+    print(f"{what}, {_device(cuda)}; {processes} process{'es' if processes > 1 else ''}")
+    alone = speakers(max(sizes)) if processes == 1 else None
+    streams = alone or Crowd(processes, max(sizes), speakers)
+    grown = streams.trial(max(sizes), GROWING)
+    print(f"{GROWING} steps of {max(sizes)} streams to grow their windows: {grown}", flush=True)
     most, last = 0, 0.0
     for size in sizes:
-        trial = speakers.trial(size, steps)
+        trial = streams.trial(size, steps)
         print(trial, flush=True)
-        if os.environ.get("DRAGOMAN_BENCH_PROFILE"):
-            show_host(speakers, size)
+        if alone is not None and os.environ.get("DRAGOMAN_BENCH_PROFILE"):
+            show_host(alone, size)
             if cuda:
-                from benchmarks.kernels import show_kernels
-
-                show_kernels(lambda size=size: speakers.step(size))
+                show_device(alone, size)
         last = trial.p95
         if trial.holds:
             most = size
         if not trial.keeps_up:
             break
-    print(f"{speakers.words} words were said; {most} streams hold (p95 below {BAR:g} of a step)")
+    print(f"{streams.words} words were said; {most} streams hold (p95 below {BAR:g} of a step)")
     return {"streams": float(most), "p95": last}
+
+
+def speakers(count: int) -> Speakers:
+    """Streams of this process."""
+    return Speakers(_system(), _talks(), count)
+
+
+def show_device(speakers: Speakers, count: int) -> None:
+    """Which kernels the GPU spends a step with."""
+    from benchmarks.kernels import show_kernels
+
+    show_kernels(lambda: speakers.step(count))
 
 
 def show_host(speakers: Speakers, count: int) -> None:
@@ -159,7 +138,13 @@ def show_host(speakers: Speakers, count: int) -> None:
     pstats.Stats(profiler).sort_stats("tottime").print_stats(25)
 
 
-def _system() -> tuple[System, str]:
+def _system() -> System:
+    setup, _ = _setup()
+    return _of_shape(setup) if os.environ.get("DRAGOMAN_BENCH_SHAPE") else System(setup)
+
+
+def _setup() -> tuple[Setup, str]:
+    """What is tried, and what it is called."""
     names = {"device": "DRAGOMAN_BENCH_DEVICE", "compute": "DRAGOMAN_BENCH_COMPUTE"}
     chosen: dict[str, Any] = {key: os.environ.get(name) for key, name in names.items()}
     model = os.environ.get("DRAGOMAN_BENCH_MODEL", "whisper-base")
@@ -170,9 +155,8 @@ def _system() -> tuple[System, str]:
     setup = Setup(model=model, source=source, target=target, threads=threads).tuned(2000.0)
     setup = setup.with_changes(step_ms=step_ms, beams=5, **chosen)
     shape = os.environ.get("DRAGOMAN_BENCH_SHAPE")
-    if shape is None:
-        return System(setup), f"{model}, {step_ms:g} ms steps, 5 beams"
-    return _of_shape(setup), f"random weights of {shape}'s shape, {step_ms:g} ms steps, 5 beams"
+    name = f"random weights of {shape}'s shape" if shape else model
+    return setup, f"{name}, {step_ms:g} ms steps, 5 beams"
 
 
 class Cut:
@@ -272,24 +256,12 @@ def _numbers(name: str, default: str) -> list[int]:
     return [int(part) for part in os.environ.get(name, default).split(",")]
 
 
-def _device(system: System) -> str:
-    if getattr(system.model, "device", "cpu") == "cpu":
+def _device(cuda: bool) -> str:
+    if not cuda:
         return f"CPU, {os.cpu_count()} cores"
     import torch
 
     return f"{torch.cuda.get_device_name()}, torch {torch.__version__}"
-
-
-def _memory() -> str:
-    """The most memory of the GPU that was in use since the last time, where there is one."""
-    import sys
-
-    torch = sys.modules.get("torch")
-    if torch is None or not torch.cuda.is_available():
-        return ""
-    used = torch.cuda.max_memory_allocated()
-    torch.cuda.reset_peak_memory_stats()
-    return f"; {used / 1e9:.1f} GB of GPU memory"
 
 
 if __name__ == "__main__":
