@@ -69,16 +69,16 @@ def slug(text: str) -> str:
     return re.sub(r"[,:@=]+", "-", text)
 
 
-def as_setup(run: Path, text: str) -> Setup:
+def as_setup(run: Path, text: str, to: str = "de") -> Setup:
     """The setup of the loop that says the same."""
     if decided := Deciding.of(text):
-        return Setup(str(run), "en", "de", decided.policy, beams=1, step_ms=decided.step_ms)
+        return Setup(str(run), "en", to, decided.policy, beams=1, step_ms=decided.step_ms)
     way, ends = waiting(text)
     policy = f"wait-k:k={way.k}" if way.k else "offline"
     detector = "fixed" if way.words == "ends" else way.words
     if way.words == "fixed":
         detector += f":{way.word_ms:g}"
-    setup = Setup(str(run), "en", "de", policy, detector, beams=1, step_ms=way.step_ms)
+    setup = Setup(str(run), "en", to, policy, detector, beams=1, step_ms=way.step_ms)
     return setup if way.words != "ends" else setup.with_changes(model=f"{run}, true ends of {ends}")
 
 
@@ -91,9 +91,9 @@ def decided_by(net: Net, pieces: Pieces, clips: Clips, way: Deciding) -> list[Tr
     return PastSimulation(net, pieces, clips, make_policy(way.policy), way.step_ms).run()
 
 
-def scored(run: Path, text: str, traces: list[Trace], scorer: Scorer) -> SystemResult:
+def scored(run: Path, text: str, traces: list[Trace], to: str) -> SystemResult:
     """A way that changes the net has that in its name."""
-    result = system_result(as_setup(run, text), Run(traces, []), scorer)
+    result = system_result(as_setup(run, text, to), Run(traces, []), Scorer.of(to))
     decided = Deciding.of(text)
     told = (result.name, *decided.changes) if decided else (result.name,)
     return replace(result, name=", ".join(told))
@@ -106,8 +106,8 @@ def ask(run: Path, pack: Path, out: Path, ways: Sequence[str], limit: int, repor
     task = trained.task.eval().to(device)
     marks = trained.source.word_ends(extra=1)
     ends_source = None if marks is None else torch.tensor(marks, device=device)
-    suffix = trained.recipe.vocabulary.target.suffix
-    pieces = Pieces.load(run / "target.model", len(trained.target), suffix=suffix, language="de")
+    to, suffix = trained.recipe.data.target, trained.recipe.vocabulary.target.suffix
+    pieces = Pieces.load(run / "target.model", len(trained.target), suffix=suffix, language=to)
     clips: dict[str, Clips] = {}
 
     def simulated(text: str) -> list[Trace]:
@@ -117,19 +117,19 @@ def ask(run: Path, pack: Path, out: Path, ways: Sequence[str], limit: int, repor
         way, ends = waiting(text)
         return Simulation(task.net, ends_source, pieces, clips[ends], way).run()
 
-    scorer, results = Scorer.of("de"), []
+    results = []
     for text in ways:
         begun = time.perf_counter()
         ends = "words" if Deciding.of(text) else waiting(text)[1]
         if ends not in clips:
-            whole = open_set([pack], Data((str(pack),), target="de", ends=ends), Faults())
+            whole = open_set([pack], Data((str(pack),), target=to, ends=ends), Faults())
             clips[ends] = Clips.of(task, whole.subset(range(min(limit, len(whole)))), device)
         ready = time.perf_counter()
         traces = simulated(text)
         log = out / slug(text)
         log.mkdir(parents=True, exist_ok=True)
         simuleval_log.write(log, [trace.instance() for trace in traces])
-        results.append(scored(run, text, traces, scorer))
+        results.append(scored(run, text, traces, to))
         scores = results[-1].scores
         print(
             f"{text:20} BLEU {scores['BLEU']:5.2f}  AL {scores['AL'] / 1000:5.2f} s  "

@@ -5,6 +5,9 @@ greedily like the papers'. What tells most about a claim for its time comes firs
 that start from others wait for them; some are trained and some asked at the same time. Everything
 goes on where it was stopped: run the same command again. Logs are in out/claims/logs;
 out/claims/PAPER/RUN-NAME holds what was said and its scores; tables.py prints them as tables.
+
+With --to pt all of it is Portuguese: packs/claims.en-pt and its units (`TO=pt sh corpus.sh TEXT`),
+runs/claims.pt, out/claims.pt.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from typing import Any
 
 RECIPES = Path(__file__).parent
 RUNS, OUT = Path("runs/claims"), Path("out/claims")
-TEST = Path("packs/claims-test.en-de")
+GERMAN = "de"  # what recipes are written for
 TEACHER = "weights/mt-en"  # the text model that ships
 STEPS = ("ears", "trunk", "branch", "vgg", "joint")  # kinds of runs, by how long they take
 EVERY_K, FEW_K = (1, 3, 5, 7, 9, 11), (1, 3, 5, 7)
@@ -223,6 +226,38 @@ def needs(run: Run) -> set[str]:
     return {run.after, *named} - {""}
 
 
+def in_language(text: str, to: str) -> str:
+    """The name of a pack, of units or of a run for another target than German."""
+    text = re.sub(r"^(packs/claims[\w-]*)\.en-de$", rf"\1.en-{to}", text)
+    return re.sub(r"^(packs/claims-units|runs/claims|out/claims)(?=/|$)", rf"\1.{to}", text)
+
+
+def for_target(recipe: Path, settings: list[str], to: str) -> list[str]:
+    """The settings of a run whose target is another one: what has a name of German is renamed."""
+    from dragoman.train.recipe import merge, parse_change, read_yaml
+
+    if to == GERMAN:
+        return settings
+    data = read_yaml(recipe)
+    for one in settings:
+        data = merge(data, parse_change(one))
+    found = list(settings)
+
+    def visit(value: Any, key: str) -> None:
+        if isinstance(value, dict):
+            for name, inner in value.items():
+                visit(inner, f"{key}.{name}" if key else name)
+        elif isinstance(value, list) and key in ("data.train", "data.dev"):
+            found.append(f"{key}=[{', '.join(in_language(one, to) for one in value)}]")
+        elif isinstance(value, str) and in_language(value, to) != value:
+            found.append(f"{key}={in_language(value, to)}")
+
+    visit(data, "")
+    if data["data"]["target"] == GERMAN:
+        found.append(f"data.target={to}")
+    return found
+
+
 class Queue:
     """Hands out runs in order, each as soon as those are there that it starts from."""
 
@@ -267,10 +302,10 @@ def train_here(recipe: str, settings: list[str], run: str) -> None:
     train(read_recipe(Path(recipe), tuple(settings)), Path(run))
 
 
-def ask_here(run: str, out: str, ways: list[str], limit: int) -> None:
+def ask_here(run: str, test: str, out: str, ways: list[str], limit: int) -> None:
     from ask import ask
 
-    ask(Path(run), TEST, Path(out), ways, limit, report=False)
+    ask(Path(run), Path(test), Path(out), ways, limit, report=False)
 
 
 def dragoman_here(*arguments: str) -> None:
@@ -348,6 +383,11 @@ class Work:
     workers: list[Worker] = field(default_factory=list)
     here: threading.local = field(default_factory=threading.local)
 
+    def folder(self, path: Path) -> Path:
+        """A folder of German, or the same of the language that is asked for."""
+        to = self.options.to
+        return path if to == GERMAN else Path(in_language(str(path), to))
+
     @property
     def left(self) -> float:
         return self.options.seconds - (time.monotonic() - self.begun)
@@ -368,7 +408,7 @@ class Work:
         if self.left < 2:
             self.say(f"{name}: no time left")
             return False
-        path = OUT / "logs" / f"{name}.log"
+        path = self.folder(OUT) / "logs" / f"{name}.log"
         path.parent.mkdir(parents=True, exist_ok=True)
         begun = time.monotonic()
         done = self.worker().call(function, arguments, path, self.left)
@@ -377,7 +417,7 @@ class Work:
         return done
 
     def train(self, name: str, run: Run) -> bool:
-        if (RUNS / name / "final.pt").exists():
+        if (self.folder(RUNS) / name / "final.pt").exists():
             return True
         if self.left < 1.2 * self.longest.get(run.steps, 0.0):
             self.say(f"{name}: not begun, {self.left:.0f} s are left")
@@ -390,20 +430,22 @@ class Work:
             settings += [f"steps.save={validate}"]
         if run.first and not self.call(f"{name}-{run.first[0]}", dragoman_here, *run.first):
             return False
-        recipe, folder = str(RECIPES / f"{run.recipe}.yaml"), str(RUNS / name)
-        done = self.call(name, train_here, recipe, settings, folder)
+        recipe, folder = RECIPES / f"{run.recipe}.yaml", self.folder(RUNS) / name
+        settings = for_target(recipe, settings, self.options.to)
+        done = self.call(name, train_here, str(recipe), settings, str(folder))
         taken = time.monotonic() - begun
         self.longest[run.steps] = max(taken, self.longest.get(run.steps, 0.0))
         return done
 
     def ask(self, name: str, ask: Ask) -> bool:
-        run, out = str(RUNS / name), str(OUT / ask.paper / f"{name}-{ask.name}")
+        run, out = self.folder(RUNS) / name, self.folder(OUT) / ask.paper / f"{name}-{ask.name}"
+        test = f"packs/claims-test.en-{self.options.to}"
         told = f"{name}-{ask.paper}-{ask.name}"
         limit = self.options.clips
-        answered = OUT / ask.paper / f"{name}-{ask.name}" / f"answered-{limit}"
+        answered = out / f"answered-{limit}"
         if answered.exists():
             return True
-        done = self.call(told, ask_here, run, out, list(ask.ways), limit)
+        done = self.call(told, ask_here, str(run), test, str(out), list(ask.ways), limit)
         if done:
             answered.touch()
         return done
@@ -412,6 +454,7 @@ class Work:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("papers", nargs="+", choices=PLANS)
+    parser.add_argument("--to", default=GERMAN, help="the target of a corpus of its own")
     parser.add_argument("--only", nargs="*", help="of the runs, these alone")
     parser.add_argument("--train", type=int, default=1, help="runs trained at a time")
     parser.add_argument("--ask", type=int, default=1, help="runs asked at a time")

@@ -17,7 +17,7 @@ ENGLISH = {
     "source": Units("bpe", 2000, plain=True),
     "letters": Units("char", 200, plain=True),  # of those who spell what they hear
 }
-GERMAN = {
+TARGET = {
     "target": Units("unigram", 4000),
     "char": Units("char", 300),
     "bpe400": Units("bpe", 400),
@@ -29,7 +29,7 @@ def main(text: Path, skip: int, out: Path) -> None:
     with lzma.open(text, "rt", encoding="utf-8") as file:
         rows = [row.rstrip("\n").split("\t") for row in file][skip:]
     out.mkdir(parents=True, exist_ok=True)
-    for column, every in enumerate((ENGLISH, GERMAN)):
+    for column, every in enumerate((ENGLISH, TARGET)):
         texts = [row[column] for row in rows]
         for name, units in every.items():
             path = out / f"{name}.model"

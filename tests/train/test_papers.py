@@ -93,6 +93,24 @@ def test_settings_of_the_claims_are_settings(name, run):
     assert not recipe.init or Path(recipe.init).name in sys.modules["claims"].needs(run)
 
 
+@pytest.mark.parametrize(("name", "run"), claims_plan().items(), ids=list(claims_plan()))
+def test_claims_in_another_language_have_nothing_of_german(name, run):
+    path = FOLDER / "claims" / f"{run.recipe}.yaml"
+    settings = sys.modules["claims"].for_target(path, list(run.settings), "pt")
+    german, recipe = read_recipe(path, run.settings), read_recipe(path, tuple(settings))
+    check(recipe)
+    assert recipe.data.train == tuple(t.replace(".en-de", ".en-pt") for t in german.data.train)
+    assert recipe.data.dev == ("packs/claims-dev.en-pt",)
+    assert recipe.data.target == {"de": "pt", "en": "en"}[german.data.target]
+    assert recipe.init == german.init.replace("runs/claims/", "runs/claims.pt/")
+    for side in ("source", "target"):
+        model = getattr(german.vocabulary, side).model
+        found = getattr(recipe.vocabulary, side).model
+        assert found == model.replace("claims-units/", "claims-units.pt/")
+    assert recipe.net_settings == german.net_settings
+    assert recipe.steps == german.steps
+
+
 def test_runs_that_others_start_from_come_first():
     names = list(claims_plan())
     for name, run in claims_plan().items():
