@@ -41,6 +41,13 @@ _cluster = grouped("Cluster")
     help="Steps at the same time, each on --threads threads.  "
     "[default: one per core, where a core keeps up with a talk]",
 )
+@_limits(
+    "--processes",
+    type=click.IntRange(1, 64),
+    default=1,
+    help="Identical ones behind this address, each with --streams talks: for a GPU, which one "
+    "core of Python does not keep busy.",
+)
 @cluster_option("Cluster", "Replicas on a Ray cluster, or several here (docs/cluster.md).")
 @_cluster("--replicas", type=REPLICAS, metavar="N[-M]", help="How many: 2 (default), or 2-8.")
 def command(
@@ -51,6 +58,7 @@ def command(
     settings: Settings,
     batch: int | None,
     lanes: int | None,
+    processes: int,
     cluster: str | None,
     replicas: tuple[int, int] | None,
     **options: Any,
@@ -68,25 +76,31 @@ def command(
     from dragoman.serve.run import Address
 
     address = Address(host, port, tls_cert, tls_key)
-    _check(address, settings, cluster, replicas)
-    system, lanes = _system(settings.streams, lanes, cluster, options)
+    _check(address, settings, cluster, replicas, processes)
+    system, lanes = _system(settings.streams, lanes, cluster, processes, options)
     batch = batch or talks_in_a_step(system, settings.streams)
     settings = replace(settings, batch=batch, lanes=lanes, apart=files_apart(system, lanes))
 
     def ready(port: int) -> None:
         click.echo(f"Ready on {address.url(port)}", err=True)
 
-    if cluster is None:
+    if cluster is None and processes == 1:
         _serve_here(address, system, settings, ready)
-        return
-    from dragoman.serve.cluster import serve_on
+    elif cluster is None:
+        _serve_in(processes, address, system, settings, ready)
+    else:
+        from dragoman.serve.cluster import serve_on
 
-    _tell_loading(system)
-    serve_on(cluster, replicas or (2, 2), address, system.setup, settings, ready)
+        _tell_loading(system)
+        serve_on(cluster, replicas or (2, 2), address, system.setup, settings, ready)
 
 
 def _check(
-    address: Address, settings: Settings, cluster: str | None, replicas: tuple[int, int] | None
+    address: Address,
+    settings: Settings,
+    cluster: str | None,
+    replicas: tuple[int, int] | None,
+    processes: int,
 ) -> None:
     """Refuse what does not go together, before anything is loaded."""
     from dragoman.serve.settings import is_loopback
@@ -98,21 +112,24 @@ def _check(
     address.check_tls()
     if replicas is not None and cluster is None:
         raise DragomanError("--replicas are those of a cluster; give --cluster, too.")
+    if processes > 1 and cluster is not None:
+        raise DragomanError("--processes are those of this machine; a cluster has --replicas.")
     if settings.peers and cluster is not None:
         raise DragomanError("--peer is for single processes; a cluster has one place for rooms.")
 
 
 def _system(
-    streams: int, lanes: int | None, cluster: str | None, options: dict[str, Any]
+    streams: int, lanes: int | None, cluster: str | None, processes: int, options: dict[str, Any]
 ) -> tuple[System, int]:
-    """What interprets, and how many lanes it has; they share the cores."""
+    """What interprets, and how many lanes it has; they share the cores, as processes do."""
     from dragoman.serve.lanes import with_lanes
     from dragoman.store.overview import cores
 
-    if lanes is not None and lanes > 1 and options.get("threads") is None:
-        options["threads"] = max(1, cores() // lanes)
+    working = (lanes or 1) * processes
+    if working > 1 and options.get("threads") is None:
+        options["threads"] = max(1, cores() // working)
     system = read_system(lambda text: click.echo(text, err=True), pause_ms=LIVE_PAUSE_MS, **options)
-    if lanes is None and cluster is None and options.get("max_latency") != AUTO:
+    if lanes is None and cluster is None and processes == 1 and options.get("max_latency") != AUTO:
         return with_lanes(system, streams)
     return system, lanes or 1
 
@@ -120,6 +137,7 @@ def _system(
 def _serve_here(
     address: Address, system: System, settings: Settings, ready: Callable[[int], None]
 ) -> None:
+    from dragoman.serve.lanes import load
     from dragoman.serve.logs import log_to_stderr
     from dragoman.serve.run import allow_many_connections, make_server
     from dragoman.serve.service import Service
@@ -127,14 +145,32 @@ def _serve_here(
     server = make_server(Service(system, settings), address.cert, address.key)
     with address.bound() as socket:
         _tell_loading(system)
-        system.model, system.vad  # noqa: B018  before anybody connects
-        if settings.lanes > 1 and getattr(system.model, "device", "cpu") != "cpu":
-            raise DragomanError("A GPU has one lane; give it larger steps by --batch instead.")
+        load(system, settings.lanes)
         allow_many_connections()
         socket.listen()
         ready(socket.getsockname()[1])
         log_to_stderr()
         server.run(sockets=[socket])
+
+
+def _serve_in(
+    processes: int,
+    address: Address,
+    system: System,
+    settings: Settings,
+    ready: Callable[[int], None],
+) -> None:
+    from dragoman.serve.several import check_sharing, serve_in
+
+    check_sharing()
+
+    def all_ready(port: int, own: list[int]) -> None:
+        ports = ", ".join(map(str, own))
+        click.echo(f"{processes} processes, by themselves on 127.0.0.1, ports {ports}", err=True)
+        ready(port)
+
+    _tell_loading(system)
+    serve_in(processes, address, system.setup, settings, all_ready)
 
 
 def _tell_loading(system: System) -> None:

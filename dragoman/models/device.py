@@ -43,3 +43,11 @@ def gpus() -> int:
         if driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0:
             return count.value
     return 0
+
+
+def share_gpu(processes: int) -> None:
+    """Take no more than a fair part of the GPU's memory, where several processes use one."""
+    if processes > 1 and gpu_found():
+        import torch
+
+        torch.cuda.set_per_process_memory_fraction(1 / processes)

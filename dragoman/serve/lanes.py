@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 
+from dragoman.errors import DragomanError
 from dragoman.models.device import gpu_found
 from dragoman.setup import System
 from dragoman.store.overview import KEEPS_UP, cores, cost_of
@@ -26,6 +27,13 @@ def talks_in_a_step(system: System, streams: int) -> int:
     """On a GPU, all of them. A CPU works no faster for several: the first of them would only wait
     for the last."""
     return streams if on_gpu(system) else 1
+
+
+def load(system: System, lanes: int) -> None:
+    """Load what interprets, before anybody connects."""
+    system.model, system.vad  # noqa: B018
+    if lanes > 1 and getattr(system.model, "device", "cpu") != "cpu":
+        raise DragomanError("A GPU has one lane; give it larger steps by --batch instead.")
 
 
 def on_gpu(system: System) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import ssl
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from socket import SOCK_STREAM
@@ -66,6 +67,16 @@ class Place:
     host: str
     port: int
     key: str
+    sibling: bool = False  # a process of this machine that has the same parent
+
+    def _tls(self) -> ssl.SSLContext | None:
+        """A certificate names the machine as others know it, and not one of its processes."""
+        if not self.url.startswith("wss:"):
+            return None
+        context = ssl.create_default_context()
+        if self.sibling:
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        return context
 
     def connect(self, path: str) -> connect:
         """A connection to it, to be opened."""
@@ -74,6 +85,7 @@ class Place:
             host=self.host,
             port=self.port,
             additional_headers={_HEADER: self.key},
+            ssl=self._tls(),
             compression=None,
             max_size=None,
             proxy=None,
@@ -108,7 +120,8 @@ class Peers:
 
     def __init__(self, service: Service) -> None:
         self._service, self._rooms = service, service.rooms
-        self._urls = service.settings.peers
+        settings = service.settings
+        self._urls, self._siblings = (*settings.peers, *settings.siblings), settings.siblings
         self._process = secrets.token_hex(8)
         self._key = self._rooms.keys.token("", Role.PEER)
         self._asking: dict[str, asyncio.Task[list[Found]]] = {}
@@ -257,7 +270,9 @@ class Peers:
         places: dict[Place, None] = {}
         for url in self._urls:
             for host, port in await _addresses(url):
-                places[Place(url.replace("http", "ws", 1), host, port, self._key)] = None
+                sibling = url in self._siblings
+                place = Place(url.replace("http", "ws", 1), host, port, self._key, sibling)
+                places[place] = None
         return list(places)
 
 

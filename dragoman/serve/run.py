@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import ssl
 import time
@@ -36,11 +37,14 @@ class Address:
         name = f"[{self.host.strip('[]')}]" if ":" in self.host else self.host
         return f"{'https' if self.cert else 'http'}://{name}:{port}/"
 
-    def bound(self) -> socket.socket:
-        """A socket with this address, which nobody can connect to until it is served."""
+    def bound(self, *, shared: bool = False) -> socket.socket:
+        """A socket with this address, which nobody can connect to until it is served; `shared`:
+        others may have the same, and whoever connects comes to one of those that are served."""
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         sock = socket.socket(family)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         try:
             sock.bind((self.host.strip("[]"), self.port))
         except (OSError, TypeError) as error:  # TypeError: it is written as no name can be
@@ -93,6 +97,10 @@ class Server(uvicorn.Server):
         self._quiet_since: float | None = None
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.end(sig, frame)
+
+    def end(self, sig: int = signal.SIGTERM, frame: FrameType | None = None) -> None:
+        """Somebody asks for the end."""
         if self._patience is not None:
             super().handle_exit(sig, frame)
         else:
@@ -143,7 +151,12 @@ def _trusted(proxies: tuple[str, ...]) -> str | list[str]:
     return [*map(str, named), *mapped]
 
 
-def make_server(service: Service, cert: Path | None = None, key: Path | None = None) -> Server:
+def make_server(
+    service: Service,
+    cert: Path | None = None,
+    key: Path | None = None,
+    kind: type[Server] = Server,
+) -> Server:
     """A server for a service; `run(sockets=[…])` runs it."""
     config = uvicorn.Config(
         make_app(service),
@@ -159,4 +172,4 @@ def make_server(service: Service, cert: Path | None = None, key: Path | None = N
         forwarded_allow_ips=_trusted(service.settings.proxies),
         timeout_graceful_shutdown=5,
     )
-    return Server(service, config)
+    return kind(service, config)

@@ -31,6 +31,7 @@ class Settings:
     captions_to: tuple[str, ...] = ()  # beginnings of addresses that captions may be posted to
     secret: str | None = None  # what processes share that go on with each other's talks
     peers: tuple[str, ...] = ()  # addresses of theirs, by which rooms are found
+    siblings: tuple[str, ...] = ()  # the same of processes that one parent has started here
 
 
 def is_loopback(host: str) -> bool:

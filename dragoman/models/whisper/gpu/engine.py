@@ -208,5 +208,5 @@ def _free_bytes(device: torch.device) -> float:
     """How much memory one batch may take."""
     if device.type != "cuda":
         return 1e9
-    free, _ = torch.cuda.mem_get_info(device)
-    return SHARE * free
+    free, whole = torch.cuda.mem_get_info(device)
+    return SHARE * min(free, whole * torch.cuda.get_per_process_memory_fraction(device))

@@ -1,0 +1,194 @@
+"""`--processes`: several behind one address, kept alive and ended together."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from dragoman.cli.app import dragoman
+from dragoman.errors import DragomanError
+from tests.serve.house import Ear, Mouth, ended, has, more, open_room
+from tests.serve.processes import DEADLINE, ROOT, command, in_time
+from tests.serve.test_elsewhere import NUMBERS
+from tests.serve.test_tls import certificate as certificate
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="no other system shares a port")
+TWO = (*NUMBERS, "--fastest", "1000", "--processes", "2")
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that serve; one more tracks what multiprocessing shares."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (path / "cmdline").read_text()
+            parent = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == pid and "spawn_main" in words:
+                found.append(int(path.name))
+    return found
+
+
+def gone(pid: int) -> bool:
+    """Nobody, or a process that nobody has taken notice of yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def wait_until(true) -> None:
+    end = time.monotonic() + DEADLINE
+    while not true():
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.05)
+
+
+def talks_in(ports: list[int]) -> list[int]:
+    """How many talks each process has."""
+    found = []
+    for port in ports:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+            lines = answer.read().decode().splitlines()
+        found.append(
+            int(float(next(x for x in lines if x.startswith("dragoman_streams ")).split()[1]))
+        )
+    return found
+
+
+def own_ports(pid: int) -> list[int]:
+    """Where each process listens by itself: what only one of them has."""
+    taken = [listening(child) for child in children_of(pid)]
+    return [next(iter(one - other)) for one, other in (taken, taken[::-1])]
+
+
+def listening(pid: int) -> set[int]:
+    """The ports of 127.0.0.1 on which a process listens."""
+    inodes = set()
+    for path in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(OSError):
+            inodes.add(os.readlink(path).removeprefix("socket:[").removesuffix("]"))
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return {
+        int(row[1].partition(":")[2], 16) for row in rows if row[3] == "0A" and row[9] in inodes
+    }
+
+
+def listens(pid: int, port: int) -> bool:
+    return port in listening(pid)
+
+
+def answers(port: int) -> bool:
+    with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/health") as answer:
+        return json.load(answer)["status"] == "ready"
+    return False
+
+
+def test_a_room_is_one_for_all_and_outlives_its_process():
+    """Whoever comes in by the one address may be in either process. One is killed in mid-talk; it
+    is replaced, nothing is lost, and a signal to all of them, as supervisors send it, lets the talk
+    finish."""
+
+    async def talk(server, url, ports):
+        room = await open_room(url)
+        mouth, ears = Mouth(url, room), [Ear(url, room) for _ in range(6)]
+        for ear in ears:
+            await ear.until(has(10))
+        talks = await asyncio.to_thread(talks_in, ports)
+        assert sorted(talks) == [0, 1]
+        before = children_of(server.pid)
+        speaking = ports[talks.index(1)]
+        for child in before:
+            if listens(child, speaking):
+                os.kill(child, signal.SIGKILL)
+        for ear in ears:
+            await more(ear)
+        await asyncio.to_thread(wait_until, lambda: len(children_of(server.pid)) == 2)
+        assert children_of(server.pid) != before
+        await asyncio.to_thread(wait_until, lambda: answers(speaking))
+        for pid in (server.pid, *children_of(server.pid)):
+            os.kill(pid, signal.SIGTERM)
+        for ear in ears:
+            await more(ear)
+        return await mouth.end(), await ended(*ears)
+
+    with command(*TWO) as (server, url):
+        ports = own_ports(server.pid)
+        assert len(ports) == 2
+        said, told = in_time(talk(server, url, ports))
+        assert server.wait(DEADLINE) == 0
+    assert told == [said] * 6
+
+
+def test_processes_end_with_a_parent_that_was_killed_and_an_address_is_not_shared_with_others():
+    with command(*TWO) as (server, url):
+        port = url.rpartition(":")[2]
+        again = subprocess.run(
+            [sys.executable, "-m", "dragoman", "serve", *TWO, "--port", port],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+        )
+        assert again.returncode == 2
+        assert f"Cannot listen on 127.0.0.1, port {port}" in again.stderr
+        children = children_of(server.pid)
+        assert len(children) == 2
+        server.kill()
+        wait_until(lambda: all(map(gone, children)))
+
+
+def test_a_room_is_found_over_tls_whatever_name_the_certificate_has(certificate, monkeypatch):
+    """Those who listen trust it; the processes do not, and need not."""
+    cert, key = certificate
+
+    async def talk(url):
+        room = await open_room(url)
+        mouth, ears = Mouth(url, room), [Ear(url, room) for _ in range(6)]
+        for ear in ears:
+            await ear.until(has(10))
+        return await mouth.end(), await ended(*ears)
+
+    options = (*TWO, "--tls-cert", str(cert), "--tls-key", str(key))
+    with command(*options) as (server, url):
+        monkeypatch.setenv("SSL_CERT_FILE", str(cert))
+        said, told = in_time(talk(url))
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(DEADLINE) == 0
+    assert told == [said] * 6
+
+
+@pytest.mark.parametrize(
+    ("model", "complaint"),
+    [("refused", "There is no such model in this test."), ("fatal", "ended while it loaded")],
+)
+def test_what_keeps_a_process_from_loading_is_a_sentence(model, complaint):
+    told = subprocess.run(
+        [sys.executable, "-m", "dragoman", "serve", "--model", f"tests.serve.unloadable:{model}"]
+        + ["--policy", "greedy", "--processes", "2", "--port", "0"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert told.returncode == 2
+    assert complaint in told.stderr
+    assert "Traceback" not in told.stderr
+
+
+def test_processes_and_a_cluster_do_not_go_together():
+    told = CliRunner().invoke(dragoman, ["serve", "--processes", "2", "--cluster", "local"])
+    assert isinstance(told.exception, DragomanError)
+    assert "--replicas" in str(told.exception)
+
+
+def test_each_process_has_a_port_behind_the_common_one():
+    told = CliRunner().invoke(dragoman, ["serve", *TWO, "--port", "65534"])
+    assert isinstance(told.exception, DragomanError)
+    assert "no ports for 2 processes" in str(told.exception)
