@@ -319,3 +319,15 @@ def test_texts_on_a_gpu_are_those_of_the_cpu(folder, engine, captured):
         _, seen = views(one, sounds)
         texts.append([found.tokens for found in one.speak(one.encode(seen), prompts, 5)])
     assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize(("free", "ours", "expected"), [(60e9, 1.0, 36e9), (60e9, 0.25, 12e9)])
+def test_processes_that_share_a_gpu_plan_with_their_part_of_it(monkeypatch, free, ours, expected):
+    def fraction(device):
+        assert device is None or isinstance(device, int)  # torch refuses "cuda" without a number
+        return ours
+
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free, 80e9))
+    monkeypatch.setattr(torch.cuda, "get_per_process_memory_fraction", fraction)
+    assert gpu_engine._free_bytes(torch.device("cuda")) == pytest.approx(expected)
+    assert gpu_engine._free_bytes(torch.device("cuda:1")) == pytest.approx(expected)

@@ -209,4 +209,5 @@ def _free_bytes(device: torch.device) -> float:
     if device.type != "cuda":
         return 1e9
     free, whole = torch.cuda.mem_get_info(device)
-    return SHARE * min(free, whole * torch.cuda.get_per_process_memory_fraction(device))
+    ours = torch.cuda.get_per_process_memory_fraction(device.index)  # it wants a number, or None
+    return SHARE * min(free, whole * ours)
