@@ -47,7 +47,6 @@ def gpus() -> int:
 
 def share_gpu(processes: int) -> None:
     """Take no more than a fair part of the GPU's memory, where several processes use one."""
-    if processes > 1 and gpu_found():
-        import torch
+    import torch
 
-        torch.cuda.set_per_process_memory_fraction(1 / processes)
+    torch.cuda.set_per_process_memory_fraction(1 / processes)

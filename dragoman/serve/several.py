@@ -24,7 +24,7 @@ from types import FrameType
 
 from dragoman.errors import DragomanError
 from dragoman.models.device import share_gpu
-from dragoman.serve.lanes import load
+from dragoman.serve.lanes import load, on_gpu
 from dragoman.serve.logs import log_to_stderr, note
 from dragoman.serve.run import Address, Server, allow_many_connections, make_server
 from dragoman.serve.service import Service
@@ -201,8 +201,9 @@ def live(setup: Setup, settings: Settings, doors: Doors, count: int, orders: Con
     servers: list[Server] = []
     threading.Thread(target=_obey, args=(orders, servers), daemon=True).start()
     try:
-        share_gpu(count)
         system = System(setup)
+        if on_gpu(system):
+            share_gpu(count)
         server = make_server(
             Service(system, settings), doors.own.cert, doors.own.key, ObedientServer
         )

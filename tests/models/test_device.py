@@ -105,3 +105,11 @@ def test_a_search_follows_a_beam_or_more():
     assert Options(beams=1).beams == 1
     with pytest.raises(DragomanError, match="1 beam or more, not 0"):
         Options(beams=0)
+
+
+def test_four_processes_take_a_quarter_of_a_gpu_each(monkeypatch):
+    torch = pytest.importorskip("torch")
+    taken = []
+    monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", taken.append)
+    device.share_gpu(4)
+    assert taken == [0.25]
