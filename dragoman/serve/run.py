@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ipaddress import ip_network
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import uvicorn
 
@@ -39,8 +40,7 @@ class Address:
     def bound(self) -> socket.socket:
         """A socket with this address, which nobody can connect to until it is served."""
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-        sock = socket.socket(family)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock = _Reserved(family)
         try:
             sock.bind((self.host.strip("[]"), self.port))
         except (OSError, TypeError) as error:  # TypeError: it is written as no name can be
@@ -81,6 +81,23 @@ def _check_pem(path: Path) -> None:
             f"Cannot serve TLS with {path}: it wants a pass phrase, and nobody will type "
             f"one; 'openssl pkey -in {path} -out open.pem' writes it without."
         )
+
+
+class _Reserved(socket.socket):
+    """A socket that has its address to itself from the beginning on. Linux lets several have one
+    that may be used again, and the second to listen would learn it when its model is loaded."""
+
+    def bind(self, address: Any) -> None:
+        self._reuse(True)  # connections of the server before this one may linger
+        super().bind(address)
+        self._reuse(False)
+
+    def listen(self, *args: int) -> None:
+        self._reuse(True)  # and so may its own, for which the server after it does not wait
+        super().listen(*args)
+
+    def _reuse(self, yes: bool) -> None:
+        self.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(yes))
 
 
 class Server(uvicorn.Server):

@@ -439,12 +439,24 @@ def test_a_wrong_start_is_a_sentence(options, complaint, tmp_path, monkeypatch, 
     assert "Ready" not in told
 
 
-def test_a_port_that_is_taken_is_a_sentence():
+@pytest.mark.parametrize("loaded", [False, True])
+def test_a_port_that_is_taken_is_a_sentence(loaded):
     with Address("127.0.0.1", 0).bound() as taken:
-        taken.listen()
+        if loaded:
+            taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(DragomanError, match=f"port {port}: .*another with --host or --port"):
             Address("127.0.0.1", port).bound()
+
+
+def test_a_server_that_is_started_again_does_not_wait_for_old_connections():
+    with Address("127.0.0.1", 0).bound() as before:
+        before.listen()
+        port = before.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)):
+            before.accept()[0].close()  # first: so its side lingers
+    with Address("127.0.0.1", port).bound():
+        pass
 
 
 @pytest.mark.parametrize(
