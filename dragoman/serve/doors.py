@@ -8,6 +8,7 @@ from typing import Protocol
 
 from starlette.websockets import WebSocket
 
+from dragoman.serve.metrics import ORIGIN
 from dragoman.serve.peers import Peers, Place
 from dragoman.serve.protocol import Close, Code, Fault, Resume, Start
 from dragoman.serve.room_keys import Role
@@ -103,5 +104,5 @@ class RoomDoor:
 
 async def turn_away(service: Service, socket: WebSocket) -> None:
     """Before it is accepted: the handshake is answered with a 403."""
-    service.metrics.refused.labels("origin").inc()
+    service.metrics.refused.labels(ORIGIN).inc()
     await socket.close(Close.ORIGIN)
