@@ -6,7 +6,7 @@ const LATEST = 15; // seconds of speech that may wait; beyond, it is dropped to 
 export class Voice {
   context = null;
   free = 0; // when the phrase before ends
-  phrases = []; // {at_ms, sound}: all that was received, for the file
+  phrases = []; // {at_ms, sound}: all that was received, for the file; a browser keeps blobs on its disk
   before = Promise.resolve(); // the phrase before is read, and its turn is known
   output = "";
 
@@ -44,7 +44,7 @@ export class Voice {
 
   // Browsers read several at once, and may be done with a short one first.
   take({ at_ms, sound }) {
-    this.phrases.push({ at_ms, sound: sound.slice(0) });
+    this.phrases.push({ at_ms, sound: new Blob([sound]) });
     const context = this.context;
     if (!context) return;
     const play = () => this.play(context, sound);

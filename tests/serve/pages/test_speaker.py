@@ -219,6 +219,18 @@ def test_phrases_are_heard_in_their_order(visit):
         assert page.run("played") == [400, 20, 100]
 
 
+def test_what_was_spoken_is_not_kept_in_memory(visit):
+    """A phone would close the page of a long talk."""
+    with staged() as stage:
+        page = visit(stage.address)
+        kept = page.run(
+            "import('/page/voice.js').then(async ({ Voice }) => {"
+            " const voice = new Voice(); voice.take({ at_ms: 0, sound: new ArrayBuffer(400) });"
+            " const { sound } = voice.phrases[0]; return [sound instanceof Blob, sound.size]; })"
+        )
+        assert kept == [True, 400]
+
+
 def test_a_file_and_a_tab_are_sources_too(visit, folder):
     with staged() as stage:
         page = visit(stage.address)
