@@ -1,7 +1,7 @@
 // The speaker's page: choose, start, read along, share.
 import { Announcer } from "./announcer.js";
 import { $, memory, show, trouble } from "./dom.js";
-import { saveSound, saveText } from "./files.js";
+import { NOTHING, saveSound, saveText } from "./files.js";
 import { LagChart } from "./lag.js";
 import { about, direction } from "./languages.js";
 import { makeMenu } from "./menu.js";
@@ -261,10 +261,10 @@ async function fill(select, kind) {
 async function save(name) {
   trouble("");
   try {
+    if (name === "sound") return await saveSound(voice.phrases);
     room ??= await roomBefore();
-    if (!room) throw new Error("Nothing was said yet.");
-    if (name === "sound") await saveSound(voice.phrases);
-    else await saveText(room.room, room.speaker_token, name);
+    if (!room) throw new Error(NOTHING);
+    await saveText(room.room, room.speaker_token, name);
   } catch (error) {
     trouble(error.message);
   }

@@ -170,6 +170,26 @@ def test_what_was_said_is_saved_in_mid_talk(visit, monkeypatch):
         check_wave(page.downloaded("translation.wav"))
 
 
+@pytest.mark.parametrize("kind", ["srt", "vtt", "txt"])
+def test_where_there_is_nothing_to_save_the_page_says_so(visit, kind):
+    """Before a talk, and when the server has forgotten it: no empty file passes for the talk."""
+    with staged() as other, staged() as stage:
+        page = visit(stage.address)
+        page.run("document.getElementById('share-open').click()")
+        page.wait("document.getElementById('share').open")
+        page.run("document.getElementById('share').close()")
+        save(page, f"translation.{kind}")
+        page.wait("!document.getElementById('trouble').hidden")
+        assert "nothing was said yet" in page.text("trouble")
+        start(page, 12)
+        stop(page)
+        stage.line.lead_to(other.line.port)
+        stage.cut()
+        save(page, f"translation.{kind}")
+        page.wait("!document.getElementById('trouble').hidden")
+        assert "started anew" in page.text("trouble")
+
+
 def test_the_voice_has_an_output_and_keeps_out_of_the_microphone(visit, monkeypatch):
     monkeypatch.setattr(speech, "open_voice", lambda name, language: ToneVoice(0.01))
     with staged("endless_orator") as stage:
