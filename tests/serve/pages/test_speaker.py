@@ -1,5 +1,6 @@
 """The speaker's page: words appear, the slider acts, files are saved, sources are chosen."""
 
+import json
 import socket
 import struct
 from itertools import pairwise
@@ -59,6 +60,36 @@ def test_words_appear_and_never_change(visit):
 
 
 TWIN = "twin.document.getElementById('{}')"
+
+
+def test_a_tab_that_is_duplicated_has_a_room_of_its_own_also_without_encryption(
+    visit, deaf_browser
+):
+    """Where a browser offers no locks."""
+    token = "a token that nobody guesses"
+    put = f".value = {json.dumps(token)}"
+    with staged(token=token) as stage:
+        page = visit(stage.address.replace("127.0.0.1", "talks.test"), of=deaf_browser)
+        assert page.run("navigator.locks === undefined")
+        page.run(f"document.getElementById('token'){put}")
+        page.run("document.getElementById('share-open').click()")
+        page.wait("document.getElementById('share').open")
+        ours = link(page)
+        page.run("window.twin = window.open(location.href); 0")
+        page.wait(f"twin.document.readyState === 'complete' && {TWIN.format('to')}?.options.length")
+        assert page.run("twin.sessionStorage.length") > 0  # it was handed over
+        page.run(TWIN.format("token") + put)
+        page.run(TWIN.format("share-open") + ".click()")
+        page.wait(TWIN.format("share") + ".open")
+        theirs = page.run(TWIN.format("share-link") + ".value")
+        page.run("twin.close()")
+        assert theirs.split("#")[0] != ours.split("#")[0]
+        page.run("window.before = true")
+        page.call("Page.reload")  # which takes the room along
+        page.wait("!window.before && document.getElementById('to')?.options.length")
+        page.run("document.getElementById('share-open').click()")
+        page.wait("document.getElementById('share').open")
+        assert link(page) == ours
 
 
 def test_a_tab_that_is_duplicated_has_a_room_of_its_own(visit):
