@@ -1,5 +1,6 @@
 // Where sound comes from. Each returns {rate, live, begin(hear, ended), stop()}; `hear` gets floats.
 // `begin` may be called twice. What is live is heard from the beginning on, whether a server is ready or not.
+import { keepRunning } from "./running.js";
 import { UNREACHABLE, at } from "./socket.js";
 
 const NO_TABS = "This browser does not share the sound of a tab, as those of phones do not, nor where the page "
@@ -35,16 +36,14 @@ export async function tab() {
 
 async function tapped(stream) {
   const context = new AudioContext();
-  // A phone stops all sound while it rings or sleeps, and does not begin again by itself.
-  const wake = () => { if (!["running", "closed"].includes(context.state)) context.resume().catch(() => {}); };
+  let rest = () => {};
   const stop = () => {
-    document.removeEventListener("visibilitychange", wake);
+    rest();
     stream.getTracks().forEach((track) => track.stop());
     context.close();
   };
   await context.resume();
-  context.addEventListener("statechange", wake);
-  document.addEventListener("visibilitychange", wake);
+  rest = keepRunning(context);
   if (!context.audioWorklet) {
     stop();
     throw new Error(TOO_OLD);

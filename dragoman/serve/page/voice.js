@@ -1,4 +1,6 @@
 // The interpreter's voice: phrases one after the other, through the output that was chosen.
+import { keepRunning } from "./running.js";
+
 const ALOUD = 1;
 const SOFT = 0.4; // through loudspeakers beside an open microphone
 const LATEST = 15; // seconds of speech that may wait; beyond, it is dropped to stay live
@@ -17,11 +19,13 @@ export class Voice {
       this.gain = this.context.createGain();
       this.gain.connect(this.context.destination);
       await this.choose(this.output);
+      this.rest = keepRunning(this.context);
     }
     await this.context.resume();
   }
 
   close() {
+    this.rest?.();
     this.context?.close();
     this.context = null;
     this.free = 0;
@@ -54,7 +58,7 @@ export class Voice {
   async play(context, sound) {
     if (context !== this.context) return;
     const buffer = await context.decodeAudioData(sound);
-    if (context !== this.context) return;
+    if (context !== this.context || context.state !== "running") return; // else it would be heard too late
     this.soften(this.soft);
     const start = Math.max(context.currentTime, this.free);
     if (start - context.currentTime > LATEST) return;
