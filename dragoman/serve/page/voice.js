@@ -14,14 +14,17 @@ export class Voice {
 
   // Sound may begin only when somebody has clicked: call this from there.
   async open() {
-    if (!this.context) {
-      this.context = new AudioContext();
-      this.gain = this.context.createGain();
-      this.gain.connect(this.context.destination);
-      await this.choose(this.output);
-      this.rest = keepRunning(this.context);
-    }
-    await this.context.resume();
+    const context = this.context ?? this.make();
+    await this.choose(this.output);
+    await context.resume().catch(() => {}); // it was closed meanwhile
+  }
+
+  make() {
+    this.context = new AudioContext();
+    this.gain = this.context.createGain();
+    this.gain.connect(this.context.destination);
+    this.rest = keepRunning(this.context);
+    return this.context;
   }
 
   close() {
@@ -35,9 +38,11 @@ export class Voice {
     return "setSinkId" in AudioContext.prototype;
   }
 
+  // An output may be gone, as headphones are that were switched off: then it is the usual one.
   async choose(deviceId) {
     this.output = deviceId;
-    if (this.context && Voice.hasOutputs) await this.context.setSinkId(deviceId);
+    if (!this.context || !Voice.hasOutputs) return;
+    await this.context.setSinkId(deviceId).catch(() => { this.output = ""; });
   }
 
   // Soft where a microphone would hear it again.

@@ -270,6 +270,20 @@ def test_phrases_are_heard_in_their_order(visit):
         assert page.run("played") == [400, 20, 100]
 
 
+def test_where_the_output_is_gone_the_usual_one_is_heard(visit):
+    """And whoever turns the sound on and off at once is left with it off."""
+    with staged() as stage:
+        page = visit(stage.address)
+        told = page.run(
+            "import('/page/voice.js').then(async ({ Voice }) => {"
+            " const voice = new Voice(); await voice.choose('headphones'); await voice.open();"
+            " const state = voice.context.state; voice.close();"
+            " const opening = voice.open(); voice.close(); await opening;"
+            " return [state, voice.context, voice.output]; })"
+        )
+        assert told == ["running", None, ""]
+
+
 def test_what_was_spoken_is_not_kept_in_memory(visit):
     """A phone would close the page of a long talk."""
     with staged() as stage:
