@@ -45,7 +45,7 @@ def test_a_page_and_all_that_it_loads_are_served(opened, path):
 
 
 def test_no_file_is_left_over():
-    used = {f"{name}.html" for name in PAGES.values()} | {"worklet.js"}
+    used = {f"{name}.html" for name in PAGES.values()} | {"worklet.js", "ticker.js"}
     for name in PAGES.values():
         used |= modules(f"{name}.js")
         used |= set(re.findall(r'"(?:\.\./)?page/([\w.]+)"', FILES[f"{name}.html"]))

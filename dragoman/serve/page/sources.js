@@ -72,22 +72,28 @@ const RATE = 16000;
 // A recording, as fast as somebody speaks.
 export async function recording(file) {
   const sound = await decoded(file);
-  let at = 0;
-  let timer = 0;
+  let heard = 0;
+  let ticker = null;
   return {
     rate: RATE,
     live: false,
     begin(hear, ended) {
-      if (timer) return;
+      if (ticker) return;
       const zero = performance.now();
-      timer = setInterval(() => {
+      ticker = new Worker(at("/page/ticker.js"));
+      ticker.onerror = () => ended(UNREACHABLE);
+      ticker.onmessage = () => {
         const due = Math.min(sound.length, Math.round((RATE * (performance.now() - zero)) / 1000));
-        for (; at < due; at += RATE) hear(sound.subarray(at, Math.min(due, at + RATE)));
-        at = due;
-        if (at === sound.length) ended("");
-      }, 100);
+        for (; heard < due; heard += RATE) hear(sound.subarray(heard, Math.min(due, heard + RATE)));
+        heard = due;
+        if (heard === sound.length) ended("");
+      };
     },
-    stop: () => clearInterval(timer),
+    stop() {
+      if (!ticker) return;
+      ticker.onmessage = null; // what it has said already, too
+      ticker.terminate();
+    },
   };
 }
 
