@@ -4,8 +4,9 @@ import { $, memory, show, trouble } from "./dom.js";
 import { NOTHING, saveSound, saveText } from "./files.js";
 import { LagChart } from "./lag.js";
 import { about, direction } from "./languages.js";
+import { chosenLatency, offerLatencies } from "./latency.js";
 import { makeMenu } from "./menu.js";
-import { devices, microphoneTrouble, onMicrophoneChange, refusal } from "./microphone.js";
+import { fillDevices, microphoneTrouble, onMicrophoneChange, refusal } from "./microphone.js";
 import { Pane } from "./pane.js";
 import { ourRoom, roomBefore } from "./room.js";
 import { offerShare, shareRoom, tellAudience, watchAudience } from "./share.js";
@@ -136,7 +137,7 @@ function wishes() {
   const start = { type: "start", transcript: showsSource(), audio: { rate: sound.rate } };
   if ($("from").value) start.from = $("from").value;
   if ($("to").value) start.to = $("to").value;
-  if ($("latency").dataset.touched) start.latency_ms = latency();
+  if (chosenLatency() !== null) start.latency_ms = chosenLatency();
   if ($("aloud").checked) start.speech = "mp3";
   start.access_token = room.speaker_token;
   return start;
@@ -202,26 +203,6 @@ function lock(talking) {
   document.body.classList.toggle("talking", talking);
 }
 
-const latency = () => offer.latencies_ms[Number($("latency").value)];
-
-function showLatency() {
-  $("latency-now").value = `about ${(latency() / 1000).toFixed(1)} s`;
-}
-
-// As many stops as something is tuned for; with one there is nothing to choose.
-function offerLatencies() {
-  const last = offer.latencies_ms.length - 1;
-  $("latency").max = $("latency").value = last;
-  show("latency-row", last > 0);
-  if (last >= 0) showLatency();
-}
-
-function changeLatency() {
-  $("latency").dataset.touched = "yes";
-  showLatency();
-  talk?.change({ latency_ms: latency() });
-}
-
 // To write down what is spoken costs the server work, so it is asked for only where it is shown.
 function showsSource() {
   return $("show-source").checked && !$("source-row").hidden;
@@ -246,16 +227,8 @@ async function chooseVoice() {
 }
 
 async function listDevices() {
-  await fill($("device"), "audioinput");
-  await fill($("output"), "audiooutput");
-}
-
-async function fill(select, kind) {
-  const chosen = select.value;
-  const found = (await devices(kind)).filter((device) => device.deviceId !== "default");
-  const options = found.map((device, i) => new Option(device.label || `number ${i + 1}`, device.deviceId));
-  select.replaceChildren(select.options[0], ...options);
-  select.value = found.some((device) => device.deviceId === chosen) ? chosen : "";
+  await fillDevices($("device"), "audioinput");
+  await fillDevices($("output"), "audiooutput");
 }
 
 async function save(name) {
@@ -292,7 +265,7 @@ async function meet() {
   }
   show("token-row", offer.token);
   show("source-row", offer.transcript);
-  offerLatencies();
+  offerLatencies(offer.latencies_ms, (ms) => talk?.change({ latency_ms: ms }));
   showText();
 }
 
@@ -305,7 +278,6 @@ function remember() {
 $("setup").addEventListener("submit", begin);
 $("end").addEventListener("click", () => ended(""));
 $("sound").addEventListener("change", () => { chooseSound(); chooseVoice(); });
-$("latency").addEventListener("input", changeLatency);
 for (const id of ["aloud", "headphones"]) $(id).addEventListener("change", chooseVoice);
 $("output").addEventListener("change", () => voice.choose($("output").value));
 for (const id of ["show-source", "show-interim"]) $(id).addEventListener("change", showText);
