@@ -1,5 +1,6 @@
 // Where sound comes from. Each returns {rate, live, begin(hear, ended), stop()}; `hear` gets floats.
-// `begin` may be called twice. What is live is heard from the beginning on, whether a server is ready or not.
+// `begin` may be called twice. What is live is heard from the beginning on, whether a server is ready or not,
+// and has `pause(yes)`, during which it is silent.
 import { keepRunning } from "./running.js";
 import { UNREACHABLE, at } from "./socket.js";
 
@@ -62,6 +63,9 @@ async function tapped(stream) {
     begin(hear, ended) {
       tap.port.onmessage = ({ data }) => hear(data);
       stream.getAudioTracks()[0].onended = () => ended("The sound has ended: the device or the tab is gone.");
+    },
+    pause(yes) {
+      for (const track of stream.getAudioTracks()) track.enabled = !yes;
     },
     stop,
   };

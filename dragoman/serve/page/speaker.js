@@ -8,6 +8,7 @@ import { chosenLatency, offerLatencies } from "./latency.js";
 import { makeMenu } from "./menu.js";
 import { fillDevices, microphoneTrouble, onMicrophoneChange, refusal } from "./microphone.js";
 import { Pane } from "./pane.js";
+import { Pause } from "./pause.js";
 import { ourRoom, roomBefore } from "./room.js";
 import { offerShare, shareRoom, tellAudience, watchAudience } from "./share.js";
 import { offerSizes } from "./size.js";
@@ -27,6 +28,10 @@ let offer = null; // what the server offers
 let room = null; // of this tab, once it was needed
 let sound = null; // while somebody speaks
 let talk = null;
+const pause = new Pause((on) => {
+  sound?.pause(on);
+  if (talk?.ready) fares("listening");
+});
 let attempt = null; // to begin, from the press of the button to the end of the talk
 
 const tell = (state, more) => tellSpeaker($("state"), state, more);
@@ -59,7 +64,7 @@ const TAKES = {
 
 // How it goes while somebody speaks; who has stopped waits for the rest, whatever happens meanwhile.
 function fares(state) {
-  tell(talk?.stopped ? "finishing" : state);
+  tell(talk?.stopped ? "finishing" : pause.on ? "paused" : state);
 }
 
 async function begin(event) {
@@ -79,6 +84,7 @@ async function begin(event) {
   clear();
   talk = new Talk(`/v1/rooms/${room.room}/speak`, wishes(), (one) => TAKES[one.type]?.(one));
   if (sound.live) hearSound();
+  pause.offer(sound.live);
   keepAwake(true);
   listDevices(); // their names are told from now on
 }
@@ -176,6 +182,7 @@ function ended(message) {
 function release() {
   sound?.stop();
   sound = null;
+  pause.offer(false);
 }
 
 function finish(message) {

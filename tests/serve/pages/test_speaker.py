@@ -11,6 +11,7 @@ import soundfile
 
 from dragoman import setup
 from dragoman.serve import speech
+from dragoman.serve.session import Session
 from dragoman.setup import TUNED
 from tests.audio.conftest import chirp
 from tests.serve.pages.looking import (
@@ -116,6 +117,40 @@ def test_a_tab_that_is_duplicated_has_a_room_of_its_own(visit):
         page.run("document.getElementById('share-open').click()")
         page.wait("document.getElementById('share').open")
         assert link(page) == ours
+
+
+def test_a_speaker_pauses_and_the_talk_goes_on(visit, monkeypatch):
+    """The microphone is off; silence comes, so that neither side takes the line for dead."""
+    loud = []
+    hear = Session.hear
+    monkeypatch.setattr(
+        Session,
+        "hear",
+        lambda self, first, samples: (loud.append(bool(samples.any())), hear(self, first, samples)),
+    )
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        start(page)
+        session = the_session(stage)
+        wait_until(page, lambda: loud[-1:] == [True])
+        page.click("#pause")
+        wait_until(page, lambda: loud[-5:] == [False] * 5)
+        assert page.text("state") == "Paused: nothing is heard"
+        stage.cut()
+        page.wait(f"{STATE} === 'reconnecting'")
+        page.wait(f"{STATE} === 'paused'")
+        before = session.sample
+        wait_until(page, lambda: session.sample > before)
+        page.click("#pause")
+        page.wait(f"{STATE} === 'listening'")
+        wait_until(page, lambda: loud[-1:] == [True])
+        page.click("#pause")
+        stop(page)
+        assert page.run("document.getElementById('pause').hidden")
+        page.click("#begin")
+        page.wait(f"{STATE} === 'listening'")  # and the next talk is heard
+        assert page.run("document.getElementById('pause').ariaPressed") == "false"
+        stop(page)
 
 
 def test_words_that_may_change_can_be_hidden(visit):
