@@ -74,7 +74,8 @@ class RoomDoor:
     def beginning(self, request: Start | Resume) -> Iterator[None]:
         room = self._rooms.enter(self._name)
         if (room.spoken_in or room.opening) and not self._goes_on(room, request):
-            raise Fault(Code.TAKEN, "Somebody speaks in this room already.")
+            why = "Somebody speaks in this room already; if that was you, wait a minute."
+            raise Fault(Code.TAKEN, why)
         if isinstance(request, Resume):
             yield
             return

@@ -64,6 +64,20 @@ export function link(page, room, token, query = "") {
   return at(`/${page}/${room}${query}#${token}`);
 }
 
+// By which another device speaks in the room, should this one have to go.
+export function speakerLink({ room, speaker_token, listener_token }) {
+  return at(`/#${room}.${speaker_token}.${listener_token}`);
+}
+
+// The room of such a link is that of this tab from now on; nobody reads it in the address then.
+export function takeSpeakerLink() {
+  const found = /^#([a-z0-9]+)\.([\w-]+)\.([\w-]+)$/.exec(location.hash);
+  if (!found) return;
+  const [, room, speaker_token, listener_token] = found;
+  tabMemory.set("room", { room, speaker_token, listener_token });
+  history.replaceState(null, "", location.pathname + location.search);
+}
+
 // Which room this page is for, by its own address.
 export function here() {
   return { room: location.pathname.split("/").pop(), token: location.hash.slice(1) };

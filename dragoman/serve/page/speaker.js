@@ -1,6 +1,6 @@
 // The speaker's page: choose, start, read along, share.
 import { Announcer } from "./announcer.js";
-import { $, memory, show, trouble } from "./dom.js";
+import { $, show, trouble } from "./dom.js";
 import { NOTHING, saveSound, saveText } from "./files.js";
 import { LagChart } from "./lag.js";
 import { about, direction } from "./languages.js";
@@ -9,13 +9,14 @@ import { makeMenu } from "./menu.js";
 import { fillDevices, microphoneTrouble, onMicrophoneChange, refusal } from "./microphone.js";
 import { Pane } from "./pane.js";
 import { Pause } from "./pause.js";
-import { ourRoom, roomBefore } from "./room.js";
+import { ourRoom, roomBefore, takeSpeakerLink } from "./room.js";
 import { offerShare, shareRoom, tellAudience, watchAudience } from "./share.js";
 import { offerSizes } from "./size.js";
 import { UNREACHABLE } from "./socket.js";
 import * as sources from "./sources.js";
 import { tellSpeaker } from "./states.js";
 import { Talk } from "./talk.js";
+import { offerTexts, showText, showsSource } from "./texts.js";
 import { Voice } from "./voice.js";
 import { keepAwake } from "./wake.js";
 
@@ -210,11 +211,6 @@ function lock(talking) {
   document.body.classList.toggle("talking", talking);
 }
 
-// To write down what is spoken costs the server work, so it is asked for only where it is shown.
-function showsSource() {
-  return $("show-source").checked && !$("source-row").hidden;
-}
-
 async function chooseSound() {
   const kind = $("sound").value;
   show("file-row", kind === "file");
@@ -250,13 +246,6 @@ async function save(name) {
   }
 }
 
-function showText() {
-  show("source-side", showsSource());
-  document.body.classList.toggle("settled", !$("show-interim").checked);
-  document.querySelectorAll(".of-source").forEach((item) => { item.hidden = !showsSource(); });
-  memory.set("text", { source: $("show-source").checked, interim: $("show-interim").checked });
-}
-
 // The room of this tab, from before it was loaded again; who listens there is shown at once. While a
 // talk goes on, it tells.
 async function comeBack() {
@@ -276,22 +265,15 @@ async function meet() {
   showText();
 }
 
-function remember() {
-  const { source: spoken, interim } = memory.get("text", { source: true, interim: true });
-  $("show-source").checked = spoken;
-  $("show-interim").checked = interim;
-}
-
 $("setup").addEventListener("submit", begin);
 $("end").addEventListener("click", () => ended(""));
 $("sound").addEventListener("change", () => { chooseSound(); chooseVoice(); });
 for (const id of ["aloud", "headphones"]) $(id).addEventListener("change", chooseVoice);
 $("output").addEventListener("change", () => voice.choose($("output").value));
-for (const id of ["show-source", "show-interim"]) $(id).addEventListener("change", showText);
 makeMenu($("save"), save);
 offerSizes("size");
 offerShare(share);
-remember();
+offerTexts();
 $("options").open = matchMedia("(min-width: 60rem)").matches;
 chooseSound();
 onMicrophoneChange(() => { if (!talk) chooseSound(); listDevices(); });
@@ -301,5 +283,7 @@ addEventListener("beforeunload", (event) => { if (unsaid()) event.preventDefault
 // Who leaves all the same ends the talk: the rest of it is said, and listeners need not wait.
 addEventListener("pagehide", () => talk?.stop());
 listDevices();
+takeSpeakerLink();
+addEventListener("hashchange", () => location.reload()); // such a link, in the place of this page
 comeBack();
 meet().catch(() => trouble(`${UNREACHABLE} Reload the page once it is.`));

@@ -119,6 +119,32 @@ def test_a_tab_that_is_duplicated_has_a_room_of_its_own(visit):
         assert link(page) == ours
 
 
+def test_a_speaker_goes_on_from_another_device(visit, deaf_browser, folder):
+    """To the same listeners; the battery of the first one was empty."""
+    soundfile.write(folder / "rest.wav", chirp(3.0), 16000)
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        start(page)
+        listener = visit(link(page))
+        listener.wait(SHOWN)
+        assert page.run("!document.getElementById('share-speaker').open")
+        address = link(page, "speaker-link")
+        other = visit(address, of=deaf_browser)  # another browser, which knows nothing of the first
+        assert other.run("location.hash") == ""
+        other.choose("sound", "file")
+        other.put_file("#file", folder / "rest.wav")
+        other.click("#begin")
+        other.wait("document.getElementById('trouble').textContent.includes('wait a minute')")
+        page.go(f"{stage.address}health")
+        listener.wait(f"{STATE} === 'over'")
+        other.click("#begin")
+        other.wait(f"{STATE} === 'done'")
+        listener.wait("document.querySelectorAll('#target hr').length === 1")
+        said = "[...document.querySelectorAll('#target hr ~ p')].map((p) => p.innerText).join(' ')"
+        assert listener.run(said).split() == other.run(SHOWN).split()
+        assert link(other) == listener.run("location.href")
+
+
 def test_a_speaker_pauses_and_the_talk_goes_on(visit, monkeypatch):
     """The microphone is off; silence comes, so that neither side takes the line for dead."""
     loud = []
