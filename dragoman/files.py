@@ -6,10 +6,14 @@ import errno
 import io
 import itertools
 import os
+import platform
 import shutil
 import stat
+import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -32,6 +36,7 @@ _SENTENCES = {
 
 
 _numbers = itertools.count()
+_DAY = 24 * 3600.0
 
 
 @contextmanager
@@ -93,11 +98,28 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], None]) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what processes that were killed have left half written."""
+    """Remove what processes that were killed have left half written; a machine that shares the
+    folder has others, of which nobody knows here: what it has left goes after a day."""
     for path in folder.glob(".*.tmp"):
-        pid = path.name.split(".")[-2]
-        if pid.isdecimal() and not alive(int(pid)):  # else somebody else named it
+        number, pid = path.name.split(".")[-3:-1]
+        if not pid.isdecimal():  # somebody else named it
+            continue
+        ours = len(number) <= len(_here()) or number.startswith(_here())
+        if not alive(int(pid)) if ours else _old(path):
             remove(path)
+
+
+@cache
+def _here() -> str:
+    """This machine, as ten digits."""
+    return f"{zlib.crc32(platform.node().encode()):010}"
+
+
+def _old(path: Path) -> bool:
+    try:
+        return time.time() - path.stat().st_mtime > _DAY
+    except OSError:  # it is gone by now
+        return False
 
 
 def remove(path: Path) -> None:
@@ -163,9 +185,10 @@ def whole_file(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
 def temporary_for(path: Path) -> Path:
     """Where a file or a folder lies until it is complete: beside its name, and known to `sweep`.
 
-    Each is another: threads may write the same file, and whoever is done last has the name.
+    Each is another: threads may write the same file, or machines that share a disk, and whoever is
+    done last has the name.
     """
-    return path.with_name(f".{path.name}.{next(_numbers)}.{os.getpid()}.tmp")
+    return path.with_name(f".{path.name}.{_here()}{next(_numbers)}.{os.getpid()}.tmp")
 
 
 def put_in_place(temporary: Path, path: Path) -> None:

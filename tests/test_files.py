@@ -2,6 +2,7 @@
 
 import errno
 import os
+import platform
 import subprocess
 import sys
 
@@ -112,6 +113,24 @@ def test_what_the_killed_left_is_swept_and_what_the_living_write_is_not(tmp_path
         path.write_text("half")
     sweep(tmp_path)
     assert sorted(os.listdir(tmp_path)) == sorted(path.name for path in (mine, *others))
+
+
+def test_what_another_machine_writes_is_swept_only_once_it_is_old(tmp_path, monkeypatch):
+    """Its processes have numbers that mean nothing here, or somebody else."""
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    names = []
+    for machine in ("one", "two"):
+        files._here.cache_clear()
+        monkeypatch.setattr(platform, "node", lambda name=machine: name)
+        monkeypatch.setattr(os, "getpid", lambda: dead.pid)
+        names += [temporary_for(tmp_path / "a"), temporary_for(tmp_path / "b")]
+    for name in names:
+        name.write_text("half")
+    os.utime(names[0], (0, 0))
+    sweep(tmp_path)  # on the second
+    files._here.cache_clear()
+    assert [path for path in names if path.exists()] == [names[1]]
 
 
 def test_what_somebody_else_writes_is_not_swept(tmp_path, monkeypatch):

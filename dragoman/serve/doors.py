@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol
 
 from starlette.websockets import WebSocket
 
+from dragoman.serve.logs import note
+from dragoman.serve.metrics import ORIGIN
 from dragoman.serve.peers import Peers, Place
 from dragoman.serve.protocol import Close, Code, Fault, Resume, Start
 from dragoman.serve.room_keys import Role
@@ -15,6 +17,8 @@ from dragoman.serve.rooms import Room
 from dragoman.serve.service import Service
 from dragoman.serve.session import Session
 from dragoman.serve.settings import Settings, may_enter
+
+_LONGEST_NAME = 200  # of a site, in the log
 
 
 class Door(Protocol):
@@ -73,7 +77,8 @@ class RoomDoor:
     def beginning(self, request: Start | Resume) -> Iterator[None]:
         room = self._rooms.enter(self._name)
         if (room.spoken_in or room.opening) and not self._goes_on(room, request):
-            raise Fault(Code.TAKEN, "Somebody speaks in this room already.")
+            why = "Somebody speaks in this room already; if that was you, wait a minute."
+            raise Fault(Code.TAKEN, why)
         if isinstance(request, Resume):
             yield
             return
@@ -103,5 +108,13 @@ class RoomDoor:
 
 async def turn_away(service: Service, socket: WebSocket) -> None:
     """Before it is accepted: the handshake is answered with a 403."""
-    service.metrics.refused.labels("origin").inc()
+    note_stranger(service, socket.headers)
     await socket.close(Close.ORIGIN)
+
+
+def note_stranger(service: Service, headers: Mapping[str, str]) -> None:
+    """A page counts as another site's. It may be our own, behind a proxy that does not hand on its
+    name: browsers do not tell why they were refused, so the log has to."""
+    service.metrics.refused.labels(ORIGIN).inc()
+    names = {name: headers.get(name, "")[:_LONGEST_NAME] for name in ("origin", "host")}
+    note("refused", code=ORIGIN, **names)

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
+from dragoman.serve.protocol import Code
+
+ORIGIN = "origin"
+"""A page of another site was turned away; the other codes are those of the protocol."""
 _SECONDS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 15.0, 30.0)
 
 
@@ -53,6 +64,17 @@ class Metrics:
             ["code"],
             registry=self._registry,
         )
+        for code in (
+            *Code,
+            ORIGIN,
+        ):  # from 0 on: of one that is there from 1 on nobody sees it grow
+            self.refused.labels(code)
+        self.talks = Counter(
+            "dragoman_talks",
+            "Talks and files that were begun here, or gone on with from elsewhere.",
+            registry=self._registry,
+        )
+        ProcessCollector(registry=self._registry)
 
     def text(self) -> str:
         return generate_latest(self._registry).decode()

@@ -17,7 +17,11 @@ from dragoman.serve.tasks import ended
 REMIND = 15.0
 """Seconds after which somebody who was told nothing is sent an empty line: proxies take a line on
 which nothing comes for dead."""
-_HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-store")]
+_HEADERS = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),  # nginx would hold it back until there is enough, or all
+]
 
 
 class Streamed(Response):

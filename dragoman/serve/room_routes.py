@@ -8,7 +8,7 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from dragoman.serve.connection import Connection
-from dragoman.serve.doors import RoomDoor, turn_away
+from dragoman.serve.doors import RoomDoor, note_stranger, turn_away
 from dragoman.serve.downloads import FILES
 from dragoman.serve.listening import Listening
 from dragoman.serve.logs import note
@@ -18,6 +18,10 @@ from dragoman.serve.service import Service
 from dragoman.serve.settings import may_enter, offered_token, origin_allowed
 
 _FRESH = {"Cache-Control": "no-store"}
+_STRANGER = (
+    "This page counts as another site's. Whoever runs the server can let it in: by a token and a "
+    "proxy that hands on 'Host', or by --origin."
+)
 
 
 class RoomRoutes:
@@ -41,7 +45,8 @@ class RoomRoutes:
     async def _open(self, request: Request) -> Response:
         """A new room and its two tokens, for who has the server's."""
         if not origin_allowed(self._settings, request.headers):
-            return _refused("This page is not of this server.", 403)
+            note_stranger(self._service, request.headers)
+            return _refused(_STRANGER, 403)
         if not may_enter(self._settings, offered_token(request.headers)):
             return _refused("This needs the access token.", 401)
         name, keys = new_room(), self._rooms.keys

@@ -5,16 +5,23 @@ from __future__ import annotations
 import signal
 import socket
 import ssl
+import sys
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_network
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import uvicorn
 
 from dragoman.errors import DragomanError
+from dragoman.files import leave_terminal
 from dragoman.serve.app import make_app
+from dragoman.serve.logs import note
 from dragoman.serve.patience import Impatient, ImpatientSocket
 from dragoman.serve.service import Service
 
@@ -41,10 +48,7 @@ class Address:
         """A socket with this address, which nobody can connect to until it is served; `shared`:
         others may have the same, and whoever connects comes to one of those that are served."""
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-        sock = socket.socket(family)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if shared:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        sock = _Shared(family) if shared else _Reserved(family)
         try:
             sock.bind((self.host.strip("[]"), self.port))
         except (OSError, TypeError) as error:  # TypeError: it is written as no name can be
@@ -60,17 +64,18 @@ class Address:
         """Whether certificate and key can be served with; else what is wrong, and with which."""
         if (self.cert is None) != (self.key is None):
             raise DragomanError("--tls-cert and --tls-key go together.")
-        if self.cert is None or self.key is None:
-            return
-        for path in (self.cert, self.key):
-            _check_pem(path)
-        try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.cert, self.key)
-        except ssl.SSLError as error:
-            why = (error.reason or "they cannot be read").replace("_", " ").lower()
-            raise DragomanError(
-                f"Cannot serve TLS with {self.cert} and {self.key}: {why}."
-            ) from error
+        if self.cert is not None and self.key is not None:
+            _check_pair(self.cert, self.key)
+
+
+def _check_pair(cert: Path, key: Path) -> None:
+    for path in (cert, key):
+        _check_pem(path)
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key)
+    except ssl.SSLError as error:
+        why = (error.reason or "they cannot be read").replace("_", " ").lower()
+        raise DragomanError(f"Cannot serve TLS with {cert} and {key}: {why}.") from error
 
 
 def _check_pem(path: Path) -> None:
@@ -87,14 +92,43 @@ def _check_pem(path: Path) -> None:
         )
 
 
+class _Reserved(socket.socket):
+    """A socket that has its address to itself from the beginning on. Linux lets several have one
+    that may be used again, and the second to listen would learn it when its model is loaded."""
+
+    def bind(self, address: Any) -> None:
+        self._reuse(True)  # connections of the server before this one may linger
+        super().bind(address)
+        self._reuse(False)
+
+    def listen(self, *args: int) -> None:
+        self._reuse(True)  # and so may its own, for which the server after it does not wait
+        super().listen(*args)
+
+    def _reuse(self, yes: bool) -> None:
+        self.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(yes))
+
+
+class _Shared(socket.socket):
+    """A socket of which others may have the address, too."""
+
+    def bind(self, address: Any) -> None:
+        for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT):
+            self.setsockopt(socket.SOL_SOCKET, option, 1)
+        super().bind(address)
+
+
 class Server(uvicorn.Server):
-    """Drains at the first SIGTERM or Ctrl-C, ends at the second."""
+    """Drains at the first SIGTERM or Ctrl-C, ends at the second. SIGHUP has the certificate read
+    again, unless there is a window for which it means that this is closed: then it drains."""
 
     def __init__(self, service: Service, config: uvicorn.Config) -> None:
         super().__init__(config)
         self._service = service
         self._patience: float | None = None  # until when talks may go on
         self._quiet_since: float | None = None
+        self._window = sys.stderr.isatty()
+        self._hung_up = False
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self.end(sig, frame)
@@ -104,10 +138,33 @@ class Server(uvicorn.Server):
         if self._patience is not None:
             super().handle_exit(sig, frame)
         else:
-            self._patience = time.monotonic() + self._service.settings.drain
+            self._begin_to_end()
+
+    def _begin_to_end(self) -> None:
+        self._patience = time.monotonic() + self._service.settings.drain
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        with super().capture_signals(), hangups(self.hang_up):
+            yield
+
+    def hang_up(self) -> None:
+        """As at SIGHUP."""
+        self._hung_up = True
+
+    def _take_hangup(self) -> None:
+        self._hung_up = False
+        if not self._window:
+            renew_certificate(self.config)
+        elif self._patience is None:  # it may come twice: from the shell and from the system
+            leave_terminal(1)
+            leave_terminal(2)
+            self._begin_to_end()
 
     async def on_tick(self, counter: int) -> bool:
         """Ten times a second: whether it is time to end."""
+        if self._hung_up:
+            self._take_hangup()
         if self._patience is not None:
             if not self._service.draining:
                 self._service.drain()
@@ -124,6 +181,37 @@ class Server(uvicorn.Server):
         """Whether those who listen in rooms have been told all, or have been waited for."""
         self._quiet_since = self._quiet_since or time.monotonic()
         return not self._service.rooms.behind or time.monotonic() - self._quiet_since > _FLUSH
+
+
+@contextmanager
+def hangups(call: Callable[[], None]) -> Iterator[None]:
+    """What is done at SIGHUP, where the system has it, and nobody has said that it shall not count,
+    as nohup does."""
+    kind = getattr(signal, "SIGHUP", None)
+    main = threading.current_thread() is threading.main_thread()
+    if kind is None or not main or signal.getsignal(kind) == signal.SIG_IGN:
+        yield
+        return
+    before = signal.signal(kind, lambda *_: call())
+    try:
+        yield
+    finally:
+        signal.signal(kind, before)
+
+
+def renew_certificate(config: uvicorn.Config) -> None:
+    """Who connects from now on is shown the certificate as it is by now; one that is no good leaves
+    the one before in its place."""
+    cert, key = config.ssl_certfile, config.ssl_keyfile
+    if config.ssl is None or cert is None or key is None:
+        return
+    try:
+        _check_pair(Path(cert), Path(key))
+        config.ssl.load_cert_chain(cert, key)
+    except (DragomanError, OSError) as error:
+        note("certificate not renewed", why=str(error))
+    else:
+        note("certificate renewed")
 
 
 def allow_many_connections() -> None:

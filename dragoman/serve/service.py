@@ -178,6 +178,7 @@ class Service:
         session.draining = self.draining  # since it was admitted, perhaps
         self._sessions[name] = session
         self.scheduler.add(session)
+        self.metrics.talks.inc()
         if request.captions is not None:
             pushing = asyncio.create_task(push.Pusher(session, request.captions).run())
             self._pushing.add(pushing)

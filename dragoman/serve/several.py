@@ -23,14 +23,16 @@ from multiprocessing.process import BaseProcess
 from types import FrameType
 
 from dragoman.errors import DragomanError
+from dragoman.files import leave_terminal
 from dragoman.models.device import share_gpu
 from dragoman.serve.lanes import load, on_gpu
 from dragoman.serve.logs import log_to_stderr, note
-from dragoman.serve.run import Address, Server, allow_many_connections, make_server
+from dragoman.serve.run import Address, Server, allow_many_connections, hangups, make_server
 from dragoman.serve.service import Service
 from dragoman.serve.settings import Settings
 from dragoman.setup import Setup, System
 
+END, HANG_UP = "end", "hang up"  # what a parent says
 LAST_PORT = 65535
 LONGEST_WAIT = 60.0  # seconds before a process that ends again and again is started once more
 
@@ -112,10 +114,11 @@ class Parent:
         """Until all have ended."""
         before = {one: signal.signal(one, self._end) for one in (signal.SIGINT, signal.SIGTERM)}
         try:
-            for number in range(len(self._doors)):
-                self._start(number)
-            while self._children or (self._due and not self._asked):
-                self._look()
+            with hangups(self._hang_up):
+                for number in range(len(self._doors)):
+                    self._start(number)
+                while self._children or (self._due and not self._asked):
+                    self._look()
         finally:
             for child in self._children.values():
                 child.process.kill()
@@ -138,7 +141,16 @@ class Parent:
             if self._asked > 2:
                 child.process.kill()
             else:
-                _send(child.orders)
+                _send(child.orders, END)
+
+    def _hang_up(self) -> None:
+        """Certificates are read again; or the window was closed, and all come to their end."""
+        if sys.stderr.isatty():
+            leave_terminal(1)
+            leave_terminal(2)
+            self._asked = max(1, self._asked)
+        for child in self._children.values():
+            _send(child.orders, HANG_UP)
 
     def _look(self) -> None:
         """Wait for news of the processes, or until one of them is to be started again."""
@@ -196,7 +208,7 @@ class ObedientServer(Server):
 
 def live(setup: Setup, settings: Settings, doors: Doors, count: int, orders: Connection) -> None:
     """The life of a process."""
-    for name in (signal.SIGINT, signal.SIGTERM):
+    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, signal.SIG_IGN)
     servers: list[Server] = []
     threading.Thread(target=_obey, args=(orders, servers), daemon=True).start()
@@ -224,17 +236,18 @@ def _obey(orders: Connection, servers: list[Server]) -> None:
     """End when the parent says so, and with it."""
     try:
         while True:
-            orders.recv()
-            if not servers:  # nobody has come yet
+            order = orders.recv()
+            if order == END and not servers:  # nobody has come yet
                 os._exit(0)
-            servers[0].end()
+            for server in servers:
+                (server.end if order == END else server.hang_up)()
     except (EOFError, OSError):
         os._exit(1)
 
 
-def _send(orders: Connection) -> None:
+def _send(orders: Connection, order: str) -> None:
     with suppress(OSError):  # it has ended already
-        orders.send("end")
+        orders.send(order)
 
 
 def _how(process: BaseProcess) -> str:

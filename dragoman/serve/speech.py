@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -69,7 +70,22 @@ class Voices:
             raise Fault(Code.VOICE, f"This server has no voice for {name}; read along.") from error
 
     async def _take(self, language: str) -> Voice:
-        return _InTurn(await asyncio.to_thread(open_voice, self._name, language))
+        return _InTurn(await _opened(self._name, language))
+
+
+async def _opened(name: str | None, language: str) -> Voice:
+    """A voice, on a thread of its own: a process that ends does not wait until it is fetched."""
+    opening = Future[Voice]()
+    opening.set_running_or_notify_cancel()
+
+    def work() -> None:
+        try:
+            opening.set_result(open_voice(name, language))
+        except BaseException as error:
+            opening.set_exception(error)
+
+    threading.Thread(target=work, name="voice", daemon=True).start()
+    return await asyncio.wrap_future(opening)
 
 
 class _InTurn:

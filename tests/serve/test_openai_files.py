@@ -153,6 +153,11 @@ def test_a_stream_that_nobody_reads_any_more_ends():
         wait_until(lambda: not service._sessions)
 
 
+def test_a_proxy_is_asked_not_to_hold_back_what_is_told():
+    with streaming(fastest=0.001) as (_, _, answer):
+        assert answer.getheader("x-accel-buffering") == "no"
+
+
 def test_a_line_on_which_nothing_is_told_for_long_is_kept_alive(monkeypatch):
     monkeypatch.setattr(openai_stream, "REMIND", 0.05)
     with streaming(fastest=0.001) as (_, _, answer):

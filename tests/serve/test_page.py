@@ -8,6 +8,7 @@ import pytest
 from dragoman.serve import protocol
 from dragoman.serve.pages import PAGE
 from dragoman.setup import TUNED, TUNED_CASCADE
+from dragoman.text.sentences import CLOSING, STOPS
 
 FILES = {path.name: path.read_text(encoding="utf-8") for path in PAGE.iterdir()}
 PAGES = {
@@ -44,7 +45,7 @@ def test_a_page_and_all_that_it_loads_are_served(opened, path):
 
 
 def test_no_file_is_left_over():
-    used = {f"{name}.html" for name in PAGES.values()} | {"worklet.js"}
+    used = {f"{name}.html" for name in PAGES.values()} | {"worklet.js", "ticker.js"}
     for name in PAGES.values():
         used |= modules(f"{name}.js")
         used |= set(re.findall(r'"(?:\.\./)?page/([\w.]+)"', FILES[f"{name}.html"]))
@@ -123,6 +124,15 @@ def test_every_code_that_the_page_knows_is_one():
     codes = {code for text in lists for code in re.findall(r'"(\w+)"', text)}
     assert codes <= {code.value for code in protocol.Code}
     assert len(codes) > 8
+
+
+def test_sentences_end_as_they_do_for_captions():
+    """In every script, for paragraphs, and for who has the page read out."""
+    stops, closing = re.findall(r"/\[(.*?)\]\[(.*)\]\*", FILES["sentences.js"])[0]
+    assert set(stops) == {*STOPS, "…"}
+    assert set(closing.replace("\\", "")) == set(CLOSING)
+    for name in ("pane.js", "announcer.js"):
+        assert "endsSentence(" in FILES[name]
 
 
 def test_the_page_offers_what_the_model_has(opened):

@@ -84,11 +84,13 @@ def test_who_has_no_token_opens_no_room(opened):
     assert web.get("/v1/rooms", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 405
 
 
-def test_pages_of_others_open_no_room_and_enter_none(opened):
+def test_pages_of_others_open_no_room_and_enter_none(opened, caplog):
+    caplog.set_level("INFO")
     _, web = opened()
     room = open_room(web)
     foreign = {"Origin": "http://elsewhere.example"}
-    assert web.post("/v1/rooms", headers=foreign).status_code == 403
+    answer = web.post("/v1/rooms", headers=foreign)
+    assert (answer.status_code, "--origin" in answer.text) == (403, True)
     for way in ("listen", "speak"):
         path = f"/v1/rooms/{room['room']}/{way}"
         with (
@@ -96,6 +98,10 @@ def test_pages_of_others_open_no_room_and_enter_none(opened):
             web.websocket_connect(path, headers=foreign),
         ):
             pass
+    told = {"code": "origin", "origin": "http://elsewhere.example", "host": "testserver"}
+    refused = [one.values for one in caplog.records if one.getMessage() == "refused"]
+    assert refused == [told] * 3  # a browser does not say why, so the log does
+    assert 'dragoman_refused_total{code="origin"} 3.0' in web.get("/metrics").text
 
 
 @pytest.mark.parametrize("name", ["x", "ABCDEFGH", "abcdefg1", "abcdefghi"])

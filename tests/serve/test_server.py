@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -383,6 +384,45 @@ def test_sigterm_lets_the_talk_finish():
     assert "word0" not in rest
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="this system has no SIGHUP")
+@pytest.mark.parametrize("window", [True, False])
+def test_a_hangup_costs_no_talk(window):
+    """Of the window, at which it ends once the talk has; of somebody who rotates logs."""
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty() if window else os.pipe()
+    options = ("--model", "tests.scripted:steady", "--policy", "greedy", "--port", "0")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dragoman", "serve", *options],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stderr=theirs,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
+    )
+    try:
+        os.close(theirs)
+        told = b""
+        while (ready := re.search(rb"Ready on http(\S+)/", told)) is None:
+            told += os.read(ours, 4096)
+        with connect("ws" + ready[1].decode() + PATH) as web:
+            client = RealClient(web)
+            client.start(source="de")
+            client.speak(2)
+            for _ in range(2):  # from the shell, and from the system
+                process.send_signal(signal.SIGHUP)
+            if window:
+                os.close(ours)
+            assert finish(client) == 1000
+            assert client.words == steady_words()
+        if window:
+            assert process.wait() == 0
+        assert process.poll() is (0 if window else None)
+    finally:
+        process.kill()
+        process.wait()
+        with suppress(OSError):
+            os.close(ours)
+
+
 def test_talks_that_do_not_end_are_ended_for_them():
     options = ("--model", "tests.scripted:steady", "--policy", "offline", "--drain", "0.01")
     with command(*options) as (process, url), connect(url) as web:
@@ -439,12 +479,24 @@ def test_a_wrong_start_is_a_sentence(options, complaint, tmp_path, monkeypatch, 
     assert "Ready" not in told
 
 
-def test_a_port_that_is_taken_is_a_sentence():
+@pytest.mark.parametrize("loaded", [False, True])
+def test_a_port_that_is_taken_is_a_sentence(loaded):
     with Address("127.0.0.1", 0).bound() as taken:
-        taken.listen()
+        if loaded:
+            taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(DragomanError, match=f"port {port}: .*another with --host or --port"):
             Address("127.0.0.1", port).bound()
+
+
+def test_a_server_that_is_started_again_does_not_wait_for_old_connections():
+    with Address("127.0.0.1", 0).bound() as before:
+        before.listen()
+        port = before.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)):
+            before.accept()[0].close()  # first: so its side lingers
+    with Address("127.0.0.1", port).bound():
+        pass
 
 
 @pytest.mark.parametrize(

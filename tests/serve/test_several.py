@@ -159,6 +159,8 @@ def test_a_room_is_found_over_tls_whatever_name_the_certificate_has(certificate,
     options = (*TWO, "--tls-cert", str(cert), "--tls-key", str(key))
     with command(*options) as (server, url):
         monkeypatch.setenv("SSL_CERT_FILE", str(cert))
+        for pid in (server.pid, *children_of(server.pid)):  # which ends nobody
+            os.kill(pid, signal.SIGHUP)
         said, told = in_time(talk(url))
         server.send_signal(signal.SIGTERM)
         assert server.wait(DEADLINE) == 0

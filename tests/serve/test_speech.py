@@ -1,5 +1,6 @@
 """The interpreter's voice over the socket: to the speaker, and to those who listen in a room."""
 
+import asyncio
 import io
 import threading
 import time
@@ -201,6 +202,28 @@ def test_who_hangs_up_before_the_voice_is_there_leaves_none_behind(opened, far):
     wait_for(lambda: session.client is None)
     wait_for(lambda: service.voices._opening["en"].done())
     assert session.voice is None
+
+
+def test_a_process_that_ends_does_not_wait_for_a_voice_that_is_fetched(monkeypatch):
+    here, fetching = threading.Event(), []
+
+    def fetch(name, language):
+        fetching.append(threading.current_thread())
+        here.wait(20)
+        raise OSError
+
+    async def begin_and_end():
+        asking = asyncio.create_task(speech.Voices(None).open("en"))
+        while not fetching:
+            await asyncio.sleep(0.01)
+        asking.cancel()
+
+    monkeypatch.setattr(speech, "open_voice", fetch)
+    in_time(begin_and_end())
+    assert fetching[0].is_alive()
+    assert fetching[0].daemon
+    here.set()
+    fetching[0].join()
 
 
 def test_a_voice_that_fails_is_told_once_and_the_talk_goes_on(opened, monkeypatch):

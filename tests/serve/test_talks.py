@@ -2,15 +2,18 @@
 
 import asyncio
 import json
+import sys
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from dragoman.serve.connection import Connection
 from dragoman.serve.logs import JsonLines
 from dragoman.serve.protocol import (
     Change,
+    Code,
     Error,
     Heard,
     Interim,
@@ -365,6 +368,25 @@ def test_lag_steps_and_streams_are_counted(opened):
     assert "dragoman_lag_seconds_count 12.0" in text
     steps = float(text.partition("dragoman_step_seconds_count ")[2].split()[0])
     assert f"dragoman_batch_size_sum {steps}" in text
+    assert "dragoman_talks_total 1.0" in text
+
+
+def test_what_is_counted_is_there_before_it_has_happened(opened):
+    """A counter that begins at 1 has not grown, as Prometheus sees it."""
+    _, web = opened()
+    read = text_string_to_metric_families(web.get("/metrics").text)
+    samples = {(one.name, *one.labels.values()): one.value for kind in read for one in kind.samples}
+    for code in (*Code, "origin"):
+        assert samples["dragoman_refused_total", code] == 0
+    assert samples["dragoman_talks_total",] == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what a process takes is read from /proc")
+def test_what_the_process_takes_is_told(opened):
+    _, web = opened()
+    text = web.get("/metrics").text
+    for name in ("resident_memory_bytes", "open_fds", "max_fds", "cpu_seconds_total"):
+        assert float(text.partition(f"\nprocess_{name} ")[2].split()[0]) > 0
 
 
 def test_nothing_that_was_said_is_in_the_log(opened, caplog):

@@ -1,6 +1,8 @@
 """`--tls-cert`, with a certificate and a client that checks it."""
 
+import asyncio
 import shutil
+import signal
 import ssl
 import subprocess
 
@@ -21,7 +23,11 @@ from tests.serve.processes import command, in_time
 def certificate(tmp_path):
     if shutil.which("openssl") is None:
         pytest.skip("openssl is not here to make a certificate")
-    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    return make_certificate(tmp_path)
+
+
+def make_certificate(folder):
+    cert, key = folder / "cert.pem", folder / "key.pem"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
         + ["-nodes", "-days", "2", "-subj", "/CN=localhost", "-keyout", key, "-out", cert]
@@ -95,3 +101,40 @@ def test_a_room_is_found_over_tls(certificate, monkeypatch):
 
     said, told = in_time(led())
     assert told == [said]
+
+
+def shown_by(url):
+    """The certificate that a server shows."""
+    return ssl.get_server_certificate(("127.0.0.1", int(url.rpartition(":")[2]))).strip()
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="this system has no SIGHUP")
+def test_a_certificate_is_read_again_at_sighup_and_talks_go_on(certificate, tmp_path):
+    cert, key = certificate
+    options = ("--model", "tests.serve.numbers:numbers", "--policy", "greedy", "--step", "400")
+    trusting = ssl.create_default_context(cafile=str(cert))
+
+    with command(*options, "--tls-cert", str(cert), "--tls-key", str(key)) as (process, url):
+        first = cert.read_text().strip()
+        assert shown_by(url) == first
+
+        async def sound():
+            yield sound_of(0, 10)
+            key.write_text("")  # half of it is copied
+            process.send_signal(signal.SIGHUP)
+            await asyncio.sleep(0.5)
+            assert await asyncio.to_thread(shown_by, url) == first
+            await asyncio.to_thread(make_certificate, tmp_path)
+            process.send_signal(signal.SIGHUP)
+            while await asyncio.to_thread(shown_by, url) == first:
+                await asyncio.sleep(0.05)
+            yield sound_of(10, 10)
+
+        async def spoken():
+            talk = Talk(url + PATH, context=trusting)
+            return talk, [event async for event in talk.run(sound())]
+
+        talk, events = in_time(spoken())
+        assert shown_by(url) == cert.read_text().strip()
+    assert isinstance(events[-1], Summary)
+    assert [(word.word, word.text) for word in talk.words] == words_of(20)

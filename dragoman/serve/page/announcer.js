@@ -1,4 +1,6 @@
 // Reads final words to those who listen to the page with a screen reader: whole phrases, politely.
+import { endsSentence } from "./sentences.js";
+
 const PATIENCE = 1500; // ms that words wait for the end of their sentence
 const KEPT = 6;
 
@@ -13,7 +15,7 @@ export class Announcer {
   say(text) {
     this.waiting += text;
     clearTimeout(this.timer);
-    if (/[.!?。！？؟]\s*$/.test(text)) this.flush();
+    if (endsSentence(text)) this.flush();
     else this.timer = setTimeout(() => this.flush(), PATIENCE);
   }
 

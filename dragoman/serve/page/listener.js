@@ -4,7 +4,7 @@ import { $, show, trouble } from "./dom.js";
 import { saveSound, saveText } from "./files.js";
 import { direction } from "./languages.js";
 import { makeMenu } from "./menu.js";
-import { devices } from "./microphone.js";
+import { fillDevices } from "./microphone.js";
 import { Pane } from "./pane.js";
 import { Follower, here } from "./room.js";
 import { offerSizes } from "./size.js";
@@ -92,14 +92,7 @@ async function listenAloud(on) {
   if (on) await voice.open();
   else voice.close();
   follower.speak(on ? "mp3" : null);
-  show("output-row", on && Voice.hasOutputs && (await fillOutputs()) > 1);
-}
-
-async function fillOutputs() {
-  const found = await devices("audiooutput");
-  const options = found.map((device, i) => new Option(device.label || `number ${i + 1}`, device.deviceId));
-  $("output").replaceChildren($("output").options[0], ...options);
-  return found.length;
+  show("output-row", on && Voice.hasOutputs && (await fillDevices($("output"), "audiooutput")) > 1);
 }
 
 makeMenu($("save"), async (name) => {

@@ -45,8 +45,14 @@ export async function onMicrophoneChange(call) {
   } catch { /* then it is asked again when somebody starts */ }
 }
 
-// Devices of a kind; names are told only once the microphone was allowed.
-export async function devices(kind) {
+// A list of the devices of a kind, after the usual one; returns how many there are. Names are told only
+// once the microphone was allowed.
+export async function fillDevices(select, kind) {
   const all = (await navigator.mediaDevices?.enumerateDevices()) ?? [];
-  return all.filter((device) => device.kind === kind && device.deviceId);
+  const found = all.filter((one) => one.kind === kind && one.deviceId && one.deviceId !== "default");
+  const options = found.map((device, i) => new Option(device.label || `number ${i + 1}`, device.deviceId));
+  const chosen = select.value;
+  select.replaceChildren(select.options[0], ...options);
+  select.value = found.some((device) => device.deviceId === chosen) ? chosen : "";
+  return found.length;
 }

@@ -1,10 +1,11 @@
 // A column of text that grows. What is final is appended and never touched again; what may change
 // stands after it, told apart.
+import { endsSentence } from "./sentences.js";
+
 const PARAGRAPH_MS = 2500; // a pause after a sentence that begins a new paragraph…
 const LONG = 420; // …and so many characters do without a pause
 const TOO_LONG = 4 * LONG; // and these without a sentence: for every word all of a paragraph is laid out
 const NEAR = 48; // pixels from the end that count as the end
-const STOPS = /[.!?。！？؟۔।…]["'”’»)\]」』]*$/;
 
 export class Pane {
   pinned = true; // the end is kept in sight, until the reader scrolls up
@@ -41,7 +42,7 @@ export class Pane {
   }
 
   append(word, atMs) {
-    const ended = this.text && STOPS.test(this.text.data);
+    const ended = this.text && endsSentence(this.text.data);
     const pause = this.last !== null && atMs - this.last > PARAGRAPH_MS;
     const whole = ended && (pause || this.text.length > LONG);
     if (!this.paragraph || whole || (this.text.length > TOO_LONG && /^\s/.test(word))) this.begin();

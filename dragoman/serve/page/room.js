@@ -1,8 +1,8 @@
 // A room: opened by a speaker, followed by listeners.
 import { tabMemory } from "./dom.js";
+import { isHeld } from "./hold.js";
 import { UNREACHABLE, address, at, leave, listen, pause } from "./socket.js";
 
-const HANDOVER = 1000; // within which a page that is loaded again has let go of its room
 const NAP = 90 * 1000;
 const SILENCE = 40 * 1000; // the server tells something four times a minute: without, the line is dead
 
@@ -15,7 +15,7 @@ export async function ourRoom(token) {
   if (!answer.ok) throw new Error((await answer.text()).trim());
   const room = await answer.json();
   tabMemory.set("room", room);
-  await isHeld(room);
+  await isHeld(room.room);
   return room;
 }
 
@@ -23,26 +23,11 @@ export async function ourRoom(token) {
 export async function roomBefore() {
   const known = tabMemory.get("room", null);
   if (!known) return null;
-  if (!await isHeld(known)) {
+  if (!await isHeld(known.room)) {
     tabMemory.set("room", null);
     return null;
   }
   return await isOurs(known) ? known : null;
-}
-
-// A tab that is duplicated has all that the first one remembers: a room is held by one page at a time.
-const held = new Map();
-function isHeld({ room }) {
-  if (!held.has(room)) held.set(room, navigator.locks ? hold(room) : Promise.resolve(true));
-  return held.get(room);
-}
-
-function hold(room) {
-  const signal = AbortSignal.timeout(HANDOVER);
-  return new Promise((resolve) => {
-    const forGood = () => new Promise(() => resolve(true));
-    navigator.locks.request(`room ${room}`, { signal }, forGood).catch(() => resolve(false));
-  });
 }
 
 // A server that was started anew may know nothing of a room that it has opened before.
@@ -77,6 +62,20 @@ export async function ask(path, token, method = "GET") {
 // The address of a page of a room. The token stands behind #, which browsers send to nobody.
 export function link(page, room, token, query = "") {
   return at(`/${page}/${room}${query}#${token}`);
+}
+
+// By which another device speaks in the room, should this one have to go.
+export function speakerLink({ room, speaker_token, listener_token }) {
+  return at(`/#${room}.${speaker_token}.${listener_token}`);
+}
+
+// The room of such a link is that of this tab from now on; nobody reads it in the address then.
+export function takeSpeakerLink() {
+  const found = /^#([a-z0-9]+)\.([\w-]+)\.([\w-]+)$/.exec(location.hash);
+  if (!found) return;
+  const [, room, speaker_token, listener_token] = found;
+  tabMemory.set("room", { room, speaker_token, listener_token });
+  history.replaceState(null, "", location.pathname + location.search);
 }
 
 // Which room this page is for, by its own address.

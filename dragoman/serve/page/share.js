@@ -1,26 +1,36 @@
 // The dialog with what listeners need: a link, a QR code, and pages for a hall and for OBS.
 import { $, show } from "./dom.js";
 import { qrPicture } from "./qr.js";
-import { audience, link } from "./room.js";
+import { audience, link, speakerLink } from "./room.js";
 
 const EVERY = 3000; // ms between two looks at who listens
 
 // `open` is called when somebody asks for the dialog, and shows it once there is a room.
 export function offerShare(open) {
-  $("share-open").addEventListener("click", open);
-  $("share-copy").addEventListener("click", async () => {
-    $("share-link").select();
+  $("share-open").addEventListener("click", () => {
+    $("share-speaker").open = false; // what everybody may see shows the listeners' link alone
+    open();
+  });
+  copies($("share-copy"), $("share-link"));
+  copies($("speaker-copy"), $("speaker-link"));
+}
+
+function copies(button, field) {
+  button.addEventListener("click", async () => {
+    field.select();
     try {
-      await navigator.clipboard.writeText($("share-link").value);
-      $("share-copy").textContent = "Copied";
+      await navigator.clipboard.writeText(field.value);
+      button.textContent = "Copied";
     } catch { /* it is selected: the keyboard copies it */ }
   });
 }
 
-export function shareRoom({ room, listener_token: token }) {
+export function shareRoom(ours) {
+  const { room, listener_token: token } = ours;
   const address = link("room", room, token);
   $("share-link").value = address;
-  $("share-copy").textContent = "Copy";
+  $("speaker-link").value = speakerLink(ours);
+  for (const id of ["share-copy", "speaker-copy"]) $(id).textContent = "Copy";
   show("share-local", /^(localhost|127\..*|\[::1\])$/.test(location.hostname));
   $("share-hall").href = link("hall", room, token);
   $("share-overlay").href = link("overlay", room, token, "?lines=2&size=48&color=ffffff");

@@ -1,5 +1,7 @@
 // Where sound comes from. Each returns {rate, live, begin(hear, ended), stop()}; `hear` gets floats.
-// `begin` may be called twice. What is live is heard from the beginning on, whether a server is ready or not.
+// `begin` may be called twice. What is live is heard from the beginning on, whether a server is ready or not,
+// and has `pause(yes)`, during which it is silent.
+import { keepRunning } from "./running.js";
 import { UNREACHABLE, at } from "./socket.js";
 
 const NO_TABS = "This browser does not share the sound of a tab, as those of phones do not, nor where the page "
@@ -35,16 +37,14 @@ export async function tab() {
 
 async function tapped(stream) {
   const context = new AudioContext();
-  // A phone stops all sound while it rings or sleeps, and does not begin again by itself.
-  const wake = () => { if (!["running", "closed"].includes(context.state)) context.resume().catch(() => {}); };
+  let rest = () => {};
   const stop = () => {
-    document.removeEventListener("visibilitychange", wake);
+    rest();
     stream.getTracks().forEach((track) => track.stop());
     context.close();
   };
   await context.resume();
-  context.addEventListener("statechange", wake);
-  document.addEventListener("visibilitychange", wake);
+  rest = keepRunning(context);
   if (!context.audioWorklet) {
     stop();
     throw new Error(TOO_OLD);
@@ -64,6 +64,9 @@ async function tapped(stream) {
       tap.port.onmessage = ({ data }) => hear(data);
       stream.getAudioTracks()[0].onended = () => ended("The sound has ended: the device or the tab is gone.");
     },
+    pause(yes) {
+      for (const track of stream.getAudioTracks()) track.enabled = !yes;
+    },
     stop,
   };
 }
@@ -73,22 +76,28 @@ const RATE = 16000;
 // A recording, as fast as somebody speaks.
 export async function recording(file) {
   const sound = await decoded(file);
-  let at = 0;
-  let timer = 0;
+  let heard = 0;
+  let ticker = null;
   return {
     rate: RATE,
     live: false,
     begin(hear, ended) {
-      if (timer) return;
+      if (ticker) return;
       const zero = performance.now();
-      timer = setInterval(() => {
+      ticker = new Worker(at("/page/ticker.js"));
+      ticker.onerror = () => ended(UNREACHABLE);
+      ticker.onmessage = () => {
         const due = Math.min(sound.length, Math.round((RATE * (performance.now() - zero)) / 1000));
-        for (; at < due; at += RATE) hear(sound.subarray(at, Math.min(due, at + RATE)));
-        at = due;
-        if (at === sound.length) ended("");
-      }, 100);
+        for (; heard < due; heard += RATE) hear(sound.subarray(heard, Math.min(due, heard + RATE)));
+        heard = due;
+        if (heard === sound.length) ended("");
+      };
     },
-    stop: () => clearInterval(timer),
+    stop() {
+      if (!ticker) return;
+      ticker.onmessage = null; // what it has said already, too
+      ticker.terminate();
+    },
   };
 }
 

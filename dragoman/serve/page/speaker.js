@@ -1,19 +1,22 @@
 // The speaker's page: choose, start, read along, share.
 import { Announcer } from "./announcer.js";
-import { $, memory, show, trouble } from "./dom.js";
-import { saveSound, saveText } from "./files.js";
+import { $, show, trouble } from "./dom.js";
+import { NOTHING, saveSound, saveText } from "./files.js";
 import { LagChart } from "./lag.js";
 import { about, direction } from "./languages.js";
+import { chosenLatency, offerLatencies } from "./latency.js";
 import { makeMenu } from "./menu.js";
-import { devices, microphoneTrouble, onMicrophoneChange, refusal } from "./microphone.js";
+import { fillDevices, microphoneTrouble, onMicrophoneChange, refusal } from "./microphone.js";
 import { Pane } from "./pane.js";
-import { ourRoom, roomBefore } from "./room.js";
+import { Pause } from "./pause.js";
+import { ourRoom, roomBefore, takeSpeakerLink } from "./room.js";
 import { offerShare, shareRoom, tellAudience, watchAudience } from "./share.js";
 import { offerSizes } from "./size.js";
 import { UNREACHABLE } from "./socket.js";
 import * as sources from "./sources.js";
 import { tellSpeaker } from "./states.js";
 import { Talk } from "./talk.js";
+import { offerTexts, showText, showsSource } from "./texts.js";
 import { Voice } from "./voice.js";
 import { keepAwake } from "./wake.js";
 
@@ -26,6 +29,10 @@ let offer = null; // what the server offers
 let room = null; // of this tab, once it was needed
 let sound = null; // while somebody speaks
 let talk = null;
+const pause = new Pause((on) => {
+  sound?.pause(on);
+  if (talk?.ready) fares("listening");
+});
 let attempt = null; // to begin, from the press of the button to the end of the talk
 
 const tell = (state, more) => tellSpeaker($("state"), state, more);
@@ -58,7 +65,7 @@ const TAKES = {
 
 // How it goes while somebody speaks; who has stopped waits for the rest, whatever happens meanwhile.
 function fares(state) {
-  tell(talk?.stopped ? "finishing" : state);
+  tell(talk?.stopped ? "finishing" : pause.on ? "paused" : state);
 }
 
 async function begin(event) {
@@ -78,6 +85,7 @@ async function begin(event) {
   clear();
   talk = new Talk(`/v1/rooms/${room.room}/speak`, wishes(), (one) => TAKES[one.type]?.(one));
   if (sound.live) hearSound();
+  pause.offer(sound.live);
   keepAwake(true);
   listDevices(); // their names are told from now on
 }
@@ -136,7 +144,7 @@ function wishes() {
   const start = { type: "start", transcript: showsSource(), audio: { rate: sound.rate } };
   if ($("from").value) start.from = $("from").value;
   if ($("to").value) start.to = $("to").value;
-  if ($("latency").dataset.touched) start.latency_ms = latency();
+  if (chosenLatency() !== null) start.latency_ms = chosenLatency();
   if ($("aloud").checked) start.speech = "mp3";
   start.access_token = room.speaker_token;
   return start;
@@ -175,6 +183,7 @@ function ended(message) {
 function release() {
   sound?.stop();
   sound = null;
+  pause.offer(false);
 }
 
 function finish(message) {
@@ -202,31 +211,6 @@ function lock(talking) {
   document.body.classList.toggle("talking", talking);
 }
 
-const latency = () => offer.latencies_ms[Number($("latency").value)];
-
-function showLatency() {
-  $("latency-now").value = `about ${(latency() / 1000).toFixed(1)} s`;
-}
-
-// As many stops as something is tuned for; with one there is nothing to choose.
-function offerLatencies() {
-  const last = offer.latencies_ms.length - 1;
-  $("latency").max = $("latency").value = last;
-  show("latency-row", last > 0);
-  if (last >= 0) showLatency();
-}
-
-function changeLatency() {
-  $("latency").dataset.touched = "yes";
-  showLatency();
-  talk?.change({ latency_ms: latency() });
-}
-
-// To write down what is spoken costs the server work, so it is asked for only where it is shown.
-function showsSource() {
-  return $("show-source").checked && !$("source-row").hidden;
-}
-
 async function chooseSound() {
   const kind = $("sound").value;
   show("file-row", kind === "file");
@@ -246,35 +230,20 @@ async function chooseVoice() {
 }
 
 async function listDevices() {
-  await fill($("device"), "audioinput");
-  await fill($("output"), "audiooutput");
-}
-
-async function fill(select, kind) {
-  const chosen = select.value;
-  const found = (await devices(kind)).filter((device) => device.deviceId !== "default");
-  const options = found.map((device, i) => new Option(device.label || `number ${i + 1}`, device.deviceId));
-  select.replaceChildren(select.options[0], ...options);
-  select.value = found.some((device) => device.deviceId === chosen) ? chosen : "";
+  await fillDevices($("device"), "audioinput");
+  await fillDevices($("output"), "audiooutput");
 }
 
 async function save(name) {
   trouble("");
   try {
+    if (name === "sound") return await saveSound(voice.phrases);
     room ??= await roomBefore();
-    if (!room) throw new Error("Nothing was said yet.");
-    if (name === "sound") await saveSound(voice.phrases);
-    else await saveText(room.room, room.speaker_token, name);
+    if (!room) throw new Error(NOTHING);
+    await saveText(room.room, room.speaker_token, name);
   } catch (error) {
     trouble(error.message);
   }
-}
-
-function showText() {
-  show("source-side", showsSource());
-  document.body.classList.toggle("settled", !$("show-interim").checked);
-  document.querySelectorAll(".of-source").forEach((item) => { item.hidden = !showsSource(); });
-  memory.set("text", { source: $("show-source").checked, interim: $("show-interim").checked });
 }
 
 // The room of this tab, from before it was loaded again; who listens there is shown at once. While a
@@ -292,27 +261,19 @@ async function meet() {
   }
   show("token-row", offer.token);
   show("source-row", offer.transcript);
-  offerLatencies();
+  offerLatencies(offer.latencies_ms, (ms) => talk?.change({ latency_ms: ms }));
   showText();
-}
-
-function remember() {
-  const { source: spoken, interim } = memory.get("text", { source: true, interim: true });
-  $("show-source").checked = spoken;
-  $("show-interim").checked = interim;
 }
 
 $("setup").addEventListener("submit", begin);
 $("end").addEventListener("click", () => ended(""));
 $("sound").addEventListener("change", () => { chooseSound(); chooseVoice(); });
-$("latency").addEventListener("input", changeLatency);
 for (const id of ["aloud", "headphones"]) $(id).addEventListener("change", chooseVoice);
 $("output").addEventListener("change", () => voice.choose($("output").value));
-for (const id of ["show-source", "show-interim"]) $(id).addEventListener("change", showText);
 makeMenu($("save"), save);
 offerSizes("size");
 offerShare(share);
-remember();
+offerTexts();
 $("options").open = matchMedia("(min-width: 60rem)").matches;
 chooseSound();
 onMicrophoneChange(() => { if (!talk) chooseSound(); listDevices(); });
@@ -322,5 +283,7 @@ addEventListener("beforeunload", (event) => { if (unsaid()) event.preventDefault
 // Who leaves all the same ends the talk: the rest of it is said, and listeners need not wait.
 addEventListener("pagehide", () => talk?.stop());
 listDevices();
+takeSpeakerLink();
+addEventListener("hashchange", () => location.reload()); // such a link, in the place of this page
 comeBack();
 meet().catch(() => trouble(`${UNREACHABLE} Reload the page once it is.`));

@@ -6,6 +6,7 @@ const SPEAKER = {
   listening: "Listening",
   degraded: "Listening; the server is behind",
   draining: "Listening; the server is about to end, this talk may finish",
+  paused: "Paused: nothing is heard",
   reconnecting: "Reconnecting … what you say is kept",
   finishing: "Saying the rest …",
   done: "Done",

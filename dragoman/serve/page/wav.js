@@ -7,9 +7,10 @@ export async function wavOf(phrases) {
   let at = 0; // samples written
   for (const { at_ms, sound } of phrases) {
     const start = Math.round((at_ms * RATE) / 1000);
-    const samples = (await context.decodeAudioData(sound.slice(0))).getChannelData(0);
-    if (start > at) parts.push(new Int16Array(start - at));
-    parts.push(Int16Array.from(samples, (value) => Math.max(-1, Math.min(1, value)) * 32767));
+    const samples = (await context.decodeAudioData(await sound.arrayBuffer())).getChannelData(0);
+    const silence = new Int16Array(Math.max(0, start - at));
+    const spoken = Int16Array.from(samples, (value) => Math.max(-1, Math.min(1, value)) * 32767);
+    parts.push(new Blob([silence, spoken])); // out of memory: hours of it are hundreds of megabytes
     at = Math.max(at, start) + samples.length;
   }
   return new Blob([header(2 * at), ...parts], { type: "audio/wav" });

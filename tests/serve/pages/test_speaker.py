@@ -1,5 +1,6 @@
 """The speaker's page: words appear, the slider acts, files are saved, sources are chosen."""
 
+import json
 import socket
 import struct
 from itertools import pairwise
@@ -10,6 +11,7 @@ import soundfile
 
 from dragoman import setup
 from dragoman.serve import speech
+from dragoman.serve.session import Session
 from dragoman.setup import TUNED
 from tests.audio.conftest import chirp
 from tests.serve.pages.looking import (
@@ -61,6 +63,36 @@ def test_words_appear_and_never_change(visit):
 TWIN = "twin.document.getElementById('{}')"
 
 
+def test_a_tab_that_is_duplicated_has_a_room_of_its_own_also_without_encryption(
+    visit, deaf_browser
+):
+    """Where a browser offers no locks."""
+    token = "a token that nobody guesses"
+    put = f".value = {json.dumps(token)}"
+    with staged(token=token) as stage:
+        page = visit(stage.address.replace("127.0.0.1", "talks.test"), of=deaf_browser)
+        assert page.run("navigator.locks === undefined")
+        page.run(f"document.getElementById('token'){put}")
+        page.run("document.getElementById('share-open').click()")
+        page.wait("document.getElementById('share').open")
+        ours = link(page)
+        page.run("window.twin = window.open(location.href); 0")
+        page.wait(f"twin.document.readyState === 'complete' && {TWIN.format('to')}?.options.length")
+        assert page.run("twin.sessionStorage.length") > 0  # it was handed over
+        page.run(TWIN.format("token") + put)
+        page.run(TWIN.format("share-open") + ".click()")
+        page.wait(TWIN.format("share") + ".open")
+        theirs = page.run(TWIN.format("share-link") + ".value")
+        page.run("twin.close()")
+        assert theirs.split("#")[0] != ours.split("#")[0]
+        page.run("window.before = true")
+        page.call("Page.reload")  # which takes the room along
+        page.wait("!window.before && document.getElementById('to')?.options.length")
+        page.run("document.getElementById('share-open').click()")
+        page.wait("document.getElementById('share').open")
+        assert link(page) == ours
+
+
 def test_a_tab_that_is_duplicated_has_a_room_of_its_own(visit):
     """A browser hands it all that the first one remembers."""
     with staged("endless_orator") as stage:
@@ -85,6 +117,66 @@ def test_a_tab_that_is_duplicated_has_a_room_of_its_own(visit):
         page.run("document.getElementById('share-open').click()")
         page.wait("document.getElementById('share').open")
         assert link(page) == ours
+
+
+def test_a_speaker_goes_on_from_another_device(visit, deaf_browser, folder):
+    """To the same listeners; the battery of the first one was empty."""
+    soundfile.write(folder / "rest.wav", chirp(3.0), 16000)
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        start(page)
+        listener = visit(link(page))
+        listener.wait(SHOWN)
+        assert page.run("!document.getElementById('share-speaker').open")
+        address = link(page, "speaker-link")
+        other = visit(address, of=deaf_browser)  # another browser, which knows nothing of the first
+        assert other.run("location.hash") == ""
+        other.choose("sound", "file")
+        other.put_file("#file", folder / "rest.wav")
+        other.click("#begin")
+        other.wait("document.getElementById('trouble').textContent.includes('wait a minute')")
+        page.go(f"{stage.address}health")
+        listener.wait(f"{STATE} === 'over'")
+        other.click("#begin")
+        other.wait(f"{STATE} === 'done'")
+        listener.wait("document.querySelectorAll('#target hr').length === 1")
+        said = "[...document.querySelectorAll('#target hr ~ p')].map((p) => p.innerText).join(' ')"
+        assert listener.run(said).split() == other.run(SHOWN).split()
+        assert link(other) == listener.run("location.href")
+
+
+def test_a_speaker_pauses_and_the_talk_goes_on(visit, monkeypatch):
+    """The microphone is off; silence comes, so that neither side takes the line for dead."""
+    loud = []
+    hear = Session.hear
+    monkeypatch.setattr(
+        Session,
+        "hear",
+        lambda self, first, samples: (loud.append(bool(samples.any())), hear(self, first, samples)),
+    )
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        start(page)
+        session = the_session(stage)
+        wait_until(page, lambda: loud[-1:] == [True])
+        page.click("#pause")
+        wait_until(page, lambda: loud[-5:] == [False] * 5)
+        assert page.text("state") == "Paused: nothing is heard"
+        stage.cut()
+        page.wait(f"{STATE} === 'reconnecting'")
+        page.wait(f"{STATE} === 'paused'")
+        before = session.sample
+        wait_until(page, lambda: session.sample > before)
+        page.click("#pause")
+        page.wait(f"{STATE} === 'listening'")
+        wait_until(page, lambda: loud[-1:] == [True])
+        page.click("#pause")
+        stop(page)
+        assert page.run("document.getElementById('pause').hidden")
+        page.click("#begin")
+        page.wait(f"{STATE} === 'listening'")  # and the next talk is heard
+        assert page.run("document.getElementById('pause').ariaPressed") == "false"
+        stop(page)
 
 
 def test_words_that_may_change_can_be_hidden(visit):
@@ -170,6 +262,26 @@ def test_what_was_said_is_saved_in_mid_talk(visit, monkeypatch):
         check_wave(page.downloaded("translation.wav"))
 
 
+@pytest.mark.parametrize("kind", ["srt", "vtt", "txt"])
+def test_where_there_is_nothing_to_save_the_page_says_so(visit, kind):
+    """Before a talk, and when the server has forgotten it: no empty file passes for the talk."""
+    with staged() as other, staged() as stage:
+        page = visit(stage.address)
+        page.run("document.getElementById('share-open').click()")
+        page.wait("document.getElementById('share').open")
+        page.run("document.getElementById('share').close()")
+        save(page, f"translation.{kind}")
+        page.wait("!document.getElementById('trouble').hidden")
+        assert "nothing was said yet" in page.text("trouble")
+        start(page, 12)
+        stop(page)
+        stage.line.lead_to(other.line.port)
+        stage.cut()
+        save(page, f"translation.{kind}")
+        page.wait("!document.getElementById('trouble').hidden")
+        assert "started anew" in page.text("trouble")
+
+
 def test_the_voice_has_an_output_and_keeps_out_of_the_microphone(visit, monkeypatch):
     monkeypatch.setattr(speech, "open_voice", lambda name, language: ToneVoice(0.01))
     with staged("endless_orator") as stage:
@@ -219,6 +331,32 @@ def test_phrases_are_heard_in_their_order(visit):
         assert page.run("played") == [400, 20, 100]
 
 
+def test_where_the_output_is_gone_the_usual_one_is_heard(visit):
+    """And whoever turns the sound on and off at once is left with it off."""
+    with staged() as stage:
+        page = visit(stage.address)
+        told = page.run(
+            "import('/page/voice.js').then(async ({ Voice }) => {"
+            " const voice = new Voice(); await voice.choose('headphones'); await voice.open();"
+            " const state = voice.context.state; voice.close();"
+            " const opening = voice.open(); voice.close(); await opening;"
+            " return [state, voice.context, voice.output]; })"
+        )
+        assert told == ["running", None, ""]
+
+
+def test_what_was_spoken_is_not_kept_in_memory(visit):
+    """A phone would close the page of a long talk."""
+    with staged() as stage:
+        page = visit(stage.address)
+        kept = page.run(
+            "import('/page/voice.js').then(async ({ Voice }) => {"
+            " const voice = new Voice(); voice.take({ at_ms: 0, sound: new ArrayBuffer(400) });"
+            " const { sound } = voice.phrases[0]; return [sound instanceof Blob, sound.size]; })"
+        )
+        assert kept == [True, 400]
+
+
 def test_a_file_and_a_tab_are_sources_too(visit, folder):
     with staged() as stage:
         page = visit(stage.address)
@@ -227,6 +365,7 @@ def test_a_file_and_a_tab_are_sources_too(visit, folder):
         assert page.text("trouble") == "Choose a file first."
         soundfile.write(folder / "talk.wav", chirp(1.0), 44100)
         page.put_file("#file", folder / "talk.wav")
+        page.run("window.setInterval = () => 0; 0")  # as rarely as it comes out of sight
         page.click("#begin")
         page.wait(f"{STATE} === 'done'")
         assert page.text("target") == TEXT

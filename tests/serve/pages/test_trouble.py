@@ -6,11 +6,12 @@ import threading
 import pytest
 import soundfile
 
-from dragoman.serve import scheduler
+from dragoman.serve import scheduler, speech
 from tests.audio.conftest import chirp
 from tests.serve.pages.looking import SHOWN, STATE, link, start, stop, the_session, wait_until
 from tests.serve.stage import staged
 from tests.talkers import SPOKEN, TEXT
+from tests.voices.fakes import ToneVoice
 
 
 def test_a_lost_connection_is_come_back_from_and_nothing_is_lost(visit):
@@ -77,6 +78,30 @@ def test_sound_that_the_phone_has_stopped_begins_again(visit):
         wait_until(page, lambda: session.sample > before)
         stop(page)
         assert page.run("contexts[0].state") == "closed"
+
+
+def test_a_voice_that_the_phone_has_stopped_begins_again(visit, monkeypatch):
+    monkeypatch.setattr(speech, "open_voice", lambda name, language: ToneVoice(0.01))
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        start(page)
+        listener = visit(link(page))
+        listener.run(
+            "window.contexts = []; window.AudioContext = class extends AudioContext {"
+            " constructor(...args) { super(...args); contexts.push(this); } };"
+            "window.played = 0; const start = AudioBufferSourceNode.prototype.start;"
+            "AudioBufferSourceNode.prototype.start = function (at) {"
+            " played++; start.call(this, at); }"
+        )
+        listener.click("#aloud")
+        listener.wait("played")
+        listener.run("contexts[0].suspend()")
+        listener.wait("contexts[0].state === 'running'")
+        before = listener.run("played")
+        listener.wait(f"played > {before}")
+        listener.click("#aloud")
+        listener.wait("contexts[0].state === 'closed'")
+        stop(page)
 
 
 @pytest.mark.parametrize(
