@@ -18,7 +18,7 @@ from starlette.websockets import WebSocket
 from dragoman.serve.connection import Connection
 from dragoman.serve.deepgram import Deepgram
 from dragoman.serve.dialect import Dialect, Native
-from dragoman.serve.doors import turn_away
+from dragoman.serve.doors import FrontDoor, turn_away
 from dragoman.serve.openai_files import answer_file, answer_models
 from dragoman.serve.openai_realtime import OpenAIRealtime
 from dragoman.serve.pages import page_routes
@@ -43,8 +43,8 @@ class Beside(Protocol):
 class _Routes:
     """What clients, balancers and whoever watches the service ask of it."""
 
-    def __init__(self, service: Service, beside: Beside | None) -> None:
-        self._service, self._beside = service, beside
+    def __init__(self, service: Service, peers: Peers, beside: Beside | None) -> None:
+        self._service, self._peers, self._beside = service, peers, beside
 
     @property
     def routes(self) -> list[BaseRoute]:
@@ -69,10 +69,14 @@ class _Routes:
 
     def _speaking(self, dialect: type[Dialect]) -> Callable[[WebSocket], Awaitable[None]]:
         async def interpret(socket: WebSocket) -> None:
-            if origin_allowed(self._service.settings, socket.headers):
-                await Connection(self._service, socket, dialect).serve()
-            else:
+            if not origin_allowed(self._service.settings, socket.headers):
                 await turn_away(self._service, socket)
+                return
+            sent = self._peers.sent(socket)
+            # What others speak is told apart here, and is not handed on.
+            others = self._peers if dialect is Native and not sent else None
+            door = FrontDoor(self._service, others)
+            await Connection(self._service, socket, dialect, door, sent).serve()
 
         return interpret
 
@@ -104,7 +108,8 @@ class _Routes:
 
 def make_app(service: Service, beside: Beside | None = None) -> Starlette:
     """The application of one service."""
-    peers, own = Peers(service), _Routes(service, beside)
+    peers = Peers(service)
+    own = _Routes(service, peers, beside)
 
     @asynccontextmanager
     async def working(app: Starlette) -> AsyncIterator[None]:

@@ -20,7 +20,7 @@ from websockets.exceptions import ConnectionClosed, WebSocketException
 from dragoman.serve.dialect import Act, Beginning, Closed, Dialect, Flush, Native, News, Turn
 from dragoman.serve.doors import Door, FrontDoor
 from dragoman.serve.logs import note
-from dragoman.serve.peers import Place
+from dragoman.serve.places import Place
 from dragoman.serve.protocol import (
     Audience,
     Change,
@@ -63,7 +63,7 @@ class Connection:
         """`sent`: another process has let this client in, and counts it."""
         self._service, self._socket, self._sent = service, socket, sent
         self._dialect = dialect(socket, service.settings.longest)
-        self._door = door or FrontDoor(service.settings)
+        self._door = door or FrontDoor(service)
         self._earphone = Earphone(service.voices)
         self._errors: deque[Event] = deque(maxlen=_MOST_ERRORS)  # that do not end the talk
         self._following: Start | None = None  # the talk that comes after this one

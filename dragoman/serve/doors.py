@@ -10,13 +10,14 @@ from starlette.websockets import WebSocket
 
 from dragoman.serve.logs import note
 from dragoman.serve.metrics import ORIGIN
-from dragoman.serve.peers import Peers, Place
+from dragoman.serve.peers import Peers
+from dragoman.serve.places import Place
 from dragoman.serve.protocol import Close, Code, Fault, Resume, Start
 from dragoman.serve.room_keys import Role
 from dragoman.serve.rooms import Room
 from dragoman.serve.service import Service
 from dragoman.serve.session import Session
-from dragoman.serve.settings import Settings, may_enter
+from dragoman.serve.settings import may_enter
 
 _LONGEST_NAME = 200  # of a site, in the log
 
@@ -40,14 +41,16 @@ class Door(Protocol):
 class FrontDoor:
     """The server's own: who has its token may speak."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, service: Service, peers: Peers | None = None) -> None:
+        """`peers`: who else would have this client; it was not sent by one of them."""
+        self._service, self._peers = service, peers
 
     def admits(self, offered: str | None) -> bool:
-        return may_enter(self._settings, offered)
+        return may_enter(self._service.settings, offered)
 
-    async def leads(self, request: Start | Resume) -> None:
-        """Such a talk may go on anywhere."""
+    async def leads(self, request: Start | Resume) -> Place | None:
+        """Such a talk may go on anywhere, best where it has been, else where there is room."""
+        return await self._peers.place_for(request) if self._peers else None
 
     def beginning(self, request: Start | Resume) -> AbstractContextManager[None]:
         """As many as the service lets in."""

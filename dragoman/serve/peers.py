@@ -1,97 +1,41 @@
-"""The processes beside this one, and in which of them a room is.
+"""The processes beside this one, and in which of them a room is, or a place for a talk.
 
 A room is where its speaker came last. Nothing is kept of what others have: they are asked
 when somebody comes for a room in which nobody speaks here, and now and then while somebody waits in
-one. Who came to the wrong process is led to the right one through it, and need not know.
+one; of talks without a room, when one is resumed that is not here, or there is no room for it. Who
+came to the wrong process is led to the right one through it, and need not know.
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-import ssl
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from socket import SOCK_STREAM
-from urllib.parse import urlsplit
 
 import msgspec
-from msgspec import Struct
 from starlette.websockets import WebSocket, WebSocketDisconnect
-from websockets.asyncio.client import connect
-from websockets.exceptions import WebSocketException
 
 from dragoman.serve.downloads import FILES
 from dragoman.serve.logs import note
+from dragoman.serve.places import (
+    HEADER,
+    PATIENCE,
+    Answer,
+    Holding,
+    Place,
+    Question,
+    addresses,
+    ask,
+    exchange,
+)
 from dragoman.serve.protocol import Close, Resume, Start
 from dragoman.serve.room_keys import Role
 from dragoman.serve.rooms import Room
 from dragoman.serve.service import Service
 
-PATH = "/v1/peers"
 EVERY = 1.0  # seconds between two looks for a room in which somebody waits
-PATIENCE = 2.0  # seconds for an answer; who has none by then counts as gone
 FILE_PATIENCE = 30.0  # for the captions of a long talk, which are laid out first
-_HEADER = "Dragoman-Peer"
-
-
-class Holding(Struct, frozen=True):
-    """What a process has of a room in which somebody has spoken."""
-
-    since: float  # when the speaker last came there; the latest has the room
-    talk: str  # its session, if it can be resumed there
-    live: bool  # it goes on
-
-
-class Question(Struct, frozen=True):
-    """What do you have of these rooms? Or: let me have this file of the first of them."""
-
-    rooms: list[str]
-    file: str | None = None
-
-
-class Answer(Struct, frozen=True):
-    """Of the rooms that were asked for, those that are known."""
-
-    process: str
-    ready: bool  # another talk would be let in
-    rooms: dict[str, Holding]
-    listeners: dict[str, int] = {}  # in rooms, also in those where nobody has spoken yet
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The address of a process; several may have one name."""
-
-    url: str
-    host: str
-    port: int
-    key: str
-    sibling: bool = False  # a process of this machine that has the same parent
-
-    def _tls(self) -> ssl.SSLContext | None:
-        """A certificate names the machine as others know it, and not one of its processes."""
-        if not self.url.startswith("wss:"):
-            return None
-        context = ssl.create_default_context()
-        if self.sibling:
-            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        return context
-
-    def connect(self, path: str) -> connect:
-        """A connection to it, to be opened."""
-        return connect(
-            self.url + path,
-            host=self.host,
-            port=self.port,
-            additional_headers={_HEADER: self.key},
-            ssl=self._tls(),
-            compression=None,
-            max_size=None,
-            proxy=None,
-            open_timeout=PATIENCE,
-            close_timeout=PATIENCE,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +74,7 @@ class Peers:
 
     def sent(self, socket: WebSocket) -> bool:
         """Whether it is another process that connects; it has looked who is behind it."""
-        offered = socket.headers.get(_HEADER)
+        offered = socket.headers.get(HEADER)
         return self._service.settings.secret is not None and self._rooms.keys.admits(
             "", Role.PEER, offered
         )
@@ -162,6 +106,20 @@ class Peers:
         latest, chosen = _latest(found), self._chosen(self._rooms.get(name), request, found)
         return chosen.place if chosen else None, latest.since if latest else 0.0
 
+    async def place_for(self, request: Start | Resume) -> Place | None:
+        """Where a talk without a room belongs: where it is kept, else here, if there is room for
+        it, which None stands for, else wherever there is."""
+        resumed = request.session if isinstance(request, Resume) else ""
+        if isinstance(request, Resume) and self._service.known(request) is not None:
+            return None
+        room_here = self._service.status == "ready"
+        if room_here and not resumed:
+            return None
+        answers = await self._ask([], resumed)
+        kept = [place for place, answer in answers.items() if answer.keeps]
+        ready = [place for place, answer in answers.items() if answer.ready and not room_here]
+        return next(iter([*kept, *ready]), None)
+
     def _chosen(
         self, room: Room | None, request: Start | Resume, found: Sequence[Found]
     ) -> Found | None:
@@ -184,7 +142,7 @@ class Peers:
 
     async def file(self, place: Place, name: str, file: str) -> str | None:
         """A file of a room that is elsewhere; None: it cannot be had."""
-        return await _exchange(place, Question([name], file), FILE_PATIENCE)
+        return await exchange(place, Question([name], file), FILE_PATIENCE)
 
     async def audience(self, name: str) -> int:
         """How many listen in a room. Before a talk they wait wherever they came in."""
@@ -235,7 +193,9 @@ class Peers:
         ready = self._service.status == "ready"
         rooms = [room for name in question.rooms if (room := self._rooms.get(name))]
         listeners = {room.name: room.listeners for room in rooms}
-        return msgspec.json.encode(Answer(self._process, ready, known, listeners)).decode()
+        keeps = self._service.keeps(question.talk)
+        answer = Answer(self._process, ready, known, listeners, keeps)
+        return msgspec.json.encode(answer).decode()
 
     def _holding(self, name: str) -> Holding | None:
         room = self._rooms.get(name)
@@ -244,10 +204,11 @@ class Peers:
         talk = room.talk if self._service.keeps(room.talk) else ""
         return Holding(room.since, talk, room.live)
 
-    async def _ask(self, names: Sequence[str]) -> dict[Place, Answer]:
+    async def _ask(self, names: Sequence[str], talk: str = "") -> dict[Place, Answer]:
         """What the others answer who do in time, each once."""
         places = [one for one in await self._places() if one not in self._own]
-        replies = await asyncio.gather(*(_ask(place, Question(list(names))) for place in places))
+        question = Question(list(names), talk=talk)
+        replies = await asyncio.gather(*(ask(place, question) for place in places))
         answers: dict[str, tuple[Place, Answer]] = {}
         for place, answer in zip(places, replies, strict=True):
             self._notice(place, answer)
@@ -269,7 +230,7 @@ class Peers:
         """Where the others are, this process among them: a name may stand for all."""
         places: dict[Place, None] = {}
         for url in self._urls:
-            for host, port in await _addresses(url):
+            for host, port in await addresses(url):
                 sibling = url in self._siblings
                 place = Place(url.replace("http", "ws", 1), host, port, self._key, sibling)
                 places[place] = None
@@ -279,34 +240,3 @@ class Peers:
 def _latest(found: Iterable[Found]) -> Found | None:
     """Who has a room."""
     return max((one for one in found if one.holding), key=lambda one: one.since, default=None)
-
-
-async def _ask(place: Place, question: Question) -> Answer | None:
-    reply = await _exchange(place, question)
-    try:
-        return None if reply is None else msgspec.json.decode(reply, type=Answer)
-    except msgspec.MsgspecError:  # it is of another version
-        return None
-
-
-async def _exchange(place: Place, question: Question, patience: float | None = None) -> str | None:
-    try:
-        async with asyncio.timeout(patience or PATIENCE), place.connect(PATH) as socket:
-            await socket.send(msgspec.json.encode(question).decode())
-            reply = await socket.recv()
-            return reply if isinstance(reply, str) else None
-    except (OSError, TimeoutError, WebSocketException):
-        return None
-
-
-async def _addresses(url: str) -> list[tuple[str, int]]:
-    """All addresses of a name."""
-    parts = urlsplit(url)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    try:
-        async with asyncio.timeout(PATIENCE):
-            loop = asyncio.get_running_loop()
-            found = await loop.getaddrinfo(parts.hostname, port, type=SOCK_STREAM)
-    except (OSError, TimeoutError, UnicodeError):  # nobody has this name, or not now
-        return []
-    return [(str(address[0]), port) for *_, address in found]

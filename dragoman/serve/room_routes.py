@@ -12,7 +12,8 @@ from dragoman.serve.doors import RoomDoor, note_stranger, turn_away
 from dragoman.serve.downloads import FILES
 from dragoman.serve.listening import Listening
 from dragoman.serve.logs import note
-from dragoman.serve.peers import PATH, Peers
+from dragoman.serve.peers import Peers
+from dragoman.serve.places import PATH
 from dragoman.serve.room_keys import Role, new_room
 from dragoman.serve.service import Service
 from dragoman.serve.settings import may_enter, offered_token, origin_allowed

@@ -10,7 +10,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from dragoman.serve import peers
+from dragoman.serve import places
 from dragoman.serve.client import TalkError
 from dragoman.serve.protocol import (
     Code,
@@ -312,7 +312,7 @@ async def frames(socket) -> list[Event]:
 )
 def test_what_is_no_peer_keeps_nobody_waiting(said, monkeypatch):
     """It says nothing, hangs up, or is something else."""
-    monkeypatch.setattr(peers, "PATIENCE", 0.2)
+    monkeypatch.setattr(places, "PATIENCE", 0.2)
 
     async def talk():
         async def speak(reader, writer):
@@ -338,7 +338,7 @@ def test_only_processes_with_the_secret_are_answered():
         async with house(2, threads()) as here:
             for headers in ({}, {"Dragoman-Peer": "guessed"}, {"Dragoman-Peer": ""}):
                 with pytest.raises(InvalidStatus) as caught:
-                    await connect(here.url + peers.PATH, additional_headers=headers, proxy=None)
+                    await connect(here.url + places.PATH, additional_headers=headers, proxy=None)
                 assert caught.value.response.status_code == 403
 
     in_time(ask())

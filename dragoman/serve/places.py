@@ -1,0 +1,111 @@
+"""Where the processes beside this one are, and what they ask each other."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from dataclasses import dataclass
+from socket import SOCK_STREAM
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Struct
+from websockets.asyncio.client import connect
+from websockets.exceptions import WebSocketException
+
+PATH = "/v1/peers"
+HEADER = "Dragoman-Peer"
+PATIENCE = 2.0  # seconds for an answer; who has none by then counts as gone
+
+
+class Holding(Struct, frozen=True):
+    """What a process has of a room in which somebody has spoken."""
+
+    since: float  # when the speaker last came there; the latest has the room
+    talk: str  # its session, if it can be resumed there
+    live: bool  # it goes on
+
+
+class Question(Struct, frozen=True):
+    """What do you have of these rooms, and have you this talk? Or: let me have this file of the
+    first of them."""
+
+    rooms: list[str]
+    file: str | None = None
+    talk: str = ""
+
+
+class Answer(Struct, frozen=True):
+    """Of the rooms that were asked for, those that are known."""
+
+    process: str
+    ready: bool  # another talk would be let in
+    rooms: dict[str, Holding]
+    listeners: dict[str, int] = {}  # in rooms, also in those where nobody has spoken yet
+    keeps: bool = False  # the talk can be resumed there
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The address of a process; several may have one name."""
+
+    url: str
+    host: str
+    port: int
+    key: str
+    sibling: bool = False  # a process of this machine that has the same parent
+
+    def _tls(self) -> ssl.SSLContext | None:
+        """A certificate names the machine as others know it, and not one of its processes."""
+        if not self.url.startswith("wss:"):
+            return None
+        context = ssl.create_default_context()
+        if self.sibling:
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        return context
+
+    def connect(self, path: str) -> connect:
+        """A connection to it, to be opened."""
+        return connect(
+            self.url + path,
+            host=self.host,
+            port=self.port,
+            additional_headers={HEADER: self.key},
+            ssl=self._tls(),
+            compression=None,
+            max_size=None,
+            proxy=None,
+            open_timeout=PATIENCE,
+            close_timeout=PATIENCE,
+        )
+
+
+async def ask(place: Place, question: Question) -> Answer | None:
+    reply = await exchange(place, question)
+    try:
+        return None if reply is None else msgspec.json.decode(reply, type=Answer)
+    except msgspec.MsgspecError:  # it is of another version
+        return None
+
+
+async def exchange(place: Place, question: Question, patience: float | None = None) -> str | None:
+    try:
+        async with asyncio.timeout(patience or PATIENCE), place.connect(PATH) as socket:
+            await socket.send(msgspec.json.encode(question).decode())
+            reply = await socket.recv()
+            return reply if isinstance(reply, str) else None
+    except (OSError, TimeoutError, WebSocketException):
+        return None
+
+
+async def addresses(url: str) -> list[tuple[str, int]]:
+    """All addresses of a name."""
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        async with asyncio.timeout(PATIENCE):
+            loop = asyncio.get_running_loop()
+            found = await loop.getaddrinfo(parts.hostname, port, type=SOCK_STREAM)
+    except (OSError, TimeoutError, UnicodeError):  # nobody has this name, or not now
+        return []
+    return [(str(address[0]), port) for *_, address in found]
