@@ -128,6 +128,26 @@ def test_joined_mp3s_are_heard_to_the_end(recording, tmp_path):
     assert likeness(late, samples[RATE * 3 // 2 :]) > 0.99
 
 
+@pytest.mark.parametrize("subtype", ["VORBIS", "OPUS"])
+def test_joined_oggs_are_heard_to_the_end(recording, tmp_path, subtype, caplog):
+    """As `cat` joins them, and as a recorder of web radio writes them: a stream after the other."""
+    parts = [
+        recording(f"{seconds}.ogg", seconds, 48000, format="OGG", subtype=subtype)
+        for seconds in (1.0, 2.0, 0.5)
+    ]
+    whole = tmp_path / "whole.ogg"
+    whole.write_bytes(b"".join(part.read_bytes() for part in parts))
+    assert duration(whole) == 3.5
+    samples = read_audio(whole)
+    assert len(samples) == 3.5 * RATE
+    assert likeness(samples[RATE:], chirp(2.0)[: 2 * RATE]) > 0.99
+    assert likeness(samples[3 * RATE :], chirp(0.5)) > 0.99
+    assert np.allclose(
+        read_audio(whole, 1.5, 3.25), samples[RATE * 3 // 2 : RATE * 13 // 4], atol=0.02
+    )
+    assert not caplog.messages
+
+
 @pytest.mark.parametrize("size", [0, 0xFFFFFFFF, 0x80000000])
 def test_a_wav_whose_recorder_was_killed(recording, size, caplog):
     path = recording(seconds=1.0)
