@@ -159,7 +159,7 @@ class Narration:
         silence = word.at - waiting[-1].end
         if len(waiting) < self._pace.few:
             return silence >= LONG_SILENCE
-        if silence >= SILENCE or waiting[-1].ends_sentence:
+        if silence >= SILENCE or waiting[-1].ends_sentence(word.text):
             return True
         return waiting[-1].ends_phrase and len(text_of(waiting)) >= CLAUSE
 

@@ -63,6 +63,21 @@ def test_a_date_is_spoken_in_one_breath():
     assert told(in_turn(text), voice=voice) == ["Es war am 8.", "September soweit."]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Das kostet z. B. Herrn Meier viel Geld.",
+        "Das kostet ca. 5 Mio. Euro im Jahr.",
+        "So will es der Art. 5 der Verordnung.",
+        "Wir suchten bei Yahoo! und fanden nichts.",
+    ],
+)
+def test_what_is_shortened_is_spoken_with_what_follows(text):
+    voice = ToneVoice()
+    voice.languages = ("de",)
+    assert told(in_turn(text), voice=voice) == [text]
+
+
 def test_phrases_lie_at_their_moments_in_both_files(tmp_path):
     voice = ToneVoice(seconds_per_character=0.1)
     with Narration(voice, tmp_path / "speech.wav", tmp_path / "mix.wav") as narration:
