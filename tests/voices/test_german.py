@@ -67,9 +67,19 @@ def test_letters_sound_by_what_is_around_them(reader, word, sounds):
     assert "".join(reader.read(word)) == sounds
 
 
-def test_punctuation_is_kept_and_unknown_letters_are_skipped(reader):
+def test_punctuation_is_kept_and_letters_of_other_scripts_are_skipped(reader):
     assert reader.read("Und, und!") == ["ʊ", "n", "t", ",", "ʊ", "n", "t", "!"]
-    assert reader.read("naïf") == ["n", "a", "f"]
+    assert reader.read("naже") == ["n", "a"]
+
+
+@pytest.mark.parametrize(
+    ("word", "sounds"),
+    [("naïf", "naif"), ("Łódź", "lodz"), ("Škoda", "ʃkoda"), ("Ørsted", "öʁsted"),
+     ("señor", "zenioɐ"), ("Ka\u0308fer", "käfeɐ")],
+)  # fmt: skip
+def test_the_letters_of_foreign_names_are_not_lost(word, sounds):
+    reader = GermanReader(RULES | {"rules": [["j", ["i"]], *RULES["rules"]]})
+    assert "".join(reader.read(word)) == sounds
 
 
 @pytest.mark.parametrize(
@@ -109,6 +119,13 @@ def test_punctuation_is_kept_and_unknown_letters_are_skipped(reader):
         ("Art. 5 Abs. 2, Fragen dieser Art.", "Artikel fünf Absatz zwei, Fragen dieser Art."),
         ("(EU) B2B", "(e u) be zwei be"),
         ("die 1990er Jahre", "die neunzehnhundertneunziger Jahre"),
+        ("um 20:05, ein 3:2, 50:50", "um zwanzig Uhr fünf, ein drei:zwei, fünfzig:fünfzig"),
+        ("eine 20%ige Lösung", "eine zwanzigprozentige Lösung"),
+        ("der U.S. Präsident", "der u es Präsident"),
+        ("z. T. und u.U., v. a.", "zum Teil und unter Umständen, vor allem"),
+        ("Siehe www.example.com/de. Ende", "Siehe we we we Punkt example Punkt com Schrägstrich "
+         "de e. Ende"),
+        ("an info@a-b.org!", "an info ät a Bindestrich b Punkt org!"),
         ("die EU-Kommission, bspw. die EFSA.", "die e u-Kommission, beispielsweise die EFSA."),
     ],
 )  # fmt: skip
