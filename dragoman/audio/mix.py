@@ -11,7 +11,7 @@ import numpy as np
 
 from dragoman.audio.chunk import RATE, Samples
 from dragoman.audio.level import LEVEL, PEAK, frames, of_loud
-from dragoman.audio.write import KeptOrDiscarded, SoundWriter
+from dragoman.audio.write import MOST_NAME, KeptOrDiscarded, SoundWriter, with_short_name
 from dragoman.files import alive, temporary_for
 
 DUCK_DB = 12.0
@@ -81,7 +81,7 @@ class StereoMix(KeptOrDiscarded):
 
     def _track(self, name: str) -> SoundWriter:
         path = self._writer.path.resolve()  # where there is room for it
-        part = temporary_for(path.with_suffix("")).with_suffix(f".{name}.wav")
+        part = temporary_for(_stem(path)).with_suffix(f".{name}.wav")
         return SoundWriter(part, named=path)
 
     def _mix(self, writer: SoundWriter) -> None:
@@ -94,12 +94,18 @@ class StereoMix(KeptOrDiscarded):
             writer.write(np.stack([left * curve.astype(np.float32), right], axis=1))
 
 
+def _stem(path: Path) -> Path:
+    """What the names of the tracks of a mix begin with; they are written under longer ones."""
+    return with_short_name(path.with_suffix(""), MOST_NAME - 50)
+
+
 def sweep_parts(path: Path) -> None:
     """Remove what a process that was killed has left of a file: a part of it, or of tracks that
     were to be mixed into it."""
     place = path.resolve()
-    whole = rf"\.{re.escape(place.name)}\.\d+\.(\d+)\.tmp"
-    track = rf"\.\.?{re.escape(place.stem)}\.\d+\.(\d+)\.(speaker|interpreter)\.wav(\..*\.tmp)?"
+    name, stem = with_short_name(place).name, _stem(place).name
+    whole = rf"\.{re.escape(name)}\.\d+\.(\d+)\.tmp"
+    track = rf"\.\.?{re.escape(stem)}\.\d+\.(\d+)\.(speaker|interpreter)\.wav(\..*\.tmp)?"
     part = re.compile(f"{whole}|{track}")
     for found in place.parent.glob(".*"):
         named = part.fullmatch(found.name)

@@ -344,7 +344,7 @@ import numpy as np
 from dragoman.voices import Narration
 from tests.voices.fakes import ToneVoice
 
-narration = Narration(ToneVoice(), "speech.wav", "mix.wav")
+narration = Narration(ToneVoice(), sys.argv[2], sys.argv[3])
 narration.hear(np.zeros(16000, np.float32))
 if sys.argv[1] == "mixing":
     narration._mix._speaker.close()
@@ -353,14 +353,18 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.parametrize("moment", ["speaking", "mixing"])
-def test_what_a_killed_process_left_is_removed_when_the_files_are_written_again(tmp_path, moment):
+@pytest.mark.parametrize("mix", ["mix.wav", f"{'ü' * 125}.wav"])
+def test_what_a_killed_process_left_is_removed_when_the_files_are_written_again(
+    tmp_path, moment, mix
+):
     environment = os.environ | {"PYTHONPATH": os.getcwd()}
-    subprocess.run([sys.executable, "-c", KILLED, moment], cwd=tmp_path, env=environment)
+    killed = [sys.executable, "-c", KILLED, moment, "speech.wav", mix]
+    subprocess.run(killed, cwd=tmp_path, env=environment)
     assert len(list(tmp_path.iterdir())) == 4
     others = [tmp_path / name for name in (".other.wav.0.1.tmp", f".mix.wav.0.{os.getpid()}.tmp")]
     for other in others:  # of another file, and of a process that lives
         other.touch()
-    with Narration(ToneVoice(), tmp_path / "speech.wav", tmp_path / "mix.wav") as narration:
+    with Narration(ToneVoice(), tmp_path / "speech.wav", tmp_path / mix) as narration:
         narration.hear(np.zeros(RATE, np.float32))
-    wanted = {"speech.wav", "mix.wav", *(other.name for other in others)}
+    wanted = {"speech.wav", mix, *(other.name for other in others)}
     assert {path.name for path in tmp_path.iterdir()} == wanted
