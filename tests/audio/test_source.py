@@ -70,6 +70,14 @@ def test_channels_are_averaged(tmp_path):
     assert np.allclose(read_audio(tmp_path / "a.wav"), 0.125)
 
 
+def test_channels_that_cancel_each_other_are_heard(tmp_path):
+    """As where a balanced cable is plugged into a stereo input: averaged, they are silence."""
+    path = tmp_path / "crossed.wav"
+    sound = chirp(2.0)
+    soundfile.write(path, np.stack([-0.9 * sound, sound], axis=1), RATE, "FLOAT")
+    assert np.allclose(read_audio(path), sound, atol=1e-6)
+
+
 @settings(max_examples=30)
 @given(
     st.integers(1, 6000),
