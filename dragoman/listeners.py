@@ -50,7 +50,7 @@ def captions(
     from dragoman.text.caption_files import CaptionFile
 
     with CaptionFile(path, language, source_language=source, resume=resume, offset=offset) as file:
-        yield _Captions(file, file.say, file.say_source)
+        yield _Captions(file, file.say, file.say_source if source else None)
 
 
 @contextmanager
@@ -61,15 +61,15 @@ def source_captions(
     from dragoman.text.caption_files import CaptionFile
 
     with CaptionFile(path, language, resume=resume, offset=offset) as file:
-        yield _Captions(file, lambda word: None, file.say)
+        yield _Captions(file, None, file.say)
 
 
 class _Captions:
     def __init__(
         self,
         file: CaptionFile,
-        say: Callable[[TimedWord], None],
-        say_source: Callable[[TimedWord], None],
+        say: Callable[[TimedWord], None] | None,
+        say_source: Callable[[TimedWord], None] | None,
     ) -> None:
         from dragoman.text.word_times import TranscriptTimes, WordTimes
 
@@ -78,10 +78,14 @@ class _Captions:
 
     def take(self, chunk: Chunk, update: Update) -> None:
         now = update.hearing.audio_ms
-        for word in self._source_times.place(update.transcript, now, update.transcript_lag_ms):
-            self._say_source(word)
-        for word in self._times.place(update.said, now, update.lag_ms):
-            self._say(word)
+        if self._say_source is not None:
+            if update.language is not None:
+                self._file.spoken_in(update.language)
+            for word in self._source_times.place(update.transcript, now, update.transcript_lag_ms):
+                self._say_source(word)
+        if self._say is not None:
+            for word in self._times.place(update.said, now, update.lag_ms):
+                self._say(word)
         self._file.pause(now / 1000, update.silence_ms / 1000)
 
 

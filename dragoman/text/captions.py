@@ -23,7 +23,7 @@ from dragoman.text.caption_layout import (
     line_columns,
     width,
 )
-from dragoman.text.languages import find_language, written_without_spaces
+from dragoman.text.languages import UNSPACED, find_language, look_up, written_without_spaces
 from dragoman.text.sentences import ends_sentence
 from dragoman.text.words import split_words
 
@@ -101,6 +101,11 @@ class CaptionMaker:
         self._tracks[1].words.extend(self._tracks[1].pieces(word))
         return self._cues(keep=2) if self._is_full() else []
 
+    def spoken_in(self, language: str) -> None:
+        """Which language the speaker turns out to speak, whose words are shown last or alone."""
+        if (known := look_up(language)) is not None:
+            self._tracks[-1].be_in(known.code)
+
     def pause(self, now: float, silence: float) -> list[Cue]:
         """At a moment nobody has spoken for so many seconds: the cues that need not wait for the
         next word, which may be long in coming."""
@@ -157,11 +162,14 @@ class _Track:
     """The words of one language that wait for their cue."""
 
     def __init__(self, language: str, settings: CaptionSettings) -> None:
-        self.language = language
         self.words: list[TimedWord] = []
-        self._settings = settings
-        self._columns = line_columns(language, settings)
-        self._latest = 0.0
+        self._settings, self._latest = settings, 0.0
+        self.be_in(language)
+
+    def be_in(self, language: str) -> None:
+        """Which language the words are of, if that was not known before."""
+        self.language = language
+        self._columns = line_columns(language, self._settings)
 
     def pieces(self, word: TimedWord) -> Iterator[TimedWord]:
         """What a word adds: none where it goes on with the one before, parts if it is very wide."""
@@ -169,7 +177,7 @@ class _Track:
             raise DragomanError(f"The word '{word.text}' has no time that captions could show.")
         text = _ENDLESS.sub(r"\1", _CONTROL.sub(" ", word.text))
         for number, part in enumerate(self._split(text)):
-            if word.joined and number == 0 and self.words:
+            if number == 0 and self.words and word.joined and not self._stands_alone(part):
                 self._extend(part)
             elif part := self._without_marks(part):
                 self._latest = max(self._latest, word.start)  # in order, whatever their times
@@ -181,6 +189,10 @@ class _Track:
         if written_without_spaces(self.language):
             return split_words(text, self.language)
         return [part for each in _BREAKING.split(text) if (part := each.strip())]
+
+    def _stands_alone(self, part: str) -> bool:
+        """Whether a line may break before it, though no space sets it apart."""
+        return written_without_spaces(self.language) and UNSPACED.match(part) is not None
 
     def ended_before(self, word: TimedWord) -> bool:
         """Whether what waits ends before a word: with its sentence, if that fills half a line."""

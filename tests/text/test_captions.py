@@ -182,6 +182,20 @@ def test_what_goes_on_without_a_space_is_joined():
     assert lines(words) == [("Euro-zone",)]
 
 
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_where_nothing_sets_words_apart_lines_break_as_they_read(size):
+    """What is said there goes on without a space, all of it."""
+    text = "我们今天讨论欧洲联盟的能源政策，特别是在气候方面的政策。首先，我想感谢委员会的报告。"
+    words = [
+        TimedWord(text[at : at + size], at / 5, (at + size) / 5, joined=True)
+        for at in range(0, len(text), size)
+    ]
+    cues = list(make_cues(words, "zh"))
+    assert "".join(line for cue in cues for line in cue.lines) == text
+    assert all(cue.lines[-1][-1] in "，。" for cue in cues)
+    assert cues[-1].start == pytest.approx(text.index("首") / 5, abs=size / 5)  # where it was said
+
+
 def test_a_pause_ends_a_cue_and_the_cue_ends_with_the_time_to_read_it():
     one, two = make_cues([*spoken("Yes, of course"), *spoken("And then", start=10.0)])
     assert (one.start, one.end) == (0.0, pytest.approx(0.9))
