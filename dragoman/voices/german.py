@@ -39,11 +39,12 @@ class GermanReader:
         """The phonemes and punctuation marks of a text, one after the other."""
         symbols: list[str] = []
         text = unicodedata.normalize("NFC", text)
-        for token in re.findall(r"[\wäöüß'’-]+|[^\w\s]", self._spell_out(text).lower()):
+        for token in re.findall(r"[\wäöüß'’-]+|[^\w\s]", self.spell_out(text).lower()):
             symbols += self._read_word(token) if token[0].isalnum() else [token]
         return symbols
 
-    def _spell_out(self, text: str) -> str:
+    def spell_out(self, text: str) -> str:
+        """A text in words alone, which letter rules can read; once or twice is the same."""
         for abbreviation, words in self._abbreviations:
             text = abbreviation.sub(words, text)
         return spell_out(text)

@@ -131,13 +131,14 @@ def test_the_letters_of_foreign_names_are_not_lost(word, sounds):
 )  # fmt: skip
 def test_numbers_and_signs_are_said_as_people_say_them(text, said):
     assert spell_out(text) == said
+    assert spell_out(said) == said
 
 
 def test_what_is_short_is_spelled_out(reader):
-    assert reader._spell_out("Die EU, z. B. 3,05 Mio.") == (
+    assert reader.spell_out("Die EU, z. B. 3,05 Mio.") == (
         "Die e u, zum Beispiel drei Komma null fünf Millionen"
     )
-    assert reader._spell_out("1.250.000 und 12.5") == (
+    assert reader.spell_out("1.250.000 und 12.5") == (
         "eine Million zweihundertfünfzigtausend und zwölf Punkt fünf"
     )
 
@@ -189,6 +190,20 @@ def test_the_network_is_given_symbols_between_blanks(tmp_path, monkeypatch):
     assert inputs["language"].tolist() == [[0, 7] * 6 + [0]]
     assert inputs["x_lengths"].tolist() == [13]
     assert inputs["length_scale"] == pytest.approx([vits_length(1.25)])
+
+
+def test_a_long_text_is_spoken_in_pieces(tmp_path, monkeypatch):
+    """All at once, three minutes of it would take 10 GB."""
+    about = {"symbols": ["_", "ʊ", "n", "t", "."], "tone_offset": 14, "language_id": 7}
+    (tmp_path / "metadata.json").write_text(json.dumps(about))
+    (tmp_path / "g2p_de_rules.json").write_text(json.dumps(RULES))
+    network = FakeNetwork(lambda inputs: 44100)
+    monkeypatch.setattr(dittli, "load_network", lambda path: network)
+    sentences = 500
+    assert len(DittliVoice(tmp_path).speak("Und und und. " * sentences)) > 0
+    heard = [symbol for inputs in network.asked for symbol in inputs["x"][0].tolist() if symbol]
+    assert heard == [1, 2, 3, 1, 2, 3, 1, 2, 3, 4] * sentences
+    assert max(inputs["x"].shape[1] for inputs in network.asked) < 4 * dittli.LONGEST
 
 
 @pytest.mark.weights
