@@ -21,6 +21,7 @@ from dragoman.text.caption_layout import (
     TimedWord,
     cut,
     line_columns,
+    places_for,
     width,
 )
 from dragoman.text.languages import UNSPACED, find_language, look_up, written_without_spaces
@@ -42,8 +43,6 @@ _ENDLESS = re.compile(f"([{re.escape(_MARKS)}]{{3}})[{re.escape(_MARKS)}]+")
 _NUMBER = re.compile(r"[.,]\d")
 LINGER = 0.5
 """Seconds: a gap between two cues that is shorter than this is closed, or the screen flickers."""
-SOON = 2.0
-"""Seconds between the ends of a sentence and its translation that are taken for one moment."""
 MOST_CUES = 4
 """So many full cues wait for the end of a sentence, no more."""
 SETTLED = 8.0
@@ -131,7 +130,7 @@ class CaptionMaker:
         """The cues of what waits, all but the last few; what follows begins at a moment."""
         taken = [track.words for track in self._tracks]
         passages = [Passage(t.words, t.language, self._settings) for t in self._tracks]
-        spans = cut(passages, _places(taken), self._lines)
+        spans = cut(passages, places_for(passages), self._lines)
         done = spans[: len(spans) - keep]
         starts = [_first(taken, span).start for span in spans]
         cues = [
@@ -244,40 +243,6 @@ def make_cues(
     for word in words:
         yield from maker.say(word)
     yield from maker.finish()
-
-
-def _places(tracks: Sequence[Sequence[TimedWord]]) -> list[Place]:
-    """Where several languages may be cut together: after each word, in the order of their times.
-
-    Sentences that end at about the same time in all of them are cut there, whoever is late.
-    """
-    meetings = _meetings(*tracks) if len(tracks) == 2 else []
-    order = sorted(
-        (sum(place[number] <= count for place in meetings), word.start, number)
-        for number, words in enumerate(tracks)
-        for count, word in enumerate(words)
-    )
-    place = [0] * len(tracks)
-    places: list[Place] = [tuple(place)]
-    for _, _, number in order:
-        place[number] += 1
-        places.append(tuple(place))
-    return places
-
-
-def _meetings(said: Sequence[TimedWord], source: Sequence[TimedWord]) -> list[Place]:
-    """After how many words of each language a sentence ends in both at about the same time."""
-    ends = [
-        [n for n, word in enumerate(words, 1) if ends_sentence(word.text)]
-        for words in (said, source)
-    ]
-    meetings: list[Place] = []
-    for count in ends[0]:
-        after = meetings[-1][1] if meetings else 0
-        gaps = [(abs(source[n - 1].end - said[count - 1].end), n) for n in ends[1] if n > after]
-        if gaps and min(gaps)[0] < SOON:
-            meetings.append((count, min(gaps)[1]))
-    return meetings
 
 
 def _first(tracks: Sequence[Sequence[TimedWord]], span: tuple[Place, Place]) -> TimedWord:
