@@ -21,14 +21,15 @@ from dragoman.audio.resample import resample
 from dragoman.audio.write import SoundWriter
 from dragoman.errors import DragomanError
 from dragoman.text.moments import shown_moment
+from dragoman.text.phrases import PHRASE, SENTENCE, break_cost
 from dragoman.voices.apart import Apart
 from dragoman.voices.base import Voice, sound_of
 from dragoman.voices.phrases import Pace, Phrase, Word, Words, best_stop, text_of
 
 SILENCE = 0.8
-"""Seconds without speech that end a phrase."""
+"""Seconds without speech that end a phrase, where a break reads well…"""
 LONG_SILENCE = 2.5
-"""…and even one of few words."""
+"""…and anywhere, even one of few words."""
 CLAUSE = 60
 """Characters from which on a phrase may end with a comma."""
 LONGEST = 200
@@ -157,11 +158,13 @@ class Narration:
         if not waiting:
             return False
         silence = word.at - waiting[-1].end
-        if len(waiting) < self._pace.few:
+        if len(waiting) < self._pace.few or silence >= LONG_SILENCE:
             return silence >= LONG_SILENCE
-        if silence >= SILENCE or waiting[-1].ends_sentence(word.text):
+        cost = break_cost(waiting[-1].text, word.text, word.language)
+        marked = waiting[-1].ends_phrase
+        if cost == SENTENCE or (silence >= SILENCE and (marked or cost <= PHRASE)):
             return True
-        return waiting[-1].ends_phrase and len(text_of(waiting)) >= CLAUSE
+        return marked and len(text_of(waiting)) >= CLAUSE
 
     def _speak_some(self) -> None:
         """Speak a part of what waits and is too long, so that the rest is a phrase as well."""

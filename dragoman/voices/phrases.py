@@ -62,13 +62,11 @@ class Word:
     end: float
     language: str = ""
 
-    def ends_sentence(self, following: str = "") -> bool:
-        """Whether a sentence ends with it, before the word that follows, if that is known."""
-        return ends_sentence(self.text, following, self.language)
-
     @property
     def ends_phrase(self) -> bool:
-        return self.ends_sentence() or bool(CLAUSE_END.search(self.text))
+        """Whether a mark says so, whatever follows."""
+        ends = ends_sentence(self.text, language=self.language)
+        return ends or bool(CLAUSE_END.search(self.text))
 
 
 class Words:

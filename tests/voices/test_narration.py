@@ -142,8 +142,8 @@ def test_a_very_short_sentence_is_spoken_with_the_next_unless_it_is_far():
 
 
 def test_a_silence_ends_a_phrase_and_is_measured_from_the_end_of_a_word():
-    paused = [*in_turn("one two three"), *in_turn("four five six", 0.9 + SILENCE)]
-    assert told(paused) == ["one two three", "four five six"]
+    paused = [*in_turn("one two three"), *in_turn("and five six", 0.9 + SILENCE)]
+    assert told(paused) == ["one two three", "and five six"]
     drawn_out = [
         (0.0, 0.3, "one"),
         (0.3, 0.6, " two"),
@@ -153,6 +153,16 @@ def test_a_silence_ends_a_phrase_and_is_measured_from_the_end_of_a_word():
     assert told(drawn_out) == ["one two threeeee four"]
     long_next = [*in_turn("one two three"), (1.0, 4.0, " foooour")]
     assert told(long_next) == ["one two three foooour"]
+
+
+@pytest.mark.parametrize("text", ["I spoke against| the report", "All is| well"])
+def test_a_silence_tears_nothing_apart_unless_it_is_long(text):
+    """Where a model looks is known roughly: such a silence need not be one of the speaker's."""
+    first, second = text.split("|")
+    begin = 0.3 * len(first.split())
+    for silence, phrases in ((2.0, 1), (LONG_SILENCE, 2)):
+        talk = [*in_turn(first), *in_turn(second, begin + silence)]
+        assert len(told(talk, pace=Pace(few=2))) == phrases
 
 
 def test_a_long_clause_ends_a_phrase():
