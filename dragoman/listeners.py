@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -104,22 +105,27 @@ def narration(
 
     In a live talk the voice works on a thread of its own, so that the text never waits for it. If
     it needs longer than the talk, or the mix takes its time, that is reported, unless `quiet`; who
-    does not want to wait for the voice interrupts it.
+    does not want to wait for one of them interrupts it.
     """
     from dragoman.voices import Narration
 
-    with Narration(voice, speak, mix, duck_db=duck_db, apart=live, report=report) as narrator:
-        yield _Narrated(narrator)
-        if narrator.waiting > 1 and report is not None and not quiet:
-            report(
-                f"The voice has {narrator.waiting} phrases left to speak; Ctrl-C leaves them out."
-            )
-        with interrupts(narrator.give_up, narrator.give_up):
-            whole = narrator.finish()
-        if not whole:
+    tell = report if report is not None and not quiet else lambda told: None
+    with (
+        ExitStack() as guarded,
+        Narration(voice, speak, mix, duck_db=duck_db, apart=live, report=report) as narrator,
+    ):
+        try:
+            yield _Narrated(narrator)
+        finally:  # from here until the files are closed
+            leave_unsaid = partial(narrator.give_up, mix=False)
+            guarded.enter_context(interrupts(narrator.give_up, leave_unsaid))
+        if narrator.waiting > 1:
+            tell(f"The voice has {narrator.waiting} phrases left to speak; Ctrl-C leaves them out.")
+        if not narrator.finish():
             raise KeyboardInterrupt
-        if mix is not None and narrator.heard > LONG_MIX and report is not None and not quiet:
-            report(f"Mixing {mix.name}: {narrator.heard / 60:.0f} minutes of sound.")
+        if mix is not None and narrator.heard > LONG_MIX:
+            minutes = narrator.heard / 60
+            tell(f"Mixing {mix.name}: {minutes:.0f} minutes of sound; Ctrl-C leaves it out.")
 
 
 class _Narrated:

@@ -82,6 +82,7 @@ class Narration:
         self._words = Words(next(iter(voice.languages), ""))
         self._heard = 0  # samples
         self._free = 0.0
+        self._ending = False
         self._fault: DragomanError | None = None  # of the voice
         self._lost: DragomanError | None = None  # of the file that came to an end first
         self._speech: SoundWriter | None = None
@@ -133,11 +134,16 @@ class Narration:
         self._to_speech(lambda speech: pad_until(speech, self.heard))
         return not self.waiting
 
-    def give_up(self) -> None:
-        """Leave out what is not spoken by now; for a signal that comes while all wait for it."""
-        if self._apart is None:
-            raise KeyboardInterrupt
-        self._apart.end()
+    def give_up(self, *, mix: bool = True) -> None:
+        """Leave out what all wait for: what is not spoken by now, or a `mix` that is being made.
+
+        For a signal. It raises nothing: within a call of libsndfile that would be lost.
+        """
+        if self._ending:
+            if mix and self._mix is not None:
+                self._mix.give_up()
+        elif self._apart is not None:
+            self._apart.end()
 
     def close(self) -> None:
         """Speak what is left and keep the files; a voice that failed on the way is told now."""
@@ -256,6 +262,7 @@ class Narration:
 
     def _end(self, keep: bool) -> None:
         """Keep what was spoken, or leave no trace; what waits for the voice stays unsaid."""
+        self._ending = True
         if self._apart is not None:
             self._apart.end()
         with ExitStack() as stack:  # what is wrong with one of them costs the other nothing

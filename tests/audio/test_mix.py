@@ -144,6 +144,15 @@ def test_an_error_leaves_nothing(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+def test_a_mix_that_is_given_up_leaves_nothing(tmp_path):
+    mix = StereoMix(tmp_path / "mix.wav")
+    mix.hear(tone(2.0, 0.1))
+    mix.give_up()
+    with pytest.raises(KeyboardInterrupt):
+        mix.close()
+    assert os.listdir(tmp_path) == []
+
+
 def test_a_format_that_nobody_knows_is_told_at_once(tmp_path):
     with pytest.raises(DragomanError, match="Sound is written to"):
         StereoMix(tmp_path / "a.txt")
