@@ -167,7 +167,7 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         _ordinal,
     ),
     (r"(\b[^\W\d]+\s)?(?<![\d.,])\b1(?=\s([A-ZÄÖÜ][a-zäöüß]+))", _one),
-    (r"\b[A-ZÄÖÜ]{2,}\b|[A-ZÄÖÜ]+(?=\d)|(?<=\d)[A-ZÄÖÜ]+\b", _letters),
+    (r"\b[A-ZÄÖÜ]{2,}\b|\b[A-ZÄÖÜ]\b(?!\.)|[A-ZÄÖÜ]+(?=\d)|(?<=\d)[A-ZÄÖÜ]+\b", _letters),
     (r"(?<=\d),(\d+)", lambda m: " Komma " + " ".join(_ONES[int(d)] for d in m[1])),
     (r"(?<=\d)\.(?=\d{1,2}(?!\d))", " Punkt "),
     (

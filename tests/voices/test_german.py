@@ -121,6 +121,7 @@ def test_the_letters_of_foreign_names_are_not_lost(word, sounds):
         ("die 1990er Jahre", "die neunzehnhundertneunziger Jahre"),
         ("um 20:05, ein 3:2, 50:50", "um zwanzig Uhr fünf, ein drei:zwei, fünfzig:fünfzig"),
         ("eine 20%ige Lösung", "eine zwanzigprozentige Lösung"),
+        ("Plan B, die V-Leute, Karl V. und", "Plan be, die vau-Leute, Karl V. und"),
         ("der U.S. Präsident", "der u es Präsident"),
         ("z. T. und u.U., v. a.", "zum Teil und unter Umständen, vor allem"),
         ("Siehe www.example.com/de. Ende", "Siehe we we we Punkt example Punkt com Schrägstrich "
