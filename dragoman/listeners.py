@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -50,7 +51,7 @@ def captions(
     from dragoman.text.caption_files import CaptionFile
 
     with CaptionFile(path, language, source_language=source, resume=resume, offset=offset) as file:
-        yield _Captions(file, file.say, file.say_source)
+        yield _Captions(file, file.say, file.say_source if source else None)
 
 
 @contextmanager
@@ -61,15 +62,15 @@ def source_captions(
     from dragoman.text.caption_files import CaptionFile
 
     with CaptionFile(path, language, resume=resume, offset=offset) as file:
-        yield _Captions(file, lambda word: None, file.say)
+        yield _Captions(file, None, file.say)
 
 
 class _Captions:
     def __init__(
         self,
         file: CaptionFile,
-        say: Callable[[TimedWord], None],
-        say_source: Callable[[TimedWord], None],
+        say: Callable[[TimedWord], None] | None,
+        say_source: Callable[[TimedWord], None] | None,
     ) -> None:
         from dragoman.text.word_times import TranscriptTimes, WordTimes
 
@@ -78,10 +79,14 @@ class _Captions:
 
     def take(self, chunk: Chunk, update: Update) -> None:
         now = update.hearing.audio_ms
-        for word in self._source_times.place(update.transcript, now, update.transcript_lag_ms):
-            self._say_source(word)
-        for word in self._times.place(update.said, now, update.lag_ms):
-            self._say(word)
+        if self._say_source is not None:
+            if update.language is not None:
+                self._file.spoken_in(update.language)
+            for word in self._source_times.place(update.transcript, now, update.transcript_lag_ms):
+                self._say_source(word)
+        if self._say is not None:
+            for word in self._times.place(update.said, now, update.lag_ms):
+                self._say(word)
         self._file.pause(now / 1000, update.silence_ms / 1000)
 
 
@@ -100,22 +105,27 @@ def narration(
 
     In a live talk the voice works on a thread of its own, so that the text never waits for it. If
     it needs longer than the talk, or the mix takes its time, that is reported, unless `quiet`; who
-    does not want to wait for the voice interrupts it.
+    does not want to wait for one of them interrupts it.
     """
     from dragoman.voices import Narration
 
-    with Narration(voice, speak, mix, duck_db=duck_db, apart=live, report=report) as narrator:
-        yield _Narrated(narrator)
-        if narrator.waiting > 1 and report is not None and not quiet:
-            report(
-                f"The voice has {narrator.waiting} phrases left to speak; Ctrl-C leaves them out."
-            )
-        with interrupts(narrator.give_up, narrator.give_up):
-            whole = narrator.finish()
-        if not whole:
+    tell = report if report is not None and not quiet else lambda told: None
+    with (
+        ExitStack() as guarded,
+        Narration(voice, speak, mix, duck_db=duck_db, apart=live, report=report) as narrator,
+    ):
+        try:
+            yield _Narrated(narrator)
+        finally:  # from here until the files are closed
+            leave_unsaid = partial(narrator.give_up, mix=False)
+            guarded.enter_context(interrupts(narrator.give_up, leave_unsaid))
+        if narrator.waiting > 1:
+            tell(f"The voice has {narrator.waiting} phrases left to speak; Ctrl-C leaves them out.")
+        if not narrator.finish():
             raise KeyboardInterrupt
-        if mix is not None and narrator.heard > LONG_MIX and report is not None and not quiet:
-            report(f"Mixing {mix.name}: {narrator.heard / 60:.0f} minutes of sound.")
+        if mix is not None and narrator.heard > LONG_MIX:
+            minutes = narrator.heard / 60
+            tell(f"Mixing {mix.name}: {minutes:.0f} minutes of sound; Ctrl-C leaves it out.")
 
 
 class _Narrated:

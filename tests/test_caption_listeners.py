@@ -64,6 +64,23 @@ def test_the_speakers_words_stand_where_they_were_spoken_if_that_is_known(tmp_pa
     assert times.startswith("00:00:02,4")  # around 3 s: 13 letters at 12 a second
 
 
+@pytest.mark.parametrize("both", [False, True])
+def test_a_language_that_is_heard_only_later_is_laid_out_as_it_is_written(tmp_path, both):
+    """Japanese, of which nobody knew: lines of sixteen characters, broken where it reads well."""
+    path, text = tmp_path / "a.srt", "今日は東京で会議があります。明日は京都へ行く予定です。"
+    how = listeners.captions(path, "en", source="en") if both else None
+    with how or listeners.source_captions(path, "en") as file:
+        for number, letter in enumerate(text, 1):
+            now = Hearing(*(500.0 * number,) * 4)
+            update = Update((), "", now, None, (letter,), 200.0, language="ja")
+            file.take(Chunk(np.zeros(0, np.float32), last=False), update)
+    lines = [line for cue in cues(path) for line in cue[1:]]
+    assert "".join(lines) == text
+    assert max(map(len, lines)) <= 16
+    assert "今日は東京で会議があります。" in "".join(lines[:2])
+    assert any(line.endswith("。") for line in lines[:-1])
+
+
 @pytest.mark.parametrize("kind", [listeners.captions, listeners.source_captions])
 def test_what_a_crash_left_is_gone_on_with(tmp_path, kind):
     path = tmp_path / "a.srt"

@@ -1,11 +1,14 @@
 """What the summary counts, and how a talk ends before its listeners."""
 
+import os
 import signal
 
 import numpy as np
 import pytest
 
+from dragoman import listeners
 from dragoman.audio.chunk import Chunk
+from dragoman.audio.write import _Disk
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter, Update
 from dragoman.lag import Lag, lived_ms
@@ -13,6 +16,7 @@ from dragoman.listeners import Endable, _Narrated, interpret
 from dragoman.policies import make_policy
 from dragoman.trace import Hearing
 from tests.scripted import chunks_of, steady
+from tests.voices.fakes import ToneVoice
 
 
 def taken(*updates: tuple[tuple[str, ...], float | None]) -> Lag:
@@ -142,3 +146,26 @@ def test_who_told_us_not_to_mind_a_terminal_that_is_gone_is_obeyed():
         assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_ctrl_c_while_a_mix_is_written_leaves_it_out_and_keeps_the_rest(tmp_path, monkeypatch):
+    """It may come within a call of libsndfile, where an exception is printed and forgotten."""
+    speech, mix = tmp_path / "speech.wav", tmp_path / "mix.wav"
+    written = _Disk.write
+
+    def interrupted(disk, data):
+        if mixing:
+            mixing.clear()
+            signal.raise_signal(signal.SIGINT)
+        return written(disk, data)
+
+    mixing = []
+    monkeypatch.setattr(_Disk, "write", interrupted)
+    monkeypatch.setattr(listeners, "LONG_MIX", 1.0)
+    narration = listeners.narration(speech, mix, ToneVoice(), 12.0, mixing.append)
+    now = Hearing(*(40_000.0,) * 4)
+    chunk = Chunk(np.zeros(40 * 16000, np.float32), last=True)
+    with pytest.raises(KeyboardInterrupt), narration as dub:
+        dub.take(chunk, Update((" One", " more", " word."), "", now))
+    assert os.listdir(tmp_path) == ["speech.wav"]
+    assert not mixing

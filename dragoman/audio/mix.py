@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from dragoman.audio.chunk import RATE, Samples
 from dragoman.audio.level import LEVEL, PEAK, frames, of_loud
-from dragoman.audio.write import KeptOrDiscarded, SoundWriter
+from dragoman.audio.write import MOST_NAME, KeptOrDiscarded, SoundWriter, with_short_name
 from dragoman.files import alive, temporary_for
 
 DUCK_DB = 12.0
@@ -34,6 +34,7 @@ class StereoMix(KeptOrDiscarded):
     def __init__(self, path: str | Path, duck_db: float = DUCK_DB) -> None:
         self._writer = SoundWriter(path, RATE, channels=2)  # first: it knows what can be written
         self._duck_db = duck_db
+        self._given_up = False
         self._spans: list[tuple[float, float]] = []  # seconds in which the interpreter speaks
         with ExitStack() as opened:  # whichever cannot be opened takes the others with it
             opened.callback(self._writer.discard)
@@ -75,31 +76,51 @@ class StereoMix(KeptOrDiscarded):
             for track in tracks:
                 track.path.unlink(missing_ok=True)
 
+    def give_up(self) -> None:
+        """Let `close` end early, without a file; for a signal that comes while all wait for it."""
+        self._given_up = True
+
     def discard(self) -> None:
         for file in (self._speaker, self._interpreter, self._writer):
             file.discard()
 
     def _track(self, name: str) -> SoundWriter:
         path = self._writer.path.resolve()  # where there is room for it
-        part = temporary_for(path.with_suffix("")).with_suffix(f".{name}.wav")
+        part = temporary_for(_stem(path)).with_suffix(f".{name}.wav")
         return SoundWriter(part, named=path)
 
     def _mix(self, writer: SoundWriter) -> None:
-        gain = _gain(self._speaker.path) if self._duck_db else 1.0
+        gain = _gain(self._blocks(self._speaker)) if self._duck_db else 1.0
         moments, gains = duck_curve(self._spans, self._duck_db)
-        both = zip(_blocks(self._speaker.path), _blocks(self._interpreter.path), strict=True)
+        both = zip(self._blocks(self._speaker), self._blocks(self._interpreter), strict=True)
         for left, right in both:
             times = (writer.frames + np.arange(len(left))) / RATE
             curve = gain * np.interp(times, moments, gains)
             writer.write(np.stack([left * curve.astype(np.float32), right], axis=1))
+
+    def _blocks(self, track: SoundWriter) -> Iterator[Samples]:
+        import soundfile
+
+        # Opened by us, whatever bytes its name has.
+        with track.path.open("rb") as file, soundfile.SoundFile(file) as sound:
+            for block in sound.blocks(10 * RATE, dtype="float32"):
+                if self._given_up:
+                    raise KeyboardInterrupt
+                yield block
+
+
+def _stem(path: Path) -> Path:
+    """What the names of the tracks of a mix begin with; they are written under longer ones."""
+    return with_short_name(path.with_suffix(""), MOST_NAME - 50)
 
 
 def sweep_parts(path: Path) -> None:
     """Remove what a process that was killed has left of a file: a part of it, or of tracks that
     were to be mixed into it."""
     place = path.resolve()
-    whole = rf"\.{re.escape(place.name)}\.\d+\.(\d+)\.tmp"
-    track = rf"\.\.?{re.escape(place.stem)}\.\d+\.(\d+)\.(speaker|interpreter)\.wav(\..*\.tmp)?"
+    name, stem = with_short_name(place).name, _stem(place).name
+    whole = rf"\.{re.escape(name)}\.\d+\.(\d+)\.tmp"
+    track = rf"\.\.?{re.escape(stem)}\.\d+\.(\d+)\.(speaker|interpreter)\.wav(\..*\.tmp)?"
     part = re.compile(f"{whole}|{track}")
     for found in place.parent.glob(".*"):
         named = part.fullmatch(found.name)
@@ -132,18 +153,11 @@ def _joined(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
     return joined
 
 
-def _gain(path: Path) -> float:
+def _gain(blocks: Iterable[Samples]) -> float:
     """What brings a track to the common level without clipping it."""
     levels, peak = [np.zeros(0)], 1e-9
-    for block in _blocks(path):
+    for block in blocks:
         levels.append(frames(block, RATE))
         peak = max(peak, float(np.abs(block).max()))
     loud = of_loud(np.concatenate(levels))
     return min(LEVEL / loud, MOST_GAIN, PEAK / peak) if loud > 0 else 1.0
-
-
-def _blocks(path: Path) -> Iterator[Samples]:
-    import soundfile
-
-    with path.open("rb") as file, soundfile.SoundFile(file) as sound:  # whatever bytes its name has
-        yield from sound.blocks(10 * RATE, dtype="float32")

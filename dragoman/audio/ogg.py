@@ -1,10 +1,11 @@
-"""Ogg, the container of Opus (RFC 3533): packets in pages that are numbered and checked."""
+"""Ogg, the container of Opus and Vorbis (RFC 3533): packets in pages, numbered and checked."""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
 from struct import Struct, pack_into
+from typing import BinaryIO
 
 from dragoman.errors import DragomanError
 
@@ -29,6 +30,22 @@ def _checksum(data: bytes | bytearray) -> int:
     """CRC-32 with the bits in the order opposite to zlib's, from 0 on."""
     mirrored = zlib.crc32(data.translate(_MIRRORED), 0xFFFFFFFF) ^ 0xFFFFFFFF
     return int(f"{mirrored:032b}"[::-1], 2)
+
+
+def links(file: BinaryIO) -> list[int]:
+    """Where the recordings begin that a file has one after the other, as those of web radio do;
+    none where it is no Ogg. What follows a damaged page belongs to the recording before it."""
+    found: list[int] = []
+    at, after_first = 0, False  # the first pages of all streams of a recording come together
+    file.seek(0)
+    while len(head := file.read(_PAGE.size)) == _PAGE.size and head.startswith(b"OggS"):
+        first = bool(head[5] & FIRST)
+        if first and not after_first:
+            found.append(at)
+        after_first = first
+        at += _PAGE.size + head[-1] + sum(file.read(head[-1]))
+        file.seek(at)
+    return found
 
 
 class OggReader:

@@ -2,6 +2,7 @@
 
 - The length of an mp3 is a guess where its header has none, or speaks of the first of several
   joined recordings. libsndfile stops there; we open what remains and go on.
+- Of an ogg with several recordings in it libsndfile knows the first alone.
 - An mp3 that is sought in gives noise until enough of it has been decoded.
 - A wav whose recorder was killed says it has no samples, or more than there are.
 """
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from dragoman.audio.cut import is_cut
 from dragoman.audio.decoded import Decoded, Span, skip
+from dragoman.audio.ogg import links
 from dragoman.audio.pcm import (
     CodedWavError,
     Frames,
@@ -110,30 +112,31 @@ def _warn_of_missing(name: str, header: WavHeader, size: int) -> None:
         )
 
 
-class _From:
-    """A file as seen from an offset on: what libsndfile takes for a file of its own."""
+class _Part:
+    """A file as seen from one place to another: what libsndfile takes for a file of its own."""
 
-    def __init__(self, file: BinaryIO, offset: int) -> None:
-        self._file, self._offset = file, offset
+    def __init__(self, file: BinaryIO, offset: int, end: int) -> None:
+        self._file, self._offset, self._end = file, offset, end
         file.seek(offset)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        if whence == os.SEEK_SET:
-            offset += self._offset
-        return self._file.seek(offset, whence) - self._offset
+        start = {os.SEEK_SET: self._offset, os.SEEK_END: self._end}.get(whence, self._file.tell())
+        return self._file.seek(start + offset) - self._offset
 
     def tell(self) -> int:
         return self._file.tell() - self._offset
 
     def readinto(self, buffer: Any) -> int:
-        return self._file.readinto(buffer)  # type: ignore[attr-defined,no-any-return]
+        room = memoryview(buffer)[: max(0, self._end - self._file.tell())]
+        return self._file.readinto(room)  # type: ignore[attr-defined,no-any-return]
 
     def read(self, size: int = -1) -> bytes:
-        return self._file.read(size)
+        left = max(0, self._end - self._file.tell())
+        return self._file.read(left if size < 0 else min(size, left))
 
 
 def _parts(file: BinaryIO) -> Iterator[SoundFile]:
-    """The recordings in a file, one after the other: one, or several joined mp3s.
+    """The recordings in a file, one after the other: one, or several joined mp3s or oggs.
 
     The one that was given has to be read to its end before the next is asked for.
     """
@@ -146,18 +149,20 @@ def _parts(file: BinaryIO) -> Iterator[SoundFile]:
             return False
 
     size = file.seek(0, os.SEEK_END)
+    ends = [*links(file)[1:], size]
     offset = 0
     while True:
+        end = next(at for at in ends if at > offset)
         try:
-            sound = Forward(_From(file, offset))
+            sound = Forward(_Part(file, offset, end))
         except soundfile.LibsndfileError as error:
             if offset:
                 return  # only tags remain
             raise UnknownFormatError(error.error_string.rstrip(".")) from None
         with sound:
             yield sound
-            offset = file.tell()
-            if sound.format != "MP3" or size - offset < TAGS:
+            offset = file.tell() if sound.format == "MP3" else end
+            if size - offset < (TAGS if sound.format == "MP3" else 1):
                 return
 
 

@@ -120,7 +120,7 @@ class CaptionFiles:
         """A listener for each file, of a recording that is heard from `offset` seconds on."""
         from dragoman.listeners import captions, source_captions
 
-        spoken = setup.source or "en"  # not known yet: only the width of a line depends on it
+        spoken = setup.source or "en"  # until it is heard which it is
         resume = self.resume
         for path in self.translation:
             yield captions(path, setup.target, resume=resume, offset=offset)

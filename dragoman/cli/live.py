@@ -29,10 +29,11 @@ _output = grouped("Output")
 
 
 @click.command(cls=GroupedCommand)
+@click.argument("played", metavar="[FILE]", type=PATH, required=False)
 @setup_options
 @_input("--microphone", metavar="NAME|N", help="Which microphone (default: the system's).")
 @_input("--list", "list_only", is_flag=True, help="List the microphones and stop.")
-@_input("--file", type=PATH, metavar="FILE", help="Play this file as if it were spoken.")
+@_input("--file", type=PATH, metavar="FILE", help="The same as FILE.")
 @_output("--speak", is_flag=True, help="Speak the translation aloud.")
 @_output("--voice", metavar="NAME", help="Voice to speak with ('dragoman voices' lists them).")
 @caption_options
@@ -43,6 +44,7 @@ _output = grouped("Output")
 @show_option
 @_output("--json", "as_json", is_flag=True, help="JSON lines instead of the caption screen.")
 def command(
+    played: Path | None,
     microphone: str | None,
     list_only: bool,
     file: Path | None,
@@ -55,7 +57,7 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Interpret the microphone until Ctrl-C.
+    """Interpret the microphone until Ctrl-C, or FILE as if it were spoken now.
 
     Final words are shown plainly, words that may still change dimly. Ctrl-C ends the talk: the
     rest is said, every file is complete, and the whole text stays in the terminal.
@@ -64,6 +66,7 @@ def command(
     dragoman live --from de                       # German into English
     dragoman live --from en --to de --show both   # both languages
     dragoman live --from fr --speak --record talk.flac
+    dragoman live talk.mp3 --from de              # a recording as it plays
     """
     from dragoman import listeners
     from dragoman.audio.record import SUFFIXES, check_record
@@ -76,8 +79,11 @@ def command(
         return
     if voice is not None and not speak:
         raise DragomanError("--voice chooses who speaks; ask for speech with --speak.")
+    if played is not None and file is not None:
+        raise DragomanError(f"{played} and {file} cannot both be heard; name one of them.")
+    file = played or file
     if file is not None and (microphone is not None or record is not None):
-        raise DragomanError("--file and --microphone (or --record) exclude each other.")
+        raise DragomanError("A file and --microphone (or --record) exclude each other.")
     if file is not None and captions.resume:  # which would be heard from its beginning
         raise DragomanError(
             "--resume goes on with what a microphone hears; with a recording by "

@@ -108,7 +108,7 @@ def say(text: str, out: Path, language: str, voice: str | None, speed: float) ->
     """Speak TEXT (- reads standard input) into the file OUT (.wav, .flac, .mp3, .ogg or .opus)."""
     from dragoman.audio.write import format_of, write_sound
     from dragoman.cli.outputs import check_outputs
-    from dragoman.voices.base import is_speakable
+    from dragoman.voices.base import is_speakable, sound_of
 
     format_of(out)
     check_outputs([], [out])
@@ -116,7 +116,7 @@ def say(text: str, out: Path, language: str, voice: str | None, speed: float) ->
     if not is_speakable(text):
         raise DragomanError("There is nothing to say: the text has no letter and no digit.")
     opened = open_voice(voice, find_language(language).code)
-    sound = opened.speak(text, speed)
+    sound = sound_of(opened, text, speed)
     write_sound(out, sound, opened.rate)
     print(f"{out}: {len(sound) / opened.rate:.1f} s, spoken by {opened.name}")
 

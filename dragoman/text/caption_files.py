@@ -62,6 +62,10 @@ class CaptionFile:
         """A word of the speaker, where both languages are shown."""
         self._write_cues(self._maker.say_source(word))
 
+    def spoken_in(self, language: str) -> None:
+        """Which language the speaker speaks, where that was not known before."""
+        self._maker.spoken_in(language)
+
     def pause(self, now: float, silence: float) -> None:
         """At a moment nobody has spoken for so many seconds: what has ended is written."""
         self._write_cues(self._maker.pause(now, silence))

@@ -16,6 +16,7 @@ from unicodedata import east_asian_width
 
 from dragoman.errors import DragomanError
 from dragoman.text.phrases import INSIDE, SENTENCE, break_cost
+from dragoman.text.sentences import ends_sentence
 from dragoman.text.words import join_words
 
 PER_CUE = 1.0
@@ -23,6 +24,8 @@ PER_CUE = 1.0
 SHORT, TOO_LONG, PAUSE, MIXED = 1.0, 20.0, 4.0, 1.0
 SHORT_COLUMNS = 15
 """A cue of fewer columns flashes by."""
+SOON = 2.0
+"""Seconds between the ends of a sentence and its translation that are taken for one moment."""
 UNEVEN = 1.5
 """What it costs if one line is empty and the other full."""
 TORN = 8.0
@@ -114,6 +117,10 @@ class Passage:
         costs = [break_cost(*pair, language) for pair in pairwise(texts)]
         self._breaks = [SENTENCE, *costs, SENTENCE]
         self._sentences = [*accumulate(cost == SENTENCE for cost in self._breaks)]
+        last = words[-1].text if words else ""
+        self.ends = [n for n, cost in enumerate(costs, 1) if cost == SENTENCE]
+        """After how many words a sentence ends."""
+        self.ends += [len(words)] * ends_sentence(last, language=language)
 
     def text(self, first: int, last: int) -> str:
         return "".join(self._pieces[first:last]).lstrip()
@@ -173,6 +180,36 @@ class Passage:
 
 Place = tuple[int, ...]
 """How many words of each language come before a cut."""
+
+
+def places_for(passages: Sequence[Passage]) -> list[Place]:
+    """Where several languages may be cut together: after each word, in the order of their times.
+
+    Sentences that end at about the same time in all of them are cut there, whoever is late.
+    """
+    meetings = _meetings(*passages) if len(passages) == 2 else []
+    order = sorted(
+        (sum(place[number] <= count for place in meetings), word.start, number)
+        for number, passage in enumerate(passages)
+        for count, word in enumerate(passage.words)
+    )
+    place = [0] * len(passages)
+    places: list[Place] = [tuple(place)]
+    for _, _, number in order:
+        place[number] += 1
+        places.append(tuple(place))
+    return places
+
+
+def _meetings(said: Passage, source: Passage) -> list[Place]:
+    """After how many words of each language a sentence ends in both at about the same time."""
+    meetings: list[Place] = []
+    for count in said.ends:
+        after, end = meetings[-1][1] if meetings else 0, said.words[count - 1].end
+        gaps = [(abs(source.words[n - 1].end - end), n) for n in source.ends if n > after]
+        if gaps and min(gaps)[0] < SOON:
+            meetings.append((count, min(gaps)[1]))
+    return meetings
 
 
 def cut(

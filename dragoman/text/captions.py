@@ -21,9 +21,10 @@ from dragoman.text.caption_layout import (
     TimedWord,
     cut,
     line_columns,
+    places_for,
     width,
 )
-from dragoman.text.languages import find_language, written_without_spaces
+from dragoman.text.languages import UNSPACED, find_language, look_up, written_without_spaces
 from dragoman.text.sentences import ends_sentence
 from dragoman.text.words import split_words
 
@@ -42,8 +43,6 @@ _ENDLESS = re.compile(f"([{re.escape(_MARKS)}]{{3}})[{re.escape(_MARKS)}]+")
 _NUMBER = re.compile(r"[.,]\d")
 LINGER = 0.5
 """Seconds: a gap between two cues that is shorter than this is closed, or the screen flickers."""
-SOON = 2.0
-"""Seconds between the ends of a sentence and its translation that are taken for one moment."""
 MOST_CUES = 4
 """So many full cues wait for the end of a sentence, no more."""
 SETTLED = 8.0
@@ -101,6 +100,11 @@ class CaptionMaker:
         self._tracks[1].words.extend(self._tracks[1].pieces(word))
         return self._cues(keep=2) if self._is_full() else []
 
+    def spoken_in(self, language: str) -> None:
+        """Which language the speaker turns out to speak, whose words are shown last or alone."""
+        if (known := look_up(language)) is not None:
+            self._tracks[-1].be_in(known.code)
+
     def pause(self, now: float, silence: float) -> list[Cue]:
         """At a moment nobody has spoken for so many seconds: the cues that need not wait for the
         next word, which may be long in coming."""
@@ -126,7 +130,7 @@ class CaptionMaker:
         """The cues of what waits, all but the last few; what follows begins at a moment."""
         taken = [track.words for track in self._tracks]
         passages = [Passage(t.words, t.language, self._settings) for t in self._tracks]
-        spans = cut(passages, _places(taken), self._lines)
+        spans = cut(passages, places_for(passages), self._lines)
         done = spans[: len(spans) - keep]
         starts = [_first(taken, span).start for span in spans]
         cues = [
@@ -157,11 +161,14 @@ class _Track:
     """The words of one language that wait for their cue."""
 
     def __init__(self, language: str, settings: CaptionSettings) -> None:
-        self.language = language
         self.words: list[TimedWord] = []
-        self._settings = settings
-        self._columns = line_columns(language, settings)
-        self._latest = 0.0
+        self._settings, self._latest = settings, 0.0
+        self.be_in(language)
+
+    def be_in(self, language: str) -> None:
+        """Which language the words are of, if that was not known before."""
+        self.language = language
+        self._columns = line_columns(language, self._settings)
 
     def pieces(self, word: TimedWord) -> Iterator[TimedWord]:
         """What a word adds: none where it goes on with the one before, parts if it is very wide."""
@@ -169,7 +176,7 @@ class _Track:
             raise DragomanError(f"The word '{word.text}' has no time that captions could show.")
         text = _ENDLESS.sub(r"\1", _CONTROL.sub(" ", word.text))
         for number, part in enumerate(self._split(text)):
-            if word.joined and number == 0 and self.words:
+            if number == 0 and self.words and word.joined and not self._stands_alone(part):
                 self._extend(part)
             elif part := self._without_marks(part):
                 self._latest = max(self._latest, word.start)  # in order, whatever their times
@@ -181,6 +188,10 @@ class _Track:
         if written_without_spaces(self.language):
             return split_words(text, self.language)
         return [part for each in _BREAKING.split(text) if (part := each.strip())]
+
+    def _stands_alone(self, part: str) -> bool:
+        """Whether a line may break before it, though no space sets it apart."""
+        return written_without_spaces(self.language) and UNSPACED.match(part) is not None
 
     def ended_before(self, word: TimedWord) -> bool:
         """Whether what waits ends before a word: with its sentence, if that fills half a line."""
@@ -232,40 +243,6 @@ def make_cues(
     for word in words:
         yield from maker.say(word)
     yield from maker.finish()
-
-
-def _places(tracks: Sequence[Sequence[TimedWord]]) -> list[Place]:
-    """Where several languages may be cut together: after each word, in the order of their times.
-
-    Sentences that end at about the same time in all of them are cut there, whoever is late.
-    """
-    meetings = _meetings(*tracks) if len(tracks) == 2 else []
-    order = sorted(
-        (sum(place[number] <= count for place in meetings), word.start, number)
-        for number, words in enumerate(tracks)
-        for count, word in enumerate(words)
-    )
-    place = [0] * len(tracks)
-    places: list[Place] = [tuple(place)]
-    for _, _, number in order:
-        place[number] += 1
-        places.append(tuple(place))
-    return places
-
-
-def _meetings(said: Sequence[TimedWord], source: Sequence[TimedWord]) -> list[Place]:
-    """After how many words of each language a sentence ends in both at about the same time."""
-    ends = [
-        [n for n, word in enumerate(words, 1) if ends_sentence(word.text)]
-        for words in (said, source)
-    ]
-    meetings: list[Place] = []
-    for count in ends[0]:
-        after = meetings[-1][1] if meetings else 0
-        gaps = [(abs(source[n - 1].end - said[count - 1].end), n) for n in ends[1] if n > after]
-        if gaps and min(gaps)[0] < SOON:
-            meetings.append((count, min(gaps)[1]))
-    return meetings
 
 
 def _first(tracks: Sequence[Sequence[TimedWord]], span: tuple[Place, Place]) -> TimedWord:

@@ -214,7 +214,7 @@ _BY_NAME: dict[str, Language] = {
 
 def find_language(text: str) -> Language:
     """The language of a code or a name: 'de', 'deu', 'ger', 'German', 'de-AT' or 'de_DE'."""
-    if language := _look_up(text):
+    if language := look_up(text):
         return language
     near = get_close_matches(text.strip().casefold(), _BY_NAME, n=1)
     hint = "'dragoman languages' lists them."
@@ -223,12 +223,13 @@ def find_language(text: str) -> Language:
     raise DragomanError(f"'{text}' is not a language that is known here. {hint}")
 
 
-def written_without_spaces(code: str) -> bool:
-    """Whether a language has no spaces between words; one that is not known here has them."""
-    language = _look_up(code)
-    return language is not None and not language.spaced
-
-
-def _look_up(text: str) -> Language | None:
+def look_up(text: str) -> Language | None:
+    """The same, or None."""
     wanted = text.strip().casefold()
     return _BY_NAME.get(wanted) or _BY_NAME.get(wanted.replace("_", "-").split("-")[0])
+
+
+def written_without_spaces(code: str) -> bool:
+    """Whether a language has no spaces between words; one that is not known here has them."""
+    language = look_up(code)
+    return language is not None and not language.spaced

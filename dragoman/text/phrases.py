@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from dragoman.text.sentences import ends_sentence, is_ordinal
+from dragoman.text.sentences import CLOSING, ends_sentence, is_abbreviation, is_ordinal
 
 SENTENCE, CLAUSE, JOINED, PHRASE, WORD, INSIDE = 0.0, 0.25, 0.4, 0.6, 1.0, 2.5
 """What a break costs: after a sentence, after a comma, before a conjunction, before a preposition,
 between any two words, inside what belongs together (an article and its noun, a preposition and
 what it leads)."""
 
-_CLAUSE_END = re.compile(r"[,;:…—–、，；：،؛][\"'”’»)\]」』]*$")
+CLAUSE_END = re.compile(rf"[,;:…—–、，；：،؛][{re.escape(CLOSING)}]*$")
 
-_OPENING = re.compile(r"[«“„(\[{¿¡]+")
+_LEADING_SIGN = re.compile(r"[«“„(\[{¿¡]+|[§€$£¥#№]")
 _DIGITS, _THREE_DIGITS = re.compile(r"\d{1,3}"), re.compile(r"\d{3}(?!\d)")
 
 # One list for all: words that mean something else in another language are left out.
@@ -54,13 +54,15 @@ def break_cost(before: str, after: str, language: str = "") -> float:
     """What it costs to break a text between two words of it, from `SENTENCE` to `INSIDE`."""
     if ends_sentence(before, after, language):
         return SENTENCE
-    if _CLAUSE_END.search(before):
+    if CLAUSE_END.search(before):
         return CLAUSE
     if _kana_then_kanji(before, after):
         return PHRASE
     counts = before[:1].isdigit() and before[-1:].isdigit()  # 15 people; not 15%
     counts = (counts and not after[:1].isdigit()) or is_ordinal(_bare(before), language)
-    if counts or _bare(before) in _LEADS_ON or _OPENING.fullmatch(before):
+    if counts or _bare(before) in _LEADS_ON or _LEADING_SIGN.fullmatch(before):
+        return INSIDE
+    if is_abbreviation(before, after, language):
         return INSIDE
     if _DIGITS.fullmatch(before) and _THREE_DIGITS.match(after):  # 10 000
         return INSIDE

@@ -7,12 +7,28 @@ from collections.abc import Sequence
 
 STOPS = (".", "?", "!", "。", "？", "！", "।", "॥", "؟", "۔", "።", "։", "။", "។", "།")
 COMMAS = (",", ";", ":", "，", "、", "；", "：", "،")
-CLOSING = "\"'”’»)]」』"  # may stand behind a stop
+CLOSING = "\"'”’»“‘«)]」』"  # may stand behind a stop; German closes with “, and »so«
+OPENING = "„‚([{¿¡"  # and those of CLOSING
 # A stop after these is no end: titles, and what stands before a name or a number.
-ABBREVIATIONS = frozenset({
-    *("mr", "mrs", "ms", "dr", "prof", "st", "sr", "jr", "vs", "nr", "e.g", "i.e", "u.s"),
-    *("z.b", "d.h", "bzw", "hr", "fr", "sra", "dra", "mme"),
-})  # fmt: skip
+_ABBREVIATIONS = """
+    mr mrs ms messrs dr prof st sr jr vs mt approx cf capt sgt
+    nr hr hrn fr bzw bspw ca evtl ggf inkl vgl sog mio mrd tsd dipl
+    sra srta dra dña ej ee mme mlle mgr
+    Col Gen Gov Lt Pres Rep Rev Sen
+"""
+ABBREVIATIONS = frozenset(_ABBREVIATIONS.split())
+"""Small ones in any case; the others as they are written: Gen. Lee, but not the next gen."""
+_BEFORE_NUMBERS = """
+    no nos art fig figs vol p pp ch sec ave tel max min par núm num pág
+    abs kap ziff abb str mind s jan feb mar apr jun jul aug sep sept oct okt nov dec dez
+"""
+BEFORE_NUMBERS = frozenset(_BEFORE_NUMBERS.split())
+"""A stop after these is no end where a number follows: No. 10."""
+_LETTERS = re.compile(r"(?:[^\W\d_]\.)+")
+"""John F. Kennedy, U.N., z.B."""
+_HOURS = ("a.m.", "p.m.")
+SPELLED = frozenset({"de", "es"})
+"""Where a single small letter with a stop is no word: z. B., p. ej.; il y en a."""
 
 # Where the stop after a number makes it an ordinal: am 8. September, 8. september, 8. září.
 ORDINALS = frozenset({
@@ -31,8 +47,23 @@ def ends_sentence(word: str, following: str = "", language: str = "") -> bool:
         return False
     if is_ordinal(bare, language):
         return False
-    name = bare[:-1].lower()
-    return not (bare.endswith(".") and (name in ABBREVIATIONS or _initial(bare)))
+    return not is_abbreviation(bare, following, language)
+
+
+def is_abbreviation(word: str, following: str = "", language: str = "") -> bool:
+    """Whether a word has a stop because it is shortened, and goes on with what follows it."""
+    bare = word.strip().strip(CLOSING + OPENING)
+    if not bare.endswith("."):
+        return False
+    name, small = bare[:-1], bare[:-1].lower()
+    if name in ABBREVIATIONS or small in ABBREVIATIONS:
+        return True
+    if small in BEFORE_NUMBERS and following.strip()[:1].isdigit():
+        return True
+    if not _LETTERS.fullmatch(bare) or bare.lower() in _HOURS:
+        return False
+    several = len(bare) > 2 or _LETTERS.fullmatch(following.strip()) is not None
+    return several or name.isupper() or language in SPELLED
 
 
 _FULL_STOPS = {
@@ -74,8 +105,3 @@ def split_sentences(words: Sequence[str]) -> list[int]:
     if words and (not ends or ends[-1] < len(words)):
         ends.append(len(words))
     return ends
-
-
-def _initial(word: str) -> bool:
-    """A single letter, such as the F in John F. Kennedy."""
-    return len(word) == 2 and word[0].isupper()

@@ -14,9 +14,12 @@ from dragoman.store import find, get
 from dragoman.voices.base import Synthesiser
 from dragoman.voices.german import GermanReader
 from dragoman.voices.network import load_network, vits_length
-from dragoman.voices.polish import polish
+from dragoman.voices.phonemes import cut
+from dragoman.voices.polish import join, polish
 
 MODEL = "dittli-de"
+LONGEST = 400
+"""Characters that are spoken at once: its work and memory grow with their square."""
 NOISE = 0.3
 """Less chance than the network was trained with: clearer speech."""
 
@@ -32,6 +35,10 @@ class DittliVoice(Synthesiser):
         self._folder = folder or get(MODEL)
 
     def _pronounce(self, text: str, speed: float) -> Samples:
+        pieces = cut(self._reader.spell_out(text), LONGEST)
+        return join([self._synthesise(piece, speed) for piece in pieces], self.rate)
+
+    def _synthesise(self, text: str, speed: float) -> Samples:
         symbols = ["_", *self._reader.read(text), "_"]
         numbers = [self._numbers[s] for s in map(_spelling, symbols) if s in self._numbers]
         return polish(self._network.run(None, self._inputs(numbers, speed))[0], self.rate)

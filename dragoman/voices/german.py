@@ -7,10 +7,11 @@ do: it learnt the true sounds from the letters. What depends on the letters arou
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 
-from dragoman.voices.german_text import spell_out
+from dragoman.voices.german_text import in_german_letters, spell_out
 
 
 class GermanReader:
@@ -37,11 +38,13 @@ class GermanReader:
     def read(self, text: str) -> list[str]:
         """The phonemes and punctuation marks of a text, one after the other."""
         symbols: list[str] = []
-        for token in re.findall(r"[\wäöüß'’-]+|[^\w\s]", self._spell_out(text).lower()):
+        text = unicodedata.normalize("NFC", text)
+        for token in re.findall(r"[\wäöüß'’-]+|[^\w\s]", self.spell_out(text).lower()):
             symbols += self._read_word(token) if token[0].isalnum() else [token]
         return symbols
 
-    def _spell_out(self, text: str) -> str:
+    def spell_out(self, text: str) -> str:
+        """A text in words alone, which letter rules can read; once or twice is the same."""
         for abbreviation, words in self._abbreviations:
             text = abbreviation.sub(words, text)
         return spell_out(text)
@@ -49,6 +52,7 @@ class GermanReader:
     def _read_word(self, word: str) -> list[str]:
         if word in self._exceptions:
             return list(self._exceptions[word])
+        word = in_german_letters(word)
         sounds: list[str] = []
         at = 0
         while at < len(word):

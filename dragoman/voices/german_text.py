@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable
 
 _ONES = (
@@ -51,6 +52,12 @@ _ABBREVIATIONS = {
     r"\bmind\.": "mindestens",
     r"\bJh\.": "Jahrhundert",
     r"\bi\.\s?d\.\s?R\.": "in der Regel",
+    r"\bz\.\s?T\.": "zum Teil",
+    r"\bu\.\s?U\.": "unter Umständen",
+    r"\bv\.\s?a\.": "vor allem",
+    r"\bo\.\s?[äÄ]\.": "oder Ähnliches",
+    r"\bm\.\s?E\.": "meines Erachtens",
+    r"\bTel\.": "Telefon",
     r"\bEUR\b": "€",
     r"\bUSD\b": "$",
 }
@@ -61,6 +68,25 @@ def spell_out(text: str) -> str:
     text = text.translate(_SUBSCRIPTS)
     for pattern, said in _STEPS:
         text = pattern.sub(said, text)
+    return text
+
+
+def in_german_letters(word: str) -> str:
+    """A word of small letters with those alone that German has: José, Škoda, Łódź."""
+    word = word.translate(_FOREIGN)
+    return "".join(c if c in _LETTERS or c == "ß" else _base(c) for c in word)
+
+
+def _base(letter: str) -> str:
+    """A letter without its accents."""
+    return unicodedata.normalize("NFD", letter)[0]
+
+
+def _address(match: re.Match[str]) -> str:
+    """www.example.de/info: we we we Punkt example Punkt de e Schrägstrich info."""
+    text = re.sub(r"\bwww\b|\b[a-z]{2}\b", lambda m: m[0].upper(), match[1])
+    for sign, said in _IN_ADDRESSES.items():
+        text = text.replace(sign, f" {said} ")
     return text
 
 
@@ -102,20 +128,35 @@ def _letters(match: re.Match[str]) -> str:
     return f"{' ' * text[:start][-1:].isdigit()}{spelled}{' ' * text[end:][:1].isdigit()}"
 
 
+# As near as a German tongue comes.
+_FOREIGN = str.maketrans({
+    **{"ø": "ö", "œ": "ö", "æ": "ä", "å": "o", "ñ": "nj", "ç": "ss", "š": "sch", "ş": "sch"},
+    **{"ś": "sch", "č": "tsch", "ć": "tsch", "ž": "sch", "ż": "sch", "ğ": "", "ı": "i"},
+    **{"ł": "l", "đ": "d", "ð": "d", "þ": "t"},
+})  # fmt: skip
+_IN_ADDRESSES = {"@": "ät", ".": "Punkt", "/": "Schrägstrich", "-": "Bindestrich"}
 _SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 # What each leaves is what the next one reads.
 _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
+    (
+        r"\b(?:https?://)?((?:[\w.+-]+@)?[\w.-]+\.(?:com|org|net|info|de|at|ch|eu|uk|io|tv)"
+        r"(?:/[\w./-]*\w)?)(?!\w)",
+        _address,
+    ),
     *_ABBREVIATIONS.items(),
+    (r"\b(?:[A-ZÄÖÜ]\.){2,}", lambda m: m[0].replace(".", "")),  # U.S.
     (r"(?<=\d)[ \u00a0\u202f](?=\d{3}(?!\d))(?<!\d{4}.)", ""),  # 500 000
     # The sign of money stands before what is said before it: € 5, € 5 Millionen.
     (r"([€$£])\s?(\d+(?:\.\d{3})*(?:,\d+)?(?:\s(?:Millionen|Milliarden)\b)?)", r"\2 \1"),
     (r"(?<=Millionen|illiarden)\s?([€$£])", lambda m: f" {_UNITS[m[1]]}"),
     (r"\b(\d{1,2})\.(\d{1,2})\.(\d{4})\b", _date),
-    (r"\b(\d{1,2})[:.](\d\d)(?= Uhr\b) Uhr", _clock),
+    (r"\b(\d{1,2})[:.](\d\d) Uhr\b", _clock),
+    (r"\b([01]?\d|2[0-3]):([0-5]\d)\b(?![:,.]\d)", _clock),
     (r"(?<=\d)\s?[–-]\s?(?=\d)", " bis "),
     (r"(?<![^\s(])[-−–](?=\d)", "minus "),
     (r"(?<![^\s(])\+(?=\d)", "plus "),
     (rf"(?<=\d)\s?({_UNIT})", lambda m: f" {_UNITS[m[1]]}"),
+    (r"(?<=\d)\s?%(?=ig)", "prozent"),
     (r"§\s?", "Paragraf "),
     (r"\s?&\s?", " und "),
     (r"½", " einhalb"),
@@ -126,7 +167,7 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         _ordinal,
     ),
     (r"(\b[^\W\d]+\s)?(?<![\d.,])\b1(?=\s([A-ZÄÖÜ][a-zäöüß]+))", _one),
-    (r"\b[A-ZÄÖÜ]{2,}\b|[A-ZÄÖÜ]+(?=\d)|(?<=\d)[A-ZÄÖÜ]+\b", _letters),
+    (r"\b[A-ZÄÖÜ]{2,}\b|\b[A-ZÄÖÜ]\b(?!\.)|[A-ZÄÖÜ]+(?=\d)|(?<=\d)[A-ZÄÖÜ]+\b", _letters),
     (r"(?<=\d),(\d+)", lambda m: " Komma " + " ".join(_ONES[int(d)] for d in m[1])),
     (r"(?<=\d)\.(?=\d{1,2}(?!\d))", " Punkt "),
     (

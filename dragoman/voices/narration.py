@@ -21,14 +21,15 @@ from dragoman.audio.resample import resample
 from dragoman.audio.write import SoundWriter
 from dragoman.errors import DragomanError
 from dragoman.text.moments import shown_moment
+from dragoman.text.phrases import PHRASE, SENTENCE, break_cost
 from dragoman.voices.apart import Apart
 from dragoman.voices.base import Voice, sound_of
 from dragoman.voices.phrases import Pace, Phrase, Word, Words, best_stop, text_of
 
 SILENCE = 0.8
-"""Seconds without speech that end a phrase."""
+"""Seconds without speech that end a phrase, where a break reads well…"""
 LONG_SILENCE = 2.5
-"""…and even one of few words."""
+"""…and anywhere, even one of few words."""
 CLAUSE = 60
 """Characters from which on a phrase may end with a comma."""
 LONGEST = 200
@@ -81,6 +82,7 @@ class Narration:
         self._words = Words(next(iter(voice.languages), ""))
         self._heard = 0  # samples
         self._free = 0.0
+        self._ending = False
         self._fault: DragomanError | None = None  # of the voice
         self._lost: DragomanError | None = None  # of the file that came to an end first
         self._speech: SoundWriter | None = None
@@ -132,11 +134,16 @@ class Narration:
         self._to_speech(lambda speech: pad_until(speech, self.heard))
         return not self.waiting
 
-    def give_up(self) -> None:
-        """Leave out what is not spoken by now; for a signal that comes while all wait for it."""
-        if self._apart is None:
-            raise KeyboardInterrupt
-        self._apart.end()
+    def give_up(self, *, mix: bool = True) -> None:
+        """Leave out what all wait for: what is not spoken by now, or a `mix` that is being made.
+
+        For a signal. It raises nothing: within a call of libsndfile that would be lost.
+        """
+        if self._ending:
+            if mix and self._mix is not None:
+                self._mix.give_up()
+        elif self._apart is not None:
+            self._apart.end()
 
     def close(self) -> None:
         """Speak what is left and keep the files; a voice that failed on the way is told now."""
@@ -157,11 +164,13 @@ class Narration:
         if not waiting:
             return False
         silence = word.at - waiting[-1].end
-        if len(waiting) < self._pace.few:
+        if len(waiting) < self._pace.few or silence >= LONG_SILENCE:
             return silence >= LONG_SILENCE
-        if silence >= SILENCE or waiting[-1].ends_sentence:
+        cost = break_cost(waiting[-1].text, word.text, word.language)
+        marked = waiting[-1].ends_phrase
+        if cost == SENTENCE or (silence >= SILENCE and (marked or cost <= PHRASE)):
             return True
-        return waiting[-1].ends_phrase and len(text_of(waiting)) >= CLAUSE
+        return marked and len(text_of(waiting)) >= CLAUSE
 
     def _speak_some(self) -> None:
         """Speak a part of what waits and is too long, so that the rest is a phrase as well."""
@@ -253,6 +262,7 @@ class Narration:
 
     def _end(self, keep: bool) -> None:
         """Keep what was spoken, or leave no trace; what waits for the voice stays unsaid."""
+        self._ending = True
         if self._apart is not None:
             self._apart.end()
         with ExitStack() as stack:  # what is wrong with one of them costs the other nothing

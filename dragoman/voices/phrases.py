@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dragoman.text.languages import UNSPACED
-from dragoman.text.phrases import break_cost
+from dragoman.text.phrases import CLAUSE_END, break_cost
 from dragoman.text.sentences import ends_sentence
 
 MOST_WORDS = 1000
 """Words that wait one by one; beyond, new text joins the last of them. Nothing is lost."""
 
 _WORD = re.compile(r"(\s*)(\S+?[。！？、，；：]+|\S+)")
-_CLAUSE_END = re.compile(r"[,;:…—–、，；：،؛][\"'”’»)\]」』]*$")
 _MARKS = re.compile(r"^[^\w\s]*$")
 _TIGHT_BEFORE = re.compile(r"^[-.,;:!?…)\]'”’»。！？、，；：」』]")
 
@@ -64,12 +63,10 @@ class Word:
     language: str = ""
 
     @property
-    def ends_sentence(self) -> bool:
-        return ends_sentence(self.text, language=self.language)
-
-    @property
     def ends_phrase(self) -> bool:
-        return self.ends_sentence or bool(_CLAUSE_END.search(self.text))
+        """Whether a mark says so, whatever follows."""
+        ends = ends_sentence(self.text, language=self.language)
+        return ends or bool(CLAUSE_END.search(self.text))
 
 
 class Words:

@@ -144,6 +144,15 @@ def test_an_error_leaves_nothing(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+def test_a_mix_that_is_given_up_leaves_nothing(tmp_path):
+    mix = StereoMix(tmp_path / "mix.wav")
+    mix.hear(tone(2.0, 0.1))
+    mix.give_up()
+    with pytest.raises(KeyboardInterrupt):
+        mix.close()
+    assert os.listdir(tmp_path) == []
+
+
 def test_a_format_that_nobody_knows_is_told_at_once(tmp_path):
     with pytest.raises(DragomanError, match="Sound is written to"):
         StereoMix(tmp_path / "a.txt")
@@ -157,9 +166,17 @@ def test_a_place_where_nothing_can_be_written_is_told_at_once(tmp_path, place):
         StereoMix(tmp_path / place)
 
 
-def test_a_name_that_is_too_long_for_the_tracks_leaves_nothing(tmp_path):
+@pytest.mark.parametrize("name", [f"{'a' * 251}.wav", f"{'ü' * 125}.wav"])
+def test_a_name_may_be_as_long_as_the_disk_takes(tmp_path, name):
+    with StereoMix(tmp_path / name) as mix:
+        mix.hear(tone(1.0, 0.1))
+        mix.say(0.0, tone(1.0, 0.1))
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_a_name_that_is_too_long_leaves_nothing(tmp_path):
     with pytest.raises(DragomanError, match="name is too long"):
-        StereoMix(tmp_path / f"{'a' * 236}.wav")
+        StereoMix(tmp_path / f"{'a' * 252}.wav")
     assert os.listdir(tmp_path) == []
 
 

@@ -70,6 +70,14 @@ def test_channels_are_averaged(tmp_path):
     assert np.allclose(read_audio(tmp_path / "a.wav"), 0.125)
 
 
+def test_channels_that_cancel_each_other_are_heard(tmp_path):
+    """As where a balanced cable is plugged into a stereo input: averaged, they are silence."""
+    path = tmp_path / "crossed.wav"
+    sound = chirp(2.0)
+    soundfile.write(path, np.stack([-0.9 * sound, sound], axis=1), RATE, "FLOAT")
+    assert np.allclose(read_audio(path), sound, atol=1e-6)
+
+
 @settings(max_examples=30)
 @given(
     st.integers(1, 6000),
@@ -126,6 +134,26 @@ def test_joined_mp3s_are_heard_to_the_end(recording, tmp_path):
     assert likeness(samples[:RATE], chirp(1.0)) > 0.99
     late = read_audio(both, 1.5)
     assert likeness(late, samples[RATE * 3 // 2 :]) > 0.99
+
+
+@pytest.mark.parametrize("subtype", ["VORBIS", "OPUS"])
+def test_joined_oggs_are_heard_to_the_end(recording, tmp_path, subtype, caplog):
+    """As `cat` joins them, and as a recorder of web radio writes them: a stream after the other."""
+    parts = [
+        recording(f"{seconds}.ogg", seconds, 48000, format="OGG", subtype=subtype)
+        for seconds in (1.0, 2.0, 0.5)
+    ]
+    whole = tmp_path / "whole.ogg"
+    whole.write_bytes(b"".join(part.read_bytes() for part in parts))
+    assert duration(whole) == 3.5
+    samples = read_audio(whole)
+    assert len(samples) == 3.5 * RATE
+    assert likeness(samples[RATE:], chirp(2.0)[: 2 * RATE]) > 0.99
+    assert likeness(samples[3 * RATE :], chirp(0.5)) > 0.99
+    assert np.allclose(
+        read_audio(whole, 1.5, 3.25), samples[RATE * 3 // 2 : RATE * 13 // 4], atol=0.02
+    )
+    assert not caplog.messages
 
 
 @pytest.mark.parametrize("size", [0, 0xFFFFFFFF, 0x80000000])

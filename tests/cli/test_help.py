@@ -50,3 +50,16 @@ def test_examples_are_understood(name):
     for example in found:
         words = shlex.split(example.partition(" > ")[0], comments=True)[1:]
         ALL[words[0],].make_context(words[0], words[1:])  # read, not run
+
+
+@pytest.mark.parametrize("names", [(), ("translate",), ("models", "get")])
+def test_help_may_be_asked_for_as_a_command(names):
+    asked = CliRunner().invoke(dragoman, ["help", *names])
+    assert asked.exit_code == 0
+    assert asked.output == CliRunner().invoke(dragoman, [*names, "--help"]).output
+
+
+def test_help_of_nothing_is_a_sentence():
+    asked = CliRunner().invoke(dragoman, ["help", "translte"])
+    assert asked.exit_code == 2
+    assert "Did you mean 'translate'?" in asked.output

@@ -200,6 +200,8 @@ def test_tune_writes_a_setup_that_translate_takes(corpus, wav, tmp_path):
         (("translate", "README.md", "--setup", "no.yaml"), "Cannot read the setup no.yaml"),
         (("evaluate", "no.tsv", "--from", "de"), "There is no corpus at no.tsv."),
         (("live", "--file", "x.wav", "--microphone", "2"), "exclude each other"),
+        (("live", "x.wav", "--record", "y.wav"), "exclude each other"),
+        (("live", "x.wav", "--file", "y.wav"), "x.wav and y.wav cannot both be heard"),
         (("score", "x" * 300), "cannot be used: File name too long"),
         (("compare", "a", "b", "--resamples", "99999999999"), "is not in the range"),
         (("serve", "--voice", "nobody"), "There is no voice 'nobody'"),
@@ -226,10 +228,11 @@ def test_an_output_that_cannot_be_written_is_named(wav):
         assert "Traceback" not in done.stderr
 
 
-def test_live_plays_a_file_as_if_it_were_spoken(tmp_path):
+@pytest.mark.parametrize("named", [("--file",), ()])
+def test_live_plays_a_file_as_if_it_were_spoken(tmp_path, named):
     path = tmp_path / "short.wav"
     soundfile.write(path, np.zeros(16000, np.float32), 16000)
-    done = dragoman("live", "--file", path, *SYSTEM, "--policy", "greedy", "--json")
+    done = dragoman("live", *named, path, *SYSTEM, "--policy", "greedy", "--json")
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert "".join(row["said"] for row in rows).split() == WORDS

@@ -47,6 +47,16 @@ def test_a_date_is_not_torn(language, lines):
     assert len("".join(written).splitlines()) == lines
 
 
+def test_a_shortened_word_ends_no_line():
+    written = []
+    printer = PlainText(written.append, lambda opens: None, "de")
+    text = "Das sind z. B. ca. 5 Mio. Euro. Dann"
+    said = tuple(f" {word}" for word in text.split())
+    now = Hearing(*(1000.0,) * 4)
+    printer.take(Chunk(np.zeros(0, np.float32), last=False), Update(said, "", now))
+    assert "".join(written).splitlines() == ["Das sind z. B. ca. 5 Mio. Euro.", "Dann"]
+
+
 def test_a_translation_waits_for_the_end_of_the_speakers_sentence():
     """The end that the translation has heard is taken back: the sentence goes on."""
     assert printed(

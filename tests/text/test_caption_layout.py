@@ -154,6 +154,14 @@ def test_two_languages_are_cut_at_the_same_places_and_each_keeps_its_line():
         assert passages[1].width(j, m) <= 10
 
 
+@pytest.mark.parametrize(("end", "meetings"), [(1.2, [(1, 1)]), (4.0, [])])
+def test_a_sentence_of_the_speaker_meets_one_of_the_translation(end, meetings):
+    said = [TimedWord("Ja.", 0.0, 1.0), TimedWord("Gut.", 1.0, 1.5)]
+    source = [TimedWord("Yes.", 0.0, end)]  # at 4 s it is too far from both
+    passages = [Passage(words, "en", SETTINGS) for words in (said, source)]
+    assert module._meetings(*passages) == meetings
+
+
 @given(WORDS)
 def test_a_text_beside_itself_is_cut_as_it_is_alone(steps):
     words = timed(steps)

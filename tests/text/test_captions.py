@@ -12,7 +12,6 @@ from dragoman.text.captions import (
     CaptionMaker,
     CaptionSettings,
     TimedWord,
-    _meetings,
     make_cues,
     width,
 )
@@ -182,6 +181,20 @@ def test_what_goes_on_without_a_space_is_joined():
     assert lines(words) == [("Euro-zone",)]
 
 
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_where_nothing_sets_words_apart_lines_break_as_they_read(size):
+    """What is said there goes on without a space, all of it."""
+    text = "我们今天讨论欧洲联盟的能源政策，特别是在气候方面的政策。首先，我想感谢委员会的报告。"
+    words = [
+        TimedWord(text[at : at + size], at / 5, (at + size) / 5, joined=True)
+        for at in range(0, len(text), size)
+    ]
+    cues = list(make_cues(words, "zh"))
+    assert "".join(line for cue in cues for line in cue.lines) == text
+    assert all(cue.lines[-1][-1] in "，。" for cue in cues)
+    assert cues[-1].start == pytest.approx(text.index("首") / 5, abs=size / 5)  # where it was said
+
+
 def test_a_pause_ends_a_cue_and_the_cue_ends_with_the_time_to_read_it():
     one, two = make_cues([*spoken("Yes, of course"), *spoken("And then", start=10.0)])
     assert (one.start, one.end) == (0.0, pytest.approx(0.9))
@@ -253,8 +266,8 @@ def test_a_word_wider_than_a_line_is_cut_and_its_mark_stays_with_a_letter():
 # Both languages in one file.
 
 
-def both(said, source, how=PLAIN):
-    maker, cues = CaptionMaker("en", how, "de"), []
+def both(said, source, how=PLAIN, languages=("en", "de")):
+    maker, cues = CaptionMaker(languages[0], how, languages[1]), []
     events = [(w.start, 1, w) for w in source] + [(w.start, 2, w) for w in said]
     for _, which, word in sorted(events, key=lambda event: event[:2]):
         cues += maker.say_source(word) if which == 1 else maker.say(word)
@@ -284,6 +297,14 @@ def test_a_sentence_and_its_translation_share_a_cue_though_one_is_late():
         ("One sentence is said right here.", "Ein Satz wird genau hier gesagt."),
         ("Another one is over there.", "Ein anderer ist dort drüben."),
     ]
+
+
+def test_a_date_is_no_end_at_which_both_languages_meet():
+    said = spoken("Es war am 8. September sehr schön. Dann gingen wir.")
+    source = [*spoken("It was a nice day."), *spoken("Then we went away.", 1.6)]
+    one, two = both(said, source, languages=("de", "en"))
+    assert one.lines == ("Es war am 8. September sehr schön.", "It was a nice day.")
+    assert two.lines == ("Dann gingen wir.", "Then we went away.")
 
 
 def test_words_of_the_speaker_that_come_much_later_are_shown_where_they_belong():
@@ -317,12 +338,6 @@ def test_a_cue_stays_until_either_language_goes_on():
     ]
     one, two = both(said, source)
     assert one.end == two.start == pytest.approx(2.2)
-
-
-def test_a_sentence_of_the_speaker_meets_one_of_the_translation():
-    said = [TimedWord("Ja.", 0.0, 1.0), TimedWord("Gut.", 1.0, 1.5)]
-    assert _meetings(said, [TimedWord("Yes.", 0.0, 1.2)]) == [(1, 1)]
-    assert _meetings(said, [TimedWord("Yes.", 0.0, 4.0)]) == []  # too far from both
 
 
 def test_marks_without_end_are_three():

@@ -18,6 +18,22 @@ from dragoman.text.sentences import ends_sentence, full_stop, split_sentences, w
         (" No.", " That", True),
         (" F.", " Kennedy", False),
         (" z.B.", " Äpfel", False),
+        (" z.", " B.", False),
+        (" i.d.R.", " Kinder", False),
+        (" U.N.", " Security", False),
+        (" („Dr.", " Müller“)", False),
+        (" p.m.", " The", True),
+        (" Sen.", " Warren", False),
+        (" gen.", " But", True),
+        (" No.", " 10", False),
+        (" Art.", " 5", False),
+        (" Art.", " Wir", True),
+        (" mind.", " It", True),
+        (" ca.", " 5", False),
+        (" Mio.", " Euro", False),
+        (" a.", " Puis", True),  # il y en a
+        (" Ja.“", " Dann", True),
+        (" Nein.«", " Dann", True),
         (" 3.5", " Million", False),
         ("です。", "次", True),
         (" ہے۔", " یہ", True),
@@ -48,6 +64,15 @@ def test_ends(word, following, expected):
 )
 def test_an_ordinal_ends_no_sentence_where_a_stop_makes_it_one(word, language, ends):
     assert ends_sentence(word, " September", language) is ends
+    assert ends_sentence(word, language=language) is ends
+
+
+@pytest.mark.parametrize(("word", "language", "ends"), [
+    (" z.", "de", False), (" h.", "de", False), (" p.", "es", False), (" a.", "fr", True),
+    (" я.", "ru", True),
+])  # fmt: skip
+def test_a_small_letter_is_no_word_everywhere(word, language, ends):
+    assert ends_sentence(word, " Then", language) is ends
     assert ends_sentence(word, language=language) is ends
 
 

@@ -188,7 +188,7 @@ def test_that_a_long_mix_is_made_is_told(tmp_path, monkeypatch, longest, quiet, 
     with narration(None, mix, voice, 12, told.append, quiet=quiet) as listener:
         talk(listener._narrator)
         assert 3.0 < listener._narrator.heard < 60.0
-    assert told == ["Mixing both.wav: 0 minutes of sound."] * sentences
+    assert told == ["Mixing both.wav: 0 minutes of sound; Ctrl-C leaves it out."] * sentences
 
 
 @pytest.mark.parametrize(("options", "thread"), [([], "MainThread"), (["--realtime"], "narration")])

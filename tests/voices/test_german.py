@@ -67,9 +67,19 @@ def test_letters_sound_by_what_is_around_them(reader, word, sounds):
     assert "".join(reader.read(word)) == sounds
 
 
-def test_punctuation_is_kept_and_unknown_letters_are_skipped(reader):
+def test_punctuation_is_kept_and_letters_of_other_scripts_are_skipped(reader):
     assert reader.read("Und, und!") == ["ʊ", "n", "t", ",", "ʊ", "n", "t", "!"]
-    assert reader.read("naïf") == ["n", "a", "f"]
+    assert reader.read("naже") == ["n", "a"]
+
+
+@pytest.mark.parametrize(
+    ("word", "sounds"),
+    [("naïf", "naif"), ("Łódź", "lodz"), ("Škoda", "ʃkoda"), ("Ørsted", "öʁsted"),
+     ("señor", "zenioɐ"), ("Ka\u0308fer", "käfeɐ")],
+)  # fmt: skip
+def test_the_letters_of_foreign_names_are_not_lost(word, sounds):
+    reader = GermanReader(RULES | {"rules": [["j", ["i"]], *RULES["rules"]]})
+    assert "".join(reader.read(word)) == sounds
 
 
 @pytest.mark.parametrize(
@@ -109,18 +119,27 @@ def test_punctuation_is_kept_and_unknown_letters_are_skipped(reader):
         ("Art. 5 Abs. 2, Fragen dieser Art.", "Artikel fünf Absatz zwei, Fragen dieser Art."),
         ("(EU) B2B", "(e u) be zwei be"),
         ("die 1990er Jahre", "die neunzehnhundertneunziger Jahre"),
+        ("um 20:05, ein 3:2, 50:50", "um zwanzig Uhr fünf, ein drei:zwei, fünfzig:fünfzig"),
+        ("eine 20%ige Lösung", "eine zwanzigprozentige Lösung"),
+        ("Plan B, die V-Leute, Karl V. und", "Plan be, die vau-Leute, Karl V. und"),
+        ("der U.S. Präsident", "der u es Präsident"),
+        ("z. T. und u.U., v. a.", "zum Teil und unter Umständen, vor allem"),
+        ("Siehe www.example.com/de. Ende", "Siehe we we we Punkt example Punkt com Schrägstrich "
+         "de e. Ende"),
+        ("an info@a-b.org!", "an info ät a Bindestrich b Punkt org!"),
         ("die EU-Kommission, bspw. die EFSA.", "die e u-Kommission, beispielsweise die EFSA."),
     ],
 )  # fmt: skip
 def test_numbers_and_signs_are_said_as_people_say_them(text, said):
     assert spell_out(text) == said
+    assert spell_out(said) == said
 
 
 def test_what_is_short_is_spelled_out(reader):
-    assert reader._spell_out("Die EU, z. B. 3,05 Mio.") == (
+    assert reader.spell_out("Die EU, z. B. 3,05 Mio.") == (
         "Die e u, zum Beispiel drei Komma null fünf Millionen"
     )
-    assert reader._spell_out("1.250.000 und 12.5") == (
+    assert reader.spell_out("1.250.000 und 12.5") == (
         "eine Million zweihundertfünfzigtausend und zwölf Punkt fünf"
     )
 
@@ -172,6 +191,20 @@ def test_the_network_is_given_symbols_between_blanks(tmp_path, monkeypatch):
     assert inputs["language"].tolist() == [[0, 7] * 6 + [0]]
     assert inputs["x_lengths"].tolist() == [13]
     assert inputs["length_scale"] == pytest.approx([vits_length(1.25)])
+
+
+def test_a_long_text_is_spoken_in_pieces(tmp_path, monkeypatch):
+    """All at once, three minutes of it would take 10 GB."""
+    about = {"symbols": ["_", "ʊ", "n", "t", "."], "tone_offset": 14, "language_id": 7}
+    (tmp_path / "metadata.json").write_text(json.dumps(about))
+    (tmp_path / "g2p_de_rules.json").write_text(json.dumps(RULES))
+    network = FakeNetwork(lambda inputs: 44100)
+    monkeypatch.setattr(dittli, "load_network", lambda path: network)
+    sentences = 500
+    assert len(DittliVoice(tmp_path).speak("Und und und. " * sentences)) > 0
+    heard = [symbol for inputs in network.asked for symbol in inputs["x"][0].tolist() if symbol]
+    assert heard == [1, 2, 3, 1, 2, 3, 1, 2, 3, 4] * sentences
+    assert max(inputs["x"].shape[1] for inputs in network.asked) < 4 * dittli.LONGEST
 
 
 @pytest.mark.weights

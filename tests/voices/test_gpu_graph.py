@@ -262,7 +262,9 @@ def test_networks_run_where_they_are_told(tmp_path, monkeypatch):
         assert isinstance(load_network(tmp_path / "net.onnx"), TorchNetwork)
     finally:
         run_on("cpu")
-    assert isinstance(load_network(tmp_path / "net.onnx"), onnxruntime.InferenceSession)
+    session = load_network(tmp_path / "net.onnx")
+    assert isinstance(session, onnxruntime.InferenceSession)
+    assert not session.get_session_options().enable_mem_reuse  # the plan of it takes seconds
 
 
 def test_kokoro_says_the_same(monkeypatch):

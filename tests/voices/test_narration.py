@@ -63,6 +63,21 @@ def test_a_date_is_spoken_in_one_breath():
     assert told(in_turn(text), voice=voice) == ["Es war am 8.", "September soweit."]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Das kostet z. B. Herrn Meier viel Geld.",
+        "Das kostet ca. 5 Mio. Euro im Jahr.",
+        "So will es der Art. 5 der Verordnung.",
+        "Wir suchten bei Yahoo! und fanden nichts.",
+    ],
+)
+def test_what_is_shortened_is_spoken_with_what_follows(text):
+    voice = ToneVoice()
+    voice.languages = ("de",)
+    assert told(in_turn(text), voice=voice) == [text]
+
+
 def test_phrases_lie_at_their_moments_in_both_files(tmp_path):
     voice = ToneVoice(seconds_per_character=0.1)
     with Narration(voice, tmp_path / "speech.wav", tmp_path / "mix.wav") as narration:
@@ -127,8 +142,8 @@ def test_a_very_short_sentence_is_spoken_with_the_next_unless_it_is_far():
 
 
 def test_a_silence_ends_a_phrase_and_is_measured_from_the_end_of_a_word():
-    paused = [*in_turn("one two three"), *in_turn("four five six", 0.9 + SILENCE)]
-    assert told(paused) == ["one two three", "four five six"]
+    paused = [*in_turn("one two three"), *in_turn("and five six", 0.9 + SILENCE)]
+    assert told(paused) == ["one two three", "and five six"]
     drawn_out = [
         (0.0, 0.3, "one"),
         (0.3, 0.6, " two"),
@@ -138,6 +153,16 @@ def test_a_silence_ends_a_phrase_and_is_measured_from_the_end_of_a_word():
     assert told(drawn_out) == ["one two threeeee four"]
     long_next = [*in_turn("one two three"), (1.0, 4.0, " foooour")]
     assert told(long_next) == ["one two three foooour"]
+
+
+@pytest.mark.parametrize("text", ["I spoke against| the report", "All is| well"])
+def test_a_silence_tears_nothing_apart_unless_it_is_long(text):
+    """Where a model looks is known roughly: such a silence need not be one of the speaker's."""
+    first, second = text.split("|")
+    begin = 0.3 * len(first.split())
+    for silence, phrases in ((2.0, 1), (LONG_SILENCE, 2)):
+        talk = [*in_turn(first), *in_turn(second, begin + silence)]
+        assert len(told(talk, pace=Pace(few=2))) == phrases
 
 
 def test_a_long_clause_ends_a_phrase():
@@ -329,7 +354,7 @@ import numpy as np
 from dragoman.voices import Narration
 from tests.voices.fakes import ToneVoice
 
-narration = Narration(ToneVoice(), "speech.wav", "mix.wav")
+narration = Narration(ToneVoice(), sys.argv[2], sys.argv[3])
 narration.hear(np.zeros(16000, np.float32))
 if sys.argv[1] == "mixing":
     narration._mix._speaker.close()
@@ -338,14 +363,18 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.parametrize("moment", ["speaking", "mixing"])
-def test_what_a_killed_process_left_is_removed_when_the_files_are_written_again(tmp_path, moment):
+@pytest.mark.parametrize("mix", ["mix.wav", f"{'ü' * 125}.wav"])
+def test_what_a_killed_process_left_is_removed_when_the_files_are_written_again(
+    tmp_path, moment, mix
+):
     environment = os.environ | {"PYTHONPATH": os.getcwd()}
-    subprocess.run([sys.executable, "-c", KILLED, moment], cwd=tmp_path, env=environment)
+    killed = [sys.executable, "-c", KILLED, moment, "speech.wav", mix]
+    subprocess.run(killed, cwd=tmp_path, env=environment)
     assert len(list(tmp_path.iterdir())) == 4
     others = [tmp_path / name for name in (".other.wav.0.1.tmp", f".mix.wav.0.{os.getpid()}.tmp")]
     for other in others:  # of another file, and of a process that lives
         other.touch()
-    with Narration(ToneVoice(), tmp_path / "speech.wav", tmp_path / "mix.wav") as narration:
+    with Narration(ToneVoice(), tmp_path / "speech.wav", tmp_path / mix) as narration:
         narration.hear(np.zeros(RATE, np.float32))
-    wanted = {"speech.wav", "mix.wav", *(other.name for other in others)}
+    wanted = {"speech.wav", mix, *(other.name for other in others)}
     assert {path.name for path in tmp_path.iterdir()} == wanted
