@@ -146,6 +146,28 @@ def test_broken_sentences_can_be_left_out(tmp_path):
     assert "line 3" in log.left_out[1]
 
 
+def test_sentences_without_an_index_are_numbered_by_their_lines(tmp_path):
+    """Else those behind a broken line would be given each other's references."""
+    nameless = {name: value for name, value in LINE.items() if name != "index"}
+    path = write_log(tmp_path, nameless, "", '{"predic', nameless)
+    assert [i.index for i in read_log(path, skip=True).instances] == [0, 2]
+
+
+def test_the_first_sentence_may_be_the_broken_one(tmp_path):
+    path = write_log(tmp_path, '{"index": 0, "predic', LINE | {"index": 1})
+    log = read_log(path, skip=True)
+    assert [instance.index for instance in log.instances] == [1]
+    (told,) = log.left_out
+    assert "line 1: this is not valid JSON" in told
+    with pytest.raises(DragomanError, match="line 1: this is not valid JSON"):
+        read_log(path)
+
+
+def test_a_log_of_nothing_but_broken_lines_says_so_of_the_first(tmp_path):
+    with pytest.raises(DragomanError, match="line 1: this is not valid JSON"):
+        read_log(write_log(tmp_path, '{"index": 0, "predic', "{"), skip=True)
+
+
 def test_compat_reads_what_simuleval_would_score(tmp_path):
     """Unsorted delays, lengths that differ from the text's, and of one index the last."""
     odd = LINE | {"prediction": "x", "delays": [2000.0, 1000.0]}
