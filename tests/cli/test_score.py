@@ -190,6 +190,22 @@ def test_plain_text_has_quality_alone(tmp_path):
         score(text)
 
 
+def test_a_log_that_has_lost_its_beginning_is_no_plain_text(tmp_path):
+    """Its JSON would be scored as what was said."""
+    path, references = tmp_path / "instances.log", tmp_path / "refs.txt"
+    path.write_text('house", "source_length": 1}\n' + json.dumps(LINE) + "\n")
+    references.write_text("the small house\nthe small house at the sea\n")
+    with pytest.raises(DragomanError, match="line 1: this is not valid JSON, so it is no log"):
+        score(path, "--references", references)
+
+
+def test_plain_text_may_have_braces(tmp_path):
+    path, references = tmp_path / "said.txt", tmp_path / "refs.txt"
+    path.write_text("the house\n{laughs} the sea\n")
+    references.write_text("the house\nthe sea\n")
+    assert len(score_json(path, "--references", references)["sentences"]) == 2
+
+
 @pytest.mark.parametrize("unit", ["word", "char"])
 def test_plain_text_of_whole_talks(tmp_path, unit):
     text, references = tmp_path / "output.txt", tmp_path / "references.txt"
