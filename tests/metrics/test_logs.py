@@ -109,7 +109,9 @@ NAN = '{"index": 0, "prediction": "a", "delays": [NaN], "source_length": 1}'
     ("line", "words"),
     [
         ('{"index": 0, "predic', "line 2: this is not valid JSON"),
-        (NAN, "line 2: this is not valid JSON"),
+        (NAN, "line 2: this is not valid JSON .* It has NaN for a number"),
+        (NAN.replace("NaN", "-Infinity"), "It has -Infinity for a number"),
+        ("{", "line 2: this is not valid JSON .* A sentence must stand on one line"),
         ("[1, 2]", "line 2: Expected `object`"),
         (LINE | {"delays": [1.0, None]}, r"line 2: Expected `float`, got `null` - at `\$.delays"),
         (LINE | {"delays": "soon"}, "line 2: Expected"),
@@ -118,7 +120,10 @@ NAN = '{"index": 0, "prediction": "a", "delays": [NaN], "source_length": 1}'
         (LINE | {"durations": [1.0]}, "line 2: sentence 0 has 2 delays but 1 durations"),
         (LINE | {"delays": [2000, 1000]}, "unsorted delays: 1000 follows 2000 at unit 2"),
         (LINE | {"delays": [-5, 1000]}, "has a negative delay"),
-        (LINE | {"prediction": "ein großes Haus"}, "has 3 words in its prediction but 2 delays"),
+        (
+            LINE | {"prediction": "ein großes Haus"},
+            "has 3 words in its prediction but 2 delays; .*char\\)\\.$",
+        ),
         (LINE | {"source_length": -1.0}, "has a source length of -1"),
         ({"index": 0, "prediction": "a", "delays": [1]}, "missing required field `source_length`"),
     ],
@@ -128,6 +133,13 @@ def test_bad_lines_are_refused_with_what_and_where(tmp_path, line, words):
     with pytest.raises(DragomanError, match=words) as error:
         read_log(path)
     assert str(path) in str(error.value)
+
+
+def test_a_log_in_another_encoding_is_told_where(tmp_path):
+    path = write_log(tmp_path, LINE)
+    path.write_bytes(path.read_bytes() + '{"index": 1, "prediction": "für"}'.encode("latin-1"))
+    with pytest.raises(DragomanError, match="line 2: this is not UTF-8 text"):
+        read_log(path)
 
 
 def test_an_index_twice_is_refused(tmp_path):
