@@ -15,6 +15,7 @@ from dragoman.cli.report import first_of, print_object, print_signatures
 from dragoman.cli.scoring import Scoring, at_work, scoring_options
 from dragoman.cli.tables import UNDEFINED, Column, open_console, print_rows
 from dragoman.errors import DragomanError
+from dragoman.metrics.doubts import SAME_LENGTH
 from dragoman.metrics.instance import Instance
 from dragoman.metrics.lines import Log
 from dragoman.metrics.score import Report
@@ -22,9 +23,6 @@ from dragoman.metrics.significance import Comparison, Measure, Sampling, compare
 
 _significance = grouped("Significance")
 _files = grouped("Input and output")
-
-SAME_LENGTH = 100.0
-"""Milliseconds: tools round the length of a recording differently."""
 
 
 @click.command(
