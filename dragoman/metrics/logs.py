@@ -29,7 +29,7 @@ def read_log(path: Path, unit: Unit = "word", *, strict: bool = True, skip: bool
             "--resegmented. Score the log they were cut from, with --segments and --references."
         )
     if simulstream_log.knows(first):
-        return simulstream_log.read(path, unit)
+        return simulstream_log.read(path, unit, strict=strict, skip=skip)
     if simuleval_log.knows(first):
         return simuleval_log.read(path, unit, strict=strict, skip=skip)
     raise DragomanError(
