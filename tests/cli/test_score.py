@@ -249,6 +249,43 @@ def test_a_trace_of_our_own(tmp_path):
     assert content["scores"]["WER"] == 0
 
 
+def traced(index, source="a.wav", chunks=(0, 1)):
+    """The lines of a trace in which a word is said after each of two chunks."""
+    head = {"dragoman_trace": 1, "index": index, "source": source, "reference": "old man"}
+    heard = [{"heard": [1000 * n, 1000 * n, 1000 * n, 1000 * n + 500]} for n in (1, 2)]
+    said = [{"said": f" w{chunk}", "chunk": chunk} for chunk in chunks]
+    return [json.dumps(row) for row in (head, *heard, *said, {"end": True})]
+
+
+@pytest.mark.parametrize(
+    ("second", "words"),
+    [
+        (traced(4), "sentence 4 was there before"),
+        (traced(5, chunks=(1, 0)), "sentence 5 has unsorted delays"),
+        ([*traced(5)[:2], '{"heard": [1', *traced(5)[2:]], "Line 9 of .* is not a line"),
+        ([json.dumps({"dragoman_trace": 1, "index": "5"})], "Line 7 of .*Expected `int`"),
+    ],
+)
+def test_broken_traces_are_refused_or_left_out(tmp_path, second, words):
+    path = tmp_path / "trace.jsonl"
+    path.write_text("\n".join([*traced(4), *second, *traced(6)]) + "\n\n")
+    with pytest.raises(DragomanError, match=words):
+        score(path)
+    content = score_json(path, "--skip-broken")
+    assert [row["index"] for row in content["sentences"]] == [4, 6]
+    assert len(content["left_out"]) == 1
+
+
+def test_lines_of_references_need_sentences_with_numbers_of_their_own(tmp_path):
+    """The traces of two talks, one after the other: both are number 0."""
+    path, references = tmp_path / "trace.jsonl", tmp_path / "refs.txt"
+    path.write_text("\n".join([*traced(0, "a.wav"), *traced(0, "b.wav")]) + "\n")
+    references.write_text("old\nman\n")
+    assert len(score_json(path)["sentences"]) == 2
+    with pytest.raises(DragomanError, match="Several sentences have the number 0"):
+        score(path, "--references", references)
+
+
 def test_whole_talks(tmp_path):
     log = tmp_path / "instances.log"
     talk = LINE | {"prediction": "a b c d e f", "source_length": 6000.0}
