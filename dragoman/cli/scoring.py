@@ -8,9 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import wraps
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any, Literal
 
+import click
+
+from dragoman.cli.report import first_of
 from dragoman.cli.scoring_options import OPTIONS
 from dragoman.errors import DragomanError
 from dragoman.metrics import plain_text
@@ -252,8 +256,20 @@ def _may_lack(log: Log) -> int:
 def _references_of(log: Log, path: Path) -> list[str]:
     lines = read_references(path)
     wanted = lines_by_index(lines, log.instances, _may_lack(log))
+    numbers = {instance.index for instance in log.instances}
     if wanted is None:
+        lacks = sorted(set(range(len(lines))) - numbers)
+        which = f", without {first_of(lacks)}" if lacks and numbers <= {*range(len(lines))} else ""
         raise DragomanError(
-            f"{path} has {len(lines)} references but {log.path} has {len(log.instances)} sentences."
+            f"{path} has {len(lines)} references but {log.path} has {len(log.instances)} "
+            f"sentences{which}."
+        )
+    between = (range(one + 1, other) for one, other in pairwise(sorted(numbers)))
+    gaps = list(islice(chain.from_iterable(between), 11))  # numbers may be anything
+    if gaps and len(lines) == len(numbers):
+        click.echo(
+            f"{log.path} has no sentence {first_of(gaps)}: the lines of {path} go to those that it "
+            "has, in the order of their numbers.",
+            err=True,
         )
     return wanted

@@ -168,6 +168,23 @@ def test_references_of_a_log_from_which_sentences_are_left_out(tmp_path):
         score(log, "--skip-broken", "--references", references)
 
 
+def test_references_of_a_log_that_lacks_a_sentence(tmp_path):
+    """And has one too many, perhaps: then nobody knows whether the lines are those of the log."""
+    log, references = tmp_path / "instances.log", tmp_path / "references.txt"
+    references.write_text("the small house at the sea\n" * 3)
+    log.write_text("".join(json.dumps(LINE | {"index": index}) + "\n" for index in (0, 2)))
+    with pytest.raises(DragomanError, match=r"3 references but .* has 2 sentences, without 1\.$"):
+        score(log, "--references", references)
+    log.write_text("".join(json.dumps(LINE | {"index": index}) + "\n" for index in (0, 2, 10**15)))
+    told = score(log, "--references", references).stderr
+    assert (
+        f"has no sentence 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, …: the lines of {references} go to those that it has"
+        in told
+    )
+    log.write_text("".join(json.dumps(LINE | {"index": index}) + "\n" for index in (6, 5, 7)))
+    assert score(log, "--references", references).stderr == ""
+
+
 def test_references_written_on_windows(log, tmp_path):
     lines = b"the small house by the sea\r\n" * 2 + b"\r\nyes\r\n"
     references = tmp_path / "references.txt"
