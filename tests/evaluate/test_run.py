@@ -132,6 +132,32 @@ def test_word_ends_that_were_changed_are_another_run(tmp_path, clips):
         run_corpus(clips, setup, tmp_path / "r")
 
 
+def test_a_run_goes_on_with_more_clips(tmp_path, clips):
+    """What was heard in a night is not heard again because of one more clip."""
+    first = run_corpus(clips[:2], SETUP, tmp_path / "r")
+    seen = []
+    run = run_corpus(clips, SETUP, tmp_path / "r", on_clip=lambda d, t: seen.append((d, t)))
+    assert seen[0] == (2, 5)
+    assert [trace.index for trace in run.traces] == [0, 1, 2, 3, 4]
+    assert run.traces[:2] == first.traces
+    assert run_corpus(clips, SETUP, tmp_path / "r").traces == run.traces
+    with pytest.raises(DragomanError, match=r"holds a run of 5 clips, and these are 2; .*--limit"):
+        run_corpus(clips[:2], SETUP, tmp_path / "r")
+    others = [Clip(0, clips[0].audio, {"en": "other words"}), *clips[1:]]
+    with pytest.raises(DragomanError, match="its corpus differs"):
+        run_corpus([*others, Clip(5, clips[0].audio, {"en": "word0"})], SETUP, tmp_path / "r")
+
+
+def test_a_run_of_which_nobody_counted_the_clips_goes_on_as_it_was(tmp_path, clips):
+    first = run_corpus(clips[:4], SETUP, tmp_path / "r")
+    mark = json.loads((tmp_path / "r" / "run.json").read_text())
+    del mark["clips"]
+    (tmp_path / "r" / "run.json").write_text(json.dumps(mark))
+    assert run_corpus(clips[:4], SETUP, tmp_path / "r").traces == first.traces
+    with pytest.raises(DragomanError, match="its corpus differs"):
+        run_corpus(clips, SETUP, tmp_path / "r")
+
+
 def test_two_do_not_write_into_each_others_traces(tmp_path, clips):
     told = []
 
@@ -203,7 +229,7 @@ def test_two_runs_are_never_mixed(tmp_path, clips):
     with pytest.raises(DragomanError, match="holds another run"):
         run_corpus(clips, SETUP.with_changes(policy="offline"), tmp_path / "r")
     with pytest.raises(DragomanError, match="holds another run"):
-        run_corpus(clips[:3], SETUP, tmp_path / "r")
+        run_corpus(clips[::-1], SETUP, tmp_path / "r")
 
 
 def test_a_setup_that_does_not_fit_fails_the_run(tmp_path, clips):
