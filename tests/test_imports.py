@@ -46,7 +46,7 @@ MAY_IMPORT = {
     "trial": {"audio", "clock", "setup"},
     "evaluate": {
         *("audio", "text", "store", "trace", "metrics", "models", "detectors", "policies"),
-        *("interpreter", "voices", "setup", "clock", "corpora", "workers"),
+        *("interpreter", "voices", "setup", "clock", "awake", "corpora", "workers"),
     },
     "train": {
         *("audio", "text", "store", "trace", "metrics", "models", "detectors", "policies"),

@@ -15,6 +15,8 @@ from typing import TextIO, cast
 
 from dragoman.audio.chunk import Chunk
 from dragoman.audio.source import open_audio
+from dragoman.awake import awake
+from dragoman.clock import SimulatedClock
 from dragoman.corpora import Clip
 from dragoman.detectors import NoEndsError
 from dragoman.errors import DragomanError
@@ -81,7 +83,10 @@ class _Speaker:
         self.chunk: Chunk | None = None
         try:
             self.interpreter = system.interpreter(
-                record=self.trace, recording=name, start_ms=1000.0 * (clip.start or 0.0)
+                record=self.trace,
+                clock=SimulatedClock(awake()),
+                recording=name,
+                start_ms=1000.0 * (clip.start or 0.0),
             )
         except NoEndsError as why:
             self.go_on(why)

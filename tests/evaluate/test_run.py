@@ -1,6 +1,7 @@
 """Runs over a corpus: resumed, in processes, with a broken clip."""
 
 import errno
+import itertools
 import json
 import os
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from dragoman.awake import Awake
 from dragoman.corpora import Clip
 from dragoman.errors import DragomanError
 from dragoman.evaluate.run import TRACES, run_corpus
@@ -130,6 +132,15 @@ def test_word_ends_that_were_changed_are_another_run(tmp_path, clips):
     ends.write_text("300 900 1500\n")
     with pytest.raises(DragomanError, match=r"with words.ends as it was before"):
         run_corpus(clips, setup, tmp_path / "r")
+
+
+def test_time_for_which_a_run_was_stopped_is_no_work(tmp_path, clips, monkeypatch):
+    """A lid that was closed over night would be in every latency with computation."""
+    ticks = itertools.count()
+    stopped = Awake(lambda: 3600.0 * next(ticks), lambda: 0.0)  # before every look for an hour
+    monkeypatch.setattr("dragoman.evaluate.run.awake", lambda: stopped)
+    run = run_corpus(clips, SETUP, tmp_path / "r")
+    assert sum(trace.instance().compute or 0.0 for trace in run.traces) == 0
 
 
 def test_a_run_goes_on_with_more_clips(tmp_path, clips):
