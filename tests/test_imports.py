@@ -41,7 +41,7 @@ MAY_IMPORT = {
     "listeners": {"audio", "text", "trace", "interpreter", "interrupts", "voices"},
     "lag": {"text", "interpreter"},
     "events": {"interpreter", "lag"},
-    "api": {"audio", "text", "policies", "setup", "clock", "events"},
+    "api": {"audio", "text", "policies", "setup", "clock", "awake", "events"},
     "talks": {"audio", "voices"},
     "trial": {"audio", "clock", "setup"},
     "evaluate": {
