@@ -40,7 +40,11 @@ def read_corpus(
 ) -> list[Clip]:
     """Every clip of a corpus that has a text in the target language. `references` are SimulEval's
     target lists, one or more; `path` is then its source list."""
-    clips = read_clips(path, source, target, references)
+    return with_audio(read_clips(path, source, target, references), path)
+
+
+def with_audio(clips: list[Clip], path: Path) -> list[Clip]:
+    """The clips of a corpus, if their recordings are there."""
     missing = sorted({str(clip.audio) for clip in clips if not clip.audio.is_file()})
     if missing:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""

@@ -60,6 +60,29 @@ def test_evaluate_scores_by_the_target(corpus):
     assert chinese["scores"]["chrF"] > 0
 
 
+def test_evaluate_takes_a_manifest_of_lhotse(corpus, tmp_path):
+    pytest.importorskip("lhotse")
+    from dragoman.corpora import read_clips
+    from dragoman.train.data.cuts import write_cuts
+
+    cuts = tmp_path / "cuts.jsonl.gz"
+    write_cuts(read_clips(corpus, "de", "en"), cuts, "de")
+    plan = (*MODEL, "--policy", "greedy", "--json", "--limit", 3)
+    told, wanted = (json.loads(done("evaluate", path, *plan).stdout) for path in (cuts, corpus))
+    for name in ("BLEU", "LAAL", "WER"):
+        assert told["scores"][name] == wanted["scores"][name]
+    assert len(told["sentences"]) == 3
+    with pytest.raises(DragomanError, match="as number 1 has no text in 'fr'"):
+        call("evaluate", cuts, *MODEL, "--to", "fr")
+    with pytest.raises(DragomanError, match="--references go with a list of audio files"):
+        call("evaluate", cuts, *MODEL, "--references", corpus)
+    (tmp_path / "2.wav").unlink()
+    with pytest.raises(DragomanError, match=r"names audio that is not there: .*2\.wav"):
+        call("evaluate", cuts, *MODEL)
+    with pytest.raises(DragomanError, match="There is no manifest"):
+        call("evaluate", tmp_path / "no.jsonl.gz", *MODEL)
+
+
 def test_several_references_of_a_corpus_are_kept_with_the_run(corpus, tmp_path):
     rows = corpus.read_text().splitlines()
     corpus.write_text(

@@ -15,6 +15,13 @@ from typing import Any
 from dragoman.corpora import Clip
 from dragoman.errors import DragomanError
 
+MANIFESTS = (".jsonl.gz", "cuts.jsonl")
+
+
+def is_manifest(path: Path) -> bool:
+    """Whether a corpus of this name is a manifest of lhotse's."""
+    return path.name.endswith(MANIFESTS)
+
 
 def lhotse() -> Any:
     """The library, or how to get it."""
@@ -71,6 +78,8 @@ def write_cuts(clips: Iterable[Clip], path: Path, spoken: str) -> int:
 
 def _cuts(path: Path) -> Iterator[tuple[Any, Path]]:
     """The cuts of a manifest and their recordings; what lhotse says of others is a sentence."""
+    if not path.exists():
+        raise DragomanError(f"There is no manifest {path}.")
     cuts = iter(lhotse().CutSet.from_jsonl_lazy(path))
     number = 0
     while True:
