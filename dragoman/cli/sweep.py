@@ -71,6 +71,7 @@ def command(
     from dragoman.evaluate.result import Scorer, system_result, system_words
     from dragoman.evaluate.run import Failure, run_corpus
     from dragoman.evaluate.sounds import spoken_clips
+    from dragoman.metrics import simuleval_log
     from dragoman.setup import System
 
     base = read_setup(**options)
@@ -100,6 +101,7 @@ def command(
         tell_failures(failure for failure in run.failures if failure not in told)
         told.update(run.failures)
         results.append(system_result(setup, run.checked(), scorer))
+        simuleval_log.write(folder, [trace.instance(scorer.unit) for trace in run.traces])
         click.echo(fitted(_line(results[-1]), sys.stdout, 4))
         model = f"{base.model}{system_words(base)}"
         lead = f"{model}, {len(clips)} clips, {len(results)} of {len(setups)} systems"

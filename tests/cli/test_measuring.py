@@ -19,6 +19,7 @@ from sacrebleu.metrics.bleu import BLEU
 from dragoman.cli.app import dragoman
 from dragoman.errors import DragomanError
 from dragoman.metrics.comet import Comet
+from dragoman.metrics.logs import read_log
 from dragoman.models.base import Feature
 from dragoman.setup import Setup
 from tests.cli.terminal import terminal
@@ -147,6 +148,15 @@ def test_sweep_scores_by_the_target_and_shows_what_was_spoken(corpus, tmp_path):
     assert page.count("data:audio/ogg") == 4
     done("sweep", corpus, tmp_path / "quiet", *QUICK, "--sound", "0")
     assert "data:audio" not in (tmp_path / "quiet" / "report.html").read_text()
+
+
+def test_every_run_of_a_sweep_has_a_log_for_other_tools(corpus, tmp_path):
+    done("sweep", corpus, tmp_path / "sweep", *MODEL, "--policies", "greedy")
+    plan = ("--policy", "greedy", "--step", "1s")
+    done("evaluate", corpus, *MODEL, *plan, "--output", tmp_path / "one")
+    logs = [read_log(tmp_path / name / "instances.log") for name in ("sweep/greedy-1000ms", "one")]
+    first, second = ([(i.index, i.prediction, i.delays) for i in log.instances] for log in logs)
+    assert first == second
 
 
 def test_the_numbers_of_systems_stand_below_one_another(corpus, tmp_path):
