@@ -169,6 +169,24 @@ def test_a_run_of_which_nobody_counted_the_clips_goes_on_as_it_was(tmp_path, cli
         run_corpus(clips, SETUP, tmp_path / "r")
 
 
+def test_recordings_of_one_name_are_told_apart_by_their_folders(tmp_path, clips):
+    """As in a corpus of talks that are each called talk.wav, in a folder of the speaker's."""
+    made = []
+    for index, place in enumerate(("a/x/talk.wav", "b/x/talk.wav", "b/y/talk.wav", "b/other.wav")):
+        path = tmp_path / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(clips[2].audio.read_bytes())
+        made.append(Clip(index, path, {"en": "word0 word1"}))
+    ends = tmp_path / "words.ends"
+    ends.write_text("a/x/talk.wav\t500 3900\nb/x/talk.wav\t3000 3900\nother.wav\t100 3900\n")
+    setup = SETUP.with_changes(policy="wait-k:k=1", detector=f"boundaries:{ends}")
+    run = run_corpus([*made, made[0]][:4], setup, tmp_path / "r")
+    assert [trace.source for trace in run.traces] == ["a/x/talk.wav", "b/x/talk.wav", "other.wav"]
+    assert [trace.instance().delays[0] for trace in run.traces] == [500, 3000, 500]
+    (failure,) = run.failures
+    assert "no word ends of 'b/y/talk.wav'" in str(failure)
+
+
 def test_two_do_not_write_into_each_others_traces(tmp_path, clips):
     told = []
 
