@@ -18,6 +18,7 @@ from sacrebleu.metrics.bleu import BLEU
 
 from dragoman.cli.app import dragoman
 from dragoman.errors import DragomanError
+from dragoman.evaluate.result import system_result
 from dragoman.metrics.comet import Comet
 from dragoman.metrics.logs import read_log
 from dragoman.models.base import Feature
@@ -148,6 +149,22 @@ def test_sweep_scores_by_the_target_and_shows_what_was_spoken(corpus, tmp_path):
     assert page.count("data:audio/ogg") == 4
     done("sweep", corpus, tmp_path / "quiet", *QUICK, "--sound", "0")
     assert "data:audio" not in (tmp_path / "quiet" / "report.html").read_text()
+
+
+def test_the_report_of_a_sweep_that_fails_has_what_was_done(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr("dragoman.evaluate.sparing.SHARE", 0.0)  # never in between
+    results = []
+
+    def third_fails(setup, run, scorer):
+        results.append(setup)
+        if len(results) == 3:
+            raise DragomanError("The third one fails.")
+        return system_result(setup, run, scorer)
+
+    monkeypatch.setattr("dragoman.evaluate.result.system_result", third_fails)
+    with pytest.raises(DragomanError, match="The third one fails"):
+        call("sweep", corpus, tmp_path / "sweep", *MODEL, "--policies", "wait-k:k=1|2|3|4")
+    assert len((tmp_path / "sweep" / "scores.tsv").read_text().splitlines()) == 3
 
 
 def test_every_run_of_a_sweep_has_a_log_for_other_tools(corpus, tmp_path):
