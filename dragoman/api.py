@@ -21,6 +21,7 @@ from dragoman.audio.arrays import Sound, mono, refuse_bytes
 from dragoman.audio.chunk import RATE, Chunk, Chunker, Samples
 from dragoman.audio.resample import Resampler, check_rate, is_number
 from dragoman.audio.source import open_audio
+from dragoman.awake import awake
 from dragoman.clock import RealClock, SimulatedClock
 from dragoman.errors import DragomanError
 from dragoman.events import Event, Events
@@ -143,7 +144,7 @@ class Talk:
 
     def __init__(self, system: System, work: threading.Lock, live: bool, transcript: bool) -> None:
         self._setup, self._work = system.setup, work
-        clock = RealClock() if live else SimulatedClock()
+        clock = RealClock() if live else SimulatedClock(awake())
         self._interpreter = system.interpreter(clock=clock, transcript=transcript)
         self._chunker = Chunker(system.setup.step_ms)
         self._due: deque[Chunk] = deque()  # to be heard next

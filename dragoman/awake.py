@@ -14,19 +14,28 @@ STOPPED = 1.0
 
 
 class Awake:
-    """Seconds from any moment on, by a clock that somebody looks at all the time."""
+    """Seconds from any moment on, by a clock that somebody looks at all the time.
 
-    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+    Work that lets no other thread look (C code of somebody's own) uses the processor meanwhile.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.perf_counter,
+        used: Callable[[], float] = time.process_time,
+    ) -> None:
         self._clock, self._last = clock, clock()
+        self._used, self._last_used = used, used()
         self._stopped = 0.0
         self._lock = threading.Lock()
 
     def __call__(self) -> float:
         with self._lock:
-            now = self._clock()
-            if now - self._last > STOPPED:
-                self._stopped += now - self._last
-            self._last = now
+            now, used = self._clock(), self._used()
+            gap = now - self._last
+            if gap > STOPPED and used - self._last_used < gap / 2:
+                self._stopped += gap
+            self._last, self._last_used = now, used
             return now - self._stopped
 
 

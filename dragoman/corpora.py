@@ -20,6 +20,7 @@ from dragoman.errors import DragomanError, yaml_fault
 MOST_CHARACTERS = 1 << 30
 """Of a cell: the text of a whole talk may stand in one."""
 _ESCAPED = re.compile(r"\\(.)")
+_BREAKS = re.compile(r"[ \t]*[\r\n][\s]*")
 _NUMBERED = re.compile(r"(.+)\.(\d+)", re.ASCII)
 
 
@@ -33,6 +34,12 @@ class Clip:
     start: float | None = None  # seconds
     end: float | None = None
     more_references: tuple[str, ...] = ()  # further texts in the target language
+    called: str = ""  # where the name of its file alone is not enough
+
+    @property
+    def name(self) -> str:
+        """What its recording is called among those of its corpus."""
+        return self.called or self.audio.name
 
 
 def read_corpus(
@@ -40,7 +47,11 @@ def read_corpus(
 ) -> list[Clip]:
     """Every clip of a corpus that has a text in the target language. `references` are SimulEval's
     target lists, one or more; `path` is then its source list."""
-    clips = read_clips(path, source, target, references)
+    return with_audio(read_clips(path, source, target, references), path)
+
+
+def with_audio(clips: list[Clip], path: Path) -> list[Clip]:
+    """The clips of a corpus, if their recordings are there."""
     missing = sorted({str(clip.audio) for clip in clips if not clip.audio.is_file()})
     if missing:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
@@ -91,10 +102,8 @@ def _tsv(path: Path, source: str, target: str) -> Iterator[Clip]:
         names = rows.fieldnames or []
         if "audio" in names:
             _require_text(path, names, target)
-            wanted = _language_columns(names)[target]
             for index, row in enumerate(rows):
                 number = rows.reader.line_num  # empty lines are passed over
-                _require_value(path, row[wanted], target, number)
                 yield _table_clip(path, index, row, number, target)
         elif "path" in names and ("translation" in names or "sentence" in names):
             for index, row in enumerate(rows):
@@ -122,25 +131,29 @@ def _jsonl(path: Path, target: str) -> Iterator[Clip]:
             if not isinstance(row.get("audio"), str) or not row["audio"]:
                 raise DragomanError(f"Line {number} of {path} names no 'audio'.")
             _require_text(path, row, target)
-            _require_value(path, row[_language_columns(row)[target]], target, number)
             yield _table_clip(path, number - 1, row, number, target)
 
 
 def _table_clip(path: Path, index: int, row: dict[str, Any], number: int, target: str) -> Clip:
     if not row["audio"] or None in row:
         raise DragomanError(_torn(path, number))
-    times = {}
-    for name in ("start", "end"):
-        if row.get(name) not in (None, ""):
-            try:
-                times[name] = float(row[name])
-            except (TypeError, ValueError):
-                raise DragomanError(
-                    f"Line {number} of {path} has '{row[name]}' as its {name}; seconds are needed."
-                ) from None
-    texts = {key: _text(row[column]) for key, column in _language_columns(row).items()}
+    columns = _language_columns(row)
+    if row[columns[target]] is None:  # the line breaks off before its text, or that is null
+        raise DragomanError(f"Line {number} of {path} has no text in '{target}'.")
+    texts = {key: _text(row[column]) for key, column in columns.items()}
     more = [_text(row[column]) for column in _more_columns(row, target)]
-    return Clip(index, path.parent / row["audio"], texts, **times, more_references=_filled(more))
+    start, end = (_seconds(path, row, name, number) for name in ("start", "end"))
+    return Clip(index, path.parent / row["audio"], texts, start, end, _filled(more))
+
+
+def _seconds(path: Path, row: dict[str, Any], name: str, number: int) -> float | None:
+    value = row.get(name)
+    try:
+        return None if value in (None, "") else float(value)
+    except (TypeError, ValueError):
+        raise DragomanError(
+            f"Line {number} of {path} has '{value}' as its {name}; seconds are needed."
+        ) from None
 
 
 def _torn(path: Path, number: int) -> str:
@@ -180,14 +193,10 @@ def _require_text(path: Path, names: Any, target: str) -> None:
         raise DragomanError(f"{path} has no text in '{target}'; its languages are: {has}.")
 
 
-def _require_value(path: Path, value: Any, target: str, number: int) -> None:
-    """Refuse a line that breaks off before its text, and one whose text is null."""
-    if value is None:
-        raise DragomanError(f"Line {number} of {path} has no text in '{target}'.")
-
-
 def _text(value: Any) -> str:
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value or "")
+    """What a cell says, on one line: words that a line break alone sets apart would be one."""
+    text = " ".join(map(str, value)) if isinstance(value, list) else str(value or "")
+    return _BREAKS.sub(" ", text)
 
 
 def _covost_clip(path: Path, index: int, row: dict[str, str], source: str, target: str) -> Clip:

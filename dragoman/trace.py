@@ -7,8 +7,7 @@ file is JSON lines that grow while the speaker talks, so a crash loses nothing t
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +20,7 @@ from dragoman.errors import DragomanError
 from dragoman.files import sentences_for
 from dragoman.metrics.erasure import erased_units
 from dragoman.metrics.instance import Instance, Unit
+from dragoman.metrics.whole_units import unit_chunks
 
 FORMAT = 1
 
@@ -108,7 +108,7 @@ class Trace:
 
     def instance(self, unit: Unit = "word") -> Instance:
         """The trace as metrics want it: one delay per word (or character) of the prediction."""
-        chunks = _unit_chunks(self.sayings, unit)
+        chunks = unit_chunks([(said.text, said.chunk) for said in self.sayings], unit)
         compute, elapsed = 0.0, []
         for heard in self.hearings:
             compute += heard.compute_ms
@@ -127,33 +127,6 @@ class Trace:
             compute=compute,
             erased=erased_units(self.updates(), unit),
         )
-
-
-def _unit_chunks(sayings: Iterable[Saying], unit: Unit) -> list[int]:
-    """For every word or character of the prediction, the chunk after which it was whole.
-
-    A word is whole with its last letter or digit, or sign above or below one: the stop of a
-    sentence may be said later, when it is clear that the sentence was over, and does not make its
-    last word late.
-    """
-    letters: list[tuple[str, int]] = [(c, said.chunk) for said in sayings for c in said.text]
-    while letters and letters[0][0].isspace():
-        letters.pop(0)
-    while letters and letters[-1][0].isspace():
-        letters.pop()
-    if unit == "char":
-        return [chunk for _, chunk in letters]
-    chunks: list[int] = []
-    inside = False
-    for letter, chunk in letters:
-        if letter.isspace():
-            inside = False
-        elif not inside:
-            chunks.append(chunk)
-            inside = True
-        elif letter.isalnum() or unicodedata.category(letter).startswith("M"):
-            chunks[-1] = chunk
-    return chunks
 
 
 class TraceWriter:
@@ -242,9 +215,15 @@ def is_trace(path: Path) -> bool:
         return b'"dragoman_trace"' in file.readline(4096)
 
 
-def read_traces(path: Path, *, unfinished: bool = True) -> Iterator[Trace]:
-    """The traces of a file in order; `unfinished` also returns one that was cut short."""
+def read_traces(
+    path: Path, *, unfinished: bool = True, faults: list[str] | None = None
+) -> Iterator[Trace]:
+    """The traces of a file in order; `unfinished` also returns one that was cut short.
+
+    A trace with a broken line is left out where somebody wants to hear of its `faults`.
+    """
     trace: Trace | None = None
+    lost = False  # what belongs to a trace that is left out
     decode = msgspec.json.Decoder(dict[str, Any]).decode
     try:
         lines = path.open("rb")
@@ -252,13 +231,17 @@ def read_traces(path: Path, *, unfinished: bool = True) -> Iterator[Trace]:
         raise DragomanError(f"Cannot read the trace {path}: {error.strerror}.") from error
     with lines:
         for number, line in enumerate(lines, start=1):
+            if line.isspace():
+                continue
             try:
                 row = decode(line)
                 if "dragoman_trace" in row:
                     if trace is not None and unfinished:
                         yield trace
-                    trace = Trace(row["index"], row["source"], row["reference"])
-                    trace.more_references = tuple(map(str, row.get("more_references", ())))
+                    trace, lost = None, False
+                    trace = msgspec.convert(row, _Begun).trace()
+                elif lost:
+                    continue
                 elif trace is None:
                     raise ValueError("no record was begun")
                 elif "end" in row:
@@ -270,11 +253,26 @@ def read_traces(path: Path, *, unfinished: bool = True) -> Iterator[Trace]:
                 torn = isinstance(error, msgspec.DecodeError) and not line.endswith(b"\n")
                 if torn and number > 1:
                     break  # by a disk that was full, or a power cut: what came before holds
-                raise DragomanError(
-                    f"Line {number} of {path} is not a line of a Dragoman trace ({error})."
-                ) from error
+                fault = f"Line {number} of {path} is not a line of a Dragoman trace ({error})."
+                if faults is None:
+                    raise DragomanError(fault) from error
+                if not lost:
+                    faults.append(fault)
+                trace, lost = None, True
     if trace is not None and unfinished:
         yield trace
+
+
+class _Begun(msgspec.Struct):
+    """The line with which a trace begins."""
+
+    index: int
+    source: str
+    reference: str | None
+    more_references: tuple[str, ...] = ()
+
+    def trace(self) -> Trace:
+        return Trace(self.index, self.source, self.reference, more_references=self.more_references)
 
 
 def _take(trace: Trace, row: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """The Python interface of the README and of docs/api.md."""
 
 import asyncio
+import itertools
 import subprocess
 import sys
 import threading
@@ -13,6 +14,7 @@ import soundfile
 
 import dragoman
 from dragoman.audio.arrays import mono
+from dragoman.awake import Awake
 from dragoman.events import Events
 from dragoman.interpreter import Update
 from dragoman.trace import Hearing
@@ -39,6 +41,13 @@ def silence(rate=16000, seconds=SECONDS):
 def test_four_lines_of_python(tmp_path):
     soundfile.write(tmp_path / "talk.wav", silence(), 16000)
     assert text(dragoman.translate(tmp_path / "talk.wav", **SETTINGS)) == WORDS
+
+
+def test_time_for_which_the_program_was_stopped_is_no_work(translator, monkeypatch):
+    ticks = itertools.count()
+    stopped = Awake(lambda: 3600.0 * next(ticks), lambda: 0.0)  # before every look for an hour
+    monkeypatch.setattr("dragoman.api.awake", lambda: stopped)
+    assert list(translator.translate(silence(), 16000))[-1].at_ms == 1000 * SECONDS
 
 
 @pytest.mark.parametrize("rate", [8000, 16000, 44100])

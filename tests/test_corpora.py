@@ -40,6 +40,16 @@ def test_jsonl_with_paragraph_lists(tmp_path, wav):
     assert clip.texts == {"en": "eh yes", "de": "Eins. Zwei."}
 
 
+def test_text_of_several_lines_is_on_one(tmp_path, wav):
+    """Words of a reference end at spaces: as SimulEval counts, "two\\nthree" is one."""
+    wav("a.wav")
+    (tmp_path / "c.jsonl").write_text(
+        json.dumps({"audio": "a.wav", "en": "one two\nthree \r\n\n four", "de": "1"}) + "\n"
+    )
+    (clip,) = read_corpus(tmp_path / "c.jsonl", "de", "en")
+    assert clip.texts["en"] == "one two three four"
+
+
 def test_a_paragraph_may_be_a_number(tmp_path, wav):
     wav("a.wav")
     corpus = tmp_path / "c.jsonl"

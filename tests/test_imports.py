@@ -41,12 +41,12 @@ MAY_IMPORT = {
     "listeners": {"audio", "text", "trace", "interpreter", "interrupts", "voices"},
     "lag": {"text", "interpreter"},
     "events": {"interpreter", "lag"},
-    "api": {"audio", "text", "policies", "setup", "clock", "events"},
+    "api": {"audio", "text", "policies", "setup", "clock", "awake", "events"},
     "talks": {"audio", "voices"},
     "trial": {"audio", "clock", "setup"},
     "evaluate": {
         *("audio", "text", "store", "trace", "metrics", "models", "detectors", "policies"),
-        *("interpreter", "voices", "setup", "clock", "corpora", "workers"),
+        *("interpreter", "voices", "setup", "clock", "awake", "corpora", "workers"),
     },
     "train": {
         *("audio", "text", "store", "trace", "metrics", "models", "detectors", "policies"),

@@ -11,10 +11,11 @@ import numpy as np
 
 from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.ranges import PATH, Number
-from dragoman.cli.report import first_of, print_object, print_signatures
+from dragoman.cli.report import first_of, print_object, print_signatures, tell_problems
 from dragoman.cli.scoring import Scoring, at_work, scoring_options
 from dragoman.cli.tables import UNDEFINED, Column, open_console, print_rows
 from dragoman.errors import DragomanError
+from dragoman.metrics.doubts import SAME_LENGTH
 from dragoman.metrics.instance import Instance
 from dragoman.metrics.lines import Log
 from dragoman.metrics.score import Report
@@ -22,9 +23,6 @@ from dragoman.metrics.significance import Comparison, Measure, Sampling, compare
 
 _significance = grouped("Significance")
 _files = grouped("Input and output")
-
-SAME_LENGTH = 100.0
-"""Milliseconds: tools round the length of a recording differently."""
 
 
 @click.command(
@@ -83,6 +81,8 @@ def command(
     sampling = Sampling(resamples, seed, level)
     one, one_report = scoring.score(first)
     other, other_report = scoring.score(second)
+    for log, report in ((one, one_report), (other, other_report)):
+        tell_problems(log, report, f" of {log.path}")
     with at_work("Resampling …"):
         if common:
             one_report, other_report = shared(one, one_report, other, other_report)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,14 +88,18 @@ def read_first(
 ) -> list[Clip]:
     """The clips of a corpus that the options choose; a language that is foreign to it is told."""
     from dragoman.corpora import read_corpus
+    from dragoman.train.data.cuts import is_manifest
 
-    if references and (corpus.is_dir() or corpus.suffix in TABLES):
+    if references and (corpus.is_dir() or corpus.suffix in TABLES or is_manifest(corpus)):
         raise DragomanError(
             f"--references go with a list of audio files, and {corpus} has texts itself: there, "
             f"further references are columns '{setup.target}.2', '{setup.target}.3', or files "
             "beside the first (docs/metrics.md)."
         )
-    clips = read_corpus(corpus, setup.source or "", setup.target, references)[:limit]
+    if is_manifest(corpus):
+        clips = _read_manifest(corpus, setup, limit)
+    else:
+        clips = read_corpus(corpus, setup.source or "", setup.target, references)[:limit]
     known = {code for clip in clips for code in clip.texts}
     if setup.source and setup.source not in known and known != {setup.target}:
         click.echo(
@@ -103,6 +108,23 @@ def read_first(
             err=True,
         )
     return clips
+
+
+def _read_manifest(path: Path, setup: Setup, limit: int | None) -> list[Clip]:
+    """The clips of a manifest of lhotse's; those that the limit leaves out may be as they like."""
+    from dragoman.corpora import with_audio
+    from dragoman.train.data.cuts import read_cuts
+
+    clips = list(islice(read_cuts(path, setup.source or ""), limit))
+    if not clips:
+        raise DragomanError(f"The corpus {path} is empty.")
+    for clip in clips:
+        if setup.target not in clip.texts:
+            raise DragomanError(
+                f"What is said in {path} as number {clip.index + 1} has no text in "
+                f"'{setup.target}': a supervision has translations under 'custom', by language."
+            )
+    return with_audio(clips, path)
 
 
 def followed(

@@ -51,7 +51,8 @@ def command(
     """Interpret every clip of CORPUS as if it were spoken now, and score what was said.
 
     CORPUS is a TSV (columns audio, optional start and end, one per language code), JSONL, a CoVoST
-    TSV, a MuST-C or Europarl-ST folder, or a list of audio files with --references.
+    TSV, a MuST-C or Europarl-ST folder, a lhotse manifest (cuts.jsonl.gz), or a list of audio files
+    with --references.
 
     \b
     dragoman evaluate corpus.tsv --from de --to en

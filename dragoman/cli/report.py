@@ -18,18 +18,23 @@ if TYPE_CHECKING:
 
 def show(log: Log, report: Report, as_json: bool) -> None:
     """Print the scores of a log; what could not be scored is said on standard error."""
-    for problem in log.left_out:
-        click.echo(f"left out: {problem}", err=True)
-    for what, indices in report.problems.items():
-        click.echo(_warning(what, indices, len(report.instances)), err=True)
+    tell_problems(log, report)
     if as_json:
         _print_json(log, report)
     else:
         _print_table(log, report)
 
 
-def _warning(what: str, indices: list[int], size: int) -> str:
-    return f"Sentences with {what}, {len(indices)} of {size}: {first_of(indices)}"
+def tell_problems(log: Log, report: Report, where: str = "") -> None:
+    """Say on standard error what of a log was not scored, and what is wrong with the rest; of
+    several logs `where` this is."""
+    for problem in log.left_out:
+        click.echo(f"left out: {problem}", err=True)
+    size = len(report.instances)
+    for what, indices in report.problems.items():
+        click.echo(
+            f"Sentences{where} with {what}, {len(indices)} of {size}: {first_of(indices)}", err=True
+        )
 
 
 def first_of(indices: Sequence[int]) -> str:

@@ -8,9 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import wraps
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any, Literal
 
+import click
+
+from dragoman.cli.report import first_of
 from dragoman.cli.scoring_options import OPTIONS
 from dragoman.errors import DragomanError
 from dragoman.metrics import plain_text
@@ -192,7 +196,7 @@ def at_work(doing: str = "Scoring …") -> Iterator[None]:
 
 def load(path: Path, unit: Unit, *, strict: bool = True, skip: bool = False) -> Log:
     """Read what is to be scored: another tool's log or a trace of ours."""
-    from dragoman.trace import is_trace, read_traces
+    from dragoman.trace import is_trace
 
     file = find_log(path)
     try:
@@ -201,13 +205,36 @@ def load(path: Path, unit: Unit, *, strict: bool = True, skip: bool = False) -> 
         raise DragomanError(f"Cannot read {file}: {error.strerror}.") from error
     if not ours:
         return read_log(file, unit, strict=strict, skip=skip)
-    run = file.with_name(RUN).is_file()
-    every = list(read_traces(file))
+    return _load_traces(file, unit, skip=skip)
+
+
+def _load_traces(file: Path, unit: Unit, *, skip: bool) -> Log:
+    from dragoman.trace import read_traces
+
+    left_out: list[str] = []
+    every = list(read_traces(file, faults=left_out if skip else None))
     # A talk that was cut short is scored as far as it goes, but a run is of whole clips.
-    traces = list(read_traces(file, unfinished=False)) if run else every
-    told = f"the last clip in {file}: the run was stopped there; the same command goes on with it"
-    left_out = [told] if len(traces) < len(every) else []
-    return Log(file, OURS, [trace.instance(unit) for trace in traces], left_out=left_out)
+    run = file.with_name(RUN).is_file()
+    traces = list(read_traces(file, unfinished=False, faults=[])) if run else every
+    if len(traces) < len(every):
+        left_out.append(
+            f"the last clip in {file}: the run was stopped there; the same command goes on with it"
+        )
+    instances, known = [], set()
+    for trace in traces:
+        instance = trace.instance(unit)
+        try:
+            instance.check(str(file))
+            if (trace.index, trace.source) in known:  # every talk of one recording has the number 0
+                raise DragomanError(f"{file}: sentence {trace.index} was there before.")
+        except DragomanError as error:
+            if not skip:
+                raise
+            left_out.append(str(error))
+        else:
+            known.add((trace.index, trace.source))
+            instances.append(instance)
+    return Log(file, OURS, instances, left_out=left_out)
 
 
 def with_references(log: Log, paths: Sequence[Path]) -> Log:
@@ -229,8 +256,20 @@ def _may_lack(log: Log) -> int:
 def _references_of(log: Log, path: Path) -> list[str]:
     lines = read_references(path)
     wanted = lines_by_index(lines, log.instances, _may_lack(log))
+    numbers = {instance.index for instance in log.instances}
     if wanted is None:
+        lacks = sorted(set(range(len(lines))) - numbers)
+        which = f", without {first_of(lacks)}" if lacks and numbers <= {*range(len(lines))} else ""
         raise DragomanError(
-            f"{path} has {len(lines)} references but {log.path} has {len(log.instances)} sentences."
+            f"{path} has {len(lines)} references but {log.path} has {len(log.instances)} "
+            f"sentences{which}."
+        )
+    between = (range(one + 1, other) for one, other in pairwise(sorted(numbers)))
+    gaps = list(islice(chain.from_iterable(between), 11))  # numbers may be anything
+    if gaps and len(lines) == len(numbers):
+        click.echo(
+            f"{log.path} has no sentence {first_of(gaps)}: the lines of {path} go to those that it "
+            "has, in the order of their numbers.",
+            err=True,
         )
     return wanted

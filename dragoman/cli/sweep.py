@@ -71,6 +71,8 @@ def command(
     from dragoman.evaluate.result import Scorer, system_result, system_words
     from dragoman.evaluate.run import Failure, run_corpus
     from dragoman.evaluate.sounds import spoken_clips
+    from dragoman.evaluate.sparing import Sparing
+    from dragoman.metrics import simuleval_log
     from dragoman.setup import System
 
     base = read_setup(**options)
@@ -82,29 +84,40 @@ def command(
     if cluster is None:
         setups = followed(setups, bool(policies), clips, System(base) if workers else system)
     spoken = spoken_clips(clips, base.source, sound)
-    results = []
+    results: list[SystemResult] = []
     told: set[Failure] = set()
     title = f"{base.source or 'any language'} to {base.target}: {corpus.name}"
-    for number, setup in enumerate(setups, start=1):
-        name = f"{number}/{len(setups)} {setup.policy}"
-        with clip_progress(name) as on_clip:
-            own = None if workers else system.changed(**asdict(setup))
-            folder = output / slug(setup)
-            run = run_corpus(
-                *(clips, setup, folder),
-                workers=workers,
-                together=together,
-                system=own,
-                on_clip=on_clip,
-            )
-        tell_failures(failure for failure in run.failures if failure not in told)
-        told.update(run.failures)
-        results.append(system_result(setup, run.checked(), scorer))
-        click.echo(fitted(_line(results[-1]), sys.stdout, 4))
+
+    def write() -> None:
         model = f"{base.model}{system_words(base)}"
         lead = f"{model}, {len(clips)} clips, {len(results)} of {len(setups)} systems"
         write_report(output / "report.html", title, lead, results, spoken)
         write_scores(output / "scores.tsv", results)
+
+    sparing = Sparing(write)  # a report of a hundred systems takes seconds to write
+    try:
+        for number, setup in enumerate(setups, start=1):
+            name = f"{number}/{len(setups)} {setup.policy}"
+            with clip_progress(name) as on_clip:
+                own = None if workers else system.changed(**asdict(setup))
+                folder = output / slug(setup)
+                run = run_corpus(
+                    *(clips, setup, folder),
+                    workers=workers,
+                    together=together,
+                    system=own,
+                    on_clip=on_clip,
+                )
+            tell_failures(failure for failure in run.failures if failure not in told)
+            told.update(run.failures)
+            results.append(system_result(setup, run.checked(), scorer))
+            simuleval_log.write(folder, [trace.instance(scorer.unit) for trace in run.traces])
+            click.echo(fitted(_line(results[-1]), sys.stdout, 4))
+            if number < len(setups):
+                sparing()
+    finally:  # also of a sweep that ends before its time
+        if results:
+            sparing(must=True)
     click.echo(f"report: {output / 'report.html'}", err=True)
 
 

@@ -45,36 +45,56 @@ def held(folder: Path) -> Iterator[None]:
 
 
 def claim(folder: Path, setup: Setup, clips: Sequence[Clip]) -> None:
-    """Take the folder for this run, or go on with the same run; refuse to mix two."""
+    """Take the folder for this run, or go on with the same run; refuse to mix two.
+
+    A run whose clips are the first of these goes on with the others.
+    """
     mark: dict[str, Any] = {
         "setup": asdict(setup),
         "corpus": fingerprint(clips),
+        "clips": len(clips),
         "weights": weights_of(setup),
         "files": files_of(setup),
     }
     path = folder / MARK
-    if path.exists():
-        known = _read_mark(path)
-        if any(known.get(part) != mark[part] for part in ("setup", "corpus")):
-            raise DragomanError(
-                f"The folder {folder} holds another run (its setup or its corpus differs); "
-                f"choose another folder."
-            )
-        if known.get("weights", mark["weights"]) != mark["weights"]:
-            raise DragomanError(
-                f"The folder {folder} holds a run of {setup.model} as it was before: the weights "
-                f"are others now. Choose another folder."
-            )
-        for name, digest in mark["files"].items():
-            if known.get("files", {}).get(name, digest) != digest:
-                raise DragomanError(
-                    f"The folder {folder} holds a run with {name} as it was before; it has been "
-                    f"changed since. Choose another folder."
-                )
-    else:
+    known = _read_mark(path) if path.exists() else None
+    if known is not None:
+        _refuse_other(known, mark, folder, clips)
+    if known is None or known.get("clips", len(clips)) < len(clips):
         with whole_file(path) as file:
             json.dump(mark, file, indent=1, ensure_ascii=False)
     setup.write(folder / "setup.yaml")
+
+
+def _refuse_other(
+    known: dict[str, Any], mark: dict[str, Any], folder: Path, clips: Sequence[Clip]
+) -> None:
+    """Say so if a folder holds another run than the one that is wanted."""
+    if known.get("setup") != mark["setup"]:
+        raise DragomanError(
+            f"The folder {folder} holds another run (its setup differs); choose another folder."
+        )
+    count = known.get("clips", len(clips))  # not in marks of old
+    if count > len(clips):
+        raise DragomanError(
+            f"The folder {folder} holds a run of {count} clips, and these are {len(clips)}; choose "
+            f"another folder, or take as many (--limit)."
+        )
+    if known.get("corpus") != fingerprint(clips[:count]):
+        raise DragomanError(
+            f"The folder {folder} holds another run (its corpus differs); choose another folder."
+        )
+    if known.get("weights", mark["weights"]) != mark["weights"]:
+        raise DragomanError(
+            f"The folder {folder} holds a run of {mark['setup']['model']} as it was before: the "
+            f"weights are others now. Choose another folder."
+        )
+    for name, digest in mark["files"].items():
+        if known.get("files", {}).get(name, digest) != digest:
+            raise DragomanError(
+                f"The folder {folder} holds a run with {name} as it was before; it has been "
+                f"changed since. Choose another folder."
+            )
 
 
 def fingerprint(clips: Sequence[Clip]) -> str:

@@ -15,10 +15,13 @@ from typing import TextIO, cast
 
 from dragoman.audio.chunk import Chunk
 from dragoman.audio.source import open_audio
+from dragoman.awake import awake
+from dragoman.clock import SimulatedClock
 from dragoman.corpora import Clip
 from dragoman.detectors import NoEndsError
 from dragoman.errors import DragomanError
 from dragoman.evaluate.claim import claim, held
+from dragoman.evaluate.names import told_apart
 from dragoman.files import sentences_for, whole_file
 from dragoman.interpreter import step
 from dragoman.setup import Setup, System
@@ -69,7 +72,7 @@ class _Speaker:
     """A clip on its way through the loop, as if it were spoken now."""
 
     def __init__(self, system: System, clip: Clip) -> None:
-        self._clip, self._step_ms, name = clip, system.setup.step_ms, clip.audio.name
+        self._clip, self._step_ms, name = clip, system.setup.step_ms, clip.name
         self.trace = Trace(
             clip.index,
             name,
@@ -81,7 +84,10 @@ class _Speaker:
         self.chunk: Chunk | None = None
         try:
             self.interpreter = system.interpreter(
-                record=self.trace, recording=name, start_ms=1000.0 * (clip.start or 0.0)
+                record=self.trace,
+                clock=SimulatedClock(awake()),
+                recording=name,
+                start_ms=1000.0 * (clip.start or 0.0),
             )
         except NoEndsError as why:
             self.go_on(why)
@@ -102,7 +108,7 @@ class _Speaker:
             if self.chunk is None:
                 self.outcome = self.trace
         except DragomanError as why:
-            self.outcome = Failure(clip.index, clip.audio.name, str(why))
+            self.outcome = Failure(clip.index, clip.name, str(why))
 
 
 def interpret_clips(system: System, clips: Sequence[Clip]) -> list[Outcome]:
@@ -136,6 +142,7 @@ def run_corpus(
     """
     with held(folder):
         claim(folder, setup, clips)
+        clips = told_apart(clips)
         if only is not None:
             clips = [clip for clip in clips if clip.index in only]
         return _run_in(folder, clips, partial(_outcomes, setup, workers, together, system), on_clip)
@@ -232,5 +239,5 @@ class Interpreting:
 def _attempt(system: System, clips: Sequence[Clip]) -> list[Outcome]:
     # A setup that does not fit fails the run, not every clip of it; what one clip lacks, that clip.
     with suppress(NoEndsError):
-        system.interpreter(recording=clips[0].audio.name)
+        system.interpreter(recording=clips[0].name)
     return interpret_clips(system, clips)

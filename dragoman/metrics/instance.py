@@ -104,6 +104,6 @@ class Instance:
         if len(self.delays) in counts:
             return None
         return (
-            f"has {count} {unit}s in its prediction but {len(self.delays)} delays; "
-            "is it measured in another unit (--unit word or --unit char)?"
+            f"has {count} {unit}s in its prediction but {len(self.delays)} delays; it may be "
+            "measured in another unit (--unit word or --unit char)"
         )

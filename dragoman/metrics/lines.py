@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,7 @@ from dragoman.metrics.instance import Instance
 from dragoman.metrics.timings import Medium
 
 Row = TypeVar("Row")
+NOT_A_NUMBER = re.compile(rb"[:,\[]\s*(-?(?:NaN|Infinity))\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,18 @@ def decode_line(line: bytes, number: int, path: Path, decoder: msgspec.json.Deco
         return decoder.decode(line)
     except msgspec.ValidationError as error:
         raise DragomanError(f"{path}, line {number}: {error}.") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise DragomanError(f"{path}, line {number}: this is not UTF-8 text ({error}).") from error
+    except msgspec.DecodeError as error:
         raise DragomanError(
-            f"{path}, line {number}: this is not valid JSON ({error}). Was the log cut short?"
+            f"{path}, line {number}: this is not valid JSON ({error}). {_likely(line)}"
         ) from error
+
+
+def _likely(line: bytes) -> str:
+    """Why a line is no JSON, as far as one can see."""
+    if found := NOT_A_NUMBER.search(line):
+        return f"It has {found[1].decode()} for a number."
+    if line.strip() == b"{":
+        return "A sentence must stand on one line."
+    return "Was the log cut short?"

@@ -22,14 +22,14 @@ def read_log(path: Path, unit: Unit = "word", *, strict: bool = True, skip: bool
     and counts them.
     """
     path = find_log(path)
-    first = first_row(path)
+    first = first_row(path, skip=skip)
     if "emission_cu" in first or {"docid", "segid"} <= first.keys():
         raise DragomanError(
             f"{path} holds talks that are cut into segments already, as by OmniSTEval or by "
             "--resegmented. Score the log they were cut from, with --segments and --references."
         )
     if simulstream_log.knows(first):
-        return simulstream_log.read(path, unit)
+        return simulstream_log.read(path, unit, strict=strict, skip=skip)
     if simuleval_log.knows(first):
         return simuleval_log.read(path, unit, strict=strict, skip=skip)
     raise DragomanError(
@@ -53,13 +53,23 @@ def find_log(path: Path) -> Path:
     return path
 
 
-def first_row(path: Path) -> dict[str, Any]:
-    """The first line that holds anything, as an object."""
+def first_row(path: Path, *, skip: bool = False) -> dict[str, Any]:
+    """The first line that holds anything, as an object; `skip`: that can be read as one."""
+    fault: DragomanError | None = None
     for number, line in read_lines(path):
-        if not line.lstrip().startswith((b"{", b"[")):
-            raise DragomanError(
-                f"{path}, line {number}: this is not valid JSON, so it is no log. To score plain "
-                "text, a line for each sentence, name its references (--references)."
-            )
-        return decode_line(line, number, path, msgspec.json.Decoder(dict[str, Any]))
-    raise DragomanError(f"The log {path} is empty: there is nothing to score.")
+        try:
+            return _row(line, number, path)
+        except DragomanError as error:
+            fault = fault or error
+            if not skip:
+                break
+    raise fault or DragomanError(f"The log {path} is empty: there is nothing to score.")
+
+
+def _row(line: bytes, number: int, path: Path) -> dict[str, Any]:
+    if not line.lstrip().startswith((b"{", b"[")):
+        raise DragomanError(
+            f"{path}, line {number}: this is not valid JSON, so it is no log. To score plain "
+            "text, a line for each sentence, name its references (--references)."
+        )
+    return decode_line(line, number, path, msgspec.json.Decoder(dict[str, Any]))

@@ -6,6 +6,8 @@ from array import array
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from dragoman.errors import DragomanError
 from dragoman.metrics.instance import Instance, Unit
 from dragoman.metrics.lines import Log, read_lines
@@ -16,9 +18,20 @@ KIND = "plain text"
 
 
 def is_text(path: Path) -> bool:
-    """Whether a file is no log: its first line that holds anything is no JSON object."""
-    first = next((line for _, line in read_lines(path)), b"{")
-    return not first.lstrip().startswith(b"{")
+    """Whether a file is no log: its first line that holds anything begins no JSON object, and none
+    of the others is one, as where a log has lost its beginning."""
+    lines = (line for _, line in read_lines(path))
+    first = next(lines, b"{")
+    return not first.lstrip().startswith(b"{") and not any(map(_is_object, lines))
+
+
+def _is_object(line: bytes) -> bool:
+    if not line.lstrip().startswith(b"{"):
+        return False
+    try:
+        return isinstance(msgspec.json.decode(line), dict)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
 
 
 def read(path: Path, unit: Unit) -> Log:

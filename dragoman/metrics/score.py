@@ -9,6 +9,7 @@ import numpy as np
 
 from dragoman import __version__
 from dragoman.errors import DragomanError
+from dragoman.metrics.doubts import doubts
 from dragoman.metrics.instance import Instance, Unit
 from dragoman.metrics.latency import LATENCY
 from dragoman.metrics.quality import QUALITY, Pairs
@@ -122,6 +123,8 @@ def score_corpus(
             rows = np.flatnonzero(~table.timed).tolist()
             untimed = [instances[row].index for row in rows]
             problems["no computation times that fit the delays"] = untimed
+        for what, rows in table.doubts.items():
+            problems[what] = [instances[row].index for row in rows]
     return Report(instances, {name: scores[name] for name in names}, problems)
 
 
@@ -132,6 +135,7 @@ class LatencyTable:
     values: dict[str, Floats]  # [sentences]
     weights: dict[str, Floats]  # [sentences] what each value counts in the corpus
     timed: Bools  # [sentences] not known to lack computation times, where these are wanted
+    doubts: dict[str, list[int]]  # what is doubtful about times, and in which sentences
 
     def score(self, name: str, rules: Rules) -> Score:
         """The corpus score, which is the weighted mean."""
@@ -149,12 +153,16 @@ def _time_corpus(instances: Sequence[Instance], names: Sequence[str], rules: Rul
     values = {name: np.full(size, np.nan) for name in names}
     weights = {name: np.ones(size) for name in names}
     timed = np.ones(size, dtype=bool)
+    doubted: dict[str, list[int]] = {}
     wants_aware = any(name.endswith(AWARE) for name in names)
     for begin in range(0, size, BLOCK):
         plain = plain_timings(instances[begin : begin + BLOCK], rules)
         aware = aware_timings(plain) if wants_aware else plain
         timed[begin + plain.rows] = False
         timed[begin + aware.rows] = True
+        for what, doubtful in doubts(plain, aware if wants_aware else None).items():
+            if doubtful.any():
+                doubted.setdefault(what, []).extend((begin + plain.rows[doubtful]).tolist())
         for name in names:
             metric = LATENCY[name.removesuffix(AWARE)]
             timings = aware if name.endswith(AWARE) else plain
@@ -164,7 +172,7 @@ def _time_corpus(instances: Sequence[Instance], names: Sequence[str], rules: Rul
                     weights[name][begin + timings.rows] = metric.weigh(timings)
     if "RTF" in names and rules.compat != "simuleval":
         _time_unsaid(instances, values["RTF"], weights["RTF"])
-    return LatencyTable(values, weights, timed)
+    return LatencyTable(values, weights, timed, doubted)
 
 
 def _time_unsaid(instances: Sequence[Instance], factors: Floats, lengths: Floats) -> None:

@@ -115,6 +115,11 @@ def lines_by_index(
     left out, the index says which line it is.
     """
     indices = [instance.index for instance in instances]
+    if len(set(indices)) < len(indices):
+        twice = next(index for index in indices if indices.count(index) > 1)
+        raise DragomanError(
+            f"Several sentences have the number {twice}: nobody can tell whose line is whose."
+        )
     if len(lines) == len(indices):
         places = {index: place for place, index in enumerate(sorted(indices))}
         return [lines[places[index]] for index in indices]

@@ -64,10 +64,10 @@ def read(path: Path, unit: Unit, *, strict: bool = True, skip: bool = False) -> 
     sentences: dict[int, Instance] = {}
     left_out: list[str] = []
     decoder = msgspec.json.Decoder(Line)
-    for number, raw in read_lines(path):
+    for position, (number, raw) in enumerate(read_lines(path)):
         try:
             line = decode_line(raw, number, path, decoder)
-            instance = line.instance(len(sentences), strict=strict)
+            instance = line.instance(position, strict=strict)
             fault = instance.malformed()
             if strict and not fault:
                 fault = _contradiction(instance, line, unit, sentences)

@@ -50,6 +50,13 @@ class Talk:
     def take(self, line: Line) -> None:
         """Follow what happened after one more chunk."""
         chunk = len(self.audio)
+        if chunk and 1000 * line.total_audio_processed < self.audio[-1]:
+            raise ValueError(
+                f"after {self.audio[-1] / 1000:g} s of audio only "
+                f"{line.total_audio_processed:g} s were processed"
+            )
+        if line.computation_time < 0:
+            raise ValueError(f"the computation took {line.computation_time:g} s")
         self.audio.append(1000 * line.total_audio_processed)
         self.works.append(1000 * line.computation_time)
         if line.deleted_tokens:
@@ -117,32 +124,51 @@ def knows(first: dict[str, Any]) -> bool:
     return bool({"model_loading_time", "metadata", "total_audio_processed"} & first.keys())
 
 
-def read(path: Path, unit: Unit) -> Log:
-    """Read the log; every recording becomes one talk, without a reference."""
+def read(path: Path, unit: Unit, *, strict: bool = True, skip: bool = False) -> Log:
+    """Read the log; every recording becomes one talk, without a reference. See `read_log`.
+
+    To leave a broken sentence out is to leave out the talk that it is of.
+    """
     talks: dict[int | str, Talk] = {}
+    broken: dict[int | str | None, str] = {}
     decoder = msgspec.json.Decoder(Line)
     marked = _has_word_marks(path)
     whole_words = unit == "word" and not marked
+    recent: int | str | None = None  # a line that cannot be read goes on with the talk before it
     for number, raw in read_lines(path):
-        line = decode_line(raw, number, path, decoder)
-        line.generated_tokens = _pieces(line.generated_tokens, whole_words)
-        line.deleted_tokens = _pieces(line.deleted_tokens, whole_words)
         try:
+            line = decode_line(raw, number, path, decoder)
+            recent = recent if line.id is None else line.id
             if line.metadata is not None and line.id is not None:
+                if strict and line.id in talks:
+                    raise ValueError(f"recording {line.id} was there before")
                 talks[line.id] = Talk(str(line.metadata["wav_name"]), unit, marked or whole_words)
             elif line.id is not None:
+                line.generated_tokens = _pieces(line.generated_tokens, whole_words)
+                line.deleted_tokens = _pieces(line.deleted_tokens, whole_words)
                 talks[line.id].take(line)
-        except KeyError as error:
-            raise DragomanError(
-                f"{path}, line {number}: {error} is not known; a recording begins with a line that "
-                "has its id and, as metadata, its wav_name."
-            ) from error
-        except ValueError as error:
-            raise DragomanError(f"{path}, line {number}: {error}.") from error
-    instances = [talk.instance(index) for index, talk in enumerate(talks.values())]
+        except (DragomanError, KeyError, ValueError) as error:
+            if not skip:
+                raise _fault(error, f"{path}, line {number}") from error
+            broken.setdefault(recent, str(_fault(error, f"{path}, line {number}")))
+    instances = [
+        talk.instance(index)
+        for index, (name, talk) in enumerate(talks.items())
+        if name not in broken
+    ]
     for instance in instances:
         instance.check(f"{path}, {instance.source}")
-    return Log(path, "simulstream", instances)
+    return Log(path, "simulstream", instances, left_out=list(broken.values()))
+
+
+def _fault(error: Exception, where: str) -> DragomanError:
+    """What is wrong with a line, in a sentence."""
+    if isinstance(error, KeyError):
+        return DragomanError(
+            f"{where}: {error} is not known; a recording begins with a line that has its id and, "
+            "as metadata, its wav_name."
+        )
+    return error if isinstance(error, DragomanError) else DragomanError(f"{where}: {error}.")
 
 
 def _has_word_marks(path: Path) -> bool:

@@ -225,3 +225,17 @@ def test_runs_of_other_clips_are_compared_by_those_that_both_have(tmp_path):
     apart = write(tmp_path / "e.log", indices=range(50, 60))
     with pytest.raises(DragomanError, match="have no sentence in common"):
         run(first, apart, "--common")
+
+
+def test_what_is_left_out_or_doubtful_is_told_of_each_log(tmp_path):
+    """A difference of fewer sentences than there are is another difference."""
+    first, second = write(tmp_path / "a.log"), write(tmp_path / "b.log", late=2000)
+    for log in (first, second):
+        log.write_text(log.read_text() + '{"index": 30, "predic\n')
+    result = CliRunner().invoke(command, [str(first), str(second), "--skip-broken", "--json"])
+    assert json.loads(result.stdout)["sentences"] == 30
+    for log in (first, second):
+        assert f"left out: {log}, line 31: this is not valid JSON" in result.stderr
+    told = f"Sentences of {second} with delays beyond the end of their source, 30 of 30: 0, 1"
+    assert told in result.stderr
+    assert f"Sentences of {first}" not in result.stderr

@@ -18,7 +18,9 @@ from sacrebleu.metrics.bleu import BLEU
 
 from dragoman.cli.app import dragoman
 from dragoman.errors import DragomanError
+from dragoman.evaluate.result import system_result
 from dragoman.metrics.comet import Comet
+from dragoman.metrics.logs import read_log
 from dragoman.models.base import Feature
 from dragoman.setup import Setup
 from tests.cli.terminal import terminal
@@ -58,6 +60,29 @@ def test_evaluate_scores_by_the_target(corpus):
     assert "|tok:zh|" in chinese["signature"]["BLEU"]
     assert "|unit:char|" in chinese["signature"]["LAAL"]
     assert chinese["scores"]["chrF"] > 0
+
+
+def test_evaluate_takes_a_manifest_of_lhotse(corpus, tmp_path):
+    pytest.importorskip("lhotse")
+    from dragoman.corpora import read_clips
+    from dragoman.train.data.cuts import write_cuts
+
+    cuts = tmp_path / "cuts.jsonl.gz"
+    write_cuts(read_clips(corpus, "de", "en"), cuts, "de")
+    plan = (*MODEL, "--policy", "greedy", "--json", "--limit", 3)
+    told, wanted = (json.loads(done("evaluate", path, *plan).stdout) for path in (cuts, corpus))
+    for name in ("BLEU", "LAAL", "WER"):
+        assert told["scores"][name] == wanted["scores"][name]
+    assert len(told["sentences"]) == 3
+    with pytest.raises(DragomanError, match="as number 1 has no text in 'fr'"):
+        call("evaluate", cuts, *MODEL, "--to", "fr")
+    with pytest.raises(DragomanError, match="--references go with a list of audio files"):
+        call("evaluate", cuts, *MODEL, "--references", corpus)
+    (tmp_path / "2.wav").unlink()
+    with pytest.raises(DragomanError, match=r"names audio that is not there: .*2\.wav"):
+        call("evaluate", cuts, *MODEL)
+    with pytest.raises(DragomanError, match="There is no manifest"):
+        call("evaluate", tmp_path / "no.jsonl.gz", *MODEL)
 
 
 def test_several_references_of_a_corpus_are_kept_with_the_run(corpus, tmp_path):
@@ -124,6 +149,31 @@ def test_sweep_scores_by_the_target_and_shows_what_was_spoken(corpus, tmp_path):
     assert page.count("data:audio/ogg") == 4
     done("sweep", corpus, tmp_path / "quiet", *QUICK, "--sound", "0")
     assert "data:audio" not in (tmp_path / "quiet" / "report.html").read_text()
+
+
+def test_the_report_of_a_sweep_that_fails_has_what_was_done(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr("dragoman.evaluate.sparing.SHARE", 0.0)  # never in between
+    results = []
+
+    def third_fails(setup, run, scorer):
+        results.append(setup)
+        if len(results) == 3:
+            raise DragomanError("The third one fails.")
+        return system_result(setup, run, scorer)
+
+    monkeypatch.setattr("dragoman.evaluate.result.system_result", third_fails)
+    with pytest.raises(DragomanError, match="The third one fails"):
+        call("sweep", corpus, tmp_path / "sweep", *MODEL, "--policies", "wait-k:k=1|2|3|4")
+    assert len((tmp_path / "sweep" / "scores.tsv").read_text().splitlines()) == 3
+
+
+def test_every_run_of_a_sweep_has_a_log_for_other_tools(corpus, tmp_path):
+    done("sweep", corpus, tmp_path / "sweep", *MODEL, "--policies", "greedy")
+    plan = ("--policy", "greedy", "--step", "1s")
+    done("evaluate", corpus, *MODEL, *plan, "--output", tmp_path / "one")
+    logs = [read_log(tmp_path / name / "instances.log") for name in ("sweep/greedy-1000ms", "one")]
+    first, second = ([(i.index, i.prediction, i.delays) for i in log.instances] for log in logs)
+    assert first == second
 
 
 def test_the_numbers_of_systems_stand_below_one_another(corpus, tmp_path):

@@ -168,6 +168,20 @@ def test_references_of_a_log_from_which_sentences_are_left_out(tmp_path):
         score(log, "--skip-broken", "--references", references)
 
 
+def test_references_of_a_log_that_lacks_a_sentence(tmp_path):
+    """And has one too many, perhaps: then nobody knows whether the lines are those of the log."""
+    log, references = tmp_path / "instances.log", tmp_path / "references.txt"
+    references.write_text("the small house at the sea\n" * 3)
+    log.write_text("".join(json.dumps(LINE | {"index": index}) + "\n" for index in (0, 2)))
+    with pytest.raises(DragomanError, match=r"3 references but .* has 2 sentences, without 1\.$"):
+        score(log, "--references", references)
+    log.write_text("".join(json.dumps(LINE | {"index": index}) + "\n" for index in (0, 2, 10**15)))
+    told = score(log, "--references", references).stderr
+    assert "has no sentence 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, …: the lines of" in told
+    log.write_text("".join(json.dumps(LINE | {"index": index}) + "\n" for index in (6, 5, 7)))
+    assert score(log, "--references", references).stderr == ""
+
+
 def test_references_written_on_windows(log, tmp_path):
     lines = b"the small house by the sea\r\n" * 2 + b"\r\nyes\r\n"
     references = tmp_path / "references.txt"
@@ -188,6 +202,22 @@ def test_plain_text_has_quality_alone(tmp_path):
         score(text, "--references", references, "-m", "LAAL")
     with pytest.raises(DragomanError, match=r"To score plain text, .* \(--references\)"):
         score(text)
+
+
+def test_a_log_that_has_lost_its_beginning_is_no_plain_text(tmp_path):
+    """Its JSON would be scored as what was said."""
+    path, references = tmp_path / "instances.log", tmp_path / "refs.txt"
+    path.write_text('house", "source_length": 1}\n' + json.dumps(LINE) + "\n")
+    references.write_text("the small house\nthe small house at the sea\n")
+    with pytest.raises(DragomanError, match="line 1: this is not valid JSON, so it is no log"):
+        score(path, "--references", references)
+
+
+def test_plain_text_may_have_braces(tmp_path):
+    path, references = tmp_path / "said.txt", tmp_path / "refs.txt"
+    path.write_text("the house\n{laughs} the sea\n")
+    references.write_text("the house\nthe sea\n")
+    assert len(score_json(path, "--references", references)["sentences"]) == 2
 
 
 @pytest.mark.parametrize("unit", ["word", "char"])
@@ -231,6 +261,43 @@ def test_a_trace_of_our_own(tmp_path):
     assert content["scores"]["RTF"] == pytest.approx(1100 / 2000)
     assert content["scores"]["Erasure"] == 0.5
     assert content["scores"]["WER"] == 0
+
+
+def traced(index, source="a.wav", chunks=(0, 1)):
+    """The lines of a trace in which a word is said after each of two chunks."""
+    head = {"dragoman_trace": 1, "index": index, "source": source, "reference": "old man"}
+    heard = [{"heard": [1000 * n, 1000 * n, 1000 * n, 1000 * n + 500]} for n in (1, 2)]
+    said = [{"said": f" w{chunk}", "chunk": chunk} for chunk in chunks]
+    return [json.dumps(row) for row in (head, *heard, *said, {"end": True})]
+
+
+@pytest.mark.parametrize(
+    ("second", "words"),
+    [
+        (traced(4), "sentence 4 was there before"),
+        (traced(5, chunks=(1, 0)), "sentence 5 has unsorted delays"),
+        ([*traced(5)[:2], '{"heard": [1', *traced(5)[2:]], "Line 9 of .* is not a line"),
+        ([json.dumps({"dragoman_trace": 1, "index": "5"})], "Line 7 of .*Expected `int`"),
+    ],
+)
+def test_broken_traces_are_refused_or_left_out(tmp_path, second, words):
+    path = tmp_path / "trace.jsonl"
+    path.write_text("\n".join([*traced(4), *second, *traced(6)]) + "\n\n")
+    with pytest.raises(DragomanError, match=words):
+        score(path)
+    content = score_json(path, "--skip-broken")
+    assert [row["index"] for row in content["sentences"]] == [4, 6]
+    assert len(content["left_out"]) == 1
+
+
+def test_lines_of_references_need_sentences_with_numbers_of_their_own(tmp_path):
+    """The traces of two talks, one after the other: both are number 0."""
+    path, references = tmp_path / "trace.jsonl", tmp_path / "refs.txt"
+    path.write_text("\n".join([*traced(0, "a.wav"), *traced(0, "b.wav")]) + "\n")
+    references.write_text("old\nman\n")
+    assert len(score_json(path)["sentences"]) == 2
+    with pytest.raises(DragomanError, match="Several sentences have the number 0"):
+        score(path, "--references", references)
 
 
 def test_whole_talks(tmp_path):

@@ -19,6 +19,7 @@ from dragoman.evaluate.report import SystemResult, write_report, write_scores
 from dragoman.evaluate.result import Scorer, system_result
 from dragoman.evaluate.run import run_corpus
 from dragoman.evaluate.sounds import spoken_clips
+from dragoman.evaluate.sparing import Sparing
 from dragoman.setup import Setup
 from dragoman.trace import Hearing, Saying, Trace
 
@@ -252,3 +253,21 @@ def look(path, folder):
     told = re.findall(r"<pre>(.*?)</pre>", dom, re.S)
     views = [json.loads(html.unescape(one)) for one in told]
     return {view["name"]: view for view in views}
+
+
+def test_a_report_takes_no_more_than_a_tenth_of_the_time():
+    """Of a large grid it holds ever more systems, and would be written after each of them."""
+    now, written = 0.0, []
+
+    def write():
+        nonlocal now
+        written.append(now)
+        now += 2.0
+
+    sparing = Sparing(write, lambda: now)
+    for _ in range(10):
+        now += 5.0
+        sparing()
+    assert written == [5.0, 27.0, 49.0]
+    sparing(must=True)
+    assert written[-1] == now - 2.0

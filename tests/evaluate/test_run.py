@@ -1,6 +1,7 @@
 """Runs over a corpus: resumed, in processes, with a broken clip."""
 
 import errno
+import itertools
 import json
 import os
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from dragoman.awake import Awake
 from dragoman.corpora import Clip
 from dragoman.errors import DragomanError
 from dragoman.evaluate.run import TRACES, run_corpus
@@ -132,6 +134,59 @@ def test_word_ends_that_were_changed_are_another_run(tmp_path, clips):
         run_corpus(clips, setup, tmp_path / "r")
 
 
+def test_time_for_which_a_run_was_stopped_is_no_work(tmp_path, clips, monkeypatch):
+    """A lid that was closed over night would be in every latency with computation."""
+    ticks = itertools.count()
+    stopped = Awake(lambda: 3600.0 * next(ticks), lambda: 0.0)  # before every look for an hour
+    monkeypatch.setattr("dragoman.evaluate.run.awake", lambda: stopped)
+    run = run_corpus(clips, SETUP, tmp_path / "r")
+    assert sum(trace.instance().compute or 0.0 for trace in run.traces) == 0
+
+
+def test_a_run_goes_on_with_more_clips(tmp_path, clips):
+    """What was heard in a night is not heard again because of one more clip."""
+    first = run_corpus(clips[:2], SETUP, tmp_path / "r")
+    seen = []
+    run = run_corpus(clips, SETUP, tmp_path / "r", on_clip=lambda d, t: seen.append((d, t)))
+    assert seen[0] == (2, 5)
+    assert [trace.index for trace in run.traces] == [0, 1, 2, 3, 4]
+    assert run.traces[:2] == first.traces
+    assert run_corpus(clips, SETUP, tmp_path / "r").traces == run.traces
+    with pytest.raises(DragomanError, match=r"holds a run of 5 clips, and these are 2; .*--limit"):
+        run_corpus(clips[:2], SETUP, tmp_path / "r")
+    others = [Clip(0, clips[0].audio, {"en": "other words"}), *clips[1:]]
+    with pytest.raises(DragomanError, match="its corpus differs"):
+        run_corpus([*others, Clip(5, clips[0].audio, {"en": "word0"})], SETUP, tmp_path / "r")
+
+
+def test_a_run_of_which_nobody_counted_the_clips_goes_on_as_it_was(tmp_path, clips):
+    first = run_corpus(clips[:4], SETUP, tmp_path / "r")
+    mark = json.loads((tmp_path / "r" / "run.json").read_text())
+    del mark["clips"]
+    (tmp_path / "r" / "run.json").write_text(json.dumps(mark))
+    assert run_corpus(clips[:4], SETUP, tmp_path / "r").traces == first.traces
+    with pytest.raises(DragomanError, match="its corpus differs"):
+        run_corpus(clips, SETUP, tmp_path / "r")
+
+
+def test_recordings_of_one_name_are_told_apart_by_their_folders(tmp_path, clips):
+    """As in a corpus of talks that are each called talk.wav, in a folder of the speaker's."""
+    made = []
+    for index, place in enumerate(("a/x/talk.wav", "b/x/talk.wav", "b/y/talk.wav", "b/other.wav")):
+        path = tmp_path / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(clips[2].audio.read_bytes())
+        made.append(Clip(index, path, {"en": "word0 word1"}))
+    ends = tmp_path / "words.ends"
+    ends.write_text("a/x/talk.wav\t500 3900\nb/x/talk.wav\t3000 3900\nother.wav\t100 3900\n")
+    setup = SETUP.with_changes(policy="wait-k:k=1", detector=f"boundaries:{ends}")
+    run = run_corpus([*made, made[0]][:4], setup, tmp_path / "r")
+    assert [trace.source for trace in run.traces] == ["a/x/talk.wav", "b/x/talk.wav", "other.wav"]
+    assert [trace.instance().delays[0] for trace in run.traces] == [500, 3000, 500]
+    (failure,) = run.failures
+    assert "no word ends of 'b/y/talk.wav'" in str(failure)
+
+
 def test_two_do_not_write_into_each_others_traces(tmp_path, clips):
     told = []
 
@@ -203,7 +258,7 @@ def test_two_runs_are_never_mixed(tmp_path, clips):
     with pytest.raises(DragomanError, match="holds another run"):
         run_corpus(clips, SETUP.with_changes(policy="offline"), tmp_path / "r")
     with pytest.raises(DragomanError, match="holds another run"):
-        run_corpus(clips[:3], SETUP, tmp_path / "r")
+        run_corpus(clips[::-1], SETUP, tmp_path / "r")
 
 
 def test_a_setup_that_does_not_fit_fails_the_run(tmp_path, clips):

@@ -237,3 +237,38 @@ def test_erasure_is_over_the_words_of_all():
     other = sentence([1.0] * 6, 10.0, "a", erased=4, index=1)
     score = score_corpus([one, other], metrics=["Erasure"]).scores["Erasure"]
     assert score.value == pytest.approx(0.5)
+
+
+BEYOND = "delays beyond the end of their source"
+BELOW = "a source below 0.1 s (times are in milliseconds)"
+SECONDS = "all delays in a 500th of their source (times are in milliseconds)"
+SHRINKING = "elapsed times that are no sums of all computation so far"
+
+
+@pytest.mark.parametrize(
+    ("delays", "source_length", "elapsed", "doubted"),
+    [
+        ([1000, 3000], 3000, [1100, 3200], []),
+        ([1000, 3050], 3000, None, []),  # a length that was rounded
+        ([1000, 4000], 3000, None, [BEYOND]),
+        ([1, 3], 3, None, [BELOW]),
+        ([1, 3], 3000, None, [SECONDS]),
+        ([1000, 3000], 3, None, [BEYOND, BELOW]),
+        ([1000, 2000, 3000], 3000, [1500, 2100, 3400], [SHRINKING]),
+        ([1000, 2000, 3000], 3000, [1500, 2499.5, 3500], []),
+        ([1000, 3000], 3000, [0, 0], ["no computation times that fit the delays"]),
+    ],
+)
+def test_times_that_can_hardly_be_right_are_told(delays, source_length, elapsed, doubted):
+    """Two in other corners of the corpus are as they should be."""
+    fine = [sentence([1000], 1000, "w", index, elapsed=[1100]) for index in (3, 9)]
+    odd = sentence(delays, source_length, "w w", 7, elapsed=elapsed or [d + 100 for d in delays])
+    report = score_corpus([fine[0], odd, fine[1]], Rules())
+    assert report.problems == {what: [7] for what in doubted}
+
+
+def test_words_of_a_text_are_few():
+    text = sentence([1, 3], 3, "w w", elapsed=[1, 3])
+    assert score_corpus([text], Rules(source="text")).problems == {}
+    late = sentence([1, 4], 3, "w w", elapsed=[1, 4])
+    assert score_corpus([late], Rules(source="text")).problems == {BEYOND: [0]}

@@ -109,7 +109,9 @@ NAN = '{"index": 0, "prediction": "a", "delays": [NaN], "source_length": 1}'
     ("line", "words"),
     [
         ('{"index": 0, "predic', "line 2: this is not valid JSON"),
-        (NAN, "line 2: this is not valid JSON"),
+        (NAN, "line 2: this is not valid JSON .* It has NaN for a number"),
+        (NAN.replace("NaN", "-Infinity"), "It has -Infinity for a number"),
+        ("{", "line 2: this is not valid JSON .* A sentence must stand on one line"),
         ("[1, 2]", "line 2: Expected `object`"),
         (LINE | {"delays": [1.0, None]}, r"line 2: Expected `float`, got `null` - at `\$.delays"),
         (LINE | {"delays": "soon"}, "line 2: Expected"),
@@ -118,7 +120,10 @@ NAN = '{"index": 0, "prediction": "a", "delays": [NaN], "source_length": 1}'
         (LINE | {"durations": [1.0]}, "line 2: sentence 0 has 2 delays but 1 durations"),
         (LINE | {"delays": [2000, 1000]}, "unsorted delays: 1000 follows 2000 at unit 2"),
         (LINE | {"delays": [-5, 1000]}, "has a negative delay"),
-        (LINE | {"prediction": "ein großes Haus"}, "has 3 words in its prediction but 2 delays"),
+        (
+            LINE | {"prediction": "ein großes Haus"},
+            "has 3 words in its prediction but 2 delays; .*char\\)\\.$",
+        ),
         (LINE | {"source_length": -1.0}, "has a source length of -1"),
         ({"index": 0, "prediction": "a", "delays": [1]}, "missing required field `source_length`"),
     ],
@@ -128,6 +133,13 @@ def test_bad_lines_are_refused_with_what_and_where(tmp_path, line, words):
     with pytest.raises(DragomanError, match=words) as error:
         read_log(path)
     assert str(path) in str(error.value)
+
+
+def test_a_log_in_another_encoding_is_told_where(tmp_path):
+    path = write_log(tmp_path, LINE)
+    path.write_bytes(path.read_bytes() + '{"index": 1, "prediction": "für"}'.encode("latin-1"))
+    with pytest.raises(DragomanError, match="line 2: this is not UTF-8 text"):
+        read_log(path)
 
 
 def test_an_index_twice_is_refused(tmp_path):
@@ -144,6 +156,28 @@ def test_broken_sentences_can_be_left_out(tmp_path):
     assert len(log.left_out) == 2
     assert "line 2" in log.left_out[0]
     assert "line 3" in log.left_out[1]
+
+
+def test_sentences_without_an_index_are_numbered_by_their_lines(tmp_path):
+    """Else those behind a broken line would be given each other's references."""
+    nameless = {name: value for name, value in LINE.items() if name != "index"}
+    path = write_log(tmp_path, nameless, "", '{"predic', nameless)
+    assert [i.index for i in read_log(path, skip=True).instances] == [0, 2]
+
+
+def test_the_first_sentence_may_be_the_broken_one(tmp_path):
+    path = write_log(tmp_path, '{"index": 0, "predic', LINE | {"index": 1})
+    log = read_log(path, skip=True)
+    assert [instance.index for instance in log.instances] == [1]
+    (told,) = log.left_out
+    assert "line 1: this is not valid JSON" in told
+    with pytest.raises(DragomanError, match="line 1: this is not valid JSON"):
+        read_log(path)
+
+
+def test_a_log_of_nothing_but_broken_lines_says_so_of_the_first(tmp_path):
+    with pytest.raises(DragomanError, match="line 1: this is not valid JSON"):
+        read_log(write_log(tmp_path, '{"index": 0, "predic', "{"), skip=True)
 
 
 def test_compat_reads_what_simuleval_would_score(tmp_path):
@@ -317,7 +351,7 @@ def test_simulstream_against_a_replay(tmp_path_factory, steps):
     [
         (chunk(1.0, 0, ["a"], name=9), "line 3: 9 is not known"),
         (chunk(1.0, 0, ["a"], ["b"]), "line 3: tokens are taken back that were not the last"),
-        ({"id": 1, "metadata": {}}, "line 3: 'wav_name' is not known"),
+        ({"id": 2, "metadata": {}}, "line 3: 'wav_name' is not known"),
         ({"id": 1, "total_audio_processed": "long"}, "line 3: Expected `float`"),
     ],
 )
@@ -326,6 +360,38 @@ def test_bad_simulstream_lines(tmp_path, line, words):
         read_talks(tmp_path, line)
 
 
-def test_audio_that_shrinks_is_refused(tmp_path):
-    with pytest.raises(DragomanError, match=r"one\.wav: sentence 0 has unsorted delays"):
-        read_talks(tmp_path, chunk(2.0, 0, ["▁a"]), chunk(1.0, 0, ["▁b"]))
+@pytest.mark.parametrize("added", [["▁b"], []])
+def test_audio_that_shrinks_is_refused(tmp_path, added):
+    """Also where nothing was said with it: work would begin before its sound was there."""
+    with pytest.raises(DragomanError, match=r"line 4: after 2 s of audio only 1 s were processed"):
+        read_talks(tmp_path, chunk(2.0, 0, ["▁a"]), chunk(1.0, 0, added), chunk(3.0, 0, ["▁c"]))
+
+
+def test_no_computation_takes_less_than_no_time(tmp_path):
+    with pytest.raises(DragomanError, match=r"line 3: the computation took -0.5 s"):
+        read_talks(tmp_path, chunk(1.0, -0.5, ["▁a"]))
+
+
+def test_a_recording_that_begins_twice_is_refused(tmp_path):
+    """As in a file that two runs were written to: the first one would be forgotten."""
+    lines = [chunk(1.0, 0, ["▁a"]), START[1], chunk(1.0, 0, ["▁b"])]
+    with pytest.raises(DragomanError, match="line 4: recording 1 was there before"):
+        read_talks(tmp_path, *lines)
+    (talk,) = read_log(write_log(tmp_path, *START, *lines), strict=False).instances
+    assert talk.prediction == "b"
+
+
+def test_broken_talks_can_be_left_out(tmp_path):
+    lines = [
+        *(START[1], chunk(1.0, 0, ["▁a"])),
+        *({"id": 2, "metadata": {"wav_name": "two.wav"}}, chunk(1.0, 0, ["▁b"], name=2)),
+        *('{"id": 2, "total', chunk(2.0, 0, ["▁c"], ["▁no"], name=2)),
+        *({"id": 3, "metadata": {"wav_name": "three.wav"}}, chunk(1.0, 0, ["▁d"], name=3)),
+    ]
+    log = read_log(write_log(tmp_path, *lines), skip=True)
+    assert [(i.index, i.source, i.prediction) for i in log.instances] == [
+        (0, "talks/one.wav", "a"),
+        (2, "three.wav", "d"),
+    ]
+    (told,) = log.left_out
+    assert "line 5: this is not valid JSON" in told

@@ -15,6 +15,13 @@ from typing import Any
 from dragoman.corpora import Clip
 from dragoman.errors import DragomanError
 
+MANIFESTS = (".jsonl.gz", "cuts.jsonl")
+
+
+def is_manifest(path: Path) -> bool:
+    """Whether a corpus of this name is a manifest of lhotse's."""
+    return path.name.endswith(MANIFESTS)
+
 
 def lhotse() -> Any:
     """The library, or how to get it."""
@@ -28,26 +35,29 @@ def lhotse() -> Any:
 
 
 def as_cut(clip: Clip, spoken: str) -> Any:
-    """A clip as a lhotse MonoCut of its recording."""
+    """A clip as a lhotse cut of its recording, with all its channels, since these are heard."""
     library = lhotse()
     recording = library.Recording.from_file(clip.audio, recording_id=clip.audio.stem)
     start = clip.start or 0.0
     end = recording.duration if clip.end is None else clip.end
     name = f"{clip.audio.stem}-{clip.index}"
+    kind = library.MonoCut if recording.num_channels == 1 else library.MultiCut
+    channel = 0 if recording.num_channels == 1 else list(recording.channel_ids)
     supervision = library.SupervisionSegment(
         id=name,
         recording_id=recording.id,
         start=0.0,
         duration=end - start,
+        channel=channel,
         text=clip.texts.get(spoken),
         language=spoken,
         custom={language: text for language, text in clip.texts.items() if language != spoken},
     )
-    return library.MonoCut(
+    return kind(
         id=name,
         start=start,
         duration=end - start,
-        channel=0,
+        channel=channel,
         recording=recording,
         supervisions=[supervision],
     )
@@ -68,13 +78,15 @@ def write_cuts(clips: Iterable[Clip], path: Path, spoken: str) -> int:
 
 def _cuts(path: Path) -> Iterator[tuple[Any, Path]]:
     """The cuts of a manifest and their recordings; what lhotse says of others is a sentence."""
+    if not path.exists():
+        raise DragomanError(f"There is no manifest {path}.")
     cuts = iter(lhotse().CutSet.from_jsonl_lazy(path))
     number = 0
     while True:
         number += 1
         try:
             cut = next(cuts)
-            audio = Path(cut.recording.sources[0].source)
+            audio = _file_of(cut)
         except StopIteration:
             return
         except Exception as error:
@@ -89,6 +101,18 @@ def _cuts(path: Path) -> Iterator[tuple[Any, Path]]:
                 "the sound themselves (augment)."
             )
         yield cut, audio
+
+
+def _file_of(cut: Any) -> Path:
+    """The file that has the channels of a cut, and no others: a file is heard as a whole."""
+    wanted = {cut.channel} if isinstance(cut.channel, int) else set(cut.channel)
+    for source in cut.recording.sources:
+        if set(source.channels) == wanted:
+            return Path(source.source)
+    raise ValueError(
+        f"it is of channel {', '.join(map(str, sorted(wanted)))}, and no file of its recording has "
+        "just that: files are heard with all their channels, so write it to one of its own first"
+    )
 
 
 def read_cuts(path: Path, spoken: str) -> Iterator[Clip]:

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 from dragoman.corpora import read_clips
 from dragoman.errors import DragomanError
 from dragoman.train.data.clips import fingerprint, pack_clips
-from dragoman.train.data.cuts import read_cuts
+from dragoman.train.data.cuts import is_manifest, read_cuts
 from dragoman.train.data.heard import Hearing
 from dragoman.train.data.packing import Progress
 from dragoman.train.data.texts import pack_text
@@ -21,7 +21,6 @@ from dragoman.train.settings import Count, Share, Whole, convert
 from dragoman.train.voicing.text import fingerprint as text_fingerprint
 from dragoman.workers import FreshProcesses
 
-CUTS = (".jsonl.gz", "cuts.jsonl")
 Told = Callable[[str], None]  # how far the making of a pack is, in words
 
 
@@ -73,9 +72,7 @@ def parse_text(entry: str) -> tuple[Path, TextOptions]:
 def _packed(path: Path, recipe: Recipe, processes: int, progress: Progress) -> Path:
     """A corpus in one of the known layouts, or a lhotse manifest, cut into a pack."""
     data = recipe.data
-    if path.name.endswith(CUTS):
-        if not path.exists():
-            raise DragomanError(f"There is no manifest {path}.")
+    if is_manifest(path):
         clips = list(read_cuts(path, data.source))
     else:
         clips = read_clips(path, data.source, data.target)

@@ -1,5 +1,6 @@
 """Corpora in their real layouts become packs; every kind of fault is named, counted, skipped."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -200,6 +201,47 @@ def test_cuts_that_lhotse_would_play_faster_are_refused(tmp_path):
     cuts([cut, cut.perturb_speed(1.1)]).to_file(path)
     with pytest.raises(DragomanError, match=r"Line 2 of .*would change \(Speed\)"):
         list(read_cuts(path, "en"))
+
+
+def two_channels(folder):
+    """A recording in which each of two people has a channel, as lhotse sees it."""
+    sound = np.stack([np.full(16000, 0.5), np.full(16000, -0.5)], axis=1)
+    soundfile.write(folder / "both.wav", sound, 16000)
+    return pytest.importorskip("lhotse").Recording.from_file(folder / "both.wav")
+
+
+def test_a_channel_of_a_recording_is_no_clip_of_the_whole(tmp_path):
+    """Both who speak in it would be learned with the words of one."""
+    lhotse, path = pytest.importorskip("lhotse"), tmp_path / "cuts.jsonl"
+    from dragoman.train.data.cuts import read_cuts
+
+    recording = two_channels(tmp_path)
+    cut = lhotse.MonoCut("one", 0.0, 1.0, 1, recording=recording)
+    lhotse.CutSet.from_cuts([recording.to_cut(), cut]).to_file(path)
+    with pytest.raises(DragomanError, match=r"Line 2 of .*it is of channel 1, and no file"):
+        list(read_cuts(path, "en"))
+    soundfile.write(tmp_path / "other.wav", np.zeros(16000), 16000)
+    sources = [
+        lhotse.AudioSource("file", [channel], str(tmp_path / f"{name}.wav"))
+        for channel, name in enumerate(("both", "other"))
+    ]
+    split = dataclasses.replace(recording, sources=sources)
+    cut = lhotse.MonoCut("one", 0.0, 1.0, 1, recording=split)
+    lhotse.CutSet.from_cuts([cut]).to_file(path)
+    (clip,) = read_cuts(path, "en")
+    assert clip.audio.name == "other.wav"
+
+
+def test_a_clip_with_several_channels_goes_to_lhotse_with_all_of_them(tmp_path):
+    lhotse, path = pytest.importorskip("lhotse"), tmp_path / "cuts.jsonl"
+    from dragoman.train.data.cuts import read_cuts, write_cuts
+
+    two_channels(tmp_path)
+    clip = Clip(0, tmp_path / "both.wav", {"en": "a", "de": "b"}, 0.0, 1.0)
+    write_cuts([clip], path, "en")
+    (cut,) = lhotse.CutSet.from_jsonl_lazy(path)
+    assert cut.load_audio().shape == (2, 16000)
+    assert list(read_cuts(path, "en")) == [clip]
 
 
 def test_one_table_serves_several_languages(tmp_path):
