@@ -57,8 +57,6 @@ class BareModel(WindowModel):
 
     def encode(self, streams, closing):
         self.encoded.append(list(closing))
-        for one in streams:
-            one.look()
 
     def speak(self, streams, asks):
         self.spoken.append(list(asks))
@@ -99,6 +97,18 @@ def test_until_somebody_speaks_two_seconds_are_kept():
     assert (one.start_ms, one.spoken, one.transcript) == (1500.0, True, ())
     one.hear(sound(5000, quiet(5000)))  # a pause is part of what is spoken
     assert (one.start_ms, one.spoken, one.voice) == (1500.0, True, quiet(5000))
+
+
+def test_a_family_encodes_and_its_life_notes_what_was_seen():
+    """One that had to note it by itself, and did not know, would never be asked for a word."""
+    model = BareModel()
+    one = model.open(None, "en")
+    model.hear([one], [sound(1000)])
+    assert (one.seen, one.fresh, model.encoded) == ((0.0, 1000.0), True, [[False]])
+    assert model.draft([one], [Ask()])[0].words == (" w1",)
+    model.hear([one], [sound(1100, quiet(1100))])
+    model.hear([one], [sound(500, quiet(1600))])  # nothing new
+    assert one.seen == (0.0, 2100.0)
 
 
 def test_a_window_that_moved_on_behind_all_speech_is_silence():

@@ -101,8 +101,6 @@ class ExportedModel(WindowModel[ExportedStream]):
             if ends or not stream.nothing_new()
         ]
         encode_windows(self._net, [stream for stream, _ in new], [ends for _, ends in new])
-        for stream, _ in new:
-            stream.look()
 
     def committed(self, stream: ExportedStream, tokens: int) -> None:
         stream.committed(tokens)

@@ -104,7 +104,6 @@ class MoonshineStream(WindowStream):
     def encoded(self, states: Encoded) -> None:
         self.states = states
         self.words_heard = self.words_before + self.words_in(states.labels)
-        self.look()
 
     def keep(self, past: Past | None) -> None:
         """The decoder has read the text so far; what is final it read anew."""
