@@ -257,6 +257,8 @@ def test_a_pause_ends_the_utterance():
     assert "".join(said[3]) == german(["Red", "See."])
     assert interpreter.stream.final == ()
     assert interpreter.stream.said == []
+    interpreter.stream.speech.open = (0.0, 0)
+    assert interpreter.stream.open == (3000.0, 0)  # where the source ended
 
 
 @settings(max_examples=80, deadline=None)
@@ -309,6 +311,8 @@ def test_words_that_were_told_are_not_told_again_by_whoever_goes_on():
     (draft,) = model.draft([stream], [Ask()])
     model.commit(stream, draft, 3)
     assert [word.text for word in stream.final] == [" Blue", " Green"]
+    assert stream.open == (0.0, len("rot.blau"))
+    stream.heard, stream.speech.open = Draft(), (3000.0, 0)  # a word that is final is open still
     assert stream.open == (0.0, len("rot.blau"))
 
 
