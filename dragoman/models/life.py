@@ -87,7 +87,7 @@ class WindowStream(ABC):
         waits to be said of sound before it."""
         if self.window.settled.tokens:
             return None
-        return self.start_ms, count_letters(self.window.units.text(self.window.said))
+        return self.start_ms, count_letters(self.window.units.text(self.window.whole))
 
     @property
     def rested(self) -> bool:

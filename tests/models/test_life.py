@@ -240,6 +240,11 @@ def test_a_long_window_is_cut_behind_a_sentence():
 def test_where_the_window_begins_and_how_much_was_said_of_it():
     one = stream(9000.0, 500.0, [1, 4], [1000, 2000])
     assert one.open == (500.0, 5)  # w1 w4.
+    one.window.unfinished = one.window.said[1:]  # that is no word yet, and was not said
+    assert one.open == (500.0, 2)
+    one.window.unfinished = [FIRST, *one.window.said]  # it began before the window
+    assert one.open == (500.0, 0)
+    one.window.unfinished = []
     one.window.settled = Draft((7,))
     assert one.open is None
 
