@@ -156,6 +156,7 @@ class Texts:
     ) -> None:
         self._decoder, self._rules = decoder, decoder.rules
         self._going = list(prompts)
+        self._keeps = pasts is not None  # what is computed now is wanted later
         self.pasts = _fitting(pasts or [Past()] * len(prompts), prompts)
         self._tape = Tape(memories, decoder.shape, weights, self.pasts)
         self.silences: list[float] = []  # in the window of each prompt
@@ -183,7 +184,8 @@ class Texts:
             kinds.append([ANYTHING] * (1 + count) + [first, *later])
         log_probs, looks = self._decoder.read(self._tape, texts, rows, kinds)
         self.silences = [self._rules.silence(row[0]) for row in log_probs]
-        self.pasts = [Past(text, self._tape.row(index)) for index, text in enumerate(whole)]
+        if self._keeps:
+            self.pasts = [Past(text, self._tape.row(index)) for index, text in enumerate(whole)]
         return [
             Scores(log_probs[index, 1 + count :], looks[index, last.start + count :])
             for index, count in enumerate(unused)

@@ -58,9 +58,9 @@ class Tape:
         return positions, np.where(hidden, FORBIDDEN, np.float32(0))[:, None]
 
     def row(self, text: int) -> dict[str, Floats]:
-        """What was computed of one text."""
+        """What was computed of one text, and nothing of the others: it may be kept for long."""
         used = slice(int(self._unused[text]), None)
-        return {name: array[text : text + 1, :, used] for name, array in self.cache.items()}
+        return {n: array[text : text + 1, :, used].copy() for n, array in self.cache.items()}
 
     def drop(self, counts: Sequence[int]) -> None:
         """Forget the last columns of each text, and move the texts to the same end again."""
