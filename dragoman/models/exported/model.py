@@ -162,8 +162,9 @@ class ExportedModel(WindowModel[ExportedStream]):
         texts = Texts(net, memories, states, prompts, caches)
         careful = _careful(asks[0]) and not net.config.keeps_past
         found = search(texts, prompts, self._beams if careful else 1)
-        for stream, one, trail in zip(streams, found, texts.trails, strict=True):
-            stream.keep_trail(trail[: len(one.tokens) + 1])
+        if caches is not None:
+            for stream, one, trail in zip(streams, found, texts.trails, strict=True):
+                stream.keep_trail(trail[: len(one.tokens) + 1])
         return found
 
     def _prompt(self, stream: ExportedStream, ask: Ask, states: int) -> Prompt:
