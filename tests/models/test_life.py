@@ -15,6 +15,7 @@ from dragoman.models.search import Found
 from dragoman.models.window import Bounds, Window
 
 from .toy_net import FIRST, pieces
+from .word_for_word import WordForWord
 
 SPEAKING = Voice(spoken=True, speaking=True, silence_ms=0.0)
 BOUNDS = Bounds(long=12_000, too_long=20_000, kept=6_000, full=26_000)
@@ -405,3 +406,17 @@ def test_a_commit_cuts_the_window_or_closes_it(closed, cuts, start_ms):
     )
     assert (model.cuts, one.start_ms) == (cuts, start_ms)
     assert one.window.said == []
+
+
+def test_a_family_holds_a_full_stop_back_unless_it_says_otherwise():
+    """A net ends every window with one, though the speaker may go on."""
+    model, units = BareModel(), WordForWord().target
+    tokens = (units.names.index("▁rot"), units.names.index("."))
+    model.found = Found(tokens, (-0.1,) * 2, (np.ones(3, np.float32),) * 2, True)
+    one = stream()
+    one.window.units = units
+    model.hear([one], [sound(1000)])
+    assert model.draft([one], [Ask()])[0].text == " rot"
+    assert model.draft([one], [Ask(final=True)])[0].text == " rot."
+    model.late_stop = False
+    assert model.draft([one], [Ask()])[0].text == " rot."
