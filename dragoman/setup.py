@@ -19,7 +19,7 @@ from dragoman.files import whole_file
 from dragoman.interpreter import Interpreter
 from dragoman.models import Model
 from dragoman.models.choose import AUTO, choose
-from dragoman.models.load import is_function, load_model
+from dragoman.models.load import is_cascade, is_function, load_model
 from dragoman.models.options import Compute, Device, Options
 from dragoman.policies import make_policy
 from dragoman.text.languages import find_language
@@ -102,7 +102,7 @@ class Setup:
         if self.model == AUTO:
             cascade = self.target not in ("en", self.source)
         else:
-            cascade = "+" in self.model
+            cascade = is_cascade(self.model)
         if not cascade:
             return TUNED
         return TUNED_SPANISH if self.target == "es" else TUNED_CASCADE
@@ -220,7 +220,7 @@ class System:
 
     def changed(self, **changes: Any) -> System:
         """The same model, loaded as it is, under other settings of the loop."""
-        other = System(self.setup.with_changes(**changes))
+        other = System(self.setup.with_changes(**changes), self._given)
         other.__dict__.update(model=self.model, vad=self.vad)
         return other
 

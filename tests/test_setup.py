@@ -6,7 +6,8 @@ from dragoman.cli.setup_options import read_setup
 from dragoman.errors import DragomanError
 from dragoman.models.load import load_model
 from dragoman.policies import make_policy
-from dragoman.setup import Setup
+from dragoman.setup import Setup, System
+from tests.scripted import steady
 
 
 def test_a_setup_survives_its_file(tmp_path):
@@ -85,3 +86,20 @@ def test_spanish_has_a_stop_of_its_own():
     assert slow.step_ms < other.step_ms
     told = Setup("st-en", "en", "es"), Setup("st-en", "en", "de")
     assert told[0].tuned(2000.0).policy == told[1].tuned(2000.0).policy
+
+
+def test_a_system_with_a_model_of_ones_own_keeps_it_under_other_settings():
+    """No model of the store fits these languages, and none is looked for."""
+    model = steady()
+    changed = System(Setup(source="it", target="ja"), model).changed(policy="greedy", target="zh")
+    assert (changed.model, changed.vad) == (model, None)
+    assert (changed.setup.policy, changed.setup.target) == ("greedy", "zh")
+    assert changed.changed(step_ms=500.0).model is model
+
+
+def test_a_folder_with_a_plus_in_its_name_is_no_cascade(tmp_path):
+    folder = tmp_path / "c++"
+    folder.mkdir()
+    setups = [Setup(model=model, source="en", target="de") for model in (str(folder), "x", "x+y")]
+    alone, other, cascade = [setup.tuned_rows for setup in setups]
+    assert alone == other != cascade

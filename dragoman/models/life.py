@@ -87,7 +87,7 @@ class WindowStream(ABC):
         waits to be said of sound before it."""
         if self.window.settled.tokens:
             return None
-        return self.start_ms, count_letters(self.window.units.text(self.window.said))
+        return self.start_ms, count_letters(self.window.units.text(self.window.whole))
 
     @property
     def rested(self) -> bool:
@@ -201,7 +201,8 @@ class WindowModel(ABC, Generic[S]):
 
     @abstractmethod
     def encode(self, streams: Sequence[S], closing: Sequence[bool]) -> None:
-        """Encode the windows of streams, as far as they have new sound."""
+        """Encode the windows of streams, except where there is `nothing_new`. `closing`: the
+        utterance ends here, so that one may be encoded once more, as a whole."""
 
     @abstractmethod
     def speak(self, streams: Sequence[S], asks: Sequence[Ask]) -> list[Found]:
@@ -219,8 +220,11 @@ class WindowModel(ABC, Generic[S]):
         errors = each_alone(lambda i: self._take_in(own[i], sounds[i]), every)
 
         def encode(members: Sequence[int]) -> None:
-            closing = [sounds[index].closing for index in members]
-            self.encode([own[index] for index in members], closing)
+            chosen = [own[index] for index in members]
+            self.encode(chosen, [sounds[index].closing for index in members])
+            for stream in chosen:
+                if not stream.nothing_new():
+                    stream.look()
 
         looking = [i for i in every if i not in errors and sounds[i].look and own[i].worth_a_look]
         errors |= fail_alone(encode, looking)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dragoman.models.moonshine.trained import Settings
 
 HUB = "hub:"  # what the name of a model of the hub begins with
+INTERFACE = ("name", "features", "hears", "speaks", "open", "hear", "draft", "commit")  # of `Model`
 
 # Kinds of models that hear, and of those that translate text: the class that loads a folder, by
 # `load(folder, name, options)`.
@@ -118,6 +119,11 @@ def is_function(name: str) -> bool:
     return ":" in recogniser and not Path(recogniser).expanduser().exists()
 
 
+def is_cascade(name: str) -> bool:
+    """Whether a name is that of two models, one behind the other."""
+    return bool(_halves(name)[1])
+
+
 def _halves(name: str) -> tuple[str, str]:
     """The two names of a cascade, or the only one and nothing."""
     if Path(name).expanduser().exists():
@@ -159,6 +165,9 @@ def _own(name: str) -> Model:
             f"'{name}' is not a function that makes a model without being told anything ({error})."
         ) from error
     model: Model = make()
-    if not hasattr(model, "features"):
+    lacking = [member for member in INTERFACE if not hasattr(model, member)]
+    if lacking == [*INTERFACE]:
         raise DragomanError(f"'{name}' makes no model but {type(model).__name__!r}.")
+    if lacking:
+        raise DragomanError(f"'{name}' makes no model: it lacks {', '.join(lacking)}.")
     return model

@@ -53,11 +53,16 @@ class Window:
         """Whether nothing was said or settled since the utterance began."""
         return not (self.said or self.settled.tokens or self.before)
 
+    @property
+    def whole(self) -> list[int]:
+        """What was said of this window in whole words; a word may have begun before it."""
+        return self.said[: max(0, len(self.said) - len(self.unfinished))]
+
     def words(self, tokens: Sequence[int], *, ended: bool) -> Words:
         """Tokens that follow what was committed, as words; the first may have begun before."""
         held = len(self.unfinished)
-        said = self.said[: max(0, len(self.said) - held)]  # what settled is not among it
-        grouped = words_after(self.units.words, said, [*self.unfinished, *tokens], ended=ended)
+        follow = [*self.unfinished, *tokens]
+        grouped = words_after(self.units.words, self.whole, follow, ended=ended)
         return replace(grouped, ends=tuple(max(0, end - held) for end in grouped.ends))
 
     def take(self, draft: Draft, tokens: int) -> None:
@@ -126,7 +131,7 @@ class Window:
 
     def _last_sentence(self) -> int:
         """How many of the tokens said make whole sentences."""
-        for count in range(len(self.said) - len(self.unfinished), 0, -1):
+        for count in range(len(self.whole), 0, -1):
             if self.units.text(self.said[count - 1 : count]).rstrip().endswith(STOPS):
                 return count
         return 0

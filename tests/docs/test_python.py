@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sys
+from itertools import pairwise
 from types import ModuleType
 
 import numpy as np
@@ -13,6 +14,8 @@ import soundfile
 
 from dragoman.audio.chunk import Chunk
 from dragoman.errors import DragomanError
+from dragoman.interpreter import Interpreter
+from dragoman.policies import make_policy
 from dragoman.setup import Setup, System
 from tests.audio.conftest import chirp
 from tests.docs.conftest import ROOT
@@ -135,3 +138,25 @@ def test_the_policy_and_the_detector_of_a_page_speak_by_their_names(monkeypatch)
         updates = [interpreter.hear(chunk) for chunk in chunks_of(6000, 500)]
         begun = next(n for n, update in enumerate(updates) if update.said)
         assert 0 < begun < len(updates) - 1  # neither at once nor at the end
+
+
+@pytest.mark.parametrize("policy", ["greedy", "local-agreement", "wait-k:k=3", "offline"])
+@pytest.mark.parametrize("step_ms", [10, 640, 60_000])
+def test_the_family_of_a_page_says_every_tone_once(policy, step_ms):
+    """As `--model mine:ToneModel`, for a minute: longer than its window, in whatever pieces."""
+    mine: dict[str, object] = {}
+    for snippet in snippets(ROOT / "docs/models.md"):
+        if "ToneModel" in snippet.text and snippet.kind == "python":
+            exec(snippet.text, mine)
+    parity = [place.bit_count() % 2 for place in range(151)]
+    song = [3 + two - one for one, two in pairwise(parity)]  # no phrase of it comes twice in a row
+    at = np.arange(3200) / 16000
+    tones = [0.5 * np.sin(2 * np.pi * 100 * (tone + 2) * at) for tone in song]
+    sound = np.concatenate([np.append(tone, np.zeros(3200)) for tone in tones]).astype(np.float32)
+    interpreter = Interpreter(mine["ToneModel"](), make_policy(policy), target="it")
+    cuts = range(0, len(sound), 16 * step_ms)
+    chunks = [Chunk(sound[n : n + cuts.step], n == cuts[-1]) for n in cuts]
+    updates = [interpreter.hear(chunk) for chunk in chunks]
+    said = [word for update in updates for word in update.said]
+    assert said == [f" {mine['NAMES'][tone]}" for tone in song]
+    assert interpreter.stream.samples.nbytes < 4 * 16000 * 20

@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dragoman.audio.chunk import RATE, Chunk
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter
 from dragoman.models import Ask, Draft, Feature, Sound
 from dragoman.models.cascade.model import MOST, CascadeModel, _bounded
 from dragoman.models.cascade.stream import Word, settled_words
 from dragoman.policies import ages, make_policy
+from dragoman.text.again import count_letters
 from tests.models.word_for_word import GERMAN, STOP, WordForWord
 from tests.scripted import ScriptedEar, ScriptedModel, chunks_of, spell
 
@@ -255,6 +257,63 @@ def test_a_pause_ends_the_utterance():
     assert "".join(said[3]) == german(["Red", "See."])
     assert interpreter.stream.final == ()
     assert interpreter.stream.said == []
+    interpreter.stream.speech.open = (0.0, 0)
+    assert interpreter.stream.open == (3000.0, 0)  # where the source ended
+
+
+@settings(max_examples=80, deadline=None)
+@given(SENTENCES, st.sampled_from(POLICIES), st.integers(150, 1500), st.data())
+def test_another_goes_on_from_where_a_sentence_is_open(words, policy, step_ms, data):
+    """It hears the sound since then, knows what was said of that, and says what was not: nothing is
+    lost, nothing said twice, and no sentence that is done with is heard again."""
+    chunks = chunks_of(400 * len(words) + 900, step_ms)
+    cut = data.draw(st.integers(0, len(chunks) - 1))
+    first = Interpreter(cascade(words), make_policy(policy), source="en", target="de")
+    said = [word for chunk in chunks[:cut] for word in first.hear(chunk).said]
+    begin_ms, letters = first.open
+    known = len(said)
+    while letters > 0:
+        known -= 1
+        letters -= count_letters(said[known])
+    assert letters == 0
+    heard = [place for place in range(len(words)) if 400 * (place + 1) > begin_ms]
+    assert not heard or not heard[0] or words[heard[0] - 1].endswith(STOP)
+    model = cascade([words[place] for place in heard])
+    shifted = [(words[place], 400 * (place + 1) - begin_ms) for place in heard]
+    model._recogniser.script = shifted
+    second = Interpreter(model, make_policy(policy), source="en", target="de")
+    second.recall(said[known:])
+    again = np.zeros(int((first.stream.heard_ms - begin_ms) * RATE / 1000), np.float32)
+    rest = [second.hear(Chunk(again, last=False)), *map(second.hear, chunks[cut:])]
+    said += [word for update in rest for word in update.said]
+    assert "".join(said) == german(words)
+
+
+def test_where_nothing_is_open_another_begins_where_the_ears_would():
+    interpreter = Interpreter(cascade(["Red."]), make_policy("greedy"), source="en", target="de")
+    interpreter.hear(chunks_of(2000, 400)[0])
+    stream = interpreter.stream
+    assert stream.heard.tokens == ()
+    assert stream.open is None  # these ears do not say
+    stream.speech.open = (100.0, 0)
+    assert stream.open == (400.0, 0)  # they may have kept what is done with
+    stream.speech.open = (900.0, 7)
+    assert stream.open == (900.0, 0)  # letters are those of the translation
+
+
+def test_words_that_were_told_are_not_told_again_by_whoever_goes_on():
+    """The first sentence is said late, when a word of the second has settled already."""
+    model = cascade(["Red.", "Blue", "Green", "Blue"], every=1000.0)
+    stream = model.open("en", "de")
+    for _ in range(8):
+        model.hear([stream], [Sound(chunks_of(1000, 1000)[0].samples)])
+    assert [word.text for word in stream.final] == [" Red.", " Blue", " Green"]
+    (draft,) = model.draft([stream], [Ask()])
+    model.commit(stream, draft, 3)
+    assert [word.text for word in stream.final] == [" Blue", " Green"]
+    assert stream.open == (0.0, len("rot.blau"))
+    stream.heard, stream.speech.open = Draft(), (3000.0, 0)  # a word that is final is open still
+    assert stream.open == (0.0, len("rot.blau"))
 
 
 def test_languages_and_ears_that_do_not_fit():

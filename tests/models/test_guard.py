@@ -71,6 +71,7 @@ def test_unsure_words_in_silence_are_invented():
     assert not invented(0.9, [-0.1, -0.2])  # sure of its words
     assert not invented(0.1, [-1.5, -2.0])  # hears somebody
     assert not invented(0.6, [-1.5, -2.0])  # may hear somebody
+    assert invented(0.61, [-1.01, -1.01])  # the bounds that Whisper has been used with ever since
     assert not invented(0.9, [-1.5, -0.5])  # just sure enough
     assert not invented(0.9, [])
     assert not invented(None, [-1.5, -2.0])  # cannot tell

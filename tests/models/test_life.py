@@ -15,6 +15,7 @@ from dragoman.models.search import Found
 from dragoman.models.window import Bounds, Window
 
 from .toy_net import FIRST, pieces
+from .word_for_word import WordForWord
 
 SPEAKING = Voice(spoken=True, speaking=True, silence_ms=0.0)
 BOUNDS = Bounds(long=12_000, too_long=20_000, kept=6_000, full=26_000)
@@ -57,8 +58,6 @@ class BareModel(WindowModel):
 
     def encode(self, streams, closing):
         self.encoded.append(list(closing))
-        for one in streams:
-            one.look()
 
     def speak(self, streams, asks):
         self.spoken.append(list(asks))
@@ -99,6 +98,18 @@ def test_until_somebody_speaks_two_seconds_are_kept():
     assert (one.start_ms, one.spoken, one.transcript) == (1500.0, True, ())
     one.hear(sound(5000, quiet(5000)))  # a pause is part of what is spoken
     assert (one.start_ms, one.spoken, one.voice) == (1500.0, True, quiet(5000))
+
+
+def test_a_family_encodes_and_its_life_notes_what_was_seen():
+    """One that had to note it by itself, and did not know, would never be asked for a word."""
+    model = BareModel()
+    one = model.open(None, "en")
+    model.hear([one], [sound(1000)])
+    assert (one.seen, one.fresh, model.encoded) == ((0.0, 1000.0), True, [[False]])
+    assert model.draft([one], [Ask()])[0].words == (" w1",)
+    model.hear([one], [sound(1100, quiet(1100))])
+    model.hear([one], [sound(500, quiet(1600))])  # nothing new
+    assert one.seen == (0.0, 2100.0)
 
 
 def test_a_window_that_moved_on_behind_all_speech_is_silence():
@@ -230,6 +241,11 @@ def test_a_long_window_is_cut_behind_a_sentence():
 def test_where_the_window_begins_and_how_much_was_said_of_it():
     one = stream(9000.0, 500.0, [1, 4], [1000, 2000])
     assert one.open == (500.0, 5)  # w1 w4.
+    one.window.unfinished = one.window.said[1:]  # that is no word yet, and was not said
+    assert one.open == (500.0, 2)
+    one.window.unfinished = [FIRST, *one.window.said]  # it began before the window
+    assert one.open == (500.0, 0)
+    one.window.unfinished = []
     one.window.settled = Draft((7,))
     assert one.open is None
 
@@ -390,3 +406,17 @@ def test_a_commit_cuts_the_window_or_closes_it(closed, cuts, start_ms):
     )
     assert (model.cuts, one.start_ms) == (cuts, start_ms)
     assert one.window.said == []
+
+
+def test_a_family_holds_a_full_stop_back_unless_it_says_otherwise():
+    """A net ends every window with one, though the speaker may go on."""
+    model, units = BareModel(), WordForWord().target
+    tokens = (units.names.index("▁rot"), units.names.index("."))
+    model.found = Found(tokens, (-0.1,) * 2, (np.ones(3, np.float32),) * 2, True)
+    one = stream()
+    one.window.units = units
+    model.hear([one], [sound(1000)])
+    assert model.draft([one], [Ask()])[0].text == " rot"
+    assert model.draft([one], [Ask(final=True)])[0].text == " rot."
+    model.late_stop = False
+    assert model.draft([one], [Ask()])[0].text == " rot."

@@ -2,7 +2,9 @@
 
 import json
 import struct
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -40,6 +42,17 @@ def test_kinds_that_nobody_loads(tmp_path):
     (tmp_path / "model.bin").write_bytes(b"\1")
     with pytest.raises(DragomanError, match="as a CTranslate2 model"):
         load_model(str(tmp_path))
+
+
+def test_what_is_no_model_is_told_before_anything_is_heard(monkeypatch):
+    """Not by a traceback, when the first chunk comes."""
+    half = type("Half", (), {"name": "half", "features": frozenset(), "open": None, "hears": ()})
+    monkeypatch.setitem(sys.modules, "mine", ModuleType("mine"))
+    sys.modules["mine"].half, sys.modules["mine"].number = half, lambda: 7
+    with pytest.raises(DragomanError, match=r"'mine:half' makes no model: it lacks speaks, hear, "):
+        load_model("mine:half")
+    with pytest.raises(DragomanError, match=r"'mine:number' makes no model but 'int'"):
+        load_model("mine:number")
 
 
 def test_functions_are_told_from_folders(tmp_path):

@@ -181,6 +181,20 @@ def test_only_what_is_new_is_read(decoder, monkeypatch):
     assert widths == [[5], [1], [1], [3], [3, 3]]
 
 
+def held(array: np.ndarray) -> int:
+    """Bytes that stay in memory for an array's sake."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array.nbytes
+
+
+def test_what_is_kept_of_a_text_is_nothing_of_the_others(decoder):
+    memories = [decoder.remember(states(count)) for count in (5, 9, 7)]
+    prompts = [Prompt((1,), 4, (5, 6, 7, 8)[:said]) for said in (4, 2, 3)]
+    for found in decoder.go_on(memories, prompts, pasts=[Past()] * 3):
+        assert all(held(array) == array.nbytes for array in found.past.cache.values())
+
+
 def test_an_ort_file_holds_the_same_weights(tmp_path: Path):
     """Saved by onnxruntime in its own format: every parameter is found under the same name."""
     import onnxruntime

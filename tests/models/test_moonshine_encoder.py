@@ -15,7 +15,7 @@ from dragoman.models.search import Prompt
 from dragoman.models.whisper.decoder import Decoder
 
 from . import made_onnx as made
-from .test_moonshine_decoder import ROOT, turned
+from .test_moonshine_decoder import ROOT, held, turned
 
 KEPT = Level(0.01, 0.3, 10**15)
 
@@ -260,6 +260,15 @@ def test_together_as_alone(both):
         assert (len(one), one.final) == (len(alone), alone.final)
         assert one.level.mean == pytest.approx(alone.level.mean, abs=1e-6)
         np.testing.assert_allclose(seen(one), seen(alone), atol=1e-3)
+
+
+def test_a_window_keeps_nothing_that_was_made_for_others(both):
+    """A speaker who falls silent would keep in memory what was made of all who spoke with them."""
+    _, encoder, _ = both
+    windows = encoder.encode([Encoded()] * 4, [sound(3.0, seed) for seed in range(4)])
+    for window in windows:
+        kept = [window.frames, *window.past.values(), *window.memory.values()]
+        assert all(held(array) == array.nbytes > 0 for array in kept)
 
 
 def test_too_little_sound_changes_nothing(both):

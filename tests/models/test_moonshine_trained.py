@@ -13,6 +13,7 @@ from dragoman.models.base import Ask, Feature, Sound
 from dragoman.models.exported.config import Languages
 from dragoman.models.exported.net import BOS, EOS, PAD
 from dragoman.models.exported.pieces import Pieces
+from dragoman.models.moonshine import tongue
 from dragoman.models.moonshine import trained as module
 from dragoman.models.moonshine.encoder import STATE, Encoded, Pace
 from dragoman.models.moonshine.model import BOUNDS
@@ -235,6 +236,20 @@ def test_a_translation_is_said_however_sure_it_is():
     stream = model.open("en", "de")
     model.hear([stream], [Sound(spoken([index % FOREIGN for index in range(15)]))])
     assert len(model.draft([stream], [Ask()])[0].words) == 15
+
+
+@pytest.mark.parametrize("named", [None, "en"])
+def test_of_speech_in_another_language_nothing_is_said_and_that_is_told(named):
+    """Who speaks German to a net of English would wait for ever, and not know for what."""
+    model, _ = net(Languages("en", "de"), {"de": MoonshineUnits(NAMES)})
+    stream = model.open(named, "de")
+    told = []
+    for judged in (-9.0, -9.0, 9.0):
+        stream.judged = np.full(tongue.NEWEST, judged, np.float32)
+        model.hear([stream], [Sound(spoken([4]))])
+        (draft,) = model.draft([stream], [Ask()])
+        told.append((stream.language, bool(draft.words)))
+    assert told == [(None, False), (None, False), ("en", True)]
 
 
 def test_words_are_counted_by_a_net_that_hears_them():

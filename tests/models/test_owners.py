@@ -24,6 +24,7 @@ def test_a_translation_may_have_twice_the_units_of_its_source_and_ten():
         (("▁abc", "d"), (" ab", " cd"), [0, 1]),
         (("▁aabb", "cc"), (" ab", " c"), [0, 1]),  # letters that are written doubly
         (("▁", "ab", "▁"), (" ab",), [0, 0, 0]),  # spaces have no letters
+        (("▁▁▁▁▁▁a", "aaab"), (" aaaa", " b"), [0, 0]),  # however many there are
         (("▁",), (" ",), [0]),
         ((), (" a",), []),
     ],

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from dragoman.models.exported.counting import Counted, Evidence, WordCounter
 from dragoman.models.exported.pieces import Pieces
+from dragoman.models.words import words_after
 
 SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")
 SUFFIX = Pieces((*SPECIAL, "Hal", "lo▁", "Welt▁", "!▁", "▁"), "suffix")
@@ -34,6 +35,26 @@ def test_a_mark_that_comes_late_stands_right_behind_its_word():
     assert SUFFIX.words([6, 7], ended=True).words == (" Welt", "!")
     french = Pieces(SUFFIX.names, "suffix", language="fr")
     assert french.words([6, 7], ended=True).words == (" Welt", " !")
+
+
+@pytest.mark.parametrize(
+    ("names", "marking", "text"),
+    [
+        (("50▁", "%▁", "von▁"), "suffix", " 50 % von"),
+        (("50", "%▁", "von▁"), "suffix", " 50% von"),
+        (("▁50", "▁%", "▁von"), "prefix", " 50 % von"),
+        (("▁50", "%", "▁von"), "prefix", " 50% von"),
+    ],
+)
+def test_a_percent_sign_stands_where_the_net_has_put_it(names, marking, text):
+    """German and Spanish write a space before it, English does not, and a net has learned which:
+    whatever was said by then."""
+    pieces = Pieces((*SPECIAL, *names), marking, language="de")
+    assert "".join(pieces.words([4, 5, 6], ended=True).words) == text
+    for said in (1, 2):
+        before = pieces.words(range(4, 4 + said), ended=True).words
+        after = words_after(pieces.words, range(4, 4 + said), range(4 + said, 7), ended=True).words
+        assert "".join((*before, *after)) == text
 
 
 def test_without_spaces_every_piece_is_a_word():

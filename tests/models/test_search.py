@@ -1,6 +1,7 @@
 """Search over a net that is a table: found texts against the list of all texts."""
 
 import itertools
+import weakref
 
 import numpy as np
 import pytest
@@ -148,14 +149,34 @@ def test_search_stops_when_there_is_enough():
 
 def test_any_kept_beginning_can_be_gone_on_from():
     whole = prompt(6, avoid_end=True)
-    texts = texts_of(TableNet(), [5], [whole])
+    texts = texts_of(TableNet(), [5], [whole], [TableNet().begin(1)])
     one = search(texts, [whole], 1)[0]
     for kept in range(6):
         start = one.tokens[kept - 1] if kept else BOS
-        rest = [prompt(6 - kept, avoid_end=True)]
         rest = [type(whole)((start,), 6 - kept, avoid_end=True)]
         again = texts_of(TableNet(), [5], rest, [texts.trails[0][kept]])
         assert one.tokens == (*one.tokens[:kept], *search(again, rest, 1)[0].tokens)
+
+
+@pytest.mark.parametrize("beams", [1, 5])
+def test_nothing_is_kept_of_a_text_that_nobody_goes_on_from(beams):
+    """Of a long sentence the caches after each of its tokens were hundreds of megabytes."""
+
+    class Counted(TableNet):
+        made, most = (), 0
+
+        def step(self, *inputs):
+            step = super().step(*inputs)
+            self.made = [
+                *(one for one in self.made if one() is not None),
+                weakref.ref(step.cache[0]),
+            ]
+            self.most = max(self.most, len(self.made))
+            return step
+
+    net = Counted()
+    assert len(found([5], [prompt(40, avoid_end=True)], beams, net)[0].tokens) == 40
+    assert net.most <= 2  # the last, and the one before it
 
 
 def test_a_net_that_would_rather_hear_more_writes_no_further():

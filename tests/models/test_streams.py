@@ -62,7 +62,6 @@ def test_moonshine_knows_the_sound_that_has_no_states_yet():
     assert len(one.unseen) == 5 * STATE + 7
     one.encoded(Encoded(count=3))
     assert one.unseen[0] == len(one.states) * STATE
-    assert one.seen == (0.0, one.heard_ms)
     assert len(one.until(2 * STATE_MS)) == 2 * STATE
 
 
@@ -208,7 +207,6 @@ def test_whisper_sees_a_window_again_in_part_if_it_looks_the_same():
     assert first == View((PADDING, None), 140)  # all of it
     one.encoded("all", first)
     assert one.whole == Encoding("all", 200.0, 3000.0, 1.0)
-    assert one.seen == (200.0, 3000.0)
     one.mel.frames, one.mel.heard = 448, 448 * RATE // 100  # 1.48 s later
     assert one.view() == View((PADDING, None), 214, "all", renew=False)
     assert one.view(plain=True) == View((PADDING, None), 214, "all", plain=True)

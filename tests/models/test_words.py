@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.models.exported.pieces import Pieces
-from dragoman.models.words import Piece, Words, group, without_stop, words_after
+from dragoman.models.words import Piece, Words, group, unspaced, without_stop, words_after
 
 
 def test_a_word_is_whole_when_the_next_begins_or_the_text_is_over():
@@ -69,3 +69,28 @@ class Letters:
 )
 def test_the_stop_at_the_end_of_a_text(text, count):
     assert without_stop(Letters(), [ord(letter) for letter in text]) == count
+
+
+@pytest.mark.parametrize(
+    ("word", "printed"),
+    [
+        ("世", "世"),
+        (" 世", "世"),  # no space is written beside Chinese,
+        ("世 ", "世"),
+        ("。 ", "。"),  # nor beside its marks
+        (" York", " York"),  # but beside letters of others,
+        ("York ", "York "),
+        ("York", "York"),
+        (" 5", " 5"),
+        (" 5世", " 5世"),
+        (" 世5 ", "世5 "),
+        (" ,", ","),  # though not before their marks
+        (" (", "("),
+        (", ", ", "),
+        (" สวัสดี ", " สวัสดี "),  # Thai sets phrases apart
+        (" ", ""),
+        ("", ""),
+    ],
+)
+def test_where_words_are_not_set_apart_some_spaces_are_written_all_the_same(word, printed):
+    assert unspaced(word) == printed

@@ -6,12 +6,15 @@ from dragoman.models.cascade.translator import Translation
 from dragoman.models.exported.config import Languages
 from dragoman.models.exported.pieces import Pieces
 
-GERMAN = {"Red": "rot", "Green": "grün", "Blue": "blau", "Mr.": "Herr", "See": "seh en"}
+GERMAN = {
+    **{"Red": "rot", "Green": "grün", "Blue": "blau", "Mr.": "Herr"},
+    **{"See": "seh en", "Learn": "ler n en"},
+}
 STOP = "."
 
 
 class WordForWord:
-    """Translates sentence by sentence, each word by one token or two; remembers what it read."""
+    """Translates sentence by sentence, each word by one token or more; remembers what it read."""
 
     speaks = ("de",)
 

@@ -34,6 +34,7 @@ from dragoman.train.settings import convert
 from dragoman.train.train import train
 from dragoman.train.trained import open_run
 from tests.models import made_onnx
+from tests.models.test_moonshine_decoder import held
 from tests.shared import made_once, shared_folder
 
 UNITS, SOURCE = 40, 12
@@ -177,6 +178,8 @@ def test_speakers_together_are_heard_as_alone(folder):
     engine = engine_of(folder)
     sounds = [sound(2.0, 6), sound(0.7, 7), sound(1.1, 8)]
     together = engine.encode([Heard()] * 3, sounds)
+    for window in together:  # nothing that was made for the others is kept
+        assert all(held(part) == part.nbytes for part in (*window.kept, *window.texts))
     more = engine.encode(together, [sound(0.6, seed) for seed in range(3)])
     for index, one in enumerate(sounds):
         alone = engine.encode([Heard()], [one])[0]

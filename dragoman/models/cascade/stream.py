@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from dragoman.errors import DragomanError
 from dragoman.models.base import Draft, Stream
 from dragoman.models.cascade.translator import Pair, Translation
+from dragoman.models.window import boundary
+from dragoman.text.again import count_letters
 
 # Age of a word that settles: heard twice, or in any case. A recogniser learns from several seconds
 # of what follows whether a comma or a full stop stood behind a word; told that none did, it goes on
@@ -53,6 +55,17 @@ class CascadeStream:
     transcript: tuple[str, ...] = ()
     transcript_ms: tuple[float, ...] = ()  # when each of its words was heard
     words_before: int = 0  # words of the transcript that are final
+    begin_ms: float = 0.0  # before which all that was heard is done with,
+    letters: int = 0  # and how many were said of what was heard since
+
+    @property
+    def open(self) -> tuple[float, int] | None:
+        """Where the open sentence begins, and how many letters were said of it; where nothing is
+        open, where the recogniser's window begins."""
+        if self.final or self.heard.tokens:
+            return self.begin_ms, self.letters
+        window: tuple[float, int] | None = getattr(self.speech, "open", None)
+        return window and (max(window[0], self.begin_ms), self.letters)
 
     @property
     def heard_ms(self) -> float:
@@ -102,14 +115,22 @@ class CascadeStream:
         parts, self.drafted = self.drafted, None
         if closed:
             return self._close(parts)
-        done = self._say(draft, parts, tokens)
+        begin, done = self._say(draft, parts, tokens)
         settled = self._settle(max(0, done - len(self.final)))
         self.final = self.final[done:]
+        said = draft.words[: draft.words_within(tokens)]
+        # Not behind words that were told: whoever goes on from there would tell them again.
+        if done and not self.final:
+            times = [word.ms for part in parts for word in part.words]
+            self.begin_ms = min(boundary(times[:done], times[done:]), self.heard_ms)
+            self.letters, said = 0, said[draft.words_within(begin) :]
+        self.letters += count_letters("".join(said))
         return settled
 
-    def _say(self, draft: Draft, parts: Sequence[Part], tokens: int) -> int:
-        """The first tokens of a draft were said: how many words of the transcript are done with."""
-        begin, words = 0, 0  # tokens and words of sentences that are done with
+    def _say(self, draft: Draft, parts: Sequence[Part], tokens: int) -> tuple[int, int]:
+        """The first tokens of a draft were said: how many of them, and how many words of the
+        transcript, are those of sentences that are done with."""
+        begin, words = 0, 0
         for part in parts:
             end = begin + len(part.translation.tokens)
             if not part.closed or tokens < end:
@@ -118,10 +139,10 @@ class CascadeStream:
                 self.read = max(self.read, _read(part.translation, len(new)))
                 whole = draft.whole(tokens) - begin  # of the new tokens
                 self.unfinished = [*new[whole:]] if whole > 0 else [*self.unfinished, *new]
-                return words
+                break
             begin, words = end, words + len(part.words)
             self.said, self.unfinished, self.read = [], [], 0
-        return words
+        return begin, words
 
     def _close(self, parts: Sequence[Part]) -> int:
         words = [word for part in parts for word in part.words][len(self.final) :]
@@ -129,6 +150,7 @@ class CascadeStream:
         self._tell(words)
         self.final, self.said, self.unfinished, self.read = (), [], [], 0
         self.heard = Draft()
+        self.begin_ms, self.letters = self.heard_ms, 0
         return tokens
 
 

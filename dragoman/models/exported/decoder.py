@@ -16,7 +16,8 @@ class Texts:
 
     A net that keeps its past is given it in `caches`, and its prompts hold what follows. After a
     search with one beam, `trails[i][n]` is the cache to go on from when n tokens of what was found
-    for prompt i are kept, the last of them being the next one to read.
+    for prompt i are kept, the last of them being the next one to read. Of other nets nothing is
+    kept: the caches after every token of a long text are hundreds of megabytes.
     """
 
     end = EOS
@@ -36,7 +37,7 @@ class Texts:
         pasts = caches or [net.begin(1)] * len(prompts)
         self._cache = tuple(np.concatenate(parts) for parts in zip(*pasts, strict=True))
         self._rows = list(range(len(prompts)))  # the sound that each text is about
-        self.trails: list[list[Arrays]] = [[past] for past in pasts]
+        self.trails: list[list[Arrays]] = [[past] for past in caches or ()]
 
     def read_known(self) -> list[Scores]:
         prompts = [prompt for _, prompt in self._going]
@@ -68,7 +69,8 @@ class Texts:
         scores = []
         for index, prompt in self._going:
             rows = [row for row, sound in enumerate(self._rows) if sound == index]
-            self.trails[index].append(row_of(step.cache, rows[0]))
+            if self.trails:
+                self.trails[index].append(row_of(step.cache, rows[0]))
             scores.append(self._scores(step, rows, prompt, after))
         return scores
 

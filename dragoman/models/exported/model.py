@@ -101,8 +101,6 @@ class ExportedModel(WindowModel[ExportedStream]):
             if ends or not stream.nothing_new()
         ]
         encode_windows(self._net, [stream for stream, _ in new], [ends for _, ends in new])
-        for stream, _ in new:
-            stream.look()
 
     def committed(self, stream: ExportedStream, tokens: int) -> None:
         stream.committed(tokens)
@@ -164,8 +162,9 @@ class ExportedModel(WindowModel[ExportedStream]):
         texts = Texts(net, memories, states, prompts, caches)
         careful = _careful(asks[0]) and not net.config.keeps_past
         found = search(texts, prompts, self._beams if careful else 1)
-        for stream, one, trail in zip(streams, found, texts.trails, strict=True):
-            stream.keep_trail(trail[: len(one.tokens) + 1])
+        if caches is not None:
+            for stream, one, trail in zip(streams, found, texts.trails, strict=True):
+                stream.keep_trail(trail[: len(one.tokens) + 1])
         return found
 
     def _prompt(self, stream: ExportedStream, ask: Ask, states: int) -> Prompt:

@@ -92,11 +92,12 @@ class Pieces:
         return "" if token in (PAD, BOS, EOS, UNK) else self.names[token]
 
     def _printed(self, text: str) -> str:
-        """With the space before it, which a full stop that comes late has not."""
+        """With the space before it, which a full stop that comes late has not; a percent sign on
+        its own is not late: the net has set it apart, as German and Spanish do."""
         if not self.spaced:
             return unspaced(text)
         text = text.strip()
-        return text if closes(text, self.language) else f" {text}"
+        return text if closes(text, self.language) and "%" not in text else f" {text}"
 
 
 def tag_of(language: str) -> str:

@@ -125,6 +125,7 @@ def _as_they_are(states: Floats) -> Layers:
 
 
 def _longer(before: Sequence[Array], after: Sequence[Array]) -> Arrays:
+    """Arrays of a window's own: for the sake of a part, all that a batch made would be kept."""
     if not before:
-        return tuple(after)
+        return tuple(array.copy() for array in after)
     return tuple(np.concatenate(pair, axis=TIME) for pair in zip(before, after, strict=True))

@@ -193,7 +193,7 @@ class Encoder:
         return replace(
             window,
             seen=window.final + len(states),
-            frames=window.frames[ripe:],
+            frames=window.frames[ripe:].copy(),
             past=_joined(window.past, _first(layers, ripe)),
             memory=_joined(_first(window.memory, window.final), self._remember(states)),
             labels=np.concatenate([window.labels[: window.final], self._label(states)]),
@@ -212,8 +212,9 @@ def _first(layers: Layers, states: int) -> Layers:
 
 
 def _joined(before: Layers, after: Layers) -> Layers:
+    """Arrays of a window's own: for the sake of a part, all that a batch made would be kept."""
     if not before:
-        return after
+        return {name: array.copy() for name, array in after.items()}
     return {name: np.concatenate([before[name], array], axis=2) for name, array in after.items()}
 
 

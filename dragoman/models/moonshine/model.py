@@ -139,7 +139,7 @@ class MoonshineModel(WindowModel[MoonshineStream]):
         foreign = stream.foreign
         good = understood((*stream.sureness, *known), final=final, foreign=foreign)
         if known:
-            stream.language = None if foreign and not good else LANGUAGE
+            stream.language = None if foreign and not good else stream.expected
         stream.doubted = () if good else known
         return found if good else Found()
 

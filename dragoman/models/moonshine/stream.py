@@ -35,6 +35,10 @@ class MoonshineStream(WindowStream):
     sureness: tuple[float, ...] = ()  # log-probabilities of the newest tokens that are final
     doubted: tuple[float, ...] = ()  # those of the last draft, if what is spoken was not understood
     judged: Floats = field(default_factory=tongue.no_judgement)  # the newest states before it
+    expected: str | None = field(init=False)  # the language that the model was told, or its own
+
+    def __post_init__(self) -> None:
+        self.expected = self.language
 
     @property
     def heard_ms(self) -> float:
@@ -100,7 +104,6 @@ class MoonshineStream(WindowStream):
     def encoded(self, states: Encoded) -> None:
         self.states = states
         self.words_heard = self.words_before + self.words_in(states.labels)
-        self.look()
 
     def keep(self, past: Past | None) -> None:
         """The decoder has read the text so far; what is final it read anew."""

@@ -132,6 +132,7 @@ class TrainedMoonshine(MoonshineModel):
         """How sure a translation is says little about what is spoken, since there are many ways to
         put a thing: the states alone tell whether it is another language."""
         foreign = stream.foreign
+        stream.language = None if foreign else stream.expected
         stream.doubted = tuple(found.log_probs) if foreign else ()
         return Found() if foreign else found
 

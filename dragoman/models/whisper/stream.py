@@ -199,7 +199,6 @@ class WhisperStream(WindowStream):
         self.states = states
         if view.renew:
             self.whole = Encoding(states, self.start_ms, self.heard_ms, self.mel.loudest)
-        self.look()
 
     def tell_written(self) -> None:
         """Something was said: what was spoken up to there need not wait for the window to move."""
