@@ -109,6 +109,7 @@ class Parent:
         self._lost = [0] * len(doors)  # how often each has ended since it was last ready
         self._due: dict[int, float] = {}  # when it is started again
         self._asked = 0  # how often somebody has asked for the end
+        self._window = sys.stderr.isatty()  # asked now: of one that is closed nobody can tell
 
     def run(self) -> None:
         """Until all have ended."""
@@ -145,7 +146,7 @@ class Parent:
 
     def _hang_up(self) -> None:
         """Certificates are read again; or the window was closed, and all come to their end."""
-        if sys.stderr.isatty():
+        if self._window:
             leave_terminal(1)
             leave_terminal(2)
             self._asked = max(1, self._asked)

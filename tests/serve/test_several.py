@@ -1,11 +1,14 @@
 """`--processes`: several behind one address, kept alive and ended together."""
 
 import asyncio
+import fcntl
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
+import termios
 import time
 import urllib.request
 from contextlib import suppress
@@ -143,6 +146,31 @@ def test_processes_end_with_a_parent_that_was_killed_and_an_address_is_not_share
         assert len(children) == 2
         server.kill()
         wait_until(lambda: all(map(gone, children)))
+
+
+def test_a_window_that_is_closed_ends_all():
+    ours, theirs = pty.openpty()
+    server = subprocess.Popen(
+        [sys.executable, "-m", "dragoman", "serve", "--port", "0", *TWO],
+        cwd=ROOT,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    os.close(theirs)
+    try:
+        said = b""
+        while b"Ready on" not in said:
+            said += os.read(ours, 4096)
+        children = children_of(server.pid)
+        assert len(children) == 2
+        os.close(ours)
+        assert server.wait(DEADLINE) == 0
+        assert all(map(gone, children))
+    finally:
+        server.kill()
 
 
 def test_a_room_is_found_over_tls_whatever_name_the_certificate_has(certificate, monkeypatch):
