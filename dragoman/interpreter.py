@@ -195,7 +195,8 @@ class Interpreter:
         elif again is not None:
             count = draft.ends[again - 1] if again else 0
         else:
-            count = min(self._policy.commit(draft, self._utterance.past), _most(ask, draft))
+            wanted = self._policy.commit(draft, self._utterance.past)
+            count = max(0, min(wanted, _most(ask, draft)))  # a policy of one's own may miscount
         words = draft.words[: draft.words_within(count)]
         if ask.final and draft.tail:
             words += (draft.tail,)

@@ -342,6 +342,21 @@ def test_an_allowance_in_words_and_tokens_is_kept_whatever_is_drafted():
     assert interpreter.stream.commits == [(200.0, 3, False)]
 
 
+@pytest.mark.parametrize("held_back", [2, 3, 100])
+def test_a_policy_that_counts_below_nothing_commits_nothing(held_back):
+    """`all but the last so many`, of a draft that is shorter."""
+
+    class AllButTheLast(Greedy):
+        def commit(self, draft, past):
+            return len(draft.tokens) - held_back
+
+    model = DiaryModel(lambda stream, ask: spell([" a", " b"], 1, False))
+    interpreter = Interpreter(model, AllButTheLast())
+    update = interpreter.hear(chunks_of(2000, 200)[0])
+    assert (update.said, update.interim) == ((), " a b")
+    assert interpreter.stream.commits == [(200.0, 0, False)]
+
+
 def test_time_and_words_are_counted_from_the_start_of_an_utterance():
     heard = []
 

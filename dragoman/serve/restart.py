@@ -1,8 +1,8 @@
 """Where another process could go on with a talk, if its model does not say: behind words that were
 said, as long ago as is needed to find the place.
 
-A model tells from where on it would have to be heard again. One that knows of nothing but pauses,
-as a cascade does, would have minutes heard again of who makes none.
+A model tells from where on it would have to be heard again. One that knows of nothing but pauses
+would have minutes heard again of who makes none.
 """
 
 from __future__ import annotations
