@@ -30,6 +30,7 @@ from typing import Any
 
 RECIPES = Path(__file__).parent
 RUNS, OUT = Path("runs/claims"), Path("out/claims")
+TEST = Path("packs/claims-test.en-de")
 GERMAN = "de"  # what recipes are written for
 TEACHER = "weights/mt-en"  # the text model that ships
 STEPS = ("ears", "trunk", "branch", "vgg", "joint")  # kinds of runs, by how long they take
@@ -384,7 +385,7 @@ class Work:
     here: threading.local = field(default_factory=threading.local)
 
     def folder(self, path: Path) -> Path:
-        """A folder of German, or the same of the language that is asked for."""
+        """A folder of German, or that of the language that is asked for."""
         to = self.options.to
         return path if to == GERMAN else Path(in_language(str(path), to))
 
@@ -439,13 +440,13 @@ class Work:
 
     def ask(self, name: str, ask: Ask) -> bool:
         run, out = self.folder(RUNS) / name, self.folder(OUT) / ask.paper / f"{name}-{ask.name}"
-        test = f"packs/claims-test.en-{self.options.to}"
+        test = self.folder(TEST)
         told = f"{name}-{ask.paper}-{ask.name}"
         limit = self.options.clips
         answered = out / f"answered-{limit}"
         if answered.exists():
             return True
-        done = self.call(told, ask_here, str(run), test, str(out), list(ask.ways), limit)
+        done = self.call(told, ask_here, str(run), str(test), str(out), list(ask.ways), limit)
         if done:
             answered.touch()
         return done

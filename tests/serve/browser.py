@@ -155,12 +155,21 @@ class Page:
     def wait(self, script: str, seconds: float = PATIENCE):
         """Wait until an expression is true, and return it."""
         until = time.monotonic() + seconds
-        while not (value := self.run(script)):
+        while not (value := self._asked(script)):
             if time.monotonic() > until:
                 seen = self.run("document.body.innerText")
                 raise AssertionError(f"Never: {script}\n{seen}\n{self.errors}")
             time.sleep(0.03)
         return value
+
+    def _asked(self, script: str):
+        """The value of an expression, or None of a page that is left for another meanwhile."""
+        try:
+            return self.run(script)
+        except RuntimeError as error:
+            if "navigated" not in str(error):
+                raise
+            return None
 
     def text(self, name: str) -> str:
         """The text of an element as it is shown."""

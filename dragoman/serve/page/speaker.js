@@ -211,11 +211,15 @@ function lock(talking) {
   document.body.classList.toggle("talking", talking);
 }
 
+// The browser takes its time to tell of the microphone: by then something else may be chosen, or told.
 async function chooseSound() {
   const kind = $("sound").value;
   show("file-row", kind === "file");
   show("device-row", kind === "microphone");
-  trouble(kind === "microphone" ? await microphoneTrouble() : "");
+  trouble("");
+  if (kind !== "microphone") return;
+  const why = await microphoneTrouble();
+  if (why && $("sound").value === kind && !attempt) trouble(why);
 }
 
 async function chooseVoice() {
@@ -276,7 +280,7 @@ offerShare(share);
 offerTexts();
 $("options").open = matchMedia("(min-width: 60rem)").matches;
 chooseSound();
-onMicrophoneChange(() => { if (!talk) chooseSound(); listDevices(); });
+onMicrophoneChange(() => { if (!talk && $("sound").value === "microphone") chooseSound(); listDevices(); });
 // Once all is said, nothing is lost by leaving.
 const unsaid = () => talk && $("state").dataset.state !== "done";
 addEventListener("beforeunload", (event) => { if (unsaid()) event.preventDefault(); });

@@ -378,6 +378,30 @@ def test_a_file_and_a_tab_are_sources_too(visit, folder):
         stop(page)
 
 
+SLOW = """navigator.permissions.query = () => new Promise((done) => setTimeout(() => {
+    window.told = true;
+    done({ state: "denied", addEventListener() {} });
+}, 300)); 0"""
+
+
+def test_what_is_told_late_of_a_microphone_does_not_hide_what_was_told_since(visit):
+    with staged() as stage:
+        page = visit(stage.address)
+        page.run(SLOW)
+        page.choose("sound", "microphone")
+        page.choose("sound", "file")
+        page.click("#begin")
+        page.wait("document.getElementById('trouble').textContent === 'Choose a file first.'")
+        page.wait("window.told")
+        page.run(
+            "new Promise((done) => setTimeout(done, 50))"
+        )  # what follows from it has been done
+        assert page.text("trouble") == "Choose a file first."
+        page.run("navigator.mediaDevices.dispatchEvent(new Event('devicechange')); 0")
+        page.run("new Promise((done) => setTimeout(done, 50))")
+        assert page.text("trouble") == "Choose a file first."
+
+
 def test_no_port_is_left_open():
     """The stage goes away with its tests."""
     with staged() as stage:
