@@ -134,6 +134,8 @@ class Parent:
         process.start()
         theirs.close()
         self._children[number] = Child(process, orders)
+        if self._asked:  # meanwhile
+            _send(orders, END)
 
     def _end(self, sig: int, frame: FrameType | None) -> None:
         """Once: talks finish; twice: they do not; and then there is no asking any more."""
@@ -174,8 +176,11 @@ class Parent:
             complaint = child.orders.recv()
         except (EOFError, OSError):
             return  # it has ended, which its sentinel tells
-        if complaint:
+        if complaint and self._tell_ready:
             raise DragomanError(complaint)
+        if complaint:  # the others serve, and it is tried again
+            note("process not started", process=number, why=complaint)
+            return
         child.ready, self._lost[number] = True, 0
         if self._tell_ready and all(one.ready for one in self._children.values()):
             self._tell_ready()

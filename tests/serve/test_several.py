@@ -19,6 +19,10 @@ from click.testing import CliRunner
 
 from dragoman.cli.app import dragoman
 from dragoman.errors import DragomanError
+from dragoman.serve.run import Address
+from dragoman.serve.settings import Settings
+from dragoman.serve.several import Child, Doors, Parent
+from dragoman.setup import Setup
 from tests.serve.house import Ear, Mouth, ended, has, more, open_room
 from tests.serve.processes import DEADLINE, ROOT, command, in_time
 from tests.serve.test_elsewhere import NUMBERS
@@ -210,6 +214,33 @@ def test_what_keeps_a_process_from_loading_is_a_sentence(model, complaint):
     assert told.returncode == 2
     assert complaint in told.stderr
     assert "Traceback" not in told.stderr
+
+
+class Orders:
+    """The parent's end of a line to a process that cannot load its model."""
+
+    def recv(self) -> str:
+        return "There is no room for it now."
+
+
+def test_one_that_cannot_be_started_again_costs_the_others_nothing():
+    parent = Parent([], Setup(), Settings(), lambda: None)
+    child = Child(process=None, orders=Orders())
+    with pytest.raises(DragomanError, match="no room for it"):
+        parent._hear(0, child)  # nobody is served yet
+    parent._tell_ready = None
+    parent._hear(0, child)
+    assert not child.ready
+
+
+def test_who_is_started_after_the_end_was_asked_for_ends():
+    doors = Doors(Address("127.0.0.1", 0), Address("127.0.0.1", 0))
+    parent = Parent([doors], Setup("tests.serve.numbers:numbers"), Settings(), lambda: None)
+    parent._end(signal.SIGTERM, None)
+    parent._start(0)
+    process = parent._children[0].process
+    process.join(DEADLINE)
+    assert process.exitcode == 0
 
 
 def test_processes_and_a_cluster_do_not_go_together():
