@@ -116,25 +116,57 @@ def played(samples: np.ndarray, speeds: np.ndarray) -> np.ndarray:
 def _shapes(
     samples: np.ndarray, texts: np.ndarray, batch: Batch, fit: Callable[[float], float]
 ) -> list[Shape]:
-    """Shapes of buckets that each hold about the same amount of speech."""
-    order = np.argsort(samples, kind="stable")
-    speech = np.cumsum(samples[order])
-    cuts = np.searchsorted(speech, speech[-1] * np.arange(1, batch.buckets) / batch.buckets)
+    """At most so many shapes: those that an epoch computes least with."""
+    kinds, of_kind = np.unique(samples, return_inverse=True)
+    lengths, number = np.unique([int(fit(float(kind))) for kind in kinds], return_inverse=True)
+    longest_of = lengths[number[of_kind]]  # what each item is padded to at least
+    room_for = [_items(batch.seconds, length) for length in lengths]
+    counts = np.bincount(number[of_kind])
     shapes: list[Shape] = []
-    for members in np.split(order, cuts):
-        if len(members) == 0:
-            continue
-        longest = int(fit(float(samples[members].max())))
+    for first, last in _ranges(lengths, counts, np.array(room_for), batch.buckets):
+        members = (longest_of >= lengths[first]) & (longest_of <= lengths[last])
         room = np.quantile(texts[:, members], _ROOM_FOR_TEXTS, axis=1)
         source, target = (_up(float(value), 8) for value in room)
         if shapes:  # a longer bucket has room for whatever a shorter one has
             source, target = max(source, shapes[-1].source), max(target, shapes[-1].target)
-        items = max(1, int(batch.seconds * RATE / longest))
-        shapes.append(Shape(items - items % 8 if items > 8 else items, longest, source, target))
+        shapes.append(Shape(room_for[last], int(lengths[last]), source, target))
     last = shapes[-1]
     most = [_up(float(value), 8) for value in texts.max(axis=1)]
     shapes[-1] = Shape(last.items, last.samples, *most)
     return [shape for n, shape in enumerate(shapes) if shape not in shapes[:n]]
+
+
+def _items(seconds: float, length: int) -> int:
+    """How many items of a length a batch has; many are a multiple of eight."""
+    items = max(1, int(seconds * RATE / length))
+    return items - items % 8 if items > 8 else items
+
+
+def _ranges(
+    lengths: np.ndarray, counts: np.ndarray, items: np.ndarray, most: int
+) -> list[tuple[int, int]]:
+    """The first and the last length of each bucket, so that full batches of all items are the
+    least sound, padding included. By dynamic programming: `least[j]` is that of all lengths
+    before j, in so many buckets as there were rounds."""
+    until = np.concatenate([[0], np.cumsum(counts)])
+    least, ways = np.concatenate([[0.0], np.full(len(lengths), np.inf)]), []
+    for _ in range(most):
+        better, begins = least.copy(), np.full(len(least), -1)  # -1: a bucket less is no worse
+        for last, length in enumerate(lengths):
+            batches = -(-(until[last + 1] - until[: last + 1]) // items[last])
+            costs = least[: last + 1] + batches * float(items[last] * length)
+            first = int(costs.argmin())
+            if costs[first] < better[last + 1]:
+                better[last + 1], begins[last + 1] = costs[first], first
+        least = better
+        ways.append(begins)
+    found: list[tuple[int, int]] = []
+    end = len(lengths)
+    for begins in reversed(ways):
+        if begins[end] >= 0:
+            found.append((int(begins[end]), end - 1))
+            end = int(begins[end])
+    return found[::-1]
 
 
 def _buckets(samples: np.ndarray, texts: np.ndarray, shapes: list[Shape]) -> np.ndarray:
