@@ -465,6 +465,9 @@ def main() -> int:
         parser.add_argument(f"--{steps}", type=int, help="updates of such runs")
     parser.add_argument("--set", nargs="*", default=[], help="settings of every run")
     work = Work(parser.parse_args())
+    # Torch takes every core in every process: six side by side were slower than three.
+    cores = (os.cpu_count() or 1) // (work.options.train + work.options.ask)
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores)))
     runs = plan(work.options.papers)
     if unknown := [name for name in work.options.only or () if name not in runs]:
         parser.error(f"there is no run {unknown[0]}; there are {', '.join(runs)}.")

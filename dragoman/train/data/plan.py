@@ -1,16 +1,16 @@
 """Which items form which batch: a pure function of the seed and the epoch's number.
 
-Items are put into buckets by duration. A bucket has ONE shape (items, samples, units), so a GPU
-sees few shapes and plans its kernels once; an item with unusually long texts goes to the first
-bucket that has room for them. Every batch is full: a bucket's last one is filled up with items
-from its beginning. Since nothing is remembered between epochs, training can stop and go on at any
-batch.
+Items are put into buckets by duration, cut so that the least is padded. A bucket has ONE shape
+(items, samples, units), so a GPU sees few shapes and plans its kernels once; an item with unusually
+long texts goes to the first bucket that has room for them. Every batch is full: a bucket's last one
+is filled up with items from its beginning. Since nothing is remembered between epochs, training can
+stop and go on at any batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -69,8 +69,8 @@ class Plan:
         self.samples = data.samples
         texts = np.stack([data.source.lengths, data.target.lengths + 1])  # EOS
         self.texts = np.ceil(texts * (1 + np.array([room]).T)).astype(np.int64)
-        fit = float if data.silent else aligned
-        self.shapes = _shapes(self.samples / min(speeds), self.texts, batch, fit)
+        self.batch, self.fit = batch, float if data.silent else aligned
+        self.shapes = _shapes(self.samples / min(speeds), self.texts, batch, self.fit)
 
     def epoch(self, number: int) -> list[Planned]:
         """The batches of one epoch, in order."""
@@ -99,8 +99,9 @@ class Plan:
 
     def once(self) -> Iterator[Planned]:
         """Every item exactly once, at its own speed, for validation: batches may be short."""
-        buckets = _buckets(self.samples, self.texts, self.shapes)
-        for bucket, shape in enumerate(self.shapes):
+        shapes = _shapes(self.samples, self.texts, self.batch, self.fit, full=False)
+        buckets = _buckets(self.samples, self.texts, shapes)
+        for bucket, shape in enumerate(shapes):
             members = np.flatnonzero(buckets == bucket)
             for start in range(0, len(members), shape.items):
                 items = members[start : start + shape.items]
@@ -114,26 +115,29 @@ def played(samples: np.ndarray, speeds: np.ndarray) -> np.ndarray:
 
 
 def _shapes(
-    samples: np.ndarray, texts: np.ndarray, batch: Batch, fit: Callable[[float], float]
+    samples: np.ndarray,
+    texts: np.ndarray,
+    batch: Batch,
+    fit: Callable[[float], float],
+    full: bool = True,
 ) -> list[Shape]:
-    """At most so many shapes: those that an epoch computes least with."""
+    """At most so many shapes: an epoch, of `full` batches or not, computes least with them."""
     kinds, of_kind = np.unique(samples, return_inverse=True)
     lengths, number = np.unique([int(fit(float(kind))) for kind in kinds], return_inverse=True)
-    longest_of = lengths[number[of_kind]]  # what each item is padded to at least
-    room_for = [_items(batch.seconds, length) for length in lengths]
-    counts = np.bincount(number[of_kind])
+    padded = lengths[number[of_kind]]  # what each item is padded to at least
+    room_for = np.array([_items(batch.seconds, length) for length in lengths])
+    groups = room_for if full else np.ones_like(room_for)
     shapes: list[Shape] = []
-    for first, last in _ranges(lengths, counts, np.array(room_for), batch.buckets):
-        members = (longest_of >= lengths[first]) & (longest_of <= lengths[last])
+    for first, last in _ranges(lengths, np.bincount(number[of_kind]), groups, batch.buckets):
+        members = (padded >= lengths[first]) & (padded <= lengths[last])
         room = np.quantile(texts[:, members], _ROOM_FOR_TEXTS, axis=1)
         source, target = (_up(float(value), 8) for value in room)
         if shapes:  # a longer bucket has room for whatever a shorter one has
             source, target = max(source, shapes[-1].source), max(target, shapes[-1].target)
-        shapes.append(Shape(room_for[last], int(lengths[last]), source, target))
-    last = shapes[-1]
-    most = [_up(float(value), 8) for value in texts.max(axis=1)]
-    shapes[-1] = Shape(last.items, last.samples, *most)
-    return [shape for n, shape in enumerate(shapes) if shape not in shapes[:n]]
+        shapes.append(Shape(int(room_for[last]), int(lengths[last]), source, target))
+    source, target = (_up(float(value), 8) for value in texts.max(axis=1))
+    shapes[-1] = replace(shapes[-1], source=source, target=target)
+    return shapes
 
 
 def _items(seconds: float, length: int) -> int:
@@ -143,26 +147,26 @@ def _items(seconds: float, length: int) -> int:
 
 
 def _ranges(
-    lengths: np.ndarray, counts: np.ndarray, items: np.ndarray, most: int
+    lengths: np.ndarray, counts: np.ndarray, groups: np.ndarray, most: int
 ) -> list[tuple[int, int]]:
-    """The first and the last length of each bucket, so that full batches of all items are the
-    least sound, padding included. By dynamic programming: `least[j]` is that of all lengths
-    before j, in so many buckets as there were rounds."""
+    """The first and the last length of each bucket, at most so many, so that all items, padded to
+    their bucket's last length and in whole groups, are the least sound."""
     until = np.concatenate([[0], np.cumsum(counts)])
-    least, ways = np.concatenate([[0.0], np.full(len(lengths), np.inf)]), []
-    for _ in range(most):
-        better, begins = least.copy(), np.full(len(least), -1)  # -1: a bucket less is no worse
+    least = np.concatenate([[0.0], np.full(len(lengths), np.inf)])  # of the lengths before each
+    rounds = []
+    for _ in range(most):  # with one bucket more
+        better, begins = least.copy(), np.full(len(least), -1)  # -1: one more is no better
         for last, length in enumerate(lengths):
-            batches = -(-(until[last + 1] - until[: last + 1]) // items[last])
-            costs = least[: last + 1] + batches * float(items[last] * length)
+            whole = -(-(until[last + 1] - until[: last + 1]) // groups[last]) * groups[last]
+            costs = least[: last + 1] + whole * float(length)
             first = int(costs.argmin())
             if costs[first] < better[last + 1]:
                 better[last + 1], begins[last + 1] = costs[first], first
         least = better
-        ways.append(begins)
+        rounds.append(begins)
     found: list[tuple[int, int]] = []
     end = len(lengths)
-    for begins in reversed(ways):
+    for begins in reversed(rounds):
         if begins[end] >= 0:
             found.append((int(begins[end]), end - 1))
             end = int(begins[end])

@@ -1,6 +1,6 @@
 """Batches: every item in every epoch, few shapes, the same order from anywhere."""
 
-from itertools import islice
+from itertools import combinations, islice, pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -55,6 +55,36 @@ def test_every_epoch_has_every_item_and_only_full_batches_that_fit(
             assert batch.shape.items * batch.shape.samples <= seconds * 16_000
     once = [int(n) for batch in plan.once() for n in batch.items]
     assert sorted(once) == list(range(len(items)))
+
+
+def computed(plan: Plan) -> int:
+    return sum(batch.shape.items * batch.shape.samples for batch in plan.epoch(0))
+
+
+def validated(plan: Plan) -> int:
+    return sum(batch.shape.items * batch.shape.samples for batch in plan.once())
+
+
+@settings(max_examples=40)
+@given(st.lists(st.integers(1, 7), min_size=1, max_size=40), st.integers(1, 4), st.integers(8, 60))
+def test_no_other_cut_into_as_many_buckets_computes_less(tenths, buckets, seconds):
+    """Every way to cut the lengths that there are, by hand: full batches in training, short ones
+    in validation."""
+    lengths = [aligned(tenth * 16_000) for tenth in tenths]
+    kinds = sorted(set(lengths))
+    full, short = [], []
+    for many in range(min(buckets, len(kinds))):
+        for cuts in combinations(kinds[:-1], many):
+            ends = [*cuts, kinds[-1]]
+            sizes = [sum(a < n <= b for n in lengths) for a, b in pairwise([0, *ends])]
+            room = [max(1, seconds * 16_000 // end) for end in ends]
+            room = [items - items % 8 if items > 8 else items for items in room]
+            full.append(sum(-(-n // r) * r * e for n, r, e in zip(sizes, room, ends, strict=True)))
+            short.append(sum(n * e for n, e in zip(sizes, ends, strict=True)))
+    data = fake_set(lengths, [(3, 3)] * len(lengths))
+    plan = Plan(data, Batch(seconds=seconds, buckets=buckets), seed=1)
+    assert computed(plan) == min(full)
+    assert validated(plan) == min(short)
 
 
 def test_the_stream_goes_on_from_anywhere():
