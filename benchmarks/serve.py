@@ -1,6 +1,6 @@
 """A load generator for `dragoman serve`: real processes, real sockets, sound at its own pace.
 
-    python -m benchmarks serve --streams 3 --minutes 2     lag of live talks, minute by minute
+    python -m benchmarks serve --streams 3 --minutes 2     lag of live talks (load.py)
     python -m benchmarks serve --connects 1000             what a connection leaves behind
     python -m benchmarks serve --idle 200                  what idle connections cost
     python -m benchmarks serve --soak 5                    minutes of random faults; no word is lost
@@ -21,19 +21,14 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-import numpy as np
 from websockets.asyncio.client import connect
 
-from dragoman.audio.source import read_audio
-from dragoman.errors import DragomanError
+from benchmarks.load import PATH, RATE, cpu_seconds, load
 from dragoman.serve.client import Talk
-from dragoman.serve.protocol import Audio, Said, Start, State, Summary, write
+from dragoman.serve.protocol import Audio, Start, write
 from tests.serve.numbers import LENGTH, sound_of, words_of
 from tests.serve.processes import command, proxied
 
-PATH = "/v1/interpret"
-GERMAN = Path(__file__).parent.parent / "dragoman" / "talks" / "weather.de.ogg"
-RATE = 16000
 NUMBERS = ("--model", "tests.serve.numbers:numbers", "--policy", "greedy", "--step", "400")
 
 
@@ -47,6 +42,9 @@ def run(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--threads", help="of each lane")
     parser.add_argument("--lanes", help="steps at the same time; without, what the server chooses")
     parser.add_argument("--batch", help="talks in a step; without, what the server chooses")
+    parser.add_argument("--processes", type=int, default=1, help="of the server")
+    parser.add_argument("--device", help="cpu or cuda; without, what the server chooses")
+    parser.add_argument("--clients", type=int, default=1, help="processes that the talks come from")
     parser.add_argument("--sound", type=Path, help="a recording, instead of the German talk")
     parser.add_argument("--source", default="de")
     parser.add_argument("--target", default="en")
@@ -69,100 +67,6 @@ def run(arguments: Sequence[str] = ()) -> None:
         soak(options.soak, options.seed)
     else:
         load(options)
-
-
-# Live talks.
-
-
-def load(options: argparse.Namespace) -> None:
-    """Talks at their own pace; lag by the minute."""
-    samples = read_audio(options.sound or GERMAN)
-    with ExitStack() as stack:
-        process, url = None, options.url
-        if url is None:
-            started = command(
-                *("--model", options.model, "--from", options.source),
-                *("--to", options.target),
-                *("--step", options.step, "--streams", str(options.streams)),
-                *(("--batch", options.batch) if options.batch else ()),
-                *(("--threads", options.threads) if options.threads else ()),
-                *(("--lanes", options.lanes) if options.lanes else ()),
-            )
-            process, url = stack.enter_context(started)
-        spent = cpu_seconds(process.pid) if process else 0.0
-        began = time.monotonic()
-        talks = asyncio.run(crowd(url + PATH, samples, options.streams, options.minutes * 60))
-        elapsed = time.monotonic() - began
-        spent = cpu_seconds(process.pid) - spent if process else 0.0
-    report(talks, options.minutes)
-    sound = sum(talk["seconds"] for talk in talks)
-    if process:
-        print(f"server: {spent:.1f} CPU-s in {elapsed:.0f} s; {spent / sound:.3f} per s of sound")
-
-
-async def crowd(url: str, samples: np.ndarray, streams: int, seconds: float) -> list[dict]:
-    """Several talks at once, each beginning elsewhere in the recording."""
-    shifts = [len(samples) * place // streams for place in range(streams)]
-    waits = [place / streams for place in range(streams)]  # steps do not fall together
-    return await asyncio.gather(
-        *(
-            one_talk(url, np.roll(samples, -shift), seconds, wait)
-            for shift, wait in zip(shifts, waits, strict=True)
-        )
-    )
-
-
-async def one_talk(url: str, samples: np.ndarray, seconds: float, wait: float) -> dict:
-    """What one client saw."""
-    await asyncio.sleep(wait)
-    told = {"lags": [], "degraded": 0.0, "refused": None, "seconds": seconds, "tail": 0.0}
-    talk, since, ended = Talk(url, Start(), patience=20), None, [0.0]
-
-    async def live():
-        began, sent, step = time.monotonic(), 0, RATE // 10
-        while sent < seconds * RATE:
-            yield np.take(samples, range(sent, sent + step), mode="wrap")
-            sent += step
-            await asyncio.sleep(max(0.0, began + sent / RATE - time.monotonic()))
-        ended[0] = time.monotonic()
-
-    try:
-        async for event in talk.run(live()):
-            if isinstance(event, Said) and event.lag_ms is not None:
-                told["lags"].append((event.source_ms / 60_000, event.lag_ms / 1000))
-            elif isinstance(event, State):
-                now = time.monotonic()
-                told["degraded"] += now - since if since else 0.0
-                since = now if event.state == "degraded" else None
-            elif isinstance(event, Summary):
-                told["tail"] = time.monotonic() - ended[0]
-    except DragomanError as error:
-        told["refused"] = str(error)
-    return told
-
-
-def report(talks: Sequence[dict], minutes: float) -> None:
-    """Lag by the minute, and what went wrong."""
-    lags = [pair for talk in talks for pair in talk["lags"]]
-    print("minute  words  lag p50  lag p95   (s)")
-    for minute in range(int(np.ceil(minutes))):
-        now = [lag for at, lag in lags if minute <= at < minute + 1]
-        if now:
-            p50, p95 = np.percentile(now, [50, 95])
-            print(f"{minute + 1:6d}  {len(now):5d}  {p50:7.2f}  {p95:7.2f}")
-    quarter = minutes / 4
-    first = [lag for at, lag in lags if at < quarter]
-    last = [lag for at, lag in lags if at >= minutes - quarter]
-    if first and last:
-        a, b = np.median(first), np.median(last)
-        print(f"median lag, first and last quarter: {a:.2f} and {b:.2f} s")
-    degraded = sum(talk["degraded"] for talk in talks) / max(1, len(talks))
-    print(f"degraded for {degraded:.0f} s of each talk, on average")
-    print(
-        "after the speaker had ended: " + ", ".join(f"{talk['tail']:.1f}" for talk in talks) + " s"
-    )
-    lost = [talk["refused"] for talk in talks if talk["refused"] is not None]
-    print(f"refused or lost: {len(lost)}" + "".join(f"\n  {reason}" for reason in lost))
 
 
 # What connections cost.
@@ -350,9 +254,3 @@ async def _garbage(url: str, chance: random.Random) -> None:
             await socket.send(chance.choice(["{", '{"type":"resume"}', bytes(7)]))
         await asyncio.wait_for(socket.recv(), 1)
         socket.transport.abort()
-
-
-def cpu_seconds(pid: int) -> float:
-    """Processor time of a process so far, all its threads together."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -27,7 +27,7 @@ import numpy as np
 from websockets.asyncio.client import connect
 
 from benchmarks.interpreting import MODEL, PEER_PYTHON, SOURCE, STEP_MS, TARGET
-from benchmarks.serve import GERMAN, PATH, RATE, cpu_seconds, crowd
+from benchmarks.load import GERMAN, PATH, RATE, cpu_seconds, crowd
 from dragoman.audio.pcm import to_pcm16
 from dragoman.audio.source import read_audio
 from dragoman.store import get

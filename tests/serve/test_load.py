@@ -35,7 +35,7 @@ def test_rooms_that_move_lose_no_word():
 
 def test_a_load_is_reported(capsys):
     options = ["--streams", "2", "--minutes", "0.05", "--model", "tests.serve.numbers:numbers"]
-    serve.run([*options, "--step", "400"])
+    serve.run([*options, "--step", "400", "--clients", "2"])
     told = capsys.readouterr().out
     assert "lag p95" in told
     assert "refused or lost: 0" in told
