@@ -87,7 +87,10 @@ def _scale(
 ) -> tuple[Callable[[float], float], list[float]]:
     """A linear scale over round numbers: (value to pixel, ticks)."""
     low, high = min(values), max(values)
-    step = _round_step((high - low) or abs(high) or 1.0)
+    # A hundredth at least: less is chance, and its numbers are longer than there is room for.
+    wider = max(0.0, 0.01 * max(abs(low), abs(high)) - (high - low)) / 2
+    low, high = low - wider, high + wider
+    step = _round_step((high - low) or 1.0)
     first, last = floor(low / step), ceil(high / step)
     if first == last:
         last += 1

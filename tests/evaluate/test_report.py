@@ -139,6 +139,18 @@ def test_the_target_chooses_tokenizer_and_unit(tmp_path, target, reference, toke
     assert f"unit:{unit}|" in page
 
 
+@pytest.mark.parametrize("quality", [(59.2494, 59.2518), (0.85411, 0.85412), (20.0, 20.0), (0, 0)])
+def test_a_difference_of_nothing_is_not_drawn_as_a_large_one(quality):
+    points = [Point(str(n), str(n), 2.08305, value) for n, value in enumerate(quality)]
+    drawing = curves(points, "BLEU", "LAAL")
+    heights = [float(y) for y in re.findall(r'cy="([\d.]+)"', drawing)]
+    assert abs(heights[0] - heights[1]) < 5
+    assert all(24 <= y <= 262 for y in heights)
+    ticks = re.findall(r'text-anchor="(?:end|middle)">([\d.-]+)<', drawing)
+    assert len(ticks) > 6
+    assert max(map(len, ticks)) <= 6
+
+
 def test_names_of_curves_are_a_list_and_no_two_curves_look_alike():
     drawing = curves([Point(name, name, i, i) for i, name in enumerate(NAMES)], "BLEU", "LAAL")
     svg, legend = drawing.split("</svg>")
