@@ -11,8 +11,8 @@ import numpy as np
 
 from dragoman.audio.chunk import RATE, Samples
 from dragoman.audio.level import LEVEL, PEAK, frames, of_loud
-from dragoman.audio.write import MOST_NAME, KeptOrDiscarded, SoundWriter, with_short_name
-from dragoman.files import alive, temporary_for
+from dragoman.audio.write import KeptOrDiscarded, SoundWriter
+from dragoman.files import MOST_NAME, is_left, temporary_for, with_short_name
 
 DUCK_DB = 12.0
 RAMP = 0.3
@@ -119,12 +119,12 @@ def sweep_parts(path: Path) -> None:
     were to be mixed into it."""
     place = path.resolve()
     name, stem = with_short_name(place).name, _stem(place).name
-    whole = rf"\.{re.escape(name)}\.\d+\.(\d+)\.tmp"
-    track = rf"\.\.?{re.escape(stem)}\.\d+\.(\d+)\.(speaker|interpreter)\.wav(\..*\.tmp)?"
+    whole = rf"\.{re.escape(name)}\.(\d+)\.(\d+)\.tmp"
+    track = rf"\.\.?{re.escape(stem)}\.(\d+)\.(\d+)\.(speaker|interpreter)\.wav(\..*\.tmp)?"
     part = re.compile(f"{whole}|{track}")
     for found in place.parent.glob(".*"):
         named = part.fullmatch(found.name)
-        if named and not alive(int(named[1] or named[2])):
+        if named and is_left(found, named[1] or named[3], named[2] or named[4]):
             found.unlink(missing_ok=True)
 
 

@@ -76,7 +76,7 @@ class SoundWriter(KeptOrDiscarded):
         self._file_rate = _file_rate(self._format[1], rate)
         self._resamplers = [Resampler(rate, self._file_rate) for _ in range(channels)]
         self._place = self.path.resolve()  # a link stays one, and leads to what is written
-        self._part = temporary_for(with_short_name(self._place))
+        self._part = temporary_for(self._place)
         self._disk = self._open_disk()
         self._file: SoundFile | None = self._open(channels)
 
@@ -173,18 +173,6 @@ class _Disk:
 
     def close(self) -> None:
         self._file.close()
-
-
-MOST_NAME = 150
-"""Bytes of a name to which others are added; file systems take 255, an é is two of them."""
-
-
-def with_short_name(path: Path, most: int = MOST_NAME) -> Path:
-    """The path, its name short enough for what a temporary one adds."""
-    name = path.name
-    while len(os.fsencode(name)) > most:
-        name = name[:-1]
-    return path.with_name(name)
 
 
 def format_of(path: Path) -> tuple[str, str]:

@@ -1,6 +1,9 @@
 """Speaker and interpreter in one file: who is where, how loud, and how softly it changes."""
 
 import os
+import platform
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -10,10 +13,11 @@ import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dragoman import files
 from dragoman.audio import mix as module
 from dragoman.audio.chunk import RATE
 from dragoman.audio.level import LEVEL, loudness
-from dragoman.audio.mix import StereoMix, duck_curve, pad_until
+from dragoman.audio.mix import StereoMix, duck_curve, pad_until, sweep_parts
 from dragoman.audio.write import SoundWriter
 from dragoman.errors import DragomanError
 
@@ -191,6 +195,26 @@ def test_a_disk_that_is_full_when_both_are_made_one_leaves_nothing(tmp_path, mon
     monkeypatch.setattr(mix._interpreter, "write", full)  # it is not as long as the speaker
     with pytest.raises(DragomanError, match="full"):
         mix.close()
+    assert os.listdir(tmp_path) == []
+
+
+def test_parts_of_another_machine_are_swept_only_once_they_are_old(tmp_path, monkeypatch):
+    """Its processes have numbers that mean nothing here."""
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    files._here.cache_clear()
+    with monkeypatch.context() as there:
+        there.setattr(platform, "node", lambda: "another machine")
+        there.setattr(os, "getpid", lambda: dead.pid)
+        mix = StereoMix(tmp_path / "mix.wav")
+        mix.hear(tone(0.1, 0.1))
+    files._here.cache_clear()
+    parts = set(tmp_path.iterdir())
+    sweep_parts(tmp_path / "mix.wav")
+    assert set(tmp_path.iterdir()) == parts
+    for part in parts:
+        os.utime(part, (0, 0))
+    sweep_parts(tmp_path / "mix.wav")
     assert os.listdir(tmp_path) == []
 
 
