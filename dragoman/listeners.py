@@ -135,7 +135,7 @@ class _Narrated:
         self._narrator, self._times = narrator, WordTimes()
 
     def take(self, chunk: Chunk, update: Update) -> None:
-        self._narrator.hear(chunk.samples)
+        self._narrator.hear(chunk.samples, chunk.original)
         for word in self._times.place(update.said, update.hearing.audio_ms, update.lag_ms):
             self._narrator.say(word.text, 1000 * word.start, 1000 * word.end)
 
