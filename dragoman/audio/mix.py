@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from dragoman.audio.chunk import RATE, Samples, as_many
+from dragoman.audio.film import Film
 from dragoman.audio.level import FRAME_SECONDS, LEVEL, PEAK, frames, of_loud
 from dragoman.audio.limit import frame_of, limited
 from dragoman.audio.resample import resampled
@@ -35,7 +36,7 @@ class Mix(KeptOrDiscarded):
     interpreter's speech, of the `rate` of its voice, at its moment, past or to come, after the
     pieces before it. Both are on disk until `close` makes one of them. The interpreter is in the
     middle of a recording with two channels or more. One with a single channel is the left side of
-    the mix, and the interpreter the right, unless they are to be `together`, in one channel.
+    the mix, and the interpreter the right; in a `film` both are in one channel.
     With `duck_db=0` both are as loud as they are. Nothing is clipped.
     """
 
@@ -44,11 +45,13 @@ class Mix(KeptOrDiscarded):
         path: str | Path,
         duck_db: float = DUCK_DB,
         rate: int = RATE,
-        together: bool = False,
+        film: Film | None = None,
     ) -> None:
         self.path = Path(path)
-        format_of(self.path)
-        self._duck_db, self._together = duck_db, together
+        self._film = film
+        if film is None:
+            format_of(self.path)
+        self._duck_db = duck_db
         self._given_up = False
         self._spans: list[tuple[float, float]] = []  # seconds in which the interpreter speaks
         self._level = _Level()
@@ -86,14 +89,20 @@ class Mix(KeptOrDiscarded):
         if speaker is None or not (speaker.is_open and interpreter.is_open):
             self.discard()
             return
+        parts = [speaker.path, interpreter.path]
         try:
             for track in (speaker, interpreter):
                 track.close()
-            self._mix(speaker, interpreter)
+            if self._film is None:
+                self._mix(speaker, interpreter, self.path)
+            else:
+                parts.append(self._part("mix"))
+                self._mix(speaker, interpreter, parts[-1])
+                self._film.make(parts[-1], self.path, lambda: self._given_up)
         finally:
             self.discard()  # what is not whole by now
-            for track in (speaker, interpreter):
-                track.path.unlink(missing_ok=True)
+            for part in parts:
+                part.unlink(missing_ok=True)
 
     def give_up(self) -> None:
         """Let `close` end early, without a file; for a signal that comes while all wait for it."""
@@ -104,19 +113,22 @@ class Mix(KeptOrDiscarded):
             if file is not None:
                 file.discard()
 
-    def _track(self, name: str, rate: int, channels: int, subtype: str) -> SoundWriter:
+    def _part(self, name: str) -> Path:
         path = self.path.resolve()  # where there is room for it
-        part = temporary_for(_stem(path)).with_suffix(f".{name}.wav")
-        return SoundWriter(part, rate, channels, named=self.path, format=("RF64", subtype))
+        return temporary_for(_stem(path)).with_suffix(f".{name}.wav")
+
+    def _track(self, name: str, rate: int, channels: int, subtype: str) -> SoundWriter:
+        part, format = self._part(name), ("RF64", subtype)
+        return SoundWriter(part, rate, channels, named=self.path, format=format)
 
     def _sides(self, channels: int) -> int:
         """How many channels the mix of a recording has."""
-        return 2 if channels == 1 and not self._together else channels
+        return 2 if channels == 1 and self._film is None else channels
 
-    def _mix(self, speaker: SoundWriter, interpreter: SoundWriter) -> None:
+    def _mix(self, speaker: SoundWriter, interpreter: SoundWriter, path: Path) -> None:
         rate, channels = speaker.rate, self._sides(speaker.channels)
         length = max(speaker.frames, -(-interpreter.frames * rate // interpreter.rate))
-        self._writer = SoundWriter(self.path, rate, channels, length=length)
+        self._writer = SoundWriter(path, rate, channels, named=self.path, length=length)
         voice = (block[:, 0] for block in self._blocks(interpreter))
         voice = (block[:, None] for block in resampled(voice, interpreter.rate, rate))
         heard, said = Reader(self._blocks(speaker), speaker.channels), Reader(voice, 1)
@@ -204,7 +216,7 @@ def sweep_parts(path: Path) -> None:
     place = path.resolve()
     name, stem = with_short_name(place).name, _stem(place).name
     whole = rf"\.{re.escape(name)}\.(\d+)\.(\d+)\.tmp"
-    track = rf"\.\.?{re.escape(stem)}\.(\d+)\.(\d+)\.(speaker|interpreter)\.wav(\..*\.tmp)?"
+    track = rf"\.\.?{re.escape(stem)}\.(\d+)\.(\d+)\.(speaker|interpreter|mix)\.wav(\..*\.tmp)?"
     part = re.compile(f"{whole}|{track}")
     for found in place.parent.glob(".*"):
         named = part.fullmatch(found.name)

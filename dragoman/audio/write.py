@@ -197,16 +197,21 @@ class _Disk:
 def format_of(path: Path) -> tuple[str, str]:
     """What libsndfile calls the format of a file, by its suffix; a sentence if it has none, or if
     something is there that is no file."""
+    check_place(path)
+    found = FORMATS.get(path.suffix.lower())
+    if found is None:
+        raise DragomanError(f"Sound is written to {', '.join(FORMATS)} files, not to {path}.")
+    return found
+
+
+def check_place(path: Path) -> None:
+    """Refuse a name that something has that is no file."""
     with sentences_for(path):
         folder, there = path.is_dir(), path.exists()
     if folder:
         raise DragomanError(f"{path} is a folder; name a file to write to.")
     if there and not path.is_file():  # the finished file would take its place
         raise DragomanError(f"{path} is a device or a pipe; name a file to write to.")
-    found = FORMATS.get(path.suffix.lower())
-    if found is None:
-        raise DragomanError(f"Sound is written to {', '.join(FORMATS)} files, not to {path}.")
-    return found
 
 
 def check_channels(path: Path, channels: int) -> None:

@@ -57,7 +57,10 @@ _output = grouped("Output")
 @caption_options
 @_output("--trace", type=OUTPUT, metavar="FILE", help="Write what was heard and said, when.")
 @_output("--speak", type=OUTPUT, metavar="FILE", help="Speak the translation into a sound file.")
-@_output("--mix", type=OUTPUT, metavar="FILE", help="The recording with the interpreter in it.")
+@_output("--mix", type=OUTPUT, metavar="FILE",
+         help="The recording with the interpreter in it; of a film also .mp4 or .mkv, with its "
+         "picture and the captions.",
+         )  # fmt: skip
 @_output("--duck", type=Number(0, 60), metavar="DB",
          help="How much softer the speaker is under the interpreter in --mix (default 12).",
          )  # fmt: skip
@@ -104,11 +107,12 @@ def command(
     from dragoman.cli.sound import Part
 
     recordings = recordings_of(files, Recording("", captions, trace, Dub(speak, mix, duck, voice)))
-    check_recordings(recordings, options["setup"])
-    format = None if raw is None else RawFormat.parse(raw)
+    part = Part(start or 0.0, end, track=track, channel=channel)
+    check_recordings(recordings, part, options["setup"])
+    if raw is not None:
+        part = replace(part, raw=RawFormat.parse(raw))
     with open_notes() as notes:
         system = read_system(notes.tell, notes.advise, **options)
-        part = Part(start or 0.0, end, format, track, channel)
         wanted = Wanted(part, start is not None, realtime, show == "both", as_json, quiet)
         run = FileRun(system, notes, wanted, recordings[0])
         if len(recordings) == 1:
@@ -187,7 +191,9 @@ class FileRun:
             audience = [] if quiet else [enter(told.summary(setup, notes))]
             spoken = []
             if voice is not None:
-                dubbed = recording.dub.narration(voice, notes.tell, live=sound.live, quiet=quiet)
+                film = recording.film(setup, part)
+                how = {"live": sound.live, "quiet": quiet}
+                dubbed = recording.dub.narration(voice, notes.tell, **how, film=film)
                 spoken.append(enter(dubbed))
             if wanted.as_json:
                 file = None if headings is None else recording.file

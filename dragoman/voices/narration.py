@@ -16,6 +16,7 @@ from typing import Self
 import numpy as np
 
 from dragoman.audio.chunk import RATE, Original, Samples
+from dragoman.audio.film import Film
 from dragoman.audio.mix import DUCK_DB, Mix, pad_until, sweep_parts
 from dragoman.audio.write import SoundWriter
 from dragoman.errors import DragomanError
@@ -53,10 +54,10 @@ class Narration:
 
     `speak` gets the interpreter alone, at the voice's own rate; `mix` the recording, `duck_db`
     softer while the interpreter speaks, and the interpreter in it (`dragoman.audio.mix.Mix`), in
-    the quality of what `hear` is told of as the `original`, else at 16 kHz. Memory does not grow
-    with the sound. What was said so far is kept when the user or an error ends the
-    talk early. A file that cannot be written any more is told of (`report`) and costs the other
-    nothing; what was wrong is raised at the end.
+    the quality of what `hear` is told of as the `original`, else at 16 kHz; of a `film`, with its
+    picture. Memory does not grow with the sound. What was said so far is kept when the user or an
+    error ends the talk early. A file that cannot be written any more is told of (`report`) and
+    costs the other nothing; what was wrong is raised at the end.
 
     With `apart` the voice speaks on a thread of its own: a slow one delays neither `hear` nor
     `say`, and the files are the same. What goes wrong there is raised by one of the next calls.
@@ -71,6 +72,7 @@ class Narration:
         duck_db: float = DUCK_DB,
         apart: bool = False,
         report: Callable[[str], None] | None = None,
+        film: Film | None = None,
     ) -> None:
         if speak is not None and mix is not None and Path(speak) == Path(mix):
             raise DragomanError(f"The speech and the mix cannot both be written to {speak}.")
@@ -87,7 +89,7 @@ class Narration:
         self._lost: DragomanError | None = None  # of the file that came to an end first
         self._speech: SoundWriter | None = None
         self._apart: Apart[_Sound] | None = None
-        self._mix = Mix(mix, duck_db, voice.rate) if mix is not None else None
+        self._mix = Mix(mix, duck_db, voice.rate, film) if mix is not None else None
         try:
             self._speech = SoundWriter(speak, voice.rate) if speak is not None else None
         except DragomanError:

@@ -83,8 +83,18 @@ def test_the_interpreter_is_in_front(tmp_path):
     assert [loudness(side, 48000) > 0.05 for side in samples.T] == [True] * 2 + [False] * 4
 
 
-def test_a_single_channel_can_have_both(tmp_path):
-    samples = mixed(tmp_path / "a.wav", tone(2, 0.1), [(1.0, tone(1, 0.1, 2000))], together=True)
+class SoundOfFilm:
+    """Keeps what would be put into a film."""
+
+    def make(self, sound, path, given_up):
+        assert not given_up()
+        path.write_bytes(sound.read_bytes())
+
+
+def test_in_a_film_a_single_channel_has_both(tmp_path):
+    pieces = [(1.0, tone(1, 0.1, 2000))]
+    samples = mixed(tmp_path / "a.mkv", tone(2, 0.1), pieces, film=SoundOfFilm())
+    assert os.listdir(tmp_path) == ["a.mkv"]
     assert samples.ndim == 1
     assert loud_at(samples[int(1.2 * RATE) :], RATE, 2000) == pytest.approx(0.1, rel=0.02)
     assert loud_at(samples[: int(0.6 * RATE)], RATE, 300) == pytest.approx(0.1, rel=0.02)
