@@ -1,6 +1,7 @@
 """Films with a mix in them: what ffmpeg is asked, by a stand-in; and what it makes, where it is."""
 
 import json
+import os
 import subprocess
 import sys
 from itertools import pairwise
@@ -17,7 +18,8 @@ from tests.audio import fake_ffmpeg
 from tests.audio.test_ffmpeg import film, needs_ffmpeg
 from tests.cli.commands import dragoman
 
-SYSTEM = ("--model", "tests.talkers:sentences", "--from", "de", "--to", "en", "--step", "500ms")
+SYSTEM = ("--model", "tests.talkers:sentences", "--from", "de", "--to", "en", "--step", "500ms",
+          "--policy", "greedy")  # fmt: skip
 CUE = "1\n00:00:01,000 --> 00:00:02,000\nGuten Morgen.\n"
 
 
@@ -137,19 +139,11 @@ def test_a_film_as_ffmpeg_makes_it(recording, tmp_path, sound, suffix):
 @pytest.mark.parametrize("suffix", [".mp4", ".mkv"])
 def test_a_film_is_heard_in_a_track_and_has_its_mix_and_its_captions(recording, tmp_path, suffix):
     source, target = film(tmp_path / "film.mkv", recording), tmp_path / f"film.en{suffix}"
-    options = (
-        *SYSTEM,
-        "--policy",
-        "greedy",
-        "--track",
-        "French",
-        "--captions",
-        tmp_path / "film.srt",
-    )
+    options = (*SYSTEM, "--track", "French", "--captions", tmp_path / "film.srt")
     done = dragoman("translate", source, *options, "--mix", target)
     assert done.returncode == 0, done.stderr
     held = contents_of(target)
     assert [track.language for track in held.tracks] == ["eng", "deu", "fra"]
     assert held.tracks[0].layout == "mono"  # as the French track is
     assert held.subtitles == 1
-    assert sorted(os.listdir(tmp_path)) == sorted(["film.mkv", "film.srt", target.name])
+    assert sorted(os.listdir(tmp_path)) == sorted(["film.mkv", "film.srt", target.name, "talk.wav"])
