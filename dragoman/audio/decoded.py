@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dragoman.audio.chunk import Samples
 from dragoman.audio.pcm import Frames
@@ -22,6 +23,8 @@ of their own leave more; where there is less, one channel takes away what anothe
 one of two wires is crossed."""
 MUCH_SOFTER = 0.25
 """Of the power of the loudest channel: another is heard in place of one that falls below it."""
+REMEMBERED = 2.0
+"""Seconds in which what was heard comes to count a third."""
 LOUDEST = 1e6
 """Full scale is 1. Louder than this is no sound but a broken file, and would overflow later."""
 
@@ -80,12 +83,15 @@ class Mono:
     """Makes one channel of those of a recording, block by block.
 
     It is the wanted one, counted from 1, or else their mean. Where they cancel each other, it is
-    the loudest, and the same for as long as that lasts: the other may have its waves upside down.
+    the loudest, and the same each time: the other may have its waves upside down.
+    What was heard in the last seconds counts, too: soft speech is not lost in noise that differs
+    from channel to channel.
     """
 
-    def __init__(self, name: str, channel: int | None = None) -> None:
-        self._name, self._channel = name, channel
-        self._kept: int | None = None  # where channels cancel each other
+    def __init__(self, name: str, rate: int, channel: int | None = None) -> None:
+        self._name, self._rate, self._channel = name, rate, channel
+        self._powers: NDArray[np.float64] = np.zeros(0)  # of the mean, then of each channel
+        self._kept: int | None = None  # heard whenever they cancel each other
 
     def of(self, block: Frames) -> Samples:
         channels = block.shape[1]
@@ -96,13 +102,15 @@ class Mono:
 
     def _made_one(self, block: Frames) -> Samples:
         mean: Samples = block.mean(axis=1, dtype=np.float32)
-        powers = np.square(block).sum(axis=0)
-        alone = powers.max() / block.shape[1] ** 2
-        if np.square(mean).sum() >= CANCELLED * alone:
-            self._kept = None
+        powers = np.square(np.column_stack([mean, block])).sum(axis=0, dtype=np.float64)
+        if len(self._powers) == len(powers):
+            powers += self._powers * np.exp(-len(block) / (REMEMBERED * self._rate))
+        self._powers, (of_mean, *channels) = powers, powers
+        loudest = max(channels)
+        if of_mean >= CANCELLED * loudest / len(channels) ** 2:
             return mean
-        if self._kept is None or powers[self._kept] < MUCH_SOFTER * powers.max():
-            self._kept = int(powers.argmax())
+        if self._kept is None or channels[self._kept] < MUCH_SOFTER * loudest:
+            self._kept = channels.index(loudest)
         return block[:, self._kept]
 
 

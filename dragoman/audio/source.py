@@ -114,7 +114,7 @@ def is_pipe(path: str | Path) -> bool:
 def _chunks(
     decoded: Decoded, span: Span, chunker: Chunker, channel: int | None, original: bool
 ) -> Iterator[Chunk]:
-    mono, resampler = Mono(decoded.name, channel), Resampler(decoded.rate)
+    mono, resampler = Mono(decoded.name, decoded.rate, channel), Resampler(decoded.rate)
     hold = not decoded.live  # the newest samples of a file: its last chunk is never empty
     for frames in wanted(decoded, span):
         whole = Original(frames, decoded.rate) if original else None
