@@ -35,6 +35,8 @@ _SENTENCES = {
 }
 
 
+MOST_NAME = 150
+"""Bytes of a name to which others are added; file systems take 255, an é is two of them."""
 _numbers = itertools.count()
 _DAY = 24 * 3600.0
 
@@ -102,11 +104,14 @@ def sweep(folder: Path) -> None:
     folder has others, of which nobody knows here: what it has left goes after a day."""
     for path in folder.glob(".*.tmp"):
         number, pid = path.name.split(".")[-3:-1]
-        if not pid.isdecimal():  # somebody else named it
-            continue
-        ours = len(number) <= len(_here()) or number.startswith(_here())
-        if not alive(int(pid)) if ours else _old(path):
+        if pid.isdecimal() and is_left(path, number, pid):  # else somebody else named it
             remove(path)
+
+
+def is_left(path: Path, number: str, pid: str) -> bool:
+    """Whether nobody writes any more to what `temporary_for` named so."""
+    ours = len(number) <= len(_here()) or number.startswith(_here())
+    return not alive(int(pid)) if ours else _old(path)
 
 
 @cache
@@ -188,7 +193,16 @@ def temporary_for(path: Path) -> Path:
     Each is another: threads may write the same file, or machines that share a disk, and whoever is
     done last has the name.
     """
-    return path.with_name(f".{path.name}.{_here()}{next(_numbers)}.{os.getpid()}.tmp")
+    name = with_short_name(path).name
+    return path.with_name(f".{name}.{_here()}{next(_numbers)}.{os.getpid()}.tmp")
+
+
+def with_short_name(path: Path, most: int = MOST_NAME) -> Path:
+    """The path, its name short enough for what a temporary one adds."""
+    name = path.name
+    while len(os.fsencode(name)) > most:
+        name = name[:-1]
+    return path.with_name(name)
 
 
 def put_in_place(temporary: Path, path: Path) -> None:

@@ -16,6 +16,7 @@ from dragoman.interrupts import interrupts
 from dragoman.trace import Hearing, Recorder, Saying, Showing, TraceWriter
 
 if TYPE_CHECKING:
+    from dragoman.audio.film import Film
     from dragoman.text.caption_files import CaptionFile
     from dragoman.text.captions import TimedWord
     from dragoman.voices import Narration, Speaker, Voice
@@ -100,6 +101,7 @@ def narration(
     *,
     live: bool = False,
     quiet: bool = False,
+    film: Film | None = None,
 ) -> Iterator[Listener]:
     """The translation spoken into files, each phrase where in the recording it was spoken.
 
@@ -112,7 +114,9 @@ def narration(
     tell = report if report is not None and not quiet else lambda told: None
     with (
         ExitStack() as guarded,
-        Narration(voice, speak, mix, duck_db=duck_db, apart=live, report=report) as narrator,
+        Narration(
+            voice, speak, mix, duck_db=duck_db, apart=live, report=report, film=film
+        ) as narrator,
     ):
         try:
             yield _Narrated(narrator)
@@ -135,7 +139,7 @@ class _Narrated:
         self._narrator, self._times = narrator, WordTimes()
 
     def take(self, chunk: Chunk, update: Update) -> None:
-        self._narrator.hear(chunk.samples)
+        self._narrator.hear(chunk.samples, chunk.original)
         for word in self._times.place(update.said, update.hearing.audio_ms, update.lag_ms):
             self._narrator.say(word.text, 1000 * word.start, 1000 * word.end)
 

@@ -133,6 +133,13 @@ def test_what_another_machine_writes_is_swept_only_once_it_is_old(tmp_path, monk
     assert [path for path in names if path.exists()] == [names[1]]
 
 
+@pytest.mark.parametrize("name", ["a" * 255, "ü" * 127])
+def test_a_name_may_be_as_long_as_the_disk_takes(tmp_path, name):
+    with whole_file(tmp_path / name) as stream:
+        stream.write("whole")
+    assert os.listdir(tmp_path) == [name]
+
+
 def test_what_somebody_else_writes_is_not_swept(tmp_path, monkeypatch):
     def forbidden(*_):
         raise PermissionError

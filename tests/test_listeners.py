@@ -65,7 +65,7 @@ class Narrator:
     def __init__(self):
         self.heard, self.said = 0, []
 
-    def hear(self, samples):
+    def hear(self, samples, original):
         self.heard += len(samples)
 
     def say(self, text, at_ms, end_ms):

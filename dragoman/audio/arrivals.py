@@ -84,7 +84,7 @@ class Arrivals:
         arrival = 0.0
         for block in self._taken():
             arrival = arrival if block.arrival is None else block.arrival
-            yield from self._chunker.feed(block.samples, arrival)
+            yield from self._chunker.feed(block.samples, arrival, original=block.original)
         yield self._chunker.finish(arrival)
 
     def _taken(self) -> Iterator[Chunk]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from dragoman.audio.chunk import Chunk
+from dragoman.audio.chunk import Chunk, joined_originals
 
 LONGEST = 5.0
 """Seconds that chunks are joined up to. Longer ones would fill a model's window at one stroke, and
@@ -34,4 +34,6 @@ def joined(chunks: Sequence[Chunk]) -> Chunk:
     if len(chunks) == 1:
         return chunks[0]
     samples = np.concatenate([chunk.samples for chunk in chunks])
-    return Chunk(samples, chunks[-1].last, chunks[-1].arrival, any(c.closes for c in chunks))
+    original = joined_originals([c.original for c in chunks if c.original is not None])
+    newest, closes = chunks[-1], any(chunk.closes for chunk in chunks)
+    return Chunk(samples, newest.last, newest.arrival, closes, original)

@@ -27,6 +27,7 @@ from dragoman.audio.pcm import (
     pcm_frames,
     read_wav_header,
 )
+from dragoman.audio.tracks import contents_of, number_of
 from dragoman.errors import DragomanError
 
 # What ffmpeg puts before a message (an address, the file's name), and lines that say nothing.
@@ -36,17 +37,22 @@ _EMPTY = re.compile(r"trailing '\?'|Last message repeated")
 log = logging.getLogger(__name__)
 
 
-def open_ffmpeg(path: Path, span: Span) -> Decoded:
+def open_ffmpeg(path: Path, span: Span, track: str | None = None) -> Decoded:
     """Begin to decode a file from the wanted start: ffmpeg seeks, and stops at the wanted end."""
+    _program(str(path))
+    number = 0 if track is None else number_of(track, contents_of(path).tracks, str(path))
     seek = ["-ss", f"{span.start:.6f}"] if span.start else []
     stop = [] if span.end is None else ["-t", f"{span.end - span.start + 0.1:.6f}"]
     # 'file:' keeps a name with a colon or a leading dash from being taken for something else.
-    return _decoded(_Pipe.start([*seek, "-i", f"file:{path}"], stop, str(path)))
+    return _decoded(_Pipe.start([*seek, "-i", f"file:{path}"], number, stop, str(path)))
 
 
-def open_ffmpeg_stream(stream: ByteStream, name: str) -> Decoded:
-    """Begin to decode what comes through a pipe."""
-    pipe = _Pipe.start(["-i", "pipe:0"], [], name, stdin=subprocess.PIPE)
+def open_ffmpeg_stream(stream: ByteStream, name: str, track: str | None = None) -> Decoded:
+    """Begin to decode what comes through a pipe, whose tracks nobody can look at beforehand."""
+    if track is not None and (not track.isdecimal() or int(track) < 1):
+        raise DragomanError(f"{name} is a pipe: choose its audio track by a number, 1 or more.")
+    number = int(track or 1) - 1
+    pipe = _Pipe.start(["-i", "pipe:0"], number, [], name, stdin=subprocess.PIPE)
     threading.Thread(target=pipe.pump, args=(stream,), daemon=True).start()
     return _decoded(pipe, live=True)
 
@@ -71,28 +77,42 @@ def ffmpeg_seconds(path: Path) -> float | None:
     return None if seconds is None else float(seconds)
 
 
+def _program(name: str) -> str:
+    program = shutil.which("ffmpeg")
+    if program is None:
+        raise DragomanError(
+            f"{name} is of a kind that needs ffmpeg: install ffmpeg, "
+            "or convert it to wav, flac, ogg or mp3."
+        )
+    return program
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pipe:
     """A running ffmpeg."""
 
     name: str
+    track: int
     process: subprocess.Popen[bytes]
     sound: IO[bytes]
     complaints: IO[bytes]
 
     @classmethod
     def start(
-        cls, source: list[str], stop: list[str], name: str, stdin: int = subprocess.DEVNULL
+        cls,
+        source: list[str],
+        track: int,
+        stop: list[str],
+        name: str,
+        stdin: int = subprocess.DEVNULL,
     ) -> _Pipe:
-        program = shutil.which("ffmpeg")
-        if program is None:
-            raise DragomanError(
-                f"{name} is of a kind that needs ffmpeg: install ffmpeg, "
-                "or convert it to wav, flac, ogg or mp3."
-            )
+        program = _program(name)
         # A file, not a pipe: however much ffmpeg has to say, it never waits for a reader.
         complaints = tempfile.TemporaryFile()  # noqa: SIM115
-        wav = ["-map", "0:a:0", *stop, "-bitexact", "-c:a", "pcm_f32le", "-f", "wav", "pipe:1"]
+        # Sound that begins after the picture, or has a gap, keeps its place by silence.
+        timed = ["-af", "aresample=async=1:first_pts=0"]
+        wav = ["-bitexact", "-c:a", "pcm_f32le", "-f", "wav", "pipe:1"]
+        wav = ["-map", f"0:a:{track}", *timed, *stop, *wav]
         process = subprocess.Popen(
             [program, "-nostdin", "-v", "error", *source, *wav],
             stdin=stdin,
@@ -100,7 +120,7 @@ class _Pipe:
             stderr=complaints,
         )
         assert process.stdout is not None
-        return cls(name, process, process.stdout, complaints)
+        return cls(name, track, process, process.stdout, complaints)
 
     def pump(self, stream: ByteStream) -> None:
         """Hand on what comes in, until there is no more or ffmpeg wants no more."""
@@ -110,13 +130,16 @@ class _Pipe:
                 target.write(data)
                 target.flush()
 
-    def reason(self) -> str:
-        """The last thing that ffmpeg complained about, if it did."""
+    def told(self) -> list[str]:
+        """What ffmpeg complained about."""
         self.process.wait()
         self.complaints.seek(0)
         lines = self.complaints.read().decode(errors="replace").strip().splitlines()
-        useful = [line for line in lines if not _EMPTY.search(line)]
-        return _PREFIX.sub("", useful[-1]).strip().rstrip(".") if useful else ""
+        return [_PREFIX.sub("", line).strip() for line in lines if not _EMPTY.search(line)]
+
+    def reason(self) -> str:
+        """The last of it, if there was any."""
+        return next(reversed(self.told()), "").rstrip(".")
 
     def close(self) -> None:
         self.process.kill()
@@ -129,10 +152,11 @@ def _decoded(pipe: _Pipe, live: bool = False) -> Decoded:
     try:
         header = read_wav_header(pipe.sound, pipe.name)  # type: ignore[arg-type]
     except DragomanError:
-        reason = pipe.reason()
+        told, reason = pipe.told(), pipe.reason()
         pipe.close()
-        if "matches no streams" in reason:
-            raise DragomanError(f"{pipe.name} holds no sound.") from None
+        if any("matches no streams" in line for line in told):
+            there = f"has no audio track {pipe.track + 1}" if pipe.track else "holds no sound"
+            raise DragomanError(f"{pipe.name} {there}.") from None
         hint = "; if these are raw samples, say which: --raw s16le:16000:1" if live else ""
         raise DragomanError(
             f"{pipe.name} is not a recording that can be read (ffmpeg: {reason}){hint}."

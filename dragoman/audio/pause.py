@@ -17,10 +17,16 @@ SHORT = 0.2
 """Seconds that a pause may be short."""
 
 
-def pause_near(path: str | Path, moment: float, raw: RawFormat | None = None) -> float:
+def pause_near(
+    path: str | Path,
+    moment: float,
+    raw: RawFormat | None = None,
+    track: str | None = None,
+    channel: int | None = None,
+) -> float:
     """The middle of the quietest of all short pieces around a moment, in seconds."""
     begin = max(0.0, moment - BEFORE)
-    levels = frames(read_audio(path, begin, moment + AFTER, raw), RATE)
+    levels = frames(read_audio(path, begin, moment + AFTER, raw, track, channel), RATE)
     count = round(SHORT / FRAME_SECONDS)
     if len(levels) < count:
         return moment

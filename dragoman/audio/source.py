@@ -13,14 +13,15 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import cast
 
 import numpy as np
 
-from dragoman.audio.chunk import Chunk, Chunker, Samples
-from dragoman.audio.decoded import Decoded, Span, mono, skip
+from dragoman.audio.chunk import Chunk, Chunker, Original, Samples
+from dragoman.audio.decoded import Decoded, Mono, Span, skip, wanted
 from dragoman.audio.ffmpeg import ffmpeg_seconds, has_ffmpeg, open_ffmpeg, open_ffmpeg_stream
 from dragoman.audio.pcm import (
     ByteStream,
@@ -33,9 +34,10 @@ from dragoman.audio.pcm import (
     read_exactly,
     read_wav_header,
 )
-from dragoman.audio.resample import resampled
+from dragoman.audio.resample import Resampler
 from dragoman.audio.sndfile import UnknownFormatError, open_pcm, open_sndfile, sndfile_seconds
 from dragoman.audio.spooled import is_spoolable, open_spooled
+from dragoman.audio.tracks import check_only_track
 from dragoman.errors import DragomanError
 
 STDIN = "-"
@@ -48,20 +50,29 @@ def open_audio(
     end: float | None = None,
     step_ms: float = 1000.0,
     raw: RawFormat | None = None,
+    track: str | None = None,
+    channel: int | None = None,
+    original: bool = False,
 ) -> Iterator[Chunk]:
     """The chunks of a file, or of standard input ('-'); exactly one of them is the last.
 
     `start` and `end` are seconds; what lies before the start is sought over, not decoded.
-    `raw` says how to read bytes that are plain samples. What is wrong with a file is said here,
-    not at the first chunk; of a pipe nothing is awaited before it is needed.
+    `raw` says how to read bytes that are plain samples. `track` is the audio track that is heard,
+    by its number, from 1 on, or its language; else the first. `channel`, from 1 on, is heard alone;
+    else the mean of all. With `original` each chunk holds its sound as it was recorded, too.
+    What is wrong with a file is said here, not at the first chunk; of a pipe nothing is awaited
+    before it is needed.
     """
     if not str(path):  # a Path makes the folder '.' of it
         raise DragomanError("A name is missing: which recording is to be heard?")
-    span, chunker = Span(start, end), Chunker(step_ms)
+    span = Span(start, end)
+    cut = partial(_chunks, span=span, chunker=Chunker(step_ms), channel=channel, original=original)
     if is_pipe(path):
         standard = _standard_input() if str(path) == STDIN else None
-        return _chunks_of_pipe(path, standard, span, chunker, raw)
-    chunks = _chunks(_open_file(Path(path), span, raw), span, chunker)
+        return _chunks_of_pipe(
+            path, standard, cut, lambda s, n: _open_stream(s, n, span, raw, track)
+        )
+    chunks = cut(_open_file(Path(path), span, raw, track))
     return itertools.chain([next(chunks)], chunks)
 
 
@@ -70,9 +81,12 @@ def read_audio(
     start: float = 0.0,
     end: float | None = None,
     raw: RawFormat | None = None,
+    track: str | None = None,
+    channel: int | None = None,
 ) -> Samples:
     """A whole clip, or the wanted part of it."""
-    return np.concatenate([c.samples for c in open_audio(path, start=start, end=end, raw=raw)])
+    chunks = open_audio(path, start=start, end=end, raw=raw, track=track, channel=channel)
+    return np.concatenate([chunk.samples for chunk in chunks])
 
 
 def duration(path: str | Path) -> float:
@@ -97,25 +111,29 @@ def is_pipe(path: str | Path) -> bool:
         return False
 
 
-def _chunks(decoded: Decoded, span: Span, chunker: Chunker) -> Iterator[Chunk]:
-    for block in resampled(mono(decoded, span), decoded.rate):
-        # The newest samples of a file wait, so that the last chunk is never empty.
-        yield from chunker.feed(block, hold=not decoded.live)
+def _chunks(
+    decoded: Decoded, span: Span, chunker: Chunker, channel: int | None, original: bool
+) -> Iterator[Chunk]:
+    mono, resampler = Mono(decoded.name, decoded.rate, channel), Resampler(decoded.rate)
+    hold = not decoded.live  # the newest samples of a file: its last chunk is never empty
+    for frames in wanted(decoded, span):
+        whole = Original(frames, decoded.rate) if original else None
+        yield from chunker.feed(resampler.feed(mono.of(frames)), hold=hold, original=whole)
+    yield from chunker.feed(resampler.finish(), hold=hold)
     yield chunker.finish()
 
 
 def _chunks_of_pipe(
     path: str | Path,
     standard: ByteStream | None,
-    span: Span,
-    chunker: Chunker,
-    raw: RawFormat | None,
+    cut: Callable[[Decoded], Iterator[Chunk]],
+    opened: Callable[[ByteStream, str], Decoded],
 ) -> Iterator[Chunk]:
     if standard is not None:
-        yield from _chunks(_open_stream(standard, "Standard input", span, raw), span, chunker)
+        yield from cut(opened(standard, "Standard input"))
     else:
         with Path(path).open("rb") as stream:
-            yield from _chunks(_open_stream(stream, str(path), span, raw), span, chunker)
+            yield from cut(opened(stream, str(path)))
 
 
 class _Unbuffered:
@@ -137,30 +155,36 @@ def _standard_input() -> ByteStream:
     return cast(ByteStream, sys.stdin.buffer) if raw is None else _Unbuffered(raw)
 
 
-def _open_stream(stream: ByteStream, name: str, span: Span, raw: RawFormat | None) -> Decoded:
+def _open_stream(
+    stream: ByteStream, name: str, span: Span, raw: RawFormat | None, track: str | None
+) -> Decoded:
     limit = None
     if raw is None:
         head = read_exactly(stream, 12)
         if not head:
             raise DragomanError(f"{name} holds no sound.")
         if not is_wav(head):
-            return _open_coded(Reread(head, stream), name, span, head)
+            return _open_coded(Reread(head, stream), name, span, head, track)
         copied = Copied(Reread(head, stream))
         try:
             header = read_wav_header(copied, name)
         except CodedWavError:
-            return _open_coded(Reread(copied.taken, stream), name, span, head)
+            return _open_coded(Reread(copied.taken, stream), name, span, head, track)
         raw, limit = header.format, header.data_bytes
+    check_only_track(track, name)
     frames = pcm_frames(stream, raw, limit)
     return Decoded(name, raw.rate, skip(frames, span.first(raw.rate)), live=True)
 
 
-def _open_coded(stream: ByteStream, name: str, span: Span, head: bytes) -> Decoded:
+def _open_coded(
+    stream: ByteStream, name: str, span: Span, head: bytes, track: str | None
+) -> Decoded:
     """What has to be decoded: by ffmpeg, as it comes, or by libsndfile, when all has come."""
     if has_ffmpeg():
-        decoded = open_ffmpeg_stream(stream, name)
+        decoded = open_ffmpeg_stream(stream, name, track)
         return Decoded(name, decoded.rate, skip(decoded.frames, span.first(decoded.rate)), True)
     if is_spoolable(head):
+        check_only_track(track, name)
         return open_spooled(stream, name, span)
     if _is_media(head):
         raise DragomanError(f"{name} is of a kind that needs ffmpeg: install it and try again.")
@@ -170,15 +194,15 @@ def _open_coded(stream: ByteStream, name: str, span: Span, head: bytes) -> Decod
     )
 
 
-def _open_file(path: Path, span: Span, raw: RawFormat | None) -> Decoded:
+def _open_file(path: Path, span: Span, raw: RawFormat | None, track: str | None) -> Decoded:
     _existing(path)
-    if raw is not None:
-        return open_pcm(path, raw, span)
     try:
-        return open_sndfile(path, span)
+        decoded = open_sndfile(path, span) if raw is None else open_pcm(path, raw, span)
     except UnknownFormatError as error:
         _check_media(path, str(error))
-        return open_ffmpeg(path, span)
+        return open_ffmpeg(path, span, track)
+    check_only_track(track, str(path))
+    return decoded
 
 
 def _existing(path: Path) -> Path:

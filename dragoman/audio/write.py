@@ -30,7 +30,14 @@ FORMATS = {
     ".ogg": ("OGG", "VORBIS"),
     ".opus": ("OGG", "OPUS"),
 }
-_OPUS_RATES = (16000, 24000, 48000)
+_RATES = {
+    "OPUS": (16000, 24000, 48000),
+    "MPEG_LAYER_III": (8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000),
+}
+"""The rates of formats that know only some."""
+_MOST_CHANNELS = {".mp3": 2, ".flac": 8, ".ogg": 8, ".opus": 8}
+_WAV_BYTES = 0xFFFF_0000
+"""A wav counts its bytes in 32 bits; RF64, which begins in the same way, in 64."""
 
 
 class KeptOrDiscarded(ABC):
@@ -62,21 +69,31 @@ class KeptOrDiscarded(ABC):
 class SoundWriter(KeptOrDiscarded):
     """A sound file that grows block by block; one that cannot be written any more is thrown away.
 
-    `named` is the file that a fault is told of, where this one is only a part of it.
+    `named` is the file that a fault is told of, where this one is only a part of it; `format` is
+    what libsndfile calls its own, where the suffix does not say it. `length` is how many frames
+    will come, where that is known: a long wav needs other numbers.
     """
 
     def __init__(
-        self, path: str | Path, rate: int = RATE, channels: int = 1, named: Path | None = None
+        self,
+        path: str | Path,
+        rate: int = RATE,
+        channels: int = 1,
+        named: Path | None = None,
+        format: tuple[str, str] | None = None,
+        length: int = 0,
     ) -> None:
         self.path = Path(path)
         self._named = named or self.path
-        self.rate = rate
+        self.rate, self.channels = rate, channels
         self.frames = 0
-        self._format = format_of(self.path)
+        self._format = format or format_of(self.path)
+        if self._format == FORMATS[".wav"] and 2 * channels * length > _WAV_BYTES:
+            self._format = ("RF64", "PCM_16")
         self._file_rate = _file_rate(self._format[1], rate)
         self._resamplers = [Resampler(rate, self._file_rate) for _ in range(channels)]
         self._place = self.path.resolve()  # a link stays one, and leads to what is written
-        self._part = temporary_for(with_short_name(self._place))
+        self._part = temporary_for(self._place)
         self._disk = self._open_disk()
         self._file: SoundFile | None = self._open(channels)
 
@@ -116,7 +133,9 @@ class SoundWriter(KeptOrDiscarded):
 
     def _append(self, tracks: list[Samples]) -> None:
         assert self._file is not None
-        sound = np.clip(np.stack(tracks, axis=1), -1.0, 1.0)
+        sound = np.stack(tracks, axis=1)
+        if self._format[1] != "FLOAT":
+            sound = np.clip(sound, -1.0, 1.0)
         try:
             for block in _blocks(sound):
                 self._file.write(block)
@@ -132,7 +151,7 @@ class SoundWriter(KeptOrDiscarded):
         try:
             return _Disk(self._part)
         except OSError as error:
-            raise DragomanError(f"{self.path} cannot be written: {error.strerror}.") from None
+            raise DragomanError(f"{self._named} cannot be written: {error.strerror}.") from None
 
     def _open(self, channels: int) -> SoundFile:
         import soundfile
@@ -175,38 +194,40 @@ class _Disk:
         self._file.close()
 
 
-MOST_NAME = 150
-"""Bytes of a name to which others are added; file systems take 255, an é is two of them."""
-
-
-def with_short_name(path: Path, most: int = MOST_NAME) -> Path:
-    """The path, its name short enough for what a temporary one adds."""
-    name = path.name
-    while len(os.fsencode(name)) > most:
-        name = name[:-1]
-    return path.with_name(name)
-
-
 def format_of(path: Path) -> tuple[str, str]:
     """What libsndfile calls the format of a file, by its suffix; a sentence if it has none, or if
     something is there that is no file."""
-    with sentences_for(path):
-        folder, there = path.is_dir(), path.exists()
-    if folder:
-        raise DragomanError(f"{path} is a folder; name a file to write to.")
-    if there and not path.is_file():  # the finished file would take its place
-        raise DragomanError(f"{path} is a device or a pipe; name a file to write to.")
+    check_place(path)
     found = FORMATS.get(path.suffix.lower())
     if found is None:
         raise DragomanError(f"Sound is written to {', '.join(FORMATS)} files, not to {path}.")
     return found
 
 
+def check_place(path: Path) -> None:
+    """Refuse a name that something has that is no file."""
+    with sentences_for(path):
+        folder, there = path.is_dir(), path.exists()
+    if folder:
+        raise DragomanError(f"{path} is a folder; name a file to write to.")
+    if there and not path.is_file():  # the finished file would take its place
+        raise DragomanError(f"{path} is a device or a pipe; name a file to write to.")
+
+
+def check_channels(path: Path, channels: int) -> None:
+    """Refuse a file of a kind that does not take so many channels."""
+    most = _MOST_CHANNELS.get(path.suffix.lower(), channels)
+    if channels > most:
+        raise DragomanError(
+            f"{path} takes {most} channels at most, and the recording has {channels}; name a .wav "
+            "file."
+        )
+
+
 def _file_rate(subtype: str, rate: int) -> int:
-    """The rate of a file for sound of a rate: Opus knows only some."""
-    if subtype != "OPUS":
-        return rate
-    return next((known for known in _OPUS_RATES if known >= rate), _OPUS_RATES[-1])
+    """The rate of a file for sound of a rate, where the format knows only some."""
+    rates = _RATES.get(subtype, (rate,))
+    return next((known for known in rates if known >= rate), rates[-1])
 
 
 def _blocks(sound: Samples) -> Iterator[Samples]:

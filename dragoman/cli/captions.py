@@ -16,7 +16,7 @@ from dragoman.errors import DragomanError
 from dragoman.text.moments import shown_moment
 
 if TYPE_CHECKING:
-    from dragoman.audio.pcm import RawFormat
+    from dragoman.cli.sound import Part
     from dragoman.listeners import Listener
     from dragoman.setup import Setup
 
@@ -63,11 +63,13 @@ class GoingOn:
     start: float
     words: tuple[str, ...] = ()
 
-    def in_pause(self, file: str, raw: RawFormat | None) -> GoingOn:
+    def in_pause(self, file: str, part: Part) -> GoingOn:
         """The same, begun in the pause before the sentence: its first word is whole."""
         from dragoman.audio.pause import pause_near
 
-        return replace(self, start=pause_near(file, self.start, raw)) if self.start else self
+        if not self.start:
+            return self
+        return replace(self, start=pause_near(file, self.start, part.raw, part.track, part.channel))
 
     def sentence(self) -> str:
         if not self.start:
@@ -129,17 +131,15 @@ class CaptionFiles:
         if self.both is not None:
             yield captions(self.both, setup.target, source=spoken, resume=resume, offset=offset)
 
-    def found(
-        self, file: str, language: str, start: float | None, raw: RawFormat | None
-    ) -> GoingOn | None:
+    def found(self, file: str, language: str, part: Part) -> GoingOn | None:
         """Where to go on with a recording's captions; None: where nobody has said `--resume`, or
-        has said from where on, or there are none yet."""
+        it is a pipe, or there are none yet."""
         from dragoman.audio.source import is_pipe
 
-        if not self.resume or start is not None or is_pipe(file):
+        if not self.resume or is_pipe(file):
             return None
         before = self.going_on(language)
-        return None if before is None else before.in_pause(file, raw)
+        return None if before is None else before.in_pause(file, part)
 
     def going_on(self, language: str) -> GoingOn | None:
         """Where to go on with all files: where the last sentence begins of the one that breaks off

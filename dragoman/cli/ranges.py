@@ -64,6 +64,21 @@ _MOMENT = re.compile(r"(\d+:){0,2}\d*\.?\d+s?")
 MOMENT = Moment()
 
 
+class Channel(click.ParamType):  # type: ignore[type-arg]
+    """A channel of a recording: `left`, `right` or its number; the command gets the number."""
+
+    name = "channel"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = {"left": 1, "right": 2}.get(str(value).strip().lower(), value)
+        if not str(number).strip().isdecimal() or int(number) < 1:
+            self.fail(f"'{value}' is no channel; write left, right, 1, 2, 3, …", param, ctx)
+        return int(number)
+
+
+CHANNEL = Channel()
+
+
 class Time(click.ParamType):  # type: ignore[type-arg]
     """`2s`, `1.5s`, `800ms` or `800`, within a range; the command gets milliseconds."""
 

@@ -14,8 +14,11 @@ from dragoman.cli.outputs import EACH, check_outputs, check_suffix
 from dragoman.errors import DragomanError
 
 if TYPE_CHECKING:
+    from dragoman.audio.film import Film
     from dragoman.cli.notes import Notes
+    from dragoman.cli.sound import Part
     from dragoman.listeners import Listener, Report
+    from dragoman.setup import Setup
     from dragoman.voices import Voice
 
 SUFFIXES = {
@@ -38,9 +41,11 @@ class Dub:
     duck_db: float | None
     voice: str | None
 
-    def check(self) -> None:
-        """Refuse options that would change nothing, and names of another kind."""
-        from dragoman.audio.write import FORMATS, format_of
+    def check(self, file: str, part: Part) -> None:
+        """Refuse options that would change nothing, names of another kind, and films that cannot
+        be made of a recording."""
+        from dragoman.audio.film import FILMS, check_film
+        from dragoman.audio.write import FORMATS, check_place
 
         if self.voice is not None and self.speak is None and self.mix is None:
             raise DragomanError(
@@ -48,10 +53,25 @@ class Dub:
             )
         if self.duck_db is not None and self.mix is None:
             raise DragomanError("--duck is about the speaker in a mix; ask for one: --mix FILE.")
-        for option, path in (("--speak", self.speak), ("--mix", self.mix)):
-            check_suffix(option, path, tuple(FORMATS))
+        check_suffix("--speak", self.speak, tuple(FORMATS))
+        check_suffix("--mix", self.mix, (*FORMATS, *FILMS))
+        for path in (self.speak, self.mix):
             if path is not None:
-                format_of(path)
+                check_place(path)
+        if self.film is not None:
+            if part.start:
+                raise DragomanError(
+                    f"{self.film} would have the whole picture of the film: leave out --start, or "
+                    f"name a sound file, such as {self.film.with_suffix('.wav').name}."
+                )
+            check_film(file, self.film)
+
+    @property
+    def film(self) -> Path | None:
+        """The mix, if it is to be a film."""
+        from dragoman.audio.film import is_film
+
+        return self.mix if self.mix is not None and is_film(self.mix) else None
 
     def open_voice(self, language: str) -> Voice | None:
         """The voice, if anything is to be spoken."""
@@ -60,13 +80,14 @@ class Dub:
         return open_voice(self.voice, language) if self.speak or self.mix else None
 
     def narration(
-        self, voice: Voice, tell: Report, *, live: bool, quiet: bool
+        self, voice: Voice, tell: Report, *, live: bool, quiet: bool, film: Film | None
     ) -> AbstractContextManager[Listener]:
         from dragoman.audio.mix import DUCK_DB
         from dragoman.listeners import narration
 
         duck_db = DUCK_DB if self.duck_db is None else self.duck_db
-        return narration(self.speak, self.mix, voice, duck_db, tell, live=live, quiet=quiet)
+        how = {"live": live, "quiet": quiet}
+        return narration(self.speak, self.mix, voice, duck_db, tell, **how, film=film)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +108,19 @@ class Recording:
             *(("--captions-source", captions.source), ("--captions-both", captions.both)),
             *(("--trace", self.trace), ("--speak", dub.speak), ("--mix", dub.mix)),
         ]
+
+    def film(self, setup: Setup, part: Part) -> Film | None:
+        """The film that is made of it, if one is: with its captions."""
+        from dragoman.audio.film import Film
+
+        if self.dub.film is None:
+            return None
+        shown = [(path, setup.target) for path in self.captions.translation[:1]]
+        if self.captions.both is not None and not shown:
+            shown.append((self.captions.both, setup.target))
+        if self.captions.source is not None:
+            shown.append((self.captions.source, setup.source or ""))
+        return Film(Path(self.file), setup.target, tuple(shown), part.end)
 
     def of(self, file: str) -> Recording:
         """The same of a recording, whose name takes the place of {name} in those of its files."""
@@ -140,10 +174,10 @@ def recordings_of(files: Sequence[str], asked: Recording) -> list[Recording]:
     return recordings
 
 
-def check_recordings(recordings: Sequence[Recording], setup: str | None) -> None:
+def check_recordings(recordings: Sequence[Recording], part: Part, setup: str | None) -> None:
     """Refuse what cannot be written, before any work."""
     for recording in recordings:
-        recording.dub.check()
+        recording.dub.check(recording.file, part)
     paths = [path for recording in recordings for _, path in recording.options]
     check_outputs([*(recording.file for recording in recordings), setup], paths)
     for recording in recordings:

@@ -19,11 +19,14 @@ from dragoman.trace import Recorder
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The part of a file that is wanted, in seconds, and how plain samples are to be read."""
+    """The part of a file that is wanted, in seconds, how plain samples are to be read, which audio
+    track is heard, and which channel of it."""
 
     start: float = 0.0
     end: float | None = None
     raw: RawFormat | None = None
+    track: str | None = None
+    channel: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +40,14 @@ class Sound:
 
 
 def open_file(
-    file: str | Path, step_ms: float, realtime: bool = False, part: Part | None = None
+    file: str | Path,
+    step_ms: float,
+    realtime: bool = False,
+    part: Part | None = None,
+    original: bool = False,
 ) -> Sound:
-    """A recording, or a pipe ('-': standard input), which is live by nature.
+    """A recording, or a pipe ('-': standard input), which is live by nature. With `original` its
+    chunks hold their sound as it was recorded, too.
 
     A recording waits while this process is stopped (Ctrl-Z); a live speaker talks on, so that what
     comes later for it is lag, but no work.
@@ -59,6 +67,9 @@ def open_file(
         end=part.end,
         step_ms=BLOCK_MS if piped else step_ms,
         raw=part.raw,
+        track=part.track,
+        channel=part.channel,
+        original=original,
     )
     if piped:
         clock = _wall_clock()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ import click
 
 from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.captions import CaptionFiles, caption_options
-from dragoman.cli.ranges import MOMENT, OUTPUT, Number
+from dragoman.cli.ranges import CHANNEL, MOMENT, OUTPUT, Number
 from dragoman.cli.recordings import (
     Dub,
     Recording,
@@ -25,9 +25,9 @@ from dragoman.cli.setup_options import read_system, setup_options, show_option
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dragoman.audio.pcm import RawFormat
     from dragoman.cli.notes import Notes
     from dragoman.cli.printed import Headings
+    from dragoman.cli.sound import Part
     from dragoman.listeners import Listener
     from dragoman.setup import System
     from dragoman.voices import Voice
@@ -47,13 +47,20 @@ _output = grouped("Output")
 )
 @_input("--end", type=MOMENT, metavar="TIME", help="Stop here.")  # fmt: skip
 @_input("--raw", metavar="FORMAT", help="FILE is plain samples, such as s16le:16000:1.")
+@_input("--track", metavar="N|LANG", help="Which audio track of a film is heard (default 1).")
+@_input("--channel", type=CHANNEL, metavar="N",
+        help="Hear one channel alone: left, right or its number (default all).",
+        )  # fmt: skip
 @_input("--realtime", is_flag=True, help="Hear the file at the speed it was spoken.")
 @show_option
 @_output("--json", "as_json", is_flag=True, help="JSON lines instead of text.")
 @caption_options
 @_output("--trace", type=OUTPUT, metavar="FILE", help="Write what was heard and said, when.")
 @_output("--speak", type=OUTPUT, metavar="FILE", help="Speak the translation into a sound file.")
-@_output("--mix", type=OUTPUT, metavar="FILE", help="The speaker left, the interpreter right.")
+@_output("--mix", type=OUTPUT, metavar="FILE",
+         help="The recording with the interpreter in it; of a film also .mp4 or .mkv, with its "
+         "picture and the captions.",
+         )  # fmt: skip
 @_output("--duck", type=Number(0, 60), metavar="DB",
          help="How much softer the speaker is under the interpreter in --mix (default 12).",
          )  # fmt: skip
@@ -64,6 +71,8 @@ def command(
     start: float | None,
     end: float | None,
     raw: str | None,
+    track: str | None,
+    channel: int | None,
     realtime: bool,
     show: str,
     as_json: bool,
@@ -95,13 +104,16 @@ def command(
     from dragoman.cli.notes import open_notes
     from dragoman.cli.printed import Headings
     from dragoman.cli.progress import audio_progress
+    from dragoman.cli.sound import Part
 
     recordings = recordings_of(files, Recording("", captions, trace, Dub(speak, mix, duck, voice)))
-    check_recordings(recordings, options["setup"])
-    format = None if raw is None else RawFormat.parse(raw)
+    part = Part(start or 0.0, end, track=track, channel=channel)
+    check_recordings(recordings, part, options["setup"])
+    if raw is not None:
+        part = replace(part, raw=RawFormat.parse(raw))
     with open_notes() as notes:
         system = read_system(notes.tell, notes.advise, **options)
-        wanted = Wanted(start, end, format, realtime, show == "both", as_json, quiet)
+        wanted = Wanted(part, start is not None, realtime, show == "both", as_json, quiet)
         run = FileRun(system, notes, wanted, recordings[0])
         if len(recordings) == 1:
             run.interpret(recordings[0])
@@ -121,9 +133,9 @@ def command(
 class Wanted:
     """What the options say of every recording alike."""
 
-    start: float | None
-    end: float | None
-    raw: RawFormat | None
+    part: Part
+    from_there: bool
+    """Whether somebody has said where to begin."""
     realtime: bool
     both: bool
     as_json: bool
@@ -160,14 +172,17 @@ class FileRun:
         from dragoman import listeners
         from dragoman.cli import printed, told
         from dragoman.cli.progress import audio_progress
-        from dragoman.cli.sound import Part, open_file, open_interpreter
+        from dragoman.cli.sound import open_file, open_interpreter
 
         wanted, notes, setup = self._wanted, self._notes, self._system.setup
         captions, quiet = recording.captions, wanted.quiet
-        before = captions.found(recording.file, setup.target, wanted.start, wanted.raw)
-        start = wanted.start if before is None else before.start
-        part = Part(start or 0.0, wanted.end, wanted.raw)
-        sound = open_file(recording.file, setup.step_ms, wanted.realtime, part)
+        part, before = wanted.part, None
+        if not wanted.from_there:
+            before = captions.found(recording.file, setup.target, part)
+        if before is not None:
+            part = replace(part, start=before.start)
+        original = recording.dub.mix is not None
+        sound = open_file(recording.file, setup.step_ms, wanted.realtime, part, original)
         voice = self.get_ready()
         with ExitStack() as stack:
             enter = stack.enter_context
@@ -176,7 +191,9 @@ class FileRun:
             audience = [] if quiet else [enter(told.summary(setup, notes))]
             spoken = []
             if voice is not None:
-                dubbed = recording.dub.narration(voice, notes.tell, live=sound.live, quiet=quiet)
+                film = recording.film(setup, part)
+                how = {"live": sound.live, "quiet": quiet}
+                dubbed = recording.dub.narration(voice, notes.tell, **how, film=film)
                 spoken.append(enter(dubbed))
             if wanted.as_json:
                 file = None if headings is None else recording.file
@@ -188,7 +205,8 @@ class FileRun:
                 audience.append(enter(told.detected(self._system, notes)))
             if sound.live and not quiet:
                 audience.append(enter(told.pressed(setup, notes)))
-            audience += map(enter, captions.listeners(setup, start))
+            offset = part.start if wanted.from_there or before is not None else None
+            audience += map(enter, captions.listeners(setup, offset))
             audience += spoken
             record = enter(listeners.traced(recording.trace, recording.file, notes.tell))
             clock = sound.clock()
@@ -198,10 +216,10 @@ class FileRun:
                 interpreter.recall(before.words)
             if bar is None:
                 hidden = quiet or sound.live
-                alone = audio_progress([recording.file], start or 0.0, wanted.end, hidden=hidden)
-                audience.append(enter(alone)(0, start or 0.0))
+                alone = audio_progress([recording.file], part.start, part.end, hidden=hidden)
+                audience.append(enter(alone)(0, part.start))
             else:
-                audience.append(bar(start or 0.0))
+                audience.append(bar(part.start))
             listeners.interpret(
                 interpreter, sound.chunks, audience, notes.tell, sound.stop, notes.end
             )

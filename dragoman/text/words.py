@@ -12,7 +12,8 @@ from dragoman.text.plain import plain
 
 _CLOSING = frozenset(",.;:!?%)]}»”’…")
 _OPENING = frozenset("([{«“¿¡")
-_APART_IN_FRENCH = frozenset("!?;:%«»")
+_APART = {"fr": frozenset("!?;:%«»"), "de": frozenset("%")}
+"""Marks that a language writes with a space between them and their word: 58 %."""
 _FIRST = re.compile(r"\s*\S+")
 
 
@@ -99,13 +100,9 @@ def _is_mark(char: str) -> bool:
 
 def _belong_together(previous: str, word: str, code: str) -> bool:
     """Whether no space comes between two words."""
-    return closes(word, code) or set(previous) <= _OPENING - _apart(code)
+    return closes(word, code) or set(previous) <= _OPENING - _APART.get(code, frozenset())
 
 
 def closes(word: str, code: str = "") -> bool:
     """Whether a word is punctuation that stands right behind the word before it."""
-    return set(word) <= _CLOSING - _apart(code)
-
-
-def _apart(code: str) -> frozenset[str]:
-    return _APART_IN_FRENCH if code == "fr" else frozenset()
+    return set(word) <= _CLOSING - _APART.get(code, frozenset())

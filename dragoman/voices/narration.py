@@ -15,9 +15,9 @@ from typing import Self
 
 import numpy as np
 
-from dragoman.audio.chunk import RATE, Samples
-from dragoman.audio.mix import DUCK_DB, StereoMix, pad_until, sweep_parts
-from dragoman.audio.resample import resample
+from dragoman.audio.chunk import RATE, Original, Samples
+from dragoman.audio.film import Film
+from dragoman.audio.mix import DUCK_DB, Mix, pad_until, sweep_parts
 from dragoman.audio.write import SoundWriter
 from dragoman.errors import DragomanError
 from dragoman.text.moments import shown_moment
@@ -52,11 +52,12 @@ class Narration:
             narration.hear(samples)            # 16 kHz; the speaker
             narration.say("Good morning,", at_ms=1200)
 
-    `speak` gets the interpreter alone, at the voice's own rate; `mix` the speaker left and the
-    interpreter right, at 16 kHz, the speaker `duck_db` softer while the interpreter speaks. Memory
-    does not grow with the sound. What was said so far is kept when the user or an error ends the
-    talk early. A file that cannot be written any more is told of (`report`) and costs the other
-    nothing; what was wrong is raised at the end.
+    `speak` gets the interpreter alone, at the voice's own rate; `mix` the recording, `duck_db`
+    softer while the interpreter speaks, and the interpreter in it (`dragoman.audio.mix.Mix`), in
+    the quality of what `hear` is told of as the `original`, else at 16 kHz; of a `film`, with its
+    picture. Memory does not grow with the sound. What was said so far is kept when the user or an
+    error ends the talk early. A file that cannot be written any more is told of (`report`) and
+    costs the other nothing; what was wrong is raised at the end.
 
     With `apart` the voice speaks on a thread of its own: a slow one delays neither `hear` nor
     `say`, and the files are the same. What goes wrong there is raised by one of the next calls.
@@ -71,6 +72,7 @@ class Narration:
         duck_db: float = DUCK_DB,
         apart: bool = False,
         report: Callable[[str], None] | None = None,
+        film: Film | None = None,
     ) -> None:
         if speak is not None and mix is not None and Path(speak) == Path(mix):
             raise DragomanError(f"The speech and the mix cannot both be written to {speak}.")
@@ -87,7 +89,7 @@ class Narration:
         self._lost: DragomanError | None = None  # of the file that came to an end first
         self._speech: SoundWriter | None = None
         self._apart: Apart[_Sound] | None = None
-        self._mix = StereoMix(mix, duck_db) if mix is not None else None
+        self._mix = Mix(mix, duck_db, voice.rate, film) if mix is not None else None
         try:
             self._speech = SoundWriter(speak, voice.rate) if speak is not None else None
         except DragomanError:
@@ -110,10 +112,11 @@ class Narration:
         """Phrases that the voice has not spoken yet."""
         return self._apart.left if self._apart is not None else 0
 
-    def hear(self, samples: Samples) -> None:
-        """The next of the speaker."""
+    def hear(self, samples: Samples, original: Original | None = None) -> None:
+        """The next of the speaker; always, or never, with the same as it was recorded."""
         self._heard += len(samples)
-        self._to_mix(lambda mix: mix.hear(samples))
+        recorded = original or Original(samples, RATE)
+        self._to_mix(lambda mix: mix.hear(recorded.frames, recorded.rate))
         self._write_spoken()
 
     def say(self, text: str, at_ms: float, end_ms: float | None = None) -> None:
@@ -214,10 +217,10 @@ class Narration:
             pad_until(speech, start)
             speech.write(sound)
 
-        self._to_mix(lambda mix: mix.say(start, resample(sound, self._voice.rate)))
+        self._to_mix(lambda mix: mix.say(start, sound))
         self._to_speech(spoken)
 
-    def _to_mix(self, write: Callable[[StereoMix], None]) -> None:
+    def _to_mix(self, write: Callable[[Mix], None]) -> None:
         if self._mix is not None:
             try:
                 write(self._mix)

@@ -133,6 +133,46 @@ def test_leaving_early_ends_ffmpeg(recording, tmp_path, monkeypatch):
     assert started[0].poll() is not None
 
 
+def film(path, recording, delay=0.0):
+    """A picture of 4 s with two tracks: German, a chirp that begins late, and French, a tone."""
+    picture = ["-f", "lavfi", "-i", "testsrc=d=4:s=64x64"]
+    chirped = ["-itsoffset", str(delay), "-i", recording(seconds=3.0, rate=48000, channels=2)]
+    tone = ["-f", "lavfi", "-i", "sine=f=440:d=4:r=44100"]
+    told = ["-metadata:s:a:0", "language=deu", "-metadata:s:a:1", "language=fra"]
+    command = ["ffmpeg", "-v", "error", *picture, *chirped, *tone, "-map", "0:v"]
+    subprocess.run([*command, "-map", "1:a", "-map", "2:a", "-c:a", "flac", *told, path],
+                   check=True, stdin=subprocess.DEVNULL)  # fmt: skip
+    return path
+
+
+@needs_ffmpeg
+def test_the_track_that_is_heard(recording, tmp_path, monkeypatch):
+    path = film(tmp_path / "film.mkv", recording)
+    first = read_audio(path)
+    for track, likes in (("1", True), ("German", True), ("2", False), ("fr", False)):
+        assert (likeness(joined(open_audio(path, track=track)), first) > 0.999) == likes
+    told = r"has 2 audio tracks: 1 \(German, stereo\), 2 \(French, mono\); there is no track "
+    for track in ("3", "es"):
+        with pytest.raises(DragomanError, match=told + track):
+            open_audio(path, track=track)
+    content = path.read_bytes()
+    for track, told in (("2", None), ("3", "has no audio track 3"), ("fr", "by a number")):
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+        if told is None:
+            assert len(joined(open_audio("-", track=track))) == 4 * RATE
+        else:
+            with pytest.raises(DragomanError, match=told):
+                joined(open_audio("-", track=track))
+
+
+@needs_ffmpeg
+@pytest.mark.parametrize("start", [0.0, 0.25, 1.0])
+def test_sound_that_begins_after_the_picture_keeps_its_place(recording, tmp_path, start):
+    samples = read_audio(film(tmp_path / "film.mkv", recording, delay=0.5), start)
+    whole = np.concatenate([np.zeros(RATE // 2, np.float32), chirp(3.0, channels=2).mean(axis=1)])
+    assert likeness(samples, whole[round(start * RATE) :]) > 0.999
+
+
 def test_without_ffmpeg_the_sentence_says_so(tmp_path, monkeypatch):
     path = tmp_path / "talk.m4a"
     path.write_bytes(b"\0\0\0\x20ftypM4A " + bytes(100))

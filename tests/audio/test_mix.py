@@ -1,6 +1,9 @@
 """Speaker and interpreter in one file: who is where, how loud, and how softly it changes."""
 
 import os
+import platform
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -10,10 +13,11 @@ import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dragoman import files
 from dragoman.audio import mix as module
 from dragoman.audio.chunk import RATE
 from dragoman.audio.level import LEVEL, loudness
-from dragoman.audio.mix import StereoMix, duck_curve, pad_until
+from dragoman.audio.mix import Mix, duck_curve, pad_until, sweep_parts
 from dragoman.audio.write import SoundWriter
 from dragoman.errors import DragomanError
 
@@ -25,15 +29,128 @@ def tone(seconds, level, frequency=300.0):
     return (level * np.sqrt(2) * np.sin(2 * np.pi * frequency * time)).astype(np.float32)
 
 
-def mixed(path, source, pieces, **how):
-    with StereoMix(path, **how) as mix:
+def mixed(path, source, pieces, recorded=RATE, **how):
+    with Mix(path, **how) as mix:
         for block in np.array_split(source, 7):
-            mix.hear(block)
+            mix.hear(block, recorded)
         for at, speech in pieces:
             mix.say(at, speech)
     samples, rate = soundfile.read(path, dtype="float32")
-    assert rate == RATE
+    assert rate == recorded
     return samples
+
+
+def at_rate(rate, seconds, level, frequency):
+    time = np.arange(round(seconds * rate)) / rate
+    return (level * np.sqrt(2) * np.sin(2 * np.pi * frequency * time)).astype(np.float32)
+
+
+def loud_at(samples, rate, frequency):
+    """How much of a sound is a tone."""
+    time = np.arange(len(samples)) / rate
+    return abs(np.mean(samples * np.exp(-2j * np.pi * frequency * time))) * np.sqrt(2)
+
+
+@pytest.mark.parametrize("rate", [44100, 48000])
+def test_a_recording_keeps_its_rate_and_its_channels_and_the_voice_its_quality(tmp_path, rate):
+    """15 kHz on the left, 300 Hz on the right; the voice at 24 kHz has tones up to 11 kHz."""
+    sides = [at_rate(rate, 6, 0.1, 15000), at_rate(rate, 6, 0.1, 300)]
+    voice = at_rate(24000, 2, 0.05, 11000)
+    samples = mixed(
+        tmp_path / "a.wav", np.stack(sides, axis=1), [(2.0, voice)], rate, rate=24000, duck_db=6
+    )
+    assert samples.shape == (6 * rate, 2)
+    under, alone = samples[int(2.5 * rate) : int(3.5 * rate)], samples[5 * rate :]
+    low = 10 ** (-6 / 20)
+    for side, own in enumerate((15000, 300)):
+        assert loud_at(alone[:, side], rate, own) == pytest.approx(0.1, rel=0.02)
+        assert loud_at(under[:, side], rate, own) == pytest.approx(0.1 * low, rel=0.02)
+        assert loud_at(under[:, side], rate, 11000) == pytest.approx(0.05, rel=0.02)
+        assert loud_at(under[:, side], rate, 13000) < 1e-4  # nothing is mirrored
+        assert loud_at(alone[:, side], rate, 11000) < 1e-4
+
+
+def test_as_it_is_a_recording_stays_what_it_was_to_the_sample(tmp_path):
+    source = np.random.default_rng(0).integers(-(2**15), 2**15, (48000, 6)) / 2**15
+    source = source.astype(np.float32)
+    samples = mixed(tmp_path / "a.wav", source, [], 48000, duck_db=0)
+    assert np.array_equal(samples, source)
+
+
+def test_the_interpreter_is_in_front(tmp_path):
+    samples = mixed(tmp_path / "a.flac", np.zeros((48000, 6), np.float32),
+                    [(0.0, tone(1, 0.1))], 48000)  # fmt: skip
+    assert [loudness(side, 48000) > 0.05 for side in samples.T] == [True] * 2 + [False] * 4
+
+
+class SoundOfFilm:
+    """Keeps what would be put into a film."""
+
+    def make(self, sound, path, given_up):
+        assert not given_up()
+        path.write_bytes(sound.read_bytes())
+
+
+def test_in_a_film_a_single_channel_has_both(tmp_path):
+    pieces = [(1.0, tone(1, 0.1, 2000))]
+    samples = mixed(tmp_path / "a.mkv", tone(2, 0.1), pieces, film=SoundOfFilm())
+    assert os.listdir(tmp_path) == ["a.mkv"]
+    assert samples.ndim == 1
+    assert loud_at(samples[int(1.2 * RATE) :], RATE, 2000) == pytest.approx(0.1, rel=0.02)
+    assert loud_at(samples[: int(0.6 * RATE)], RATE, 300) == pytest.approx(0.1, rel=0.02)
+
+
+@pytest.mark.parametrize("duck_db", [0, 3, 12])
+def test_both_together_are_not_clipped_and_only_softer_where_they_are_too_loud(tmp_path, duck_db):
+    """Clipped, a sum would have tones that neither has."""
+    source = np.repeat(tone(4, 0.65)[:, None], 2, axis=1)
+    pieces = [(1.0, tone(1.0, 0.6, 310))]
+    samples = mixed(tmp_path / "a.wav", source, pieces, duck_db=duck_db)
+    assert np.abs(samples).max() <= 0.951
+    part = samples[int(1.2 * RATE) : int(1.8 * RATE), 0] * np.hanning(round(0.6 * RATE))
+    spectrum = np.abs(np.fft.rfft(part))
+    beyond = spectrum[round(800 * 0.6) :]
+    assert 20 * np.log10(beyond.max() / spectrum.max()) < -50
+    if duck_db == 0:
+        assert np.allclose(samples[: int(0.9 * RATE)], source[: int(0.9 * RATE)], atol=2 * STEP)
+
+
+def test_what_a_decoder_brings_above_full_scale_becomes_softer(tmp_path):
+    source = np.repeat(tone(2, 0.9)[:, None], 2, axis=1)  # up to 1.27
+    for duck_db, most in ((0, 1.0), (12, 0.951)):
+        samples = mixed(tmp_path / "a.wav", source, [], duck_db=duck_db)
+        assert np.abs(samples).max() <= most
+        spectrum = np.abs(np.fft.rfft(samples[RATE // 2 : RATE, 0] * np.hanning(RATE // 2)))
+        assert spectrum[500:].max() < 0.003 * spectrum.max()
+
+
+def test_a_recording_may_change_its_channels_on_the_way(tmp_path):
+    with Mix(tmp_path / "a.wav", duck_db=0) as mix:
+        mix.hear(np.full((100, 2), 0.5, np.float32))
+        mix.hear(np.full((100, 1), 0.25, np.float32))
+    samples, _ = soundfile.read(tmp_path / "a.wav")
+    assert samples.tolist() == [[0.5, 0.5]] * 100 + [[0.25, 0.25]] * 100
+
+
+def test_too_many_channels_are_told_when_they_are_heard(tmp_path):
+    with pytest.raises(DragomanError, match=r"mp3 takes 2 channels at most, and .* has 6"):  # noqa: SIM117
+        with Mix(tmp_path / "a.mp3") as mix:
+            mix.hear(np.zeros((100, 6), np.float32))
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_format_that_does_not_know_the_rate_gets_its_highest(tmp_path):
+    with Mix(tmp_path / "a.mp3") as mix:
+        mix.hear(np.zeros((96000, 2), np.float32), 96000)
+    found = soundfile.info(tmp_path / "a.mp3")
+    assert (found.samplerate, found.channels) == (48000, 2)
+    assert found.duration == pytest.approx(1.0, abs=0.1)
+
+
+def test_nobody_heard_is_an_empty_mix(tmp_path):
+    with Mix(tmp_path / "a.wav") as mix:
+        mix.say(0.0, tone(1, 0.1))
+    assert soundfile.info(tmp_path / "a.wav").duration == 1.0
 
 
 @settings(max_examples=30)
@@ -105,13 +222,14 @@ def test_ten_minutes_are_mixed_in_flat_memory(tmp_path):
     import tracemalloc
 
     tracemalloc.start()
-    with StereoMix(tmp_path / "a.wav") as mix:
-        for second in range(0, 600, 5):
-            mix.hear(np.zeros(5 * RATE, np.float32))
-            mix.say(second, tone(2, 0.1))
+    with Mix(tmp_path / "a.wav") as mix:
+        for second in range(600):
+            mix.hear(np.zeros((48000, 2), np.float32), 48000)
+            if second % 5 == 0:
+                mix.say(second, tone(2, 0.1))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 2e7  # the mix alone is 77 MB as floats
+    assert peak < 2e7  # the mix alone is 230 MB as floats
     assert soundfile.info(tmp_path / "a.wav").duration == 600
 
 
@@ -135,7 +253,7 @@ def test_only_the_mix_is_left(tmp_path):
 
 def test_an_error_leaves_nothing(tmp_path):
     def fail():
-        with StereoMix(tmp_path / "a.wav") as mix:
+        with Mix(tmp_path / "a.wav") as mix:
             mix.hear(tone(1, 0.1))
             raise KeyError
 
@@ -145,7 +263,7 @@ def test_an_error_leaves_nothing(tmp_path):
 
 
 def test_a_mix_that_is_given_up_leaves_nothing(tmp_path):
-    mix = StereoMix(tmp_path / "mix.wav")
+    mix = Mix(tmp_path / "mix.wav")
     mix.hear(tone(2.0, 0.1))
     mix.give_up()
     with pytest.raises(KeyboardInterrupt):
@@ -155,7 +273,7 @@ def test_a_mix_that_is_given_up_leaves_nothing(tmp_path):
 
 def test_a_format_that_nobody_knows_is_told_at_once(tmp_path):
     with pytest.raises(DragomanError, match="Sound is written to"):
-        StereoMix(tmp_path / "a.txt")
+        Mix(tmp_path / "a.txt")
     assert os.listdir(tmp_path) == []
 
 
@@ -163,12 +281,12 @@ def test_a_format_that_nobody_knows_is_told_at_once(tmp_path):
 def test_a_place_where_nothing_can_be_written_is_told_at_once(tmp_path, place):
     (tmp_path / "file").touch()
     with pytest.raises(DragomanError, match=r"/a\.wav cannot be written"):
-        StereoMix(tmp_path / place)
+        Mix(tmp_path / place)
 
 
 @pytest.mark.parametrize("name", [f"{'a' * 251}.wav", f"{'ü' * 125}.wav"])
 def test_a_name_may_be_as_long_as_the_disk_takes(tmp_path, name):
-    with StereoMix(tmp_path / name) as mix:
+    with Mix(tmp_path / name) as mix:
         mix.hear(tone(1.0, 0.1))
         mix.say(0.0, tone(1.0, 0.1))
     assert os.listdir(tmp_path) == [name]
@@ -176,27 +294,47 @@ def test_a_name_may_be_as_long_as_the_disk_takes(tmp_path, name):
 
 def test_a_name_that_is_too_long_leaves_nothing(tmp_path):
     with pytest.raises(DragomanError, match="name is too long"):
-        StereoMix(tmp_path / f"{'a' * 252}.wav")
+        Mix(tmp_path / f"{'a' * 252}.wav")
     assert os.listdir(tmp_path) == []
 
 
 def test_a_disk_that_is_full_when_both_are_made_one_leaves_nothing(tmp_path, monkeypatch):
-    mix = StereoMix(tmp_path / "mix.wav")
+    mix = Mix(tmp_path / "mix.wav")
     mix.hear(tone(2.0, 0.1))
     mix.say(0.5, tone(0.5, 0.1))
 
-    def full(samples):
+    def full(*_):
         raise DragomanError("The disk is full.")
 
-    monkeypatch.setattr(mix._interpreter, "write", full)  # it is not as long as the speaker
+    monkeypatch.setattr(SoundWriter, "write", full)
     with pytest.raises(DragomanError, match="full"):
         mix.close()
     assert os.listdir(tmp_path) == []
 
 
+def test_parts_of_another_machine_are_swept_only_once_they_are_old(tmp_path, monkeypatch):
+    """Its processes have numbers that mean nothing here."""
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    files._here.cache_clear()
+    with monkeypatch.context() as there:
+        there.setattr(platform, "node", lambda: "another machine")
+        there.setattr(os, "getpid", lambda: dead.pid)
+        mix = Mix(tmp_path / "mix.wav")
+        mix.hear(tone(0.1, 0.1))
+    files._here.cache_clear()
+    parts = set(tmp_path.iterdir())
+    sweep_parts(tmp_path / "mix.wav")
+    assert set(tmp_path.iterdir()) == parts
+    for part in parts:
+        os.utime(part, (0, 0))
+    sweep_parts(tmp_path / "mix.wav")
+    assert os.listdir(tmp_path) == []
+
+
 def test_a_name_need_not_be_text(tmp_path):
     name = os.fsdecode(b"caf\xe9.mp3")
-    with StereoMix(tmp_path / name) as mix:
+    with Mix(tmp_path / name) as mix:
         mix.hear(tone(1.0, 0.1))
         mix.say(0.0, tone(1.0, 0.1))
     assert os.listdir(tmp_path) == [name]

@@ -15,9 +15,11 @@ import soxr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dragoman.audio.arrivals import Arrivals
 from dragoman.audio.chunk import RATE
 from dragoman.audio.pcm import RawFormat
 from dragoman.audio.source import duration, open_audio, read_audio
+from dragoman.errors import DragomanError
 from tests.audio.conftest import chirp
 
 KINDS = {
@@ -46,6 +48,11 @@ def likeness(a, b):
     return np.corrcoef(a[:n], b[:n])[0, 1]
 
 
+def noise(seconds, seed):
+    sound = np.random.default_rng(seed).standard_normal(round(seconds * RATE))
+    return (0.1 * sound).astype(np.float32)
+
+
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("rate", [16000, 48000])
 def test_every_kind_of_file(recording, name, rate):
@@ -65,9 +72,16 @@ def test_a_part_is_sought(recording, name):
 
 
 def test_channels_are_averaged(tmp_path):
-    sides = np.stack([np.full(1600, 0.5), np.full(1600, -0.25)], axis=1)
+    sides = np.stack([np.full(1600, 0.5), np.full(1600, 0.25)], axis=1)
     soundfile.write(tmp_path / "a.wav", sides, RATE, "FLOAT")
-    assert np.allclose(read_audio(tmp_path / "a.wav"), 0.125)
+    assert np.allclose(read_audio(tmp_path / "a.wav"), 0.375)
+
+
+@pytest.mark.parametrize("softer", [1.0, 0.5, 0.1])
+def test_two_who_speak_at_once_on_a_side_each_are_both_heard(tmp_path, softer):
+    sides = np.stack([noise(2.0, 1), softer * noise(2.0, 2)], axis=1)
+    soundfile.write(tmp_path / "a.wav", sides, RATE, "FLOAT")
+    assert np.allclose(read_audio(tmp_path / "a.wav"), sides.mean(axis=1), atol=1e-6)
 
 
 def test_channels_that_cancel_each_other_are_heard(tmp_path):
@@ -76,6 +90,65 @@ def test_channels_that_cancel_each_other_are_heard(tmp_path):
     sound = chirp(2.0)
     soundfile.write(path, np.stack([-0.9 * sound, sound], axis=1), RATE, "FLOAT")
     assert np.allclose(read_audio(path), sound, atol=1e-6)
+
+
+def test_channels_that_cancel_each_other_are_heard_in_noise_of_their_own(tmp_path):
+    """Two microphones: what is left in the mean is their noise, and no speech. Half of the time
+    the speaker is as soft as the noise."""
+    path, sound = tmp_path / "crossed.wav", chirp(4.0)
+    sound *= np.where(np.arange(len(sound)) // (RATE // 2) % 2, 0.25, 1.0)
+    sides = [sound + 0.6 * noise(4.0, 1), 0.6 * noise(4.0, 2) - sound]
+    soundfile.write(path, np.stack(sides, axis=1), RATE, "FLOAT")
+    samples = read_audio(path)
+    assert any(np.allclose(samples, side, atol=1e-6) for side in sides)  # never upside down
+
+
+@pytest.mark.parametrize(("channel", "heard"), [(1, 0.5), (2, 0.25), (None, 0.375)])
+def test_one_channel_can_be_heard_alone(tmp_path, monkeypatch, channel, heard):
+    path = tmp_path / "a.wav"
+    sides = np.stack([np.full(1600, 0.5), np.full(1600, 0.25)], axis=1)
+    soundfile.write(path, sides, RATE, "FLOAT")
+    assert np.allclose(joined(open_audio(path, channel=channel)), heard)
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(path.read_bytes())))
+    assert np.allclose(joined(open_audio("-", channel=channel)), heard)
+
+
+@pytest.mark.parametrize(
+    ("channels", "channel", "told"),
+    [
+        (1, 2, "has one channel; there is no channel 2"),
+        (2, 3, r"has two channels, 1 \(left\) and 2 \(right\); there is no channel 3"),
+        (6, 0, "has 6 channels, 1 to 6; there is no channel 0"),
+    ],
+)
+def test_a_channel_that_is_not_there_is_told_when_the_file_is_opened(
+    recording, channels, channel, told
+):
+    with pytest.raises(DragomanError, match=told):
+        open_audio(recording(channels=channels), channel=channel)
+
+
+def test_a_plain_recording_has_one_track(recording):
+    path = recording()
+    assert len(joined(open_audio(path, track="1"))) == 2 * RATE
+    for track in ("2", "0", "de"):
+        with pytest.raises(DragomanError, match=f"has 1 audio track: 1; there is no track {track}"):
+            open_audio(path, track=track)
+
+
+@pytest.mark.parametrize("rate", [16000, 44100])
+@pytest.mark.parametrize("live", [False, True])
+def test_chunks_bring_their_sound_as_it_was_recorded(recording, rate, live):
+    path = recording(seconds=3.3, rate=rate, channels=2)
+    chunks = list(open_audio(path, step_ms=300, original=True))
+    if live:
+        chunks = list(Arrivals(open_audio(path, step_ms=50, original=True), step_ms=300).chunks())
+    for chunk in chunks:
+        assert chunk.original.rate == rate
+        assert len(chunk.original.frames) / rate == pytest.approx(chunk.seconds, abs=1 / rate)
+    whole = np.concatenate([chunk.original.frames for chunk in chunks])
+    assert np.array_equal(whole, soundfile.read(path, dtype="float32")[0])
+    assert all(chunk.original is None for chunk in open_audio(path))
 
 
 @settings(max_examples=30)

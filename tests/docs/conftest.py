@@ -7,6 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import soundfile
 import yaml
@@ -14,6 +15,21 @@ import yaml
 from tests.audio.conftest import chirp
 from tests.docs.snippets import blocks
 from tests.golden import GOLDEN
+
+FFMPEG = """#!/bin/sh
+for last; do :; done
+case "$last $*" in
+pipe:1*) cat talk.wav ;;
+file:*" -f "*) echo film >"${{last#file:}}" ;;
+file:*)
+    echo "  Stream #0:0: Video: h264" >&2
+    echo "  Stream #0:1(fra): Audio: aac, 16000 Hz, mono" >&2
+    exit 1
+    ;;
+*) tail -c +45 talk.wav ;;
+esac
+"""
+"""It tells of a film, decodes one, makes one, or sends what comes from the network."""
 
 ROOT = Path(__file__).parents[2]
 PIP = """
@@ -44,7 +60,7 @@ PROGRAMS = {
     "pip": "#!{python}\n" + PIP,
     "python": "#!{python}\n" + BENCHMARKS,
     "arecord": "#!/bin/sh\ncat talk.wav\n",
-    "ffmpeg": "#!/bin/sh\ntail -c +45 talk.wav\n",
+    "ffmpeg": FFMPEG,
     "pre-commit": "#!/bin/sh\n",
 }
 
@@ -58,6 +74,8 @@ def recordings(tmp_path_factory):
         soundfile.write(folder / name, sound, 16000)
     soundfile.write(folder / "talk.ogg", sound, 16000, format="OGG", subtype="OPUS")
     shutil.copy(folder / "talk.wav", folder / "talk.m4a")  # what is inside decides
+    soundfile.write(folder / "interview.wav", np.stack([sound, sound], axis=1), 16000)
+    (folder / "film.mkv").write_bytes(b"\x1aE\xdf\xa3" + bytes(100))
     (folder / "talks").mkdir()
     for name in ("first.ogg", "second.ogg"):
         shutil.copy(folder / "talk.ogg", folder / "talks" / name)

@@ -33,6 +33,7 @@ def test_split(text, language, words):
     [
         (["Hello", ",", "world", "!"], "en", "Hello, world!"),
         (["(", "a", ")", "is", "3", "%", "."], "en", "(a) is 3%."),
+        (["(", "a", ")", "ist", "3", "%", "."], "de", "(a) ist 3 %."),
         (["¿", "Qué", "?"], "es", "¿Qué?"),
         (["Vraiment", "?", "Oui", "."], "fr", "Vraiment ? Oui."),
         (["Tag,", "Welt"], "de", "Tag, Welt"),

@@ -370,7 +370,7 @@ def test_what_a_killed_process_left_is_removed_when_the_files_are_written_again(
     environment = os.environ | {"PYTHONPATH": os.getcwd()}
     killed = [sys.executable, "-c", KILLED, moment, "speech.wav", mix]
     subprocess.run(killed, cwd=tmp_path, env=environment)
-    assert len(list(tmp_path.iterdir())) == 4
+    assert len(list(tmp_path.iterdir())) == 3
     others = [tmp_path / name for name in (".other.wav.0.1.tmp", f".mix.wav.0.{os.getpid()}.tmp")]
     for other in others:  # of another file, and of a process that lives
         other.touch()
