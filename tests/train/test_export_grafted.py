@@ -322,6 +322,13 @@ def test_of_several_targets_a_tag_says_which(folder, tmp_path):
     assert (several.target_units, several.source_units) == (UNITS, SOURCE)
 
 
+def test_a_net_of_which_nobody_said_the_languages_is_opened_for_any(model_folder, tmp_path):
+    shutil.copytree(model_folder, tmp_path / "net")
+    replace(ExportedNet.read(model_folder), languages=Languages()).write(tmp_path / "net")
+    stream = load_model(str(tmp_path / "net"), threads=1).open(None, "cy")
+    assert (stream.target, isinstance(stream.states, Heard)) == ("cy", True)
+
+
 def test_damage_is_a_sentence(model_folder, tmp_path):
     broken = tmp_path / "broken"
     shutil.copytree(model_folder, broken)
