@@ -223,7 +223,7 @@ def read_traces(
     A trace with a broken line is left out where somebody wants to hear of its `faults`.
     """
     trace: Trace | None = None
-    lost = False  # what belongs to a trace that is left out
+    lost = False  # what comes belongs to a trace that is left out: nothing more is told of it
     decode = msgspec.json.Decoder(dict[str, Any]).decode
     try:
         lines = path.open("rb")
@@ -240,8 +240,6 @@ def read_traces(
                         yield trace
                     trace, lost = None, False
                     trace = msgspec.convert(row, _Begun).trace()
-                elif lost:
-                    continue
                 elif trace is None:
                     raise ValueError("no record was begun")
                 elif "end" in row:

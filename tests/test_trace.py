@@ -50,7 +50,8 @@ def test_spaces_around_the_text_are_no_characters_of_it():
 def test_a_trace_of_nothing_and_of_spaces():
     assert Trace().source_length == 0.0
     assert Trace().instance().delays == ()
-    trace = Trace(hearings=[Hearing(250.0, 0, 0, 10)], sayings=[Saying("  ", 0)])
+    heard = [Hearing(ms, 0, 0, 10) for ms in (100.0, 200.0, 250.0)]
+    trace = Trace(hearings=heard, sayings=[Saying("  ", 0)])
     assert trace.source_length == trace.instance().source_length == 250.0
     assert trace.instance("char").delays == ()
     assert trace.instance("word").prediction == ""
@@ -88,6 +89,7 @@ def test_a_record_is_written_line_by_line_and_read_again(tmp_path):
     for showing in (Showing(" b", 0), Showing("", 1)):
         trace.shown(showing)
     instance = trace.instance()
+    assert (instance.index, instance.source, instance.reference) == (3, "a.wav", "A.")
     assert instance.works == (20.0, 10.0)
     assert instance.elapsed == (520.0, 730.0)  # the sound, and all work so far
     assert instance.ends == (530.0, 810.0)
@@ -124,6 +126,44 @@ def test_a_record_that_nobody_began_is_refused(tmp_path):
     path.write_text('{"end":true}')
     with pytest.raises(DragomanError, match=r"Line 1 .*no record was begun"):
         list(read_traces(path))
+
+
+def test_empty_lines_are_passed_over(tmp_path):
+    path = tmp_path / "trace.jsonl"
+    path.write_text(WRITTEN)
+    (trace,) = read_traces(path)
+    path.write_text("\n" + WRITTEN.replace("\n", "\n \n"))
+    assert list(read_traces(path)) == [trace]
+
+
+def test_a_broken_trace_is_left_out_where_faults_are_told(tmp_path):
+    """One fault for each, however many of its lines are broken, and the others count."""
+    path = tmp_path / "trace.jsonl"
+    path.write_text(WRITTEN)
+    (trace,) = read_traces(path)
+    lines = WRITTEN.splitlines(keepends=True)
+    broken = "".join([*lines[:2], "{\n", lines[3], "{\n", *lines[5:]])
+    path.write_text(broken + WRITTEN + broken)
+    faults: list[str] = []
+    assert list(read_traces(path, faults=faults)) == [trace]
+    assert [fault.split(" of ")[0] for fault in faults] == ["Line 3", f"Line {2 * len(lines) + 3}"]
+
+
+def test_all_references_are_kept(tmp_path):
+    path = tmp_path / "trace.jsonl"
+    trace = Trace(0, "a.wav", "A.", more_references=("One.", "An A."))
+    with TraceWriter.begun(path) as writer:
+        writer.write(trace)
+    assert list(read_traces(path)) == [trace]
+    assert trace.instance().more_references == ("One.", "An A.")
+
+
+def test_a_place_where_no_trace_can_be_is_told(tmp_path):
+    nowhere = tmp_path / "missing" / "trace.jsonl"
+    with pytest.raises(DragomanError, match=r"Cannot write the trace to .*missing"):
+        TraceWriter.open(nowhere)
+    with pytest.raises(DragomanError, match=r"Cannot read the trace .*missing"):
+        list(read_traces(nowhere))
 
 
 class Full(io.StringIO):
@@ -185,6 +225,8 @@ def test_a_trace_whose_last_line_is_torn_keeps_what_was_said(tmp_path):
         assert cut.hearings == trace.hearings
     path.write_bytes(content[: content.rindex(b'{"dragoman_trace"') + 9])  # of the next one's first
     assert list(read_traces(path)) == [trace]
+    path.write_bytes(content[: content.index(b'{"heard"') + 9])  # of the very first: it was begun
+    assert list(read_traces(path)) == [Trace()]
 
 
 def test_a_file_of_which_the_first_line_is_torn_is_no_trace(tmp_path):

@@ -38,6 +38,7 @@ def assert_scores(report, expected):
         name = name.replace(" (NFKC-normalized)", "_NFKC")
         # The golden values were printed with four digits.
         assert report.scores[name].value == pytest.approx(float(wanted), abs=5.1e-5), name
+        assert report.scores[name].name == name  # under which it is compared with another's
 
 
 @pytest.mark.parametrize(("case", "unit", "tokenizer"), CASES)

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError
@@ -106,7 +106,11 @@ def test_similarity_is_symmetric_and_at_most_one(one, other):
         assert similarity(one, one, unit) == 1
 
 
+MANY = [chr(0x4E00 + place) for place in range(129)]  # more letters than a number has bits
+
+
 @given(st.lists(words, min_size=1, max_size=6), st.lists(words, min_size=1, max_size=6))
+@example(["".join(pair) for pair in zip(MANY, MANY[63:], strict=False)], MANY[62:66])
 def test_the_matrix_of_similarities_equals_the_plain_function(reference, hypothesis):
     for unit in ("word", "char"):
         block = Similarities([(reference, hypothesis)], unit)(0, len(reference))[:, :, 0]

@@ -81,6 +81,8 @@ def test_a_net_that_encodes_anew_forgets_whole_states():
     assert one.states_before(900.0) == 0
     one.forget(1079.0)
     assert (one.start_ms, one.encoded.states) == (1040.0, 74)
+    one.forget(2000.0)  # before it is encoded again: of the ends that are left three go, too
+    assert (one.counted_before, one.encoded.counted) == (Counted(ends=5), Counted(ends=5))
     assert one.ends_heard == 10  # nothing was heard anew
 
 

@@ -206,6 +206,21 @@ def test_the_end_without_sound_leaves_nothing_for_a_later_chunk(monkeypatch):
     assert one.encoded.states == 50
 
 
+@pytest.mark.parametrize(
+    ("quiet", "moment_ms", "until_ms"),
+    [(slice(-25, None), 9870.0, 9760.0), (slice(700, 725), 7120.0, 7120.0)],
+)
+def test_sound_that_waits_for_its_chunk_is_not_settled(quiet, moment_ms, until_ms, monkeypatch):
+    """The quietest moment may lie behind the last chunk that is whole."""
+    model = toy_model("chunks", monkeypatch)
+    one = model.open("en", "de")
+    one.take_in(Sound(speech([*range(1, 10), -1])))
+    one.levels[quiet] = -1.0
+    assert one.quiet_ms() == moment_ms
+    assert model.speak_part(one)[1] == until_ms
+    assert one.encoded.states == 9760 / 40
+
+
 @pytest.mark.parametrize(("kind", "words"), [("whole", (" w1",)), ("monotonic", (" w1.",))])
 def test_a_net_that_decides_for_itself_has_decided_for_its_full_stop(kind, words):
     """Whoever says a draft of another net before its end leaves the stop for later."""

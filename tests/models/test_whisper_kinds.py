@@ -2,7 +2,9 @@
 
 import json
 from pathlib import Path
+from zlib import crc32
 
+import numpy as np
 import pytest
 
 from dragoman.errors import DragomanError
@@ -42,7 +44,9 @@ def test_heads_of_a_folder_are_taken_as_far_as_they_exist():
     assert alignment_heads([[7, 0], [9, 1]], **shape) == [(1, 0), (1, 1), (1, 2)]
     assert alignment_heads(None, **shape) == [(1, 0), (1, 1), (1, 2)]
     turbo = alignment_heads([], layers=4, heads=20, words=51866)
-    assert turbo == PUBLISHED[4, 20, 51866]
+    told = np.zeros((4, 20), bool)
+    told[tuple(zip(*turbo, strict=True))] = True
+    assert crc32(told.tobytes()) == 0xBEDAF884  # as OpenAI's list has it, with which it is packed
 
 
 @pytest.mark.weights

@@ -156,7 +156,8 @@ def test_agreeatt_by_age_agreement_and_probability():
     other = draft("x", "y", "z")
     assert policy.commit(looking(9, 9, 9, sure=1.0), (other,)) == 0
     easy = AgreeAtt(old=100, alone=160, sure=0.0)  # no word is too unlikely
-    assert easy.commit(looking(9, 9, 9, sure=0.01), agreed) == 3
+    with np.errstate(all="raise"):  # and nobody is warned of the logarithm of nothing
+        assert easy.commit(looking(9, 9, 9, sure=0.01), agreed) == 3
     assert policy.memory == 1
     assert AgreeAtt(n=4).memory == 3
 
@@ -220,6 +221,7 @@ def test_what_the_policies_ask_of_a_model():
     free = (Greedy(), Offline(), WaitK(), KSN(), Consensus(), LocalAgreement())
     assert [policy.needs for policy in free] == [frozenset()] * 6
     assert {policy: set(policy.needs) for policy in wanted} == wanted
+    assert [policy for policy in (*free, *wanted) if policy.counts_words] == [WaitK()]
 
 
 def test_wait_k_goes_on_and_avoids_the_end_as_its_knobs_say():

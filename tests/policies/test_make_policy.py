@@ -134,6 +134,10 @@ def test_spec_round_trip(name):
         (".Halves", "There is no policy '.Halves' (Empty module name)."),
         ("os.path.join", "'os.path.join' is no policy: one is a subclass of dragoman's Policy."),
         (
+            "dragoman.models.Draft",  # a class, and with knobs, but of something else
+            "'dragoman.models.Draft' is no policy: one is a subclass of dragoman's Policy.",
+        ),
+        (
             f"{HERE}.Halves:shares=1",
             f"Policy '{HERE}.Halves' has no knob 'shares'. Did you mean 'share'?",
         ),

@@ -13,22 +13,24 @@ from dragoman.audio.chunk import Chunk
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter
 from dragoman.models.base import Feature
-from dragoman.models.exported.config import ExportedNet
+from dragoman.models.exported.config import ExportedNet, Languages
 from dragoman.models.exported.net import BOS
+from dragoman.models.exported.pieces import open_units
 from dragoman.models.grafted.encoder import GraftedNet, Heard
-from dragoman.models.grafted.model import GraftedEngine
+from dragoman.models.grafted.model import GraftedEngine, settings_of
 from dragoman.models.kind import kind_of
 from dragoman.models.load import exported_net, load_model
 from dragoman.models.moonshine.encoder import BEHIND, STATE, Level
 from dragoman.models.search import Prompt
 from dragoman.policies import make_policy
 from dragoman.train.checkpoints import start_from
+from dragoman.train.data.vocabulary import train_pieces
 from dragoman.train.export import Surroundings, export
 from dragoman.train.export_grafted import compare
 from dragoman.train.graphs import DecoderGraph
 from dragoman.train.nets.base import Vocabularies
 from dragoman.train.nets.grafted import Grafted, GraftedConfig
-from dragoman.train.recipe import Recipe
+from dragoman.train.recipe import Recipe, Units
 from dragoman.train.running import surroundings
 from dragoman.train.settings import convert
 from dragoman.train.train import train
@@ -302,6 +304,29 @@ def test_words_are_counted_wherever_the_window_is_cut(model_folder):
     assert stream.start == 12 * STATE
     assert isinstance(stream.states, Heard)
     assert not len(stream.states)
+
+
+def test_of_several_targets_a_tag_says_which(folder, tmp_path):
+    one = ExportedNet.read(folder)
+    assert settings_of(folder, one).tags == {}
+    train_pieces(
+        ["ein Haus", "una casa"], Units("char", 60), tmp_path / "target.model", ("es", "de")
+    )
+    names = open_units(tmp_path / "target.model")
+    several = settings_of(tmp_path, replace(one, languages=Languages("en", "de,es")))
+    assert {code: names.id_to_piece(tag) for code, tag in several.tags.items()} == {
+        "de": "<2de>",
+        "es": "<2es>",
+    }
+    assert (several.languages.targets, several.encoder) == (("de", "es"), one.encoder)
+    assert (several.target_units, several.source_units) == (UNITS, SOURCE)
+
+
+def test_a_net_of_which_nobody_said_the_languages_is_opened_for_any(model_folder, tmp_path):
+    shutil.copytree(model_folder, tmp_path / "net")
+    replace(ExportedNet.read(model_folder), languages=Languages()).write(tmp_path / "net")
+    stream = load_model(str(tmp_path / "net"), threads=1).open(None, "cy")
+    assert (stream.target, isinstance(stream.states, Heard)) == ("cy", True)
 
 
 def test_damage_is_a_sentence(model_folder, tmp_path):
