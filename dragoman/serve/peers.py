@@ -9,6 +9,7 @@ came to the wrong process is led to the right one through it, and need not know.
 from __future__ import annotations
 
 import asyncio
+import random
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -106,19 +107,21 @@ class Peers:
         latest, chosen = _latest(found), self._chosen(self._rooms.get(name), request, found)
         return chosen.place if chosen else None, latest.since if latest else 0.0
 
-    async def place_for(self, request: Start | Resume) -> Place | None:
+    async def places_for(self, request: Start | Resume) -> list[Place]:
         """Where a talk without a room belongs: where it is kept, else here, if there is room for
-        it, which None stands for, else wherever there is."""
+        it, which an empty list stands for, else wherever there is. Nobody is sent to one before all
+        others: many may come at once."""
         resumed = request.session if isinstance(request, Resume) else ""
         if isinstance(request, Resume) and self._service.known(request) is not None:
-            return None
+            return []
         room_here = self._service.status == "ready"
         if room_here and not resumed:
-            return None
+            return []
         answers = await self._ask([], resumed)
         kept = [place for place, answer in answers.items() if answer.keeps]
         ready = [place for place, answer in answers.items() if answer.ready and not room_here]
-        return next(iter([*kept, *ready]), None)
+        random.shuffle(ready)
+        return [*kept, *ready]
 
     def _chosen(
         self, room: Room | None, request: Start | Resume, found: Sequence[Found]

@@ -46,6 +46,8 @@ class Service:
         self._opening = self._receiving = 0
         self._visits = Visits(settings.connects)
         self._pushing: set[asyncio.Task[None]] = set()
+        self.led_for_good: set[asyncio.Event] = set()
+        """Clients of talks in other processes that cannot come back; each is told of the end."""
 
     @property
     def streams(self) -> int:
@@ -61,7 +63,8 @@ class Service:
     def quiet(self) -> bool:
         """All is said, whoever listens has been told, and captions are posted."""
         told = all(one.client is None for one in self._sessions.values())
-        return told and not self.streams and not self._receiving and not self._pushing
+        waiting = self._receiving or self._pushing or self.led_for_good
+        return told and not self.streams and not waiting
 
     @property
     def status(self) -> Literal["ready", "full", "draining"]:
@@ -82,6 +85,15 @@ class Service:
             raise Fault(Code.FULL, f"All {self.settings.streams} streams are taken; try later.")
         if self.scheduler.refusing:
             raise Fault(Code.FULL, "This machine is behind with the talks it has; try later.")
+
+    @contextmanager
+    def place_kept(self) -> Iterator[None]:
+        """For a talk, until it begins."""
+        self._opening += 1
+        try:
+            yield
+        finally:
+            self._opening -= 1
 
     @contextmanager
     def receiving(self) -> Iterator[None]:
@@ -167,11 +179,8 @@ class Service:
         setup = _wanted(self.system.setup, request)
         if request.captions is not None:
             push.check(request.captions, self.settings.captions_to)
-        self._opening += 1
-        try:
+        with self.place_kept():
             session = await self.scheduler.on_worker(self._open, setup, request, past)
-        finally:
-            self._opening -= 1
         if name in self._sessions:  # somebody was as quick, and is gone again
             self.drop(self._sessions[name])
         session.id, session.resume_token = name, token
@@ -228,6 +237,8 @@ class Service:
                 session.fail(Fault(Code.DRAINING, "This server ends; go on with another."))
                 self.scheduler.remove(session)
                 note("handed on", session=session.id)
+        for ending in self.led_for_good:
+            ending.set()
         self.scheduler.wake()
 
     def _forget(self, session: Session, parting: int) -> None:
