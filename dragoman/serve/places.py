@@ -78,6 +78,7 @@ class Place:
             compression=None,
             max_size=None,
             proxy=None,
+            ping_interval=None,  # whether it is there is asked apart: see relay.py
             open_timeout=PATIENCE,
             close_timeout=PATIENCE,
         )

@@ -12,13 +12,16 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
 from dragoman.serve.logs import note
-from dragoman.serve.places import Place
+from dragoman.serve.places import Place, Question, ask
 from dragoman.serve.protocol import Close
 from dragoman.serve.service import Service
 from dragoman.serve.tasks import ended
 
 _MOST_SAID = 1 << 21  # bytes, more than any message has
 _EACH = 100  # bytes that a message takes by itself
+EVERY = 15.0
+"""Seconds between two looks whether the other process is there."""
+_SILENT = 2  # looks that found nothing
 _NOT_SENT = (1005, 1006, 1015)  # close codes that stand for none
 
 
@@ -53,6 +56,7 @@ class Line:
         self._service, self._socket = service, socket
         self._farewell, self._skip = farewell, skip
         self._ending = asyncio.Event()  # this process is about to
+        self._told = False  # anything, lately
 
     async def serve(
         self, place: Place, path: str, messages: Sequence[str | bytes], *, new: bool = False
@@ -67,7 +71,9 @@ class Line:
             async with place.connect(path, new=new) as there:
                 for message in messages:
                     await there.send(message)
-                await _first_of(self._back(there), self._on(there), self._end(there))
+                await _first_of(
+                    self._back(there), self._on(there), self._end(there), self._watch(place)
+                )
                 closed = there.close_code
         except InvalidStatus as error:
             if new:
@@ -83,6 +89,7 @@ class Line:
     async def _back(self, there: ClientConnection) -> None:
         with suppress(ConnectionClosed):
             async for frame in there:
+                self._told = True
                 if self._skip:
                     self._skip -= 1
                 elif isinstance(frame, str):
@@ -95,6 +102,17 @@ class Line:
             while True:
                 await there.send(await receive_from(self._socket))
         await asyncio.Event().wait()  # what was told before the close is handed back meanwhile
+
+    async def _watch(self, place: Place) -> None:
+        """End if the other process hangs. It is asked apart: on this line an answer would stand
+        behind what was sent before, which may be more than it can hear in minutes."""
+        silent = 0
+        while silent < _SILENT:
+            self._told = False
+            await asyncio.sleep(EVERY)
+            there = self._told or await ask(place, Question([])) is not None
+            silent = 0 if there else silent + 1
+        raise TimeoutError
 
     async def _end(self, there: ClientConnection) -> None:
         """Once this process ends, so does the talk: what was heard is said."""

@@ -5,15 +5,17 @@ import json
 import urllib.error
 import urllib.request
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 
 import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from dragoman.audio.pcm import to_pcm16
+from dragoman.serve import relay
 from dragoman.serve.protocol import Close
-from dragoman.serve.relay import Beginnings
-from tests.serve.clients import steady_words
+from dragoman.serve.relay import Beginnings, Line
+from tests.serve.clients import make_service, steady_words
 from tests.serve.house import house, processes, threads
 from tests.serve.numbers import sound_of
 from tests.serve.processes import in_time
@@ -164,6 +166,46 @@ def health(url: str) -> str:
 async def until(true) -> None:
     while not await asyncio.to_thread(true):
         await asyncio.sleep(0.05)
+
+
+class There:
+    """A process that takes nothing of what is sent, and tells nothing."""
+
+    close_code = None
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *error):
+        pass
+
+    async def __aiter__(self):
+        await asyncio.Event().wait()
+        yield
+
+    async def send(self, message):
+        await asyncio.Event().wait()
+
+
+def test_a_process_that_hangs_is_left_but_not_one_that_is_slow(monkeypatch):
+    """Who sends faster than is heard fills the line: no answer comes over it for minutes."""
+    answers = ["here", None, "here", "here", None, None]
+
+    async def ask(place, question):
+        return answers.pop(0)
+
+    monkeypatch.setattr(relay, "EVERY", 0.01)
+    monkeypatch.setattr(relay, "ask", ask)
+
+    async def led():
+        async def receive():
+            return {"type": "websocket.receive", "bytes": b"sound"}
+
+        place = SimpleNamespace(connect=lambda path, new: There(), host="h", port=1)
+        return await Line(make_service(), SimpleNamespace(receive=receive)).serve(place, "/", [])
+
+    assert in_time(led()) == Close.COME_AGAIN
+    assert answers == []
 
 
 def test_what_is_said_before_a_talk_begins_is_kept_within_bounds():
