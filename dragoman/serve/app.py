@@ -86,10 +86,10 @@ class _Routes:
         return interpret
 
     async def _transcriptions(self, request: Request) -> Response:
-        return await answer_file(self._service, request, translate=False)
+        return await answer_file(self._service, self._peers, request, translate=False)
 
     async def _translations(self, request: Request) -> Response:
-        return await answer_file(self._service, request, translate=True)
+        return await answer_file(self._service, self._peers, request, translate=True)
 
     async def _models(self, request: Request) -> Response:
         return answer_models(self._service, request)

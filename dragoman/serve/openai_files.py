@@ -19,9 +19,11 @@ from starlette.types import Message
 
 from dragoman.errors import DragomanError
 from dragoman.serve.downloads import timed
+from dragoman.serve.forward import forwarded
 from dragoman.serve.logs import note
 from dragoman.serve.openai_stream import Streamed, described, left
 from dragoman.serve.patience import SLOWEST
+from dragoman.serve.peers import Peers
 from dragoman.serve.protocol import Close, Code, Fault, Said, Start, Transcript
 from dragoman.serve.service import Service
 from dragoman.serve.session import Session
@@ -50,10 +52,17 @@ _STATUS = {
 }
 
 
-async def answer_file(service: Service, request: Request, *, translate: bool) -> Response:
+async def answer_file(
+    service: Service, peers: Peers, request: Request, *, translate: bool
+) -> Response:
     """The text of the file in a request, or what is wrong, in OpenAI's words."""
+    sent = peers.sent(request)
     try:
-        _check_visitor(service, request)
+        _check_visitor(service, request, sent)
+        if not service.takes_files and not sent:
+            answer = await forwarded(service, request, await peers.ready())
+            if answer is not None:
+                return answer
         with service.receiving():
             form = await _received(service, request)
         try:
@@ -88,11 +97,12 @@ def _refused(service: Service, fault: Fault) -> Response:
     return JSONResponse({"error": described(fault)}, status)
 
 
-def _check_visitor(service: Service, request: Request) -> None:
+def _check_visitor(service: Service, request: Request, sent: bool = False) -> None:
+    """`sent`: by another process, which has let them in."""
     settings, headers = service.settings, request.headers
     if not origin_allowed(settings, headers):
         raise Fault(Code.TOKEN, "Pages of other sites may not ask this.")
-    if not may_enter(settings, offered_token(headers)):
+    if not sent and not may_enter(settings, offered_token(headers)):
         raise Fault(Code.TOKEN, "This server wants an access token, and not this one.")
     size = headers.get("content-length", "")
     _check_size(int(size) if size.isdigit() else 0)

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
+from starlette.requests import HTTPConnection
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from dragoman.serve.downloads import FILES
@@ -73,9 +74,9 @@ class Peers:
         self._own: set[Place] = set()
         self._silent: set[Place] = set()
 
-    def sent(self, socket: WebSocket) -> bool:
+    def sent(self, asked: HTTPConnection) -> bool:
         """Whether it is another process that connects; it has looked who is behind it."""
-        offered = socket.headers.get(HEADER)
+        offered = asked.headers.get(HEADER)
         return self._service.settings.secret is not None and self._rooms.keys.admits(
             "", Role.PEER, offered
         )
@@ -109,8 +110,7 @@ class Peers:
 
     async def places_for(self, request: Start | Resume) -> list[Place]:
         """Where a talk without a room belongs: where it is kept, else here, if there is room for
-        it, which an empty list stands for, else wherever there is. Nobody is sent to one before all
-        others: many may come at once."""
+        it, which an empty list stands for, else wherever there is."""
         resumed = request.session if isinstance(request, Resume) else ""
         if isinstance(request, Resume) and self._service.known(request) is not None:
             return []
@@ -119,9 +119,11 @@ class Peers:
             return []
         answers = await self._ask([], resumed)
         kept = [place for place, answer in answers.items() if answer.keeps]
-        ready = [place for place, answer in answers.items() if answer.ready and not room_here]
-        random.shuffle(ready)
-        return [*kept, *ready]
+        return [*kept, *([] if room_here else _ready(answers))]
+
+    async def ready(self) -> list[Place]:
+        """Those that would let in another talk."""
+        return _ready(await self._ask([]))
 
     def _chosen(
         self, room: Room | None, request: Start | Resume, found: Sequence[Found]
@@ -238,6 +240,12 @@ class Peers:
                 place = Place(url.replace("http", "ws", 1), host, port, self._key, sibling)
                 places[place] = None
         return list(places)
+
+
+def _ready(answers: Mapping[Place, Answer]) -> list[Place]:
+    """In any order: many may ask at once, and shall not all be sent to one."""
+    ready = [place for place, answer in answers.items() if answer.ready]
+    return random.sample(ready, len(ready))
 
 
 def _latest(found: Iterable[Found]) -> Found | None:

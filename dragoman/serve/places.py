@@ -57,7 +57,7 @@ class Place:
     key: str
     sibling: bool = False  # a process of this machine that has the same parent
 
-    def _tls(self) -> ssl.SSLContext | None:
+    def tls(self) -> ssl.SSLContext | None:
         """A certificate names the machine as others know it, and not one of its processes."""
         if not self.url.startswith("wss:"):
             return None
@@ -74,7 +74,7 @@ class Place:
             host=self.host,
             port=self.port,
             additional_headers=headers,
-            ssl=self._tls(),
+            ssl=self.tls(),
             compression=None,
             max_size=None,
             proxy=None,

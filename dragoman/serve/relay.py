@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 from websockets.asyncio.client import ClientConnection
-from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from dragoman.serve.logs import note
 from dragoman.serve.places import Place, Question, ask
@@ -55,7 +55,6 @@ class Line:
         first answers it has been told already."""
         self._service, self._socket = service, socket
         self._farewell, self._skip = farewell, skip
-        self._ending = asyncio.Event()  # this process is about to
         self._told = False  # anything, lately
 
     async def serve(
@@ -63,27 +62,28 @@ class Line:
     ) -> int:
         """Say what the client has said, and hand on the rest: the code with which the other process
         closes. If it is lost, the client shall come again."""
-        rooms, closed = self._service.rooms, None
+        rooms, closed, met = self._service.rooms, None, False
         rooms.led += 1
-        if self._farewell is not None:
-            self._service.led_for_good.add(self._ending)
+        staying = self._service.leading() if self._farewell else nullcontext()
         try:
-            async with place.connect(path, new=new) as there:
-                for message in messages:
-                    await there.send(message)
-                await _first_of(
-                    self._back(there), self._on(there), self._end(there), self._watch(place)
-                )
-                closed = there.close_code
-        except InvalidStatus as error:
-            if new:
+            with staying as ending:
+                async with place.connect(path, new=new) as there:
+                    met = True
+                    for message in messages:
+                        await there.send(message)
+                    await _first_of(
+                        self._back(there),
+                        self._on(there),
+                        self._watch(place),
+                        *([self._end(there, ending)] if ending else []),
+                    )
+                    closed = there.close_code
+        except (OSError, TimeoutError, WebSocketException) as error:
+            if new and not met:
                 raise NoPlaceError from error
-            note("lost a peer", host=place.host, port=place.port)
-        except (OSError, TimeoutError, WebSocketException):
             note("lost a peer", host=place.host, port=place.port)
         finally:
             rooms.led -= 1
-            self._service.led_for_good.discard(self._ending)
         return Close.COME_AGAIN if closed in (None, *_NOT_SENT) else closed
 
     async def _back(self, there: ClientConnection) -> None:
@@ -114,9 +114,9 @@ class Line:
             silent = 0 if there else silent + 1
         raise TimeoutError
 
-    async def _end(self, there: ClientConnection) -> None:
+    async def _end(self, there: ClientConnection, ending: asyncio.Event) -> None:
         """Once this process ends, so does the talk: what was heard is said."""
-        await self._ending.wait()
+        await ending.wait()
         with suppress(ConnectionClosed):
             await there.send(self._farewell or "")
         await asyncio.Event().wait()

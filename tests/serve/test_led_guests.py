@@ -12,7 +12,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from dragoman.audio.pcm import to_pcm16
-from dragoman.serve import relay
+from dragoman.serve import places, relay
 from dragoman.serve.protocol import Close
 from dragoman.serve.relay import Beginnings, Line
 from tests.serve.clients import make_service, steady_words
@@ -24,6 +24,12 @@ from tests.serve.test_openai_realtime import tone as tone
 
 TOKEN = "a token that nobody guesses"
 COUNT = 30
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """A machine that runs tests may be slow to answer."""
+    monkeypatch.setattr(places, "PATIENCE", 30.0)
 
 
 class Deepgram:
