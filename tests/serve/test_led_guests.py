@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 import urllib.error
 import urllib.request
 from contextlib import asynccontextmanager
@@ -18,9 +19,11 @@ from dragoman.serve.relay import Beginnings, Line
 from tests.serve.clients import make_service, steady_words
 from tests.serve.house import house, processes, threads
 from tests.serve.numbers import sound_of
-from tests.serve.processes import in_time
+from tests.serve.processes import command, in_time
+from tests.serve.test_elsewhere import NUMBERS
 from tests.serve.test_openai_realtime import talk
 from tests.serve.test_openai_realtime import tone as tone
+from tests.serve.test_tls import certificate as certificate
 
 TOKEN = "a token that nobody guesses"
 COUNT = 30
@@ -220,3 +223,21 @@ def test_what_is_said_before_a_talk_begins_is_kept_within_bounds():
         said.append("x" * 1000)
     assert said.too_long
     assert sum(map(len, said.messages)) < 3_000_000
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no other system shares a port")
+def test_processes_behind_one_address_are_filled_over_tls(certificate, monkeypatch):
+    """The system shares connections out as it likes."""
+    cert, key = certificate
+    options = (*NUMBERS, "--fastest", "1000", "--processes", "2", "--streams", "2")
+
+    async def talks(url):
+        async with talking(url, 4) as clients:
+            refused = await Deepgram(url).task
+            return refused, [await one.end() for one in clients]
+
+    with command(*options, "--tls-cert", str(cert), "--tls-key", str(key)) as (_, url):
+        monkeypatch.setenv("SSL_CERT_FILE", str(cert))
+        refused, told = in_time(talks(url))
+    assert refused == ("", "Error", Close.TRY_LATER)
+    assert told == [ALL] * 4
