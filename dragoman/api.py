@@ -7,6 +7,7 @@ with dragoman.Translator(source="de") as translator:
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
@@ -14,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
+from weakref import WeakSet
 
 import numpy as np
 
@@ -60,8 +62,10 @@ class Translator:
         self._system = System(chosen)
         self._transcript = transcript
         self._work = threading.Lock()  # one talk at a time works on the model
-        self._worker = ThreadPoolExecutor(1, "dragoman")  # those of an event loop others need
+        self._worker = _worker()
+        self._awaited: set[Talk] = set()  # that use it
         self._closed = False
+        _open.add(self)
         self._system.model  # noqa: B018  what is wrong with it is told now
 
     @property
@@ -107,16 +111,32 @@ class Translator:
                 "that is for translate."
             )
         talk, loop = self.talk(live=live), asyncio.get_running_loop()
-        async for piece in sound:
-            for event in await loop.run_in_executor(self._worker, talk.hear, piece, rate):
+        self._awaited.add(talk)
+        try:
+            async for piece in sound:
+                for event in await loop.run_in_executor(self._worker, talk.hear, piece, rate):
+                    yield event
+            for event in await loop.run_in_executor(self._worker, talk.finish):
                 yield event
-        for event in await loop.run_in_executor(self._worker, talk.finish):
-            yield event
+        finally:
+            self._awaited.discard(talk)
+            self._rest()
 
     def close(self) -> None:
         """Let the model go, once the talks on it have ended. May be called twice."""
         self._closed = True
         self._system = System(self._system.setup)
+        self._rest()
+
+    def _rest(self) -> None:
+        """End the thread, once nobody will need it."""
+        if self._closed and not self._awaited:
+            self._worker.shutdown(wait=False)
+
+    def _begin_anew(self) -> None:
+        """In a process that was forked off there is none of the threads of the other one, neither
+        the worker nor who holds the lock."""
+        self._work, self._worker, self._awaited = threading.Lock(), _worker(), set()
 
     def __enter__(self) -> Self:
         return self
@@ -128,6 +148,23 @@ class Translator:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _worker() -> ThreadPoolExecutor:
+    """A thread of our own: those of an event loop others need."""
+    return ThreadPoolExecutor(1, "dragoman")
+
+
+_open: WeakSet[Translator] = WeakSet()
+
+
+def _after_fork() -> None:
+    for translator in _open:
+        translator._begin_anew()
+
+
+if hasattr(os, "register_at_fork"):  # as servers do that load the model once, for all their workers
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _events(talk: Talk, pieces: Iterable[Sound], rate: int) -> Iterator[Event]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -51,3 +52,7 @@ def awake() -> Awake:
 
     threading.Thread(target=beat, name="awake", daemon=True).start()
     return timer
+
+
+if hasattr(os, "register_at_fork"):  # a process that was forked off has no such thread
+    os.register_at_fork(after_in_child=awake.cache_clear)

@@ -319,6 +319,8 @@ def step(interpreters: Sequence[Interpreter], chunks: Sequence[Chunk]) -> list[U
     its own work, and for an equal share of the work that was done for several at once.
     """
     turns = [_Turn(one, chunk) for one, chunk in zip(interpreters, chunks, strict=True)]
+    if not turns:
+        return []
     model, batch = interpreters[0].model, Batch(turns, interpreters[0]._clock.timer)
     batch.each(_Turn.begin)
     batch.together(_listen, batch.going())

@@ -18,6 +18,10 @@ from tests.scripted import DiaryModel, ScriptedModel, chunks_of
 SCRIPT = [(f"w{i}", 300.0 * (i + 1)) for i in range(6)]
 
 
+def test_nobody_is_a_batch_too():
+    assert step([], []) == []
+
+
 class Fragile(ScriptedModel):
     """Fails for the stream that was opened as 'bad' once it has heard enough."""
 

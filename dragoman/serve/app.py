@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from typing import Protocol
 
 from starlette.applications import Starlette
@@ -24,6 +24,8 @@ from dragoman.serve.openai_realtime import OpenAIRealtime
 from dragoman.serve.pages import page_routes
 from dragoman.serve.patience import InPieces
 from dragoman.serve.peers import Peers
+from dragoman.serve.places import NEW
+from dragoman.serve.protocol import Close
 from dragoman.serve.room_routes import RoomRoutes
 from dragoman.serve.service import Service
 from dragoman.serve.settings import may_enter, offered_token, origin_allowed
@@ -73,18 +75,21 @@ class _Routes:
                 await turn_away(self._service, socket)
                 return
             sent = self._peers.sent(socket)
-            # What others speak is told apart here, and is not handed on.
-            others = self._peers if dialect is Native and not sent else None
-            door = FrontDoor(self._service, others)
-            await Connection(self._service, socket, dialect, door, sent).serve()
+            door, promise = FrontDoor(self._service, self._peers, sent), ExitStack()
+            if sent and NEW in socket.headers:
+                if self._service.status != "ready":
+                    await socket.close(Close.TRY_LATER)  # who sent it tries another
+                    return
+                promise.enter_context(self._service.place_kept())
+            await Connection(self._service, socket, dialect, door, sent, promise).serve()
 
         return interpret
 
     async def _transcriptions(self, request: Request) -> Response:
-        return await answer_file(self._service, request, translate=False)
+        return await answer_file(self._service, self._peers, request, translate=False)
 
     async def _translations(self, request: Request) -> Response:
-        return await answer_file(self._service, request, translate=True)
+        return await answer_file(self._service, self._peers, request, translate=True)
 
     async def _models(self, request: Request) -> Response:
         return answer_models(self._service, request)

@@ -9,13 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Coroutine, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from msgspec.structs import replace
 from starlette.websockets import WebSocket, WebSocketDisconnect
-from websockets.asyncio.client import ClientConnection
-from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from dragoman.serve.dialect import Act, Beginning, Closed, Dialect, Flush, Native, News, Turn
 from dragoman.serve.doors import Door, FrontDoor
@@ -29,7 +27,6 @@ from dragoman.serve.protocol import (
     Event,
     Fault,
     Interim,
-    Listen,
     Ready,
     Resume,
     Speak,
@@ -38,6 +35,7 @@ from dragoman.serve.protocol import (
     Stop,
     write,
 )
+from dragoman.serve.relay import Beginnings, Line, NoPlaceError, receive_from
 from dragoman.serve.service import Service
 from dragoman.serve.session import Session
 from dragoman.serve.speech import Earphone
@@ -46,7 +44,6 @@ from dragoman.serve.tasks import ended
 FIRST_WORDS = 10.0  # seconds until the first message, of somebody whose token is not known yet
 _MOST_ERRORS = 100  # that wait to be told; who reads so slowly is told the latest
 LAST_WORDS = 10.0  # seconds for an error and the close, should the client not read
-_NOT_SENT = (1005, 1006, 1015)  # close codes that stand for none
 
 
 class Connection:
@@ -59,14 +56,19 @@ class Connection:
         dialect: type[Dialect] = Native,
         door: Door | None = None,
         sent: bool = False,
+        promise: ExitStack | None = None,
     ) -> None:
-        """`sent`: another process has let this client in, and counts it."""
+        """`sent`: another process has let this client in, and counts it. `promise`: for so long a
+        place is kept for it."""
         self._service, self._socket, self._sent = service, socket, sent
         self._dialect = dialect(socket, service.settings.longest)
         self._door = door or FrontDoor(service)
         self._earphone = Earphone(service.voices)
         self._errors: deque[Event] = deque(maxlen=_MOST_ERRORS)  # that do not end the talk
         self._following: Start | None = None  # the talk that comes after this one
+        self._said = Beginnings()
+        self._answered = 0  # frames, to that
+        self._promise = promise or ExitStack()
         self._replaced: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def replaced(self) -> None:
@@ -89,6 +91,7 @@ class Connection:
         except (WebSocketDisconnect, OSError):
             pass
         finally:
+            self._promise.close()
             self._replaced.cancel()
 
     async def _close(self, code: int, fault: Fault | None = None) -> None:
@@ -101,10 +104,11 @@ class Connection:
     async def _talk(self) -> int:
         """The code to close with."""
         request, acts = await self._first()
-        place = await self._door.leads(request)
-        if place is not None:
-            token = self._dialect.token(request)
-            return await self._relay(place, replace(request, access_token=token))
+        places = await self._door.leads(request)
+        if (code := await self._led(places, request)) is not None:
+            return code
+        self._said = Beginnings()
+        self._promise.close()  # it is kept now
         with self._door.beginning(request):
             if isinstance(request, Start):
                 session, known = await self._service.start(request), Resume("", "")
@@ -137,35 +141,29 @@ class Connection:
             self._earphone.take_off()
             self._service.detach(session, self)
 
-    async def _relay(self, place: Place, request: Start | Resume | Listen) -> int:
-        """Hand messages to and fro between this client and another process, in which its room is;
-        the code with which that one closes. If it is lost, the client shall come again."""
-        rooms, closed = self._service.rooms, None
-        rooms.led += 1
-        try:
-            async with place.connect(self._socket.url.path) as there:
-                await there.send(write(request))
-                await self._both_ways(self._hand_back(there), self._hand_on(there))
-                closed = there.close_code
-        except (OSError, TimeoutError, WebSocketException):
-            note("lost a peer", host=place.host, port=place.port)
-        finally:
-            rooms.led -= 1
-        return Close.COME_AGAIN if closed in (None, *_NOT_SENT) else closed
+    async def _led(self, places: Sequence[Place], request: Start | Resume) -> int | None:
+        """Speak with the first of these processes that takes this client: the code to close with.
+        None: none does; places that were free are taken by now."""
+        if self._said.too_long:
+            return None
+        new = isinstance(request, Start) and isinstance(self._door, FrontDoor)
+        path, messages, skip = self._led_by(request)
+        for place in places:
+            line = Line(self._service, self._socket, self._dialect.farewell, skip)
+            try:
+                return await line.serve(place, path, messages, new=new)
+            except NoPlaceError:
+                continue
+        return None
 
-    async def _hand_back(self, there: ClientConnection) -> None:
-        with suppress(ConnectionClosed):
-            async for frame in there:
-                if isinstance(frame, str):
-                    await self._socket.send_text(frame)
-                else:
-                    await self._socket.send_bytes(frame)
-
-    async def _hand_on(self, there: ClientConnection) -> None:
-        with suppress(ConnectionClosed):
-            while True:
-                await there.send(await self._receive(None))
-        await asyncio.Event().wait()  # what was told before the close is handed back meanwhile
+    def _led_by(self, request: Start | Resume) -> tuple[str, Sequence[str | bytes], int]:
+        """Where this client goes on in another process, what it has said, and how many answers to
+        that it has: of our own clients the token is in what they say, of others nowhere."""
+        path = self._socket.url.path
+        if self._dialect.lasting:
+            token = self._dialect.token(request)
+            return path, [write(replace(request, access_token=token))], 0
+        return f"{path}?{self._socket.url.query}", self._said.messages, self._answered
 
     async def _first(self) -> Beginning:
         idle, dialect = self._service.settings.idle, self._dialect
@@ -173,7 +171,17 @@ class Connection:
             self._check(dialect.token(None))
         else:
             idle = min(idle, FIRST_WORDS)
-        request, acts = await dialect.begin(lambda: self._receive(idle), self._socket.send_text)
+
+        async def receive() -> str | bytes:
+            message = await self._receive(idle)
+            self._said.append(message)
+            return message
+
+        async def send(text: str) -> None:
+            await self._socket.send_text(text)
+            self._answered += 1
+
+        request, acts = await dialect.begin(receive, send)
         if not dialect.token_comes_first:
             self._check(dialect.token(request))
         return request, acts
@@ -290,13 +298,6 @@ class Connection:
         """The next message; silence for so long is a fault."""
         try:
             async with asyncio.timeout(seconds):
-                message = await self._socket.receive()
+                return await receive_from(self._socket)
         except TimeoutError:
             raise Fault(Code.IDLE, f"Nothing came for {seconds:g} s.") from None
-        if message["type"] == "websocket.disconnect":
-            raise WebSocketDisconnect(message.get("code", 1006))
-        text: str | None = message.get("text")
-        if text is not None:
-            return text
-        data: bytes = message.get("bytes") or b""
-        return data

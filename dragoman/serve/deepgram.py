@@ -59,6 +59,8 @@ class Deepgram(Dialect):
     """Sound in bare PCM16 or as of telephones, any rate, one channel or several that are mixed; or
     Opus, in packets or in the container that a browser records."""
 
+    farewell = '{"type": "CloseStream"}'
+
     def __init__(self, socket: WebSocket, longest: float) -> None:
         super().__init__(socket, longest)
         self._id = str(uuid4())

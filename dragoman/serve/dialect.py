@@ -70,6 +70,8 @@ class Dialect(ABC):
     """Whether such a client can come back to its talk over another connection."""
     token_comes_first = True
     """Whether its token comes with the handshake, and not with its first message."""
+    farewell: str | None = None
+    """What such a client says at the end of its talk, if it cannot come back to it."""
 
     def __init__(self, socket: WebSocket, longest: float) -> None:
         """`longest`: seconds that a talk may have."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol
 
@@ -28,8 +28,8 @@ class Door(Protocol):
     def admits(self, offered: str | None) -> bool:
         """Whether a token opens it."""
 
-    async def leads(self, request: Start | Resume) -> Place | None:
-        """Into another process, where this talk belongs; None: into this one."""
+    async def leads(self, request: Start | Resume) -> Sequence[Place]:
+        """Into which other processes, where this talk belongs, the best first; none: into this."""
 
     def beginning(self, request: Start | Resume) -> AbstractContextManager[None]:
         """A talk is opened or gone on with meanwhile; a fault if it may not be."""
@@ -41,16 +41,18 @@ class Door(Protocol):
 class FrontDoor:
     """The server's own: who has its token may speak."""
 
-    def __init__(self, service: Service, peers: Peers | None = None) -> None:
-        """`peers`: who else would have this client; it was not sent by one of them."""
-        self._service, self._peers = service, peers
+    def __init__(self, service: Service, peers: Peers | None = None, sent: bool = False) -> None:
+        """`peers`: who else would have this client; `sent`: by one of them, which has let it in."""
+        self._service, self._peers, self._sent = service, peers, sent
 
     def admits(self, offered: str | None) -> bool:
-        return may_enter(self._service.settings, offered)
+        return self._sent or may_enter(self._service.settings, offered)
 
-    async def leads(self, request: Start | Resume) -> Place | None:
+    async def leads(self, request: Start | Resume) -> Sequence[Place]:
         """Such a talk may go on anywhere, best where it has been, else where there is room."""
-        return await self._peers.place_for(request) if self._peers else None
+        if self._peers is None or self._sent:
+            return []
+        return await self._peers.places_for(request)
 
     def beginning(self, request: Start | Resume) -> AbstractContextManager[None]:
         """As many as the service lets in."""
@@ -72,9 +74,9 @@ class RoomDoor:
     def admits(self, offered: str | None) -> bool:
         return self._rooms.keys.admits(self._name, Role.SPEAKER, offered)
 
-    async def leads(self, request: Start | Resume) -> Place | None:
+    async def leads(self, request: Start | Resume) -> Sequence[Place]:
         place, self._after = await self._peers.choose(self._name, request)
-        return None if self._sent else place
+        return [] if self._sent or place is None else [place]
 
     @contextmanager
     def beginning(self, request: Start | Resume) -> Iterator[None]:

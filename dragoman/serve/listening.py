@@ -17,7 +17,9 @@ from dragoman.serve.protocol import (
     Listen,
     Speak,
     read_request,
+    write,
 )
+from dragoman.serve.relay import Line
 from dragoman.serve.rooms import Room
 from dragoman.serve.service import Service
 from dragoman.serve.session import Session
@@ -51,7 +53,8 @@ class Listening(Connection):
         place = None if self._sent else await self._peers.holder(self._name)
         rooms.admit_listener()
         if place is not None:
-            return await self._relay(place, request)
+            line = Line(self._service, self._socket)
+            return await line.serve(place, self._socket.url.path, [write(request)])
         room = rooms.enter(self._name)
         self._speech = request.speech
         room.join(self)

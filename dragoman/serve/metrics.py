@@ -38,7 +38,7 @@ class Metrics:
         )
         self.led = Gauge(
             "dragoman_led",
-            "Who came here for a room of another process.",
+            "Who came here for a room or a place in another process.",
             registry=self._registry,
         )
         self.lag = histogram(

@@ -7,12 +7,9 @@ goes before.
 from __future__ import annotations
 
 import asyncio
-import shutil
-import tempfile
 from collections.abc import Coroutine, Iterator, Sequence
 from functools import partial
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
@@ -20,20 +17,19 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import Message
 
-from dragoman.audio.chunk import Chunk
-from dragoman.audio.ffmpeg import has_ffmpeg
-from dragoman.audio.source import open_audio
-from dragoman.audio.spooled import is_spoolable
 from dragoman.errors import DragomanError
 from dragoman.serve.downloads import timed
+from dragoman.serve.forward import forwarded
 from dragoman.serve.logs import note
 from dragoman.serve.openai_stream import Streamed, described, left
 from dragoman.serve.patience import SLOWEST
+from dragoman.serve.peers import Peers
 from dragoman.serve.protocol import Close, Code, Fault, Said, Start, Transcript
 from dragoman.serve.service import Service
 from dragoman.serve.session import Session
 from dragoman.serve.settings import may_enter, offered_token, origin_allowed
 from dragoman.serve.tasks import ended
+from dragoman.serve.uploads import Upload
 from dragoman.setup import System
 from dragoman.text.caption_files import captions_of
 from dragoman.text.captions import TimedWord, make_cues
@@ -42,6 +38,8 @@ from dragoman.text.plain import plain
 from dragoman.text.words import whole_words
 
 MOST_BYTES = 200 << 20
+WARNING = "Dragoman-Warning"
+"""The header that says what is wrong with a file of which there is a text all the same."""
 FORMATS = ("json", "text", "srt", "vtt", "verbose_json")
 STREAMED = ("json", "text")  # of a text that grows
 _GONE = 499  # nobody reads it
@@ -54,10 +52,17 @@ _STATUS = {
 }
 
 
-async def answer_file(service: Service, request: Request, *, translate: bool) -> Response:
+async def answer_file(
+    service: Service, peers: Peers, request: Request, *, translate: bool
+) -> Response:
     """The text of the file in a request, or what is wrong, in OpenAI's words."""
+    sent = peers.sent(request)
     try:
-        _check_visitor(service, request)
+        _check_visitor(service, request, sent)
+        if not service.takes_files and not sent:
+            answer = await forwarded(service, request, await peers.ready())
+            if answer is not None:
+                return answer
         with service.receiving():
             form = await _received(service, request)
         try:
@@ -92,11 +97,12 @@ def _refused(service: Service, fault: Fault) -> Response:
     return JSONResponse({"error": described(fault)}, status)
 
 
-def _check_visitor(service: Service, request: Request) -> None:
+def _check_visitor(service: Service, request: Request, sent: bool = False) -> None:
+    """`sent`: by another process, which has let them in."""
     settings, headers = service.settings, request.headers
     if not origin_allowed(settings, headers):
         raise Fault(Code.TOKEN, "Pages of other sites may not ask this.")
-    if not may_enter(settings, offered_token(headers)):
+    if not sent and not may_enter(settings, offered_token(headers)):
         raise Fault(Code.TOKEN, "This server wants an access token, and not this one.")
     size = headers.get("content-length", "")
     _check_size(int(size) if size.isdigit() else 0)
@@ -144,11 +150,12 @@ async def _answer(service: Service, request: Request, form: FormData, translate:
     start = _start(service.system, form, translate)
     session = await service.start(start, live=False)
     words = session.transcripts if start.transcript else session.words
+    upload = Upload(service, session, file)
     if streamed:
-        work, close = _hear(service, session, file), partial(service.drop, session)
-        return await Streamed(session, words, work, close).begin()
+        close = partial(service.drop, session)
+        return await Streamed(session, words, upload, close).begin()
     try:
-        there = await _while_there(request, _hear(service, session, file))
+        there = await _while_there(request, upload.hear())
     finally:
         service.drop(session)
     if not there:
@@ -157,9 +164,15 @@ async def _answer(service: Service, request: Request, form: FormData, translate:
         raise session.fault
     granular = {str(one) for one in form.getlist("timestamp_granularities[]")}
     target = session.setup.target if not start.transcript else _spoken(session)
-    return await asyncio.to_thread(  # captions take their time
-        _response, wanted, words, session, target, granular or {"segment"}, translate
+    # Half of a text shall not pass for the whole.
+    told = {"warnings": upload.warnings} if upload.warnings else {}
+    response = await asyncio.to_thread(  # captions take their time
+        _response, wanted, words, session, target, granular or {"segment"}, translate, told
     )
+    if told:  # not every format has a place for it; a header is always there
+        line = " ".join(" ".join(told["warnings"]).split())
+        response.headers[WARNING] = line.encode("ascii", "replace").decode()
+    return response
 
 
 def _start(system: System, form: FormData, translate: bool) -> Start:
@@ -193,53 +206,6 @@ async def _while_there(request: Request, work: Coroutine[Any, Any, None]) -> boo
         await ended(working, leaving)
 
 
-async def _hear(service: Service, session: Session, file: UploadFile) -> None:
-    """Send the file through a talk, to its end."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "sound"
-        await asyncio.to_thread(_save, file.file, path)
-        try:
-            chunks = await asyncio.to_thread(open_audio, path)
-            while (chunk := await asyncio.to_thread(_next, chunks)) is not None:
-                if session.fault is not None:
-                    raise session.fault
-                if session.stopped:  # before its end: half a text would pass for the whole
-                    raise Fault(Code.DRAINING, "This server is about to end; try another.")
-                session.hear(session.sample, chunk.samples)
-                service.scheduler.wake()
-                await session.have_space()
-        except DragomanError as error:
-            raise Fault(Code.SOUND, _trouble(error, path)) from error
-    session.stop()
-    service.scheduler.wake()
-    while not session.finished:
-        session.news.clear()
-        await session.news.wait()
-
-
-def _trouble(error: DragomanError, path: Path) -> str:
-    """What is wrong with a file, for whoever has sent it: they can install nothing here."""
-    if has_ffmpeg() or "ffmpeg" not in str(error):
-        return str(error).replace(str(path), "The file")
-    if is_spoolable(_head(path)):
-        return "The file cannot be read: it is damaged or cut short, or not of a usual kind."
-    return "This server cannot read files of this kind; send wav, flac, ogg or mp3."
-
-
-def _head(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(16)
-
-
-def _save(file: BinaryIO, path: Path) -> None:
-    with path.open("wb") as copy:
-        shutil.copyfileobj(file, copy)
-
-
-def _next(chunks: Iterator[Chunk]) -> Chunk | None:
-    return next(chunks, None)
-
-
 def _spoken(session: Session) -> str:
     return (session.summary.language if session.summary else None) or "en"
 
@@ -251,10 +217,12 @@ def _response(
     language: str,
     granular: set[str],
     translate: bool,
+    told: dict[str, Any],
 ) -> Response:
+    """`told`: what there is to say of the file besides."""
     text = "".join(word.text for word in words).strip()
     if wanted == "json":
-        return JSONResponse({"text": text})
+        return JSONResponse({"text": text} | told)
     if wanted == "text":
         return PlainTextResponse(text + "\n")
     spoken = timed(words)
@@ -266,6 +234,7 @@ def _response(
         "language": _spoken(session),
         "duration": session.summary.audio_ms / 1000,
         "text": text,
+        **told,
     }
     if "segment" in granular:
         body["segments"] = list(_segments(spoken, language))

@@ -89,6 +89,8 @@ class OpenAIRealtime(Dialect):
     """A talk begins with its first sound. An update after that is another talk, for which the one
     before is said to its end; the client is told of one, which goes on."""
 
+    farewell = '{"type": "session.close"}'
+
     def __init__(self, socket: WebSocket, longest: float) -> None:
         super().__init__(socket, longest)
         self._id = f"sess_{uuid4().hex[:16]}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Self
 
 from starlette.responses import Response
@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 from dragoman.serve.protocol import Code, Fault, Said, Transcript
 from dragoman.serve.session import Session
 from dragoman.serve.tasks import ended
+from dragoman.serve.uploads import Upload
 
 REMIND = 15.0
 """Seconds after which somebody who was told nothing is sent an empty line: proxies take a line on
@@ -31,16 +32,17 @@ class Streamed(Response):
         self,
         session: Session,
         words: Sequence[Said | Transcript],
-        work: Coroutine[Any, Any, None],
+        upload: Upload,
         close: Callable[[], None],
     ) -> None:
-        """`words`: those of the talk that are wanted, which become more; `work`: has the file
-        heard; `close` is called at the end, whatever it is."""
+        """`words`: those of the talk that are wanted, which become more; `close` is called at the
+        end, whatever it is."""
         super().__init__()
         self._session, self._words, self._close = session, words, close
+        self._warnings = upload.warnings
         self._news = asyncio.Event()
         session.news.follow(self._news.set)
-        self._working = asyncio.create_task(work)
+        self._working = asyncio.create_task(upload.hear())
         self._working.add_done_callback(lambda _: self._news.set())
 
     async def begin(self) -> Self:
@@ -104,7 +106,8 @@ class Streamed(Response):
         if error is not None:
             raise error
         text = "".join(word.text for word in self._words).strip()
-        return {"type": "transcript.text.done", "text": text}
+        done: dict[str, Any] = {"type": "transcript.text.done", "text": text}
+        return done | ({"warnings": self._warnings} if self._warnings else {})
 
 
 def described(fault: Fault) -> dict[str, Any]:

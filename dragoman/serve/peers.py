@@ -9,11 +9,13 @@ came to the wrong process is led to the right one through it, and need not know.
 from __future__ import annotations
 
 import asyncio
+import random
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
+from starlette.requests import HTTPConnection
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from dragoman.serve.downloads import FILES
@@ -72,9 +74,9 @@ class Peers:
         self._own: set[Place] = set()
         self._silent: set[Place] = set()
 
-    def sent(self, socket: WebSocket) -> bool:
+    def sent(self, asked: HTTPConnection) -> bool:
         """Whether it is another process that connects; it has looked who is behind it."""
-        offered = socket.headers.get(HEADER)
+        offered = asked.headers.get(HEADER)
         return self._service.settings.secret is not None and self._rooms.keys.admits(
             "", Role.PEER, offered
         )
@@ -106,19 +108,22 @@ class Peers:
         latest, chosen = _latest(found), self._chosen(self._rooms.get(name), request, found)
         return chosen.place if chosen else None, latest.since if latest else 0.0
 
-    async def place_for(self, request: Start | Resume) -> Place | None:
+    async def places_for(self, request: Start | Resume) -> list[Place]:
         """Where a talk without a room belongs: where it is kept, else here, if there is room for
-        it, which None stands for, else wherever there is."""
+        it, which an empty list stands for, else wherever there is."""
         resumed = request.session if isinstance(request, Resume) else ""
         if isinstance(request, Resume) and self._service.known(request) is not None:
-            return None
+            return []
         room_here = self._service.status == "ready"
         if room_here and not resumed:
-            return None
+            return []
         answers = await self._ask([], resumed)
         kept = [place for place, answer in answers.items() if answer.keeps]
-        ready = [place for place, answer in answers.items() if answer.ready and not room_here]
-        return next(iter([*kept, *ready]), None)
+        return [*kept, *([] if room_here else _ready(answers))]
+
+    async def ready(self) -> list[Place]:
+        """Those that would let in another talk."""
+        return _ready(await self._ask([]))
 
     def _chosen(
         self, room: Room | None, request: Start | Resume, found: Sequence[Found]
@@ -235,6 +240,12 @@ class Peers:
                 place = Place(url.replace("http", "ws", 1), host, port, self._key, sibling)
                 places[place] = None
         return list(places)
+
+
+def _ready(answers: Mapping[Place, Answer]) -> list[Place]:
+    """In any order: many may ask at once, and shall not all be sent to one."""
+    ready = [place for place, answer in answers.items() if answer.ready]
+    return random.sample(ready, len(ready))
 
 
 def _latest(found: Iterable[Found]) -> Found | None:

@@ -15,6 +15,8 @@ from websockets.exceptions import WebSocketException
 
 PATH = "/v1/peers"
 HEADER = "Dragoman-Peer"
+NEW = "Dragoman-New"
+"""Says that a talk is to begin: the handshake is refused if there is no place for it."""
 PATIENCE = 2.0  # seconds for an answer; who has none by then counts as gone
 
 
@@ -55,7 +57,7 @@ class Place:
     key: str
     sibling: bool = False  # a process of this machine that has the same parent
 
-    def _tls(self) -> ssl.SSLContext | None:
+    def tls(self) -> ssl.SSLContext | None:
         """A certificate names the machine as others know it, and not one of its processes."""
         if not self.url.startswith("wss:"):
             return None
@@ -64,17 +66,19 @@ class Place:
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         return context
 
-    def connect(self, path: str) -> connect:
-        """A connection to it, to be opened."""
+    def connect(self, path: str, *, new: bool = False) -> connect:
+        """A connection to it, to be opened; `new`: for a talk that is to begin."""
+        headers = {HEADER: self.key} | ({NEW: "talk"} if new else {})
         return connect(
             self.url + path,
             host=self.host,
             port=self.port,
-            additional_headers={HEADER: self.key},
-            ssl=self._tls(),
+            additional_headers=headers,
+            ssl=self.tls(),
             compression=None,
             max_size=None,
             proxy=None,
+            ping_interval=None,  # whether it is there is asked apart: see relay.py
             open_timeout=PATIENCE,
             close_timeout=PATIENCE,
         )

@@ -13,7 +13,7 @@ from dragoman.audio import opus
 from dragoman.audio.resample import check_rate
 from dragoman.clock import RealClock
 from dragoman.errors import DragomanError
-from dragoman.policies import is_own, make_policy
+from dragoman.policies import make_policy
 from dragoman.serve import push
 from dragoman.serve.logs import note
 from dragoman.serve.metrics import Metrics
@@ -26,6 +26,7 @@ from dragoman.serve.settings import Settings
 from dragoman.serve.speech import Voices
 from dragoman.serve.tickets import Tickets
 from dragoman.serve.visits import Visits
+from dragoman.serve.wishes import tuned, wanted
 from dragoman.setup import Setup, System
 
 
@@ -46,6 +47,7 @@ class Service:
         self._opening = self._receiving = 0
         self._visits = Visits(settings.connects)
         self._pushing: set[asyncio.Task[None]] = set()
+        self._led: set[asyncio.Event] = set()
 
     @property
     def streams(self) -> int:
@@ -61,7 +63,8 @@ class Service:
     def quiet(self) -> bool:
         """All is said, whoever listens has been told, and captions are posted."""
         told = all(one.client is None for one in self._sessions.values())
-        return told and not self.streams and not self._receiving and not self._pushing
+        waiting = self._receiving or self._pushing or self._led
+        return told and not self.streams and not waiting
 
     @property
     def status(self) -> Literal["ready", "full", "draining"]:
@@ -84,17 +87,49 @@ class Service:
             raise Fault(Code.FULL, "This machine is behind with the talks it has; try later.")
 
     @contextmanager
-    def receiving(self) -> Iterator[None]:
-        """A file is on its way, which is to be a talk: it is not sent for nothing, no more come at
-        once than there may be talks, and the process does not end in its middle."""
+    def place_kept(self) -> Iterator[None]:
+        """For a talk, until it begins."""
+        self._opening += 1
+        try:
+            yield
+        finally:
+            self._opening -= 1
+
+    def _admit_file(self) -> None:
         self._admit(live=False)
-        if self._receiving >= self.settings.streams:
+        if self.streams + self._receiving >= self.settings.streams:
             raise Fault(Code.FULL, f"{self._receiving} files are on their way already; try later.")
+
+    @property
+    def takes_files(self) -> bool:
+        """Whether another one would be let in."""
+        try:
+            self._admit_file()
+        except Fault:
+            return False
+        return True
+
+    @contextmanager
+    def receiving(self) -> Iterator[None]:
+        """A file is on its way, which is to be a talk: it has a place meanwhile, so that it is not
+        sent for nothing, and the process does not end in its middle."""
+        self._admit_file()
         self._receiving += 1
         try:
             yield
         finally:
             self._receiving -= 1
+
+    @contextmanager
+    def leading(self) -> Iterator[asyncio.Event]:
+        """Somebody who cannot come back speaks with another process through this one, which does
+        not end meanwhile, and tells if it has to."""
+        ending = asyncio.Event()
+        self._led.add(ending)
+        try:
+            yield ending
+        finally:
+            self._led.discard(ending)
 
     async def start(self, request: Start, *, live: bool = True) -> Session:
         """Open a talk, if there is room for it; `live`: somebody waits for what is said."""
@@ -110,7 +145,7 @@ class Service:
 
     async def check(self, request: Start) -> None:
         """Whether such a talk could be opened; else a fault. Nobody is let in for that."""
-        setup = _wanted(self.system.setup, request)
+        setup = wanted(self.system.setup, request)
         await self.scheduler.on_worker(self._open, setup, request, None)
 
     def keeps(self, session: str) -> bool:
@@ -164,14 +199,11 @@ class Service:
     async def _begin(
         self, name: str, token: str, request: Start, past: Past | None = None
     ) -> Session:
-        setup = _wanted(self.system.setup, request)
+        setup = wanted(self.system.setup, request)
         if request.captions is not None:
             push.check(request.captions, self.settings.captions_to)
-        self._opening += 1
-        try:
+        with self.place_kept():
             session = await self.scheduler.on_worker(self._open, setup, request, past)
-        finally:
-            self._opening -= 1
         if name in self._sessions:  # somebody was as quick, and is gone again
             self.drop(self._sessions[name])
         session.id, session.resume_token = name, token
@@ -189,7 +221,7 @@ class Service:
 
     async def change(self, session: Session, request: Change) -> None:
         """Another policy; what is wrong with it leaves the talk as it was."""
-        setup = _tuned(session.setup, request.policy, request.latency_ms)
+        setup = tuned(session.setup, request.policy, request.latency_ms)
         try:
             await self.scheduler.between_steps(
                 session, setattr, session.interpreter, "policy", make_policy(setup.policy)
@@ -228,6 +260,8 @@ class Service:
                 session.fail(Fault(Code.DRAINING, "This server ends; go on with another."))
                 self.scheduler.remove(session)
                 note("handed on", session=session.id)
+        for ending in self._led:
+            ending.set()
         self.scheduler.wake()
 
     def _forget(self, session: Session, parting: int) -> None:
@@ -260,26 +294,3 @@ class Service:
         except DragomanError as error:
             raise Fault(Code.UNFIT, str(error)) from error
         return Session(interpreter, setup, clock, audio, self.settings, past)
-
-
-def _wanted(setup: Setup, request: Start) -> Setup:
-    """The server's setup with what a client wants of it."""
-    try:
-        setup = setup.with_changes(source=request.source, target=request.target)
-    except DragomanError as error:
-        raise Fault(Code.LANGUAGE, str(error)) from error
-    if request.policy is None and request.latency_ms is None:
-        return setup
-    return _tuned(setup, request.policy, request.latency_ms)
-
-
-def _tuned(setup: Setup, policy: str | None, latency_ms: float | None) -> Setup:
-    """Another policy, or the one that was tuned for a lag."""
-    if (policy is None) == (latency_ms is None):
-        raise Fault(Code.POLICY, "Give a policy or latency_ms, one of the two.")
-    if policy is not None and is_own(policy):  # nobody has code imported from afar
-        raise Fault(Code.POLICY, f"There is no policy '{policy.partition(':')[0]}' here.")
-    try:
-        return setup.with_changes(policy=policy) if latency_ms is None else setup.tuned(latency_ms)
-    except DragomanError as error:
-        raise Fault(Code.POLICY, str(error)) from error

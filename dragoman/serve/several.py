@@ -21,6 +21,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from types import FrameType
+from typing import Any
 
 from dragoman.errors import DragomanError
 from dragoman.files import leave_terminal
@@ -34,6 +35,10 @@ from dragoman.setup import Setup, System
 
 END, HANG_UP = "end", "hang up"  # what a parent says
 LAST_PORT = 65535
+LOOK = 5.0  # seconds between two looks whether processes are alive
+HANGS = 6
+"""Looks in which nothing has moved in a process: it hangs, whoever is in it waits, and whoever the
+system sends there; it is ended, and another takes its place."""
 LONGEST_WAIT = 60.0  # seconds before a process that ends again and again is started once more
 
 
@@ -51,7 +56,22 @@ class Child:
 
     process: BaseProcess
     orders: Connection
+    beat: Any  # a number of both processes, which it changes ten times a second
     ready: bool = False
+    seen: float = 0.0  # of the beat
+    still: int = 0  # looks since then
+
+
+def look_after(child: Child) -> None:
+    """Notice whether a process lives; end it if it hangs. What counts is how often the parent has
+    looked, not time: it may have been stopped itself."""
+    beat = child.beat.value
+    child.still = child.still + 1 if beat and beat == child.seen else 0
+    child.seen = beat
+    if child.still >= HANGS:
+        child.still = 0
+        note("process hangs", pid=child.process.pid)
+        child.process.kill()
 
 
 def check_sharing() -> None:
@@ -108,6 +128,7 @@ class Parent:
         self._children: dict[int, Child] = {}
         self._lost = [0] * len(doors)  # how often each has ended since it was last ready
         self._due: dict[int, float] = {}  # when it is started again
+        self._next_look = 0.0
         self._asked = 0  # how often somebody has asked for the end
         self._window = sys.stderr.isatty()  # asked now: of one that is closed nobody can tell
 
@@ -129,11 +150,13 @@ class Parent:
     def _start(self, number: int) -> None:
         context = get_context("spawn")  # libraries that compute do not survive a fork
         orders, theirs = context.Pipe()
-        arguments = (self._setup, self._settings, self._doors[number], len(self._doors), theirs)
+        beat = context.RawValue("d", 0.0)
+        doors = self._doors[number]
+        arguments = (self._setup, self._settings, doors, len(self._doors), theirs, beat)
         process = context.Process(target=live, args=arguments, daemon=True)
         process.start()
         theirs.close()
-        self._children[number] = Child(process, orders)
+        self._children[number] = Child(process, orders, beat)
         if self._asked:  # meanwhile
             _send(orders, END)
 
@@ -156,15 +179,19 @@ class Parent:
             _send(child.orders, HANG_UP)
 
     def _look(self) -> None:
-        """Wait for news of the processes, or until one of them is to be started again."""
+        """Wait for news of the processes, or until one of them is to be looked after."""
         loading = [one.orders for one in self._children.values() if not one.ready]
         alive = [one.process.sentinel for one in self._children.values()]
-        news = wait([*loading, *alive], timeout=0.2 if self._due else None)
+        news = wait([*loading, *alive], timeout=0.2 if self._due else LOOK)
         for number, child in list(self._children.items()):
             if child.orders in news:
                 self._hear(number, child)
             if child.process.sentinel in news:
                 self._bury(number, child)
+        if time.monotonic() >= self._next_look:
+            self._next_look = time.monotonic() + LOOK
+            for child in self._children.values():
+                look_after(child)
         for number, due in list(self._due.items()):
             if not self._asked and time.monotonic() >= due:
                 del self._due[number]
@@ -208,11 +235,19 @@ class ObedientServer(Server):
     """A server that obeys its parent, and not the signals that a terminal or a supervisor sends to
     all processes at once."""
 
+    beat: Any
+
+    async def on_tick(self, counter: int) -> bool:
+        self.beat.value = time.monotonic()
+        return await super().on_tick(counter)
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         pass
 
 
-def live(setup: Setup, settings: Settings, doors: Doors, count: int, orders: Connection) -> None:
+def live(
+    setup: Setup, settings: Settings, doors: Doors, count: int, orders: Connection, beat: Any
+) -> None:
     """The life of a process."""
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, signal.SIG_IGN)
@@ -225,6 +260,8 @@ def live(setup: Setup, settings: Settings, doors: Doors, count: int, orders: Con
         server = make_server(
             Service(system, settings), doors.own.cert, doors.own.key, ObedientServer
         )
+        assert isinstance(server, ObedientServer)
+        server.beat = beat
         load(system, settings.lanes)
         allow_many_connections()
         with doors.shared.bound(shared=True) as shared, doors.own.bound(shared=True) as own:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 
-async def ended(*tasks: asyncio.Task[None]) -> None:
+async def ended(*tasks: asyncio.Task[Any]) -> None:
     """Cancel tasks and wait until they are gone; how they ended is known already or moot."""
     for task in tasks:
         task.cancel()

@@ -14,12 +14,12 @@ from dragoman.serve.protocol import (
     MOST_TEXT,
     Code,
     Fault,
-    Listen,
     Ready,
     Resume,
     Summary,
     write,
 )
+from dragoman.serve.relay import Line
 from dragoman.serve.settings import Settings, is_loopback, origin_allowed
 from tests.serve.clients import PATH, Client, closed, make_service, silence, steady_words
 from tests.serve.processes import in_time
@@ -297,7 +297,7 @@ def test_who_was_led_to_another_process_is_closed_with_a_code_that_can_be_sent(t
             await asyncio.Event().wait()
 
         socket = SimpleNamespace(url=SimpleNamespace(path="/"), receive=receive)
-        place = SimpleNamespace(connect=lambda path: There(), host="h", port=1)
-        return await Connection(make_service(), socket)._relay(place, Listen())
+        place = SimpleNamespace(connect=lambda path, new: There(), host="h", port=1)
+        return await Line(make_service(), socket).serve(place, "/", [])
 
     assert in_time(led()) == code

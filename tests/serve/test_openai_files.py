@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from dragoman.serve import openai_files, openai_stream
+from dragoman.serve import openai_files, openai_stream, uploads
 from dragoman.serve.protocol import Code, Fault, Start
 from tests.serve.clients import make_service
 from tests.serve.processes import in_time
@@ -235,13 +235,41 @@ def test_who_sends_a_file_is_not_told_to_install_anything(opened, monkeypatch, h
     assert "ffmpeg" not in error["message"]
 
 
+CUT = "The file is cut short: its header speaks of 16 s, but it holds 8 s."
+
+
+@pytest.mark.parametrize("wanted", ["json", "text", "srt", "vtt", "verbose_json"])
+def test_who_sends_a_file_that_is_cut_short_is_told_so(opened, wanted):
+    """There is a text of it, which would pass for the whole."""
+    _, web = opened(model="tests.talkers:bilingual")
+    whole = wav()
+    for file, told in [(whole[: 44 + len(whole) // 2 - 22], CUT), (whole, None)]:
+        form = {"response_format": wanted}
+        answer = web.post("/v1/audio/translations", files={"file": ("talk.wav", file)}, data=form)
+        assert answer.status_code == 200
+        assert answer.headers.get("dragoman-warning") == told
+        if "json" in wanted:
+            assert answer.json().get("warnings") == (told and [told])
+
+
+def test_the_last_event_tells_that_a_file_is_cut_short(opened):
+    _, web = opened(model="tests.talkers:bilingual")
+    whole, lasts = wav(), []
+    for file in (whole[: 44 + len(whole) // 2 - 22], whole):
+        files, form = {"file": ("talk.wav", file)}, {"stream": "true"}
+        answer = web.post("/v1/audio/translations", files=files, data=form)
+        lasts.append(json.loads(answer.text.strip().split("data: ")[-1]))
+    assert [one["type"] for one in lasts] == ["transcript.text.done"] * 2
+    assert [one.get("warnings") for one in lasts] == [[CUT], None]
+
+
 def test_a_disk_that_is_full_is_told_as_such(opened, monkeypatch, caplog):
     caplog.set_level("INFO")
 
     def save(file, path):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(openai_files, "_save", save)
+    monkeypatch.setattr(uploads, "_save", save)
     service, web = opened()
     answer = web.post("/v1/audio/translations", files={"file": ("talk.wav", wav(1))})
     assert (answer.status_code, answer.json()["error"]["type"]) == (500, "server_error")
@@ -445,8 +473,8 @@ def test_half_a_file_is_not_told_as_if_it_were_the_whole():
 
 def test_a_file_that_is_given_up_is_read_no_further(monkeypatch):
     """The machine is behind: it does not work on for nobody."""
-    read, take = [], openai_files._next
-    monkeypatch.setattr(openai_files, "_next", lambda chunks: read.append(1) or take(chunks))
+    read, take = [], uploads._next
+    monkeypatch.setattr(uploads, "_next", lambda chunks: read.append(1) or take(chunks))
     with sent(fastest=10) as (service, line):
         (session,) = service._sessions.values()
         wait_until(lambda: session.sample > 60 * 16000)

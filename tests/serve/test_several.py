@@ -13,6 +13,7 @@ import time
 import urllib.request
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -21,7 +22,7 @@ from dragoman.cli.app import dragoman
 from dragoman.errors import DragomanError
 from dragoman.serve.run import Address
 from dragoman.serve.settings import Settings
-from dragoman.serve.several import Child, Doors, Parent
+from dragoman.serve.several import HANGS, Child, Doors, Parent, look_after
 from dragoman.setup import Setup
 from tests.serve.house import Ear, Mouth, ended, has, more, open_room
 from tests.serve.processes import DEADLINE, ROOT, command, in_time
@@ -225,12 +226,45 @@ class Orders:
 
 def test_one_that_cannot_be_started_again_costs_the_others_nothing():
     parent = Parent([], Setup(), Settings(), lambda: None)
-    child = Child(process=None, orders=Orders())
+    child = Child(process=None, orders=Orders(), beat=None)
     with pytest.raises(DragomanError, match="no room for it"):
         parent._hear(0, child)  # nobody is served yet
     parent._tell_ready = None
     parent._hear(0, child)
     assert not child.ready
+
+
+def test_one_that_hangs_is_ended_and_one_that_loads_or_lives_is_not():
+    ended = []
+    process = SimpleNamespace(pid=7, kill=lambda: ended.append(7))
+    child = Child(process, Orders(), beat=SimpleNamespace(value=0.0))
+    for _ in range(3 * HANGS):  # it has not begun
+        look_after(child)
+    for beat in range(1, 3 * HANGS):
+        child.beat.value = float(beat)
+        for _ in range(HANGS // 2):  # slow, but alive
+            look_after(child)
+    assert ended == []
+    for _ in range(HANGS):
+        look_after(child)
+    assert ended == [7]
+
+
+def test_a_process_that_was_stopped_is_replaced_and_its_talk_goes_on():
+    async def talk(server, url, ports):
+        room = await open_room(url)
+        mouth, ear = Mouth(url, room), Ear(url, room)
+        await ear.until(has(10))
+        talks = await asyncio.to_thread(talks_in, ports)
+        (child,) = [one for one in children_of(server.pid) if listens(one, ports[talks.index(1)])]
+        os.kill(child, signal.SIGSTOP)
+        await more(ear)
+        assert child not in children_of(server.pid)
+        return await mouth.end(), await ended(ear)
+
+    with command(*TWO) as (server, url):
+        said, told = in_time(talk(server, url, own_ports(server.pid)), 110)
+    assert told == [said]
 
 
 def test_who_is_started_after_the_end_was_asked_for_ends():

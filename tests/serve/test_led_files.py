@@ -1,0 +1,120 @@
+"""OpenAI's client sends files to processes that know each other: to one that has a place."""
+
+import asyncio
+import threading
+from contextlib import asynccontextmanager
+
+import pytest
+
+from dragoman.serve import forward, places, uploads
+from tests.serve.house import house, threads
+from tests.serve.processes import in_time
+from tests.serve.test_openai_files import TEXT, wav
+
+TOKEN = "a token that nobody guesses"
+
+
+def client_of(url, token=TOKEN):
+    openai = pytest.importorskip("openai")
+    base = url.replace("ws", "http", 1) + "/v1"
+    return openai.OpenAI(base_url=base, api_key=token, max_retries=0)
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """A machine that runs tests may be slow to answer."""
+    for module in (places, forward):
+        monkeypatch.setattr(module, "PATIENCE", 30.0)
+
+
+@pytest.fixture
+def gate(monkeypatch):
+    """Files wait here before they are heard."""
+    gate, take = threading.Event(), uploads._next
+    monkeypatch.setattr(uploads, "_next", lambda chunks: gate.wait() and take(chunks))
+    yield gate
+    gate.set()
+
+
+@asynccontextmanager
+async def filled(count, **settings):
+    async with house(count, threads(model="tests.talkers:bilingual", **settings)) as here:
+        yield here
+
+
+def send(url, token=TOKEN, **options):
+    """The text of a file, or how it was refused."""
+    openai = pytest.importorskip("openai")
+    try:
+        with client_of(url, token) as client:
+            answer = client.audio.translations.create(
+                file=("talk.wav", wav()), model="any", **options
+            )
+            if isinstance(answer, str):
+                return answer
+            return answer.text if hasattr(answer, "text") else list(answer)[-1].text
+    except openai.APIStatusError as error:
+        return error.status_code, error.body["code"]
+
+
+async def streams_of(here, wanted):
+    while [one.streams for one in here.processes.values()] != wanted:
+        await asyncio.sleep(0.02)
+
+
+def test_files_are_taken_until_all_processes_are_full(gate):
+    async def sent():
+        async with filled(3, streams=1, token=TOKEN) as here:
+            url = here.urls[0]
+            files = [asyncio.create_task(asyncio.to_thread(send, url)) for _ in range(3)]
+            await streams_of(here, [1, 1, 1])
+            one_more = await asyncio.to_thread(send, url)
+            stranger = await asyncio.to_thread(send, url, "another")
+            gate.set()
+            return one_more, stranger, await asyncio.gather(*files)
+
+    one_more, stranger, files = in_time(sent())
+    assert one_more == (503, "full")
+    assert stranger == (401, "token")
+    assert files == [TEXT] * 3
+
+
+@pytest.mark.parametrize("options", [{"response_format": "srt"}, {"response_format": "text"}])
+def test_the_answer_comes_back_as_it_was_given(gate, options):
+    async def sent():
+        async with filled(2, streams=1) as here:
+            first = asyncio.create_task(asyncio.to_thread(send, here.urls[0], **options))
+            await streams_of(here, [1, 0])
+            second = asyncio.create_task(asyncio.to_thread(send, here.urls[0], **options))
+            await streams_of(here, [1, 1])
+            gate.set()
+            return await first, await second
+
+    first, second = in_time(sent())
+    assert isinstance(first, str)
+    assert first == second
+
+
+def test_who_hangs_up_while_another_process_hears_the_file_frees_its_place(gate):
+    async def sent():
+        async with filled(2, streams=1) as here:
+            first = asyncio.create_task(asyncio.to_thread(send, here.urls[0]))
+            await streams_of(here, [1, 0])
+            port = int(here.urls[0].rpartition(":")[2])
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            body = b"--x\r\nContent-Disposition: form-data; name=file; filename=a.wav\r\n\r\n"
+            body += wav(1) + b"\r\n--x--\r\n"
+            writer.write(
+                b"POST /v1/audio/translations HTTP/1.1\r\nHost: h\r\nContent-Type: "
+                b"multipart/form-data; boundary=x\r\nTransfer-Encoding: chunked\r\n\r\n"
+                + f"{len(body):x}\r\n".encode() + body + b"\r\n0\r\n\r\n"
+            )  # fmt: skip
+            await streams_of(here, [1, 1])
+            writer.transport.abort()
+            await streams_of(here, [1, 0])
+            gate.set()
+            await first
+            while not here.processes[0].quiet:
+                await asyncio.sleep(0.02)
+
+    in_time(sent())
