@@ -114,7 +114,7 @@ def test_wrong_bytes_are_refused(fetch, to, server, wrong):
     assert not to.exists()
 
 
-def test_a_short_answer_is_a_sentence(fetch, server):
+def test_a_short_answer_is_a_sentence(fetch, server, waited):
     server.pages["/file"] = DATA[:1000]
     with pytest.raises(SourceError, match="stops at 1000 of 300000 bytes"):
         fetch()
