@@ -144,7 +144,7 @@ class Connection:
     async def _led(self, places: Sequence[Place], request: Start | Resume) -> int | None:
         """Speak with the first of these processes that takes this client: the code to close with.
         None: none does; places that were free are taken by now."""
-        if self._said.too_long:
+        if not places or self._said.too_long:
             return None
         new = isinstance(request, Start) and isinstance(self._door, FrontDoor)
         path, messages, skip = self._led_by(request)

@@ -58,7 +58,7 @@ def send(url, token=TOKEN, **options):
 
 
 async def streams_of(here, wanted):
-    while [one.streams for one in here.processes.values()] != wanted:
+    while [here.processes[n].streams for n in range(len(wanted))] != wanted:
         await asyncio.sleep(0.02)
 
 
