@@ -87,8 +87,8 @@ def _scale(
 ) -> tuple[Callable[[float], float], list[float]]:
     """A linear scale over round numbers: (value to pixel, ticks)."""
     low, high = min(values), max(values)
-    # A hundredth at least: less is chance, and its numbers are longer than there is room for.
-    wider = max(0.0, 0.01 * max(abs(low), abs(high)) - (high - low)) / 2
+    # A twentieth at least: less is chance, and its numbers are longer than there is room for.
+    wider = max(0.0, 0.05 * max(abs(low), abs(high)) - (high - low)) / 2
     low, high = low - wider, high + wider
     step = _round_step((high - low) or 1.0)
     first, last = floor(low / step), ceil(high / step)

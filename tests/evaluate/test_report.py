@@ -148,7 +148,7 @@ def test_a_difference_of_nothing_is_not_drawn_as_a_large_one(quality):
     assert all(24 <= y <= 262 for y in heights)
     ticks = re.findall(r'text-anchor="(?:end|middle)">([\d.-]+)<', drawing)
     assert len(ticks) > 6
-    assert max(map(len, ticks)) <= 6
+    assert max(map(len, ticks)) <= 4
 
 
 def test_names_of_curves_are_a_list_and_no_two_curves_look_alike():
