@@ -11,7 +11,7 @@ EXTRAS = {
     "espeak": ("espeakng_loader",),
     "gpu": ("torch",),
     "mic": ("sounddevice",),
-    "serve": ("starlette", "uvicorn", "websockets", "prometheus_client", "python_multipart"),
+    "serve": ("starlette", "uvicorn", "websockets", "h11", "prometheus_client", "python_multipart"),
 }
 """The packages that an extra of `pip install` brings."""
 NO_HOME = "Could not determine home directory."
