@@ -13,7 +13,7 @@ on the same buffers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -63,12 +63,14 @@ class CapturedStep(Step):
         self.shapes: dict[Shape, tuple[Batch, Repeated[Terms]]] = {}
         self.memory = Memory(device)
         self.stepped = Repeated(self.memory, self._step)
-        for parameter in self._trained():
-            parameter.grad = torch.zeros_like(parameter)
+        self.trained = [p for group in self.optimiser.param_groups for p in group["params"]]
+        self.gradients = [torch.zeros_like(parameter) for parameter in self.trained]
+        self._use(self.gradients)
         self.resumed()
 
-    def _trained(self) -> list[Tensor]:
-        return [p for group in self.optimiser.param_groups for p in group["params"]]
+    def _use(self, gradients: Sequence[Tensor | None]) -> None:
+        for parameter, gradient in zip(self.trained, gradients, strict=True):
+            parameter.grad = gradient
 
     def resumed(self) -> None:
         super().resumed()
@@ -89,9 +91,18 @@ class CapturedStep(Step):
         return learned(buffers, chance=task.chance)
 
     def _learn(self, batch: Batch) -> Terms:
+        self._use([None] * len(self.trained))
         terms = self.task(batch)
         self.fabric.backward(terms.total * self.scale)
+        self._add_up()
         return terms.detached()
+
+    def _add_up(self) -> None:
+        """Add new gradients to those before, all by one kernel instead of one for each."""
+        pairs = zip(self.gradients, self.trained, strict=True)
+        new = [(total, p.grad) for total, p in pairs if p.grad is not None]
+        torch._foreach_add_(*(list(one) for one in zip(*new, strict=True)))
+        self._use(self.gradients)
 
     def update(self, rate: float) -> Tensor:
         self.rate.fill_(rate)

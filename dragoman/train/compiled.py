@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 from dragoman.errors import DragomanError
+from dragoman.train.data.fbank import Fbank
 from dragoman.train.nets.caat import JoinerLayer
 from dragoman.train.nets.conformer import ConformerLayer
 from dragoman.train.nets.layers import DecoderLayer, EncoderLayer
@@ -24,7 +25,7 @@ from dragoman.train.nets.subsampling import ConvSubsampling
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 Forward = Callable[..., Any]
-LAYERS = (ConvSubsampling, EncoderLayer, DecoderLayer, ConformerLayer, JoinerLayer)
+LAYERS = (Fbank, ConvSubsampling, EncoderLayer, DecoderLayer, ConformerLayer, JoinerLayer)
 SHAPES = 64  # that code is made for; what has more runs uncompiled from there on
 
 

@@ -32,7 +32,7 @@ def command(*options: str, scheme: str = "ws"):
     process = subprocess.Popen(
         [sys.executable, "-m", "dragoman", "serve", "--port", "0", *options],
         cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *_paths()])},
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -53,6 +53,11 @@ def command(*options: str, scheme: str = "ws"):
         process.wait()
         if os.environ.get("DRAGOMAN_LOG"):
             Path(os.environ["DRAGOMAN_LOG"]).write_text("".join(said))
+
+
+def _paths() -> list[str]:
+    """Where else packages are looked for."""
+    return [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
 
 
 class Proxy:

@@ -40,6 +40,13 @@ def shift(scores: Tensor) -> Tensor:
     return flat.reshape(batch, heads, size, distances - 1)[..., :size]
 
 
+def with_all(query: Tensor, places: Tensor) -> Tensor:
+    """Each head's products with what all items share, [B, H, T, K] x [H, K, N] -> [B, H, T, N]: a
+    large one for each head instead of a small one for each item, for which places were copied."""
+    rows = query.transpose(0, 1).flatten(1, 2)  # [H, B T, K]
+    return (rows @ places).unflatten(1, (query.shape[0], query.shape[2])).transpose(0, 1)
+
+
 class RelativeAttention(SelfAttention):
     """Multi-head self-attention with relative sinusoidal positions."""
 
@@ -57,7 +64,7 @@ class RelativeAttention(SelfAttention):
         by_content = split_heads(query + self.content_bias, self.heads)
         by_position = split_heads(query + self.position_bias, self.heads)
         places = split_heads(self.position(table.to(x.dtype)).unsqueeze(0), self.heads)
-        scores = shift(by_position @ places.transpose(-1, -2))  # [B, H, T, T]
+        scores = shift(with_all(by_position, places[0].transpose(-1, -2)))  # [B, H, T, T]
         scores = scores * (1 / math.sqrt(by_position.shape[-1])) + bias.to(scores.dtype)
         key, value = split_heads(key, self.heads), split_heads(value, self.heads)
         y = attend(by_content, key, value, scores, self.dropout if self.training else 0.0)

@@ -9,6 +9,7 @@ from dragoman.train.nets.conformer import ConformerLayer
 from dragoman.train.nets.ctc import CtcHead
 from dragoman.train.nets.layers import LayerConfig
 from dragoman.train.nets.relative import RelativeAttention, distances
+from dragoman.train.nets.subsampling import in_place, in_turn
 from tests.train.nets.tiny_nets import noise, tiny
 
 
@@ -106,6 +107,22 @@ def test_units_that_nobody_hears_change_nothing():
     for plain, padded in zip(*found, strict=True):
         torch.testing.assert_close(padded, plain)
     assert torch.equal(head(states).argmax(-1), head.padded(states, more=3).argmax(-1))
+
+
+@pytest.mark.parametrize("frames", [1, 2, 39, 40])
+def test_an_image_of_height_one_is_subsampled_as_a_sequence_is(frames):
+    """Which of the two is computed depends on the device."""
+    torch.manual_seed(3)
+    convolution = torch.nn.Conv1d(6, 8, 5, stride=2, padding=2)
+    features, found = torch.randn(2, frames, 6), []
+    for way in (in_place, in_turn):
+        made = way(features, convolution)
+        assert made.shape == (2, (frames + 1) // 2, 8)
+        found.append(
+            (made.detach(), *torch.autograd.grad(made.square().sum(), convolution.parameters()))
+        )
+    for image, sequence in zip(*found, strict=True):
+        torch.testing.assert_close(image, sequence, atol=1e-4, rtol=1e-4)
 
 
 on_device = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
