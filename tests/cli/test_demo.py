@@ -56,9 +56,7 @@ def test_on_a_terminal_source_translation_and_lag_are_shown_as_it_runs(tmp_path)
     sound, rate = soundfile.read(TALKS / "weather.de.ogg")
     soundfile.write(tmp_path / "weather.de.ogg", sound[: 4 * rate], rate)
     shutil.copy(TALKS / "weather.de.json", tmp_path)
-    short = (
-        f"import pathlib, dragoman.cli.demo as demo\ndemo.TALKS = pathlib.Path({str(tmp_path)!r})"
-    )
+    short = f"from dragoman.cli import demo\ndemo.TALKS = demo.Path({str(tmp_path)!r})"
     with terminal(program=("-c", short + SCRIPTED)) as screen:
         screen.until("Guten Tag und herzlich willkommen.")
         screen.until("This is the first")
