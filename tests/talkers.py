@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
+import os
 import random
 import sys
 import time
@@ -59,6 +61,11 @@ def slow() -> ScriptedModel:
     return _Working(lambda ms: time.sleep(1.2))
 
 
+def behind() -> ScriptedModel:
+    """Needs 0.6 s for a chunk, however long that is."""
+    return _Working(lambda ms: time.sleep(0.6))
+
+
 def stuck() -> ScriptedModel:
     """Says so, and never comes back."""
 
@@ -70,13 +77,34 @@ def stuck() -> ScriptedModel:
     return _Working(work)
 
 
+def killed_in_the_middle() -> ScriptedModel:
+    """Gets stuck at the third recording if the environment says so."""
+    model = sentences()
+    opened, opens = model.open, itertools.count()
+
+    def open_slowly(source, target, **wanted):
+        if os.environ.get("SLOWLY") and next(opens) == 2:
+            time.sleep(600)  # until it is killed
+        return opened(source, target, **wanted)
+
+    model.open = open_slowly
+    return model
+
+
+def deaf_to_silence() -> ScriptedModel:
+    """A model without a belief in silence, as most are but Whisper."""
+    model = sentences()
+    model.features = frozenset({Feature.ATTENTION})
+    return model
+
+
 def crowd(words) -> ScriptedModel:
     """Words that come so fast that they fill a screen in seconds."""
-    return ScriptedModel([(word, 5.0 * (i + 1)) for i, word in enumerate(words)])
+    return ScriptedModel([(word, 2.5 * (i + 1)) for i, word in enumerate(words)])
 
 
 def many() -> ScriptedModel:
-    """A thousand numbers in five seconds, a sentence of each fifty."""
+    """A thousand numbers in two and a half seconds, a sentence of each fifty."""
     return crowd(f"number{i}{'.' if i % 50 == 49 else ''}" for i in range(1000))
 
 
@@ -87,18 +115,18 @@ def wide() -> ScriptedModel:
 
 def changing() -> ScriptedModel:
     """The first words of the crowd, and an interim text that is never final."""
-    script = [(f"word{i}", 5.0 * (i + 1)) for i in range(1000)]
+    script = [(f"word{i}", 2.5 * (i + 1)) for i in range(1000)]
     return ScriptedModel(script, flicker=lambda ms: ["perhaps", "later"])
 
 
 def failing() -> ScriptedModel:
-    """Says what it can for two seconds."""
+    """Says what it can for a second."""
     model = many()
     hear = model.hear
 
     def fail_at_last(streams, sounds) -> None:
         hear(streams, sounds)
-        if streams[0].heard_ms > 2000:
+        if streams[0].heard_ms > 1000:
             raise DragomanError("It is over.")
 
     model.hear = fail_at_last

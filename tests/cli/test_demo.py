@@ -1,12 +1,14 @@
 """The demo: on a scripted model what it shows, on the real one what it says."""
 
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import soundfile
 
 from dragoman.audio.source import duration
 from dragoman.cli.demo import DEMOS, TALKS
@@ -49,8 +51,13 @@ def test_piped_both_languages_are_lines():
     assert "behind the speaker" in done.stderr
 
 
-def test_on_a_terminal_source_translation_and_lag_are_shown_as_it_runs():
-    with terminal(program=("-c", SCRIPTED)) as screen:
+def test_on_a_terminal_source_translation_and_lag_are_shown_as_it_runs(tmp_path):
+    """The first four seconds of it: it takes as long as the speaker."""
+    sound, rate = soundfile.read(TALKS / "weather.de.ogg")
+    soundfile.write(tmp_path / "weather.de.ogg", sound[: 4 * rate], rate)
+    shutil.copy(TALKS / "weather.de.json", tmp_path)
+    short = f"from dragoman.cli import demo\ndemo.TALKS = demo.Path({str(tmp_path)!r})"
+    with terminal(program=("-c", short + SCRIPTED)) as screen:
         screen.until("Guten Tag und herzlich willkommen.")
         screen.until("This is the first")
         assert screen.inside

@@ -25,7 +25,7 @@ STEP = ("--step", "200ms", "--policy", "greedy", "--from", "de")
 @pytest.fixture
 def wav(tmp_path):
     path = tmp_path / "talk.wav"
-    soundfile.write(path, np.zeros(16000 * 5, np.float32), 16000)
+    soundfile.write(path, np.zeros(16000 * 5 // 2, np.float32), 16000)
     return path
 
 
@@ -49,7 +49,7 @@ def test_the_newest_words_are_always_shown_and_the_text_stays(wav, columns, line
         assert screen.process.wait() == 0
     assert seen == sorted(seen)
     assert newest(screen.last_inside) == 999
-    assert len(seen) > 5  # it was shown while it came
+    assert len(seen) > 3  # it was shown while it came
     words = " ".join(screen.everything).split()
     expected = [f"number{i}{'.' if i % 50 == 49 else ''}" for i in range(1000)]
     assert words[words.index("number0") :][:1000] == expected  # no line breaks inside a word
@@ -145,7 +145,7 @@ def test_under_nohup_the_talk_goes_on_without_its_window(wav, tmp_path, command)
         assert screen.process.wait(60) == 0
     rows = [json.loads(line) for line in trace.open()]
     assert rows[-1] == {"end": True}
-    assert max(row["heard"][0] for row in rows if "heard" in row) == 5000  # to its end
+    assert max(row["heard"][0] for row in rows if "heard" in row) == 2500  # to its end
     assert "number999." in captions.read_text()
 
 

@@ -1,6 +1,5 @@
 """`evaluate`, `sweep` and `tune` as a user calls them, with the scripted model."""
 
-import itertools
 import json
 import os
 import re
@@ -21,11 +20,9 @@ from dragoman.errors import DragomanError
 from dragoman.evaluate.result import system_result
 from dragoman.metrics.comet import Comet
 from dragoman.metrics.logs import read_log
-from dragoman.models.base import Feature
 from dragoman.setup import Setup
 from tests.cli.terminal import terminal
 from tests.golden.comet.toy import make
-from tests.scripted import ScriptedModel
 
 ROOT = Path(__file__).parents[2]
 MODEL = ("--model", "tests.scripted:steady", "--from", "de")
@@ -191,17 +188,10 @@ def test_the_numbers_of_systems_stand_below_one_another(corpus, tmp_path):
     assert re.fullmatch(form, told.stdout.splitlines()[0])
 
 
-def deaf_to_silence() -> ScriptedModel:
-    """A model without a belief in silence, as most are but Whisper."""
-    return ScriptedModel(
-        [(f"word{i}", 400.0 * (i + 1)) for i in range(12)], features=frozenset({Feature.ATTENTION})
-    )
-
-
 @pytest.mark.parametrize("jobs", [(), ("--jobs", "2")])
 def test_a_sweep_leaves_out_what_the_model_cannot_follow(corpus, tmp_path, monkeypatch, jobs):
     monkeypatch.setattr("dragoman.evaluate.grid.STANDARD", ("greedy", "confidence:gamma=0.5|0.9"))
-    model = ("--model", "tests.cli.test_measuring:deaf_to_silence", "--from", "de")
+    model = ("--model", "tests.talkers:deaf_to_silence", "--from", "de")
     result = done("sweep", corpus, tmp_path / "out", *model, "--steps", "1s,2s", *jobs)
     assert len(result.stdout.splitlines()) == 2
     assert result.stderr.count("left out: confidence:gamma=0.5: This policy needs a silence") == 1
@@ -213,7 +203,7 @@ def test_a_sweep_leaves_out_what_the_model_cannot_follow(corpus, tmp_path, monke
 
 def test_tuning_leaves_out_what_the_model_cannot_follow(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr("dragoman.cli.tune.CANDIDATES", ("greedy", "confidence:gamma=0.5"))
-    model = ("--model", "tests.cli.test_measuring:deaf_to_silence", "--from", "de")
+    model = ("--model", "tests.talkers:deaf_to_silence", "--from", "de")
     result = done("tune", corpus, tmp_path / "best.yaml", *model, "--max-latency", "9s")
     assert "best: " in result.stdout
     assert "left out: confidence:gamma=0.5: This policy needs a silence" in result.stderr
@@ -391,7 +381,7 @@ def test_tune_does_not_overwrite_its_corpus(corpus):
 def test_evaluate_that_was_killed_goes_on(corpus, tmp_path):
     """A real kill, in the middle of the corpus; the second call interprets only the rest."""
     folder = tmp_path / "run"
-    slow = "tests.cli.test_measuring:slow_model"
+    slow = "tests.talkers:killed_in_the_middle"
     command = ["evaluate", corpus, "--model", slow, "--from", "de", "--output", folder, "--json"]
     process = subprocess.Popen(
         [sys.executable, "-m", "dragoman", *map(str, command)],
@@ -414,19 +404,3 @@ def test_evaluate_that_was_killed_goes_on(corpus, tmp_path):
     assert len(result["sentences"]) == 4
     assert traces.read_text().count('"end"') == 4
     assert traces.read_text().startswith(kept)
-
-
-def slow_model():
-    """The scripted model; it takes its time where a test wants to kill it."""
-    from tests.scripted import steady
-
-    model = steady()
-    opened, opens = model.open, itertools.count()
-
-    def open_slowly(source, target, **wanted):
-        if os.environ.get("SLOWLY") and next(opens) == 2:
-            time.sleep(600)  # until it is killed
-        return opened(source, target, **wanted)
-
-    model.open = open_slowly
-    return model

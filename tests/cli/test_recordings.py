@@ -160,7 +160,7 @@ def test_captions_are_gone_on_with_where_there_are_any(talks):
 
 def test_one_bar_is_for_all(talks):
     text = talks / "text.txt"
-    model = ("--model", "tests.talkers:slow", *SYSTEM[2:])
+    model = ("--model", "tests.talkers:slow", *SYSTEM[2:], "--step", "2s")
     with text.open("w") as stdout:
         files = (talks / "a.wav", talks / "missing.wav", talks / "c.flac")
         with terminal("translate", *files, *model, stdout=stdout) as screen:

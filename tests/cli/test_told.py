@@ -102,8 +102,9 @@ def test_quiet_is_quiet(wav):
 
 def test_a_live_speaker_who_is_too_fast_is_told_of_while_he_talks(tmp_path):
     path = tmp_path / "talk.wav"
-    soundfile.write(path, np.zeros(16000 * 7, np.float32), 16000)
-    done = dragoman("live", "--file", path, "--model", "tests.talkers:slow", *SYSTEM, "--json")
+    soundfile.write(path, np.zeros(16000 * 3, np.float32), 16000)
+    model = ("--model", "tests.talkers:behind", *SYSTEM, "--step", "200ms")
+    done = dragoman("live", "--file", path, *model, "--json")
     told = re.findall(
         "This machine (is too slow for|hardly keeps up with) the setting", done.stderr
     )
@@ -121,9 +122,11 @@ def test_auto_tries_the_machine_and_says_what_it_chose(wav):
 @pytest.mark.parametrize(("load", "advice"), [(0.5, "Try "), (1.5, "try a smaller model")])
 @pytest.mark.parametrize("command", [("translate",), ("live", "--file")], ids=["translate", "live"])
 def test_a_machine_that_failed_its_trial_is_not_told_of_again(
-    wav, command, load, advice, monkeypatch
+    tmp_path, command, load, advice, monkeypatch
 ):
     """One that kept up then, but not in the talk, is told of after that."""
+    wav = tmp_path / "talk.wav"
+    soundfile.write(wav, np.zeros(16000, np.float32), 16000)
     tried = lambda setup, **_: Trial(System(setup), load)  # noqa: E731
     monkeypatch.setattr("dragoman.trial.suited", tried)
     monkeypatch.setattr("dragoman.lag.Lag.load", property(lambda lag: 1.5))

@@ -9,6 +9,7 @@ from dragoman.train.checkpoints import load_weights
 from dragoman.train.recipe import Machine, Recipe
 from dragoman.train.settings import convert, merge
 from dragoman.train.train import PATIENCE, lost_company, strategy_of, train
+from tests.train.copies import METHOD
 from tests.train.toy_tasks import NETS
 
 
@@ -31,7 +32,7 @@ def test_two_processes_learn_what_one_learns(kind, perturbed, tmp_path):
         "steps": {"total": 3, "validate": 3, "save": 3, "log": 1, "average": 1},
     }
     one = merge(base, {"batch": {"accumulate": 2}})
-    two = merge(base, {"machine": {"devices": 2, "strategy": "ddp_spawn"}})
+    two = merge(base, {"machine": {"devices": 2, "strategy": f"ddp_{METHOD}"}})
     train(convert(Recipe, one), tmp_path / "one")
     train(convert(Recipe, two), tmp_path / "two")
 

@@ -5,15 +5,17 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
+from contextlib import redirect_stderr, redirect_stdout
+from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
 import torch
 import yaml
 
+from dragoman.cli import main
 from dragoman.errors import DragomanError
 from dragoman.train import loop
 from dragoman.train.checkpoints import around, average, load_weights, numbered
@@ -26,6 +28,7 @@ from dragoman.train.settings import convert, merge
 from dragoman.train.train import train
 from dragoman.train.trained import open_run
 from tests.train.conftest import make_pack
+from tests.train.copies import METHOD
 
 
 def recipe_of(settings: dict, **changes) -> Recipe:
@@ -192,35 +195,44 @@ def test_averages_are_means(whole):
 def test_killed_in_the_middle_and_resumed_gives_the_same_weights(perturbed, tmp_path):
     """kill -9 while the second process is somewhere after step 4; dropout, masks, speeds are on.
 
-    All three are processes of their own: what other tests have done to this one plays no part.
+    All three are processes of their own: none goes on with what another has left in memory.
     """
     path, folder, whole = tmp_path / "recipe.yaml", tmp_path / "killed", tmp_path / "whole"
     path.write_text(yaml.safe_dump(perturbed))
-    assert _started(path, whole).wait() == 0
+    assert _ended(_started(path, whole)) == 0
     while not _killed_midway(path, folder):
         shutil.rmtree(folder)  # it was quicker than we looked
     assert not (folder / "final.pt").exists()
     assert 0 < numbered(folder, "resume")[-1][0] < 12
 
-    assert _started(path, folder).wait() == 0
+    assert _ended(_started(path, folder)) == 0
     assert same_weights(folder / "final.pt", whole / "final.pt")
     assert _validations(folder) == _validations(whole)
 
 
-def _started(recipe: Path, folder: Path) -> subprocess.Popen:
-    command = [sys.executable, "-m", "dragoman", "train", str(recipe), "--run", str(folder)]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    return subprocess.Popen(command, env=environment, **quiet)
+def _started(recipe: Path, folder: Path) -> BaseProcess:
+    process = get_context(METHOD).Process(target=_quietly, args=(recipe, folder))
+    process.start()
+    return process
+
+
+def _quietly(recipe: Path, folder: Path) -> None:
+    with open(os.devnull, "w") as nothing, redirect_stdout(nothing), redirect_stderr(nothing):
+        main(["train", str(recipe), "--run", str(folder)])
+
+
+def _ended(process: BaseProcess) -> int:
+    process.join()
+    return process.exitcode
 
 
 def _killed_midway(recipe: Path, folder: Path) -> bool:
     """Start a run, kill it after its fourth step; False if it had ended before."""
     process = _started(recipe, folder)
-    while process.poll() is None and not _step_reached(folder, 4):
+    while process.is_alive() and not _step_reached(folder, 4):
         time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    ended = process.wait()
+    process.kill()
+    ended = _ended(process)
     assert ended in (0, -signal.SIGKILL), "the run failed by itself"
     return ended != 0 and not (folder / "resume-00000012.pt").exists()
 

@@ -8,6 +8,7 @@ import torch.distributed as dist
 import torch.multiprocessing as processes
 
 from dragoman.train.nets.norms import MaskedBatchNorm
+from tests.train.copies import METHOD
 
 
 def example() -> tuple[torch.Tensor, torch.Tensor]:
@@ -36,7 +37,7 @@ def one_of_two(rank: int, folder: str) -> None:
 
 def test_two_processes_are_one():
     with tempfile.TemporaryDirectory() as folder:
-        processes.spawn(one_of_two, (folder,), nprocs=2)
+        processes.start_processes(one_of_two, (folder,), nprocs=2, start_method=METHOD)
         first, second = (torch.load(Path(folder) / f"{rank}.pt") for rank in range(2))
     gradient, mean = gradients(*example())
     torch.testing.assert_close(torch.cat([first[0], second[0]]), gradient, atol=1e-5, rtol=1e-4)
