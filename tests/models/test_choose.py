@@ -33,6 +33,12 @@ def test_into_other_languages_a_translator_that_is_here_stands_behind_a_recognis
         choose("en", "fr")
 
 
+def test_where_nobody_has_a_translator_one_of_ones_own_is_asked_for(nothing_here, monkeypatch):
+    monkeypatch.setattr(catalogue, "names", lambda: ["whisper-base"])  # which is no translator
+    with pytest.raises(DragomanError, match="nor does anything in the catalogue; give a recogn"):
+        choose("en", "fr")
+
+
 def test_a_translator_of_everything_serves_any_pair(nothing_here):
     folder = nothing_here / "nllb-600m"
     folder.mkdir(parents=True)

@@ -59,6 +59,7 @@ def test_functions_are_told_from_folders(tmp_path):
     assert is_function("package.module:make")
     assert is_function("package.module:make+somewhere")
     assert not is_function("whisper-base")
+    assert not is_function("hub:owner/model")
     odd = tmp_path / "a:b"
     odd.mkdir()
     assert not is_function(str(odd))
