@@ -195,6 +195,14 @@ def test_bad_requests_are_refused():
         Sampling(resamples=0)
 
 
+def test_where_nothing_has_a_value_there_is_no_evidence_at_all():
+    nothing = mean_measure("LAAL", [np.nan] * 3)
+    for one, other in itertools.permutations([nothing, mean_measure("LAAL", [1.0, 2.0, 4.0])]):
+        (found,) = compare([one], [other])
+        told = (found.interval.low, found.interval.high, found.p_bootstrap, found.p_randomisation)
+        assert np.isnan((*told, found.p_t_test)).all()
+
+
 def test_sentences_without_a_value_are_no_evidence():
     """Three differences are as uncertain among a thousand undefined sentences as alone."""
     first, second, nothing = [1.0, 2.0, 4.0], [1.5, 2.9, 4.2], [np.nan] * 1000
