@@ -86,6 +86,13 @@ def test_paired_t_test_on_the_ten_points_of_a_published_table():
     assert result.p < 0.002
 
 
+@pytest.mark.parametrize("one", [[], [1.0], [1.0, math.nan]])
+def test_paired_t_test_of_fewer_than_two(one):
+    found = paired_t_test(one, [5.0] * len(one))
+    assert np.isnan((found.t, found.p)).all()
+    assert found.freedom == 0
+
+
 def test_paired_t_test_without_spread():
     assert paired_t_test([1, 2], [1, 2]).p == 1
     assert paired_t_test([1, 2], [2, 3]).p == 0
