@@ -106,8 +106,7 @@ class Window:
 
     def all_said(self) -> bool:
         """Whether whole sentences were said, and nothing is left to say."""
-        left = self.rest.tokens or self.unfinished or self.settled.tokens
-        if left or not self.rest.ended:
+        if self.rest.tokens or self.settled.tokens or not self.rest.ended:
             return False
         return len(self.said) > 0 and self._last_sentence() == len(self.said)
 

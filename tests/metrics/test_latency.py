@@ -253,6 +253,7 @@ SHRINKING = "elapsed times that are no sums of all computation so far"
         ([1000, 4000], 3000, None, [BEYOND]),
         ([1, 3], 3, None, [BELOW]),
         ([1, 3], 3000, None, [SECONDS]),
+        ([0, 0], 3000, None, []),  # whoever says all at once before anything was heard
         ([1000, 3000], 3, None, [BEYOND, BELOW]),
         ([1000, 2000, 3000], 3000, [1500, 2100, 3400], [SHRINKING]),
         ([1000, 2000, 3000], 3000, [1500, 2499.5, 3500], []),

@@ -2,6 +2,7 @@
 
 import json
 from array import array
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -189,6 +190,21 @@ def test_compat_reads_what_simuleval_would_score(tmp_path):
     assert log.instances[0].reference == ""  # what SimulEval takes a missing one for
 
 
+@pytest.mark.parametrize("told", [{"docid": 0, "segid": 0}, {"emission_cu": [1000.0]}])
+def test_what_was_cut_into_segments_already_is_no_log_of_talks(tmp_path, told):
+    """Of text nobody knows when it was said; and tools differ in what else they write down."""
+    with pytest.raises(DragomanError, match="cut into segments already"):
+        read_log(write_log(tmp_path, LINE | told))
+    assert read_log(write_log(tmp_path, LINE | {"docid": 0})).instances
+
+
+def test_all_references_of_a_sentence_begin_with_the_first():
+    one = Instance(index=0, prediction="a", delays=[], source_length=1.0)
+    assert one.references == ()
+    assert replace(one, reference="b").references == ("b",)
+    assert replace(one, reference="b", more_references=("c", "d")).references == ("b", "c", "d")
+
+
 def test_characters_may_be_counted_with_their_spaces_or_without(tmp_path):
     with_spaces = LINE | {"prediction": "a b", "delays": [1, 2, 3], "elapsed": []}
     without = LINE | {"index": 1, "prediction": "a b", "delays": [1, 2], "elapsed": []}
@@ -304,6 +320,8 @@ def test_the_space_before_a_word_is_seen_with_the_word(tmp_path):
     (talk,) = read_talks(tmp_path, *lines, unit="char")
     assert talk.prediction == "ab c"
     assert talk.delays.tolist() == [1000, 1000, 2000, 2000]
+    (talk,) = read_talks(tmp_path, chunk(1.0, 0, ["▁", "▁ab"]), chunk(2.0, 0, ["▁"]), unit="char")
+    assert (talk.prediction, talk.delays.tolist()) == ("ab", [1000, 1000])  # none around the text
 
 
 def replay(lines):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError
 from dragoman.metrics import alignment, edits
-from dragoman.metrics.resegment import ALIGNERS, Cutting, cut, cut_all
+from dragoman.metrics.resegment import ALIGNERS, Cutting, _moses, cut, cut_all
 from dragoman.metrics.similarity import Similarities, similarity
 from tests.golden import golden_json
 
@@ -218,6 +218,30 @@ def test_many_talks_are_cut_as_each_alone(aligner, many, cells):
         patch.setattr(alignment, "BLOCK_CELLS", cells)
         patch.setattr(alignment, "SIDE_BY_SIDE", 3)
         assert cut_all(many, Cutting(aligner)) == alone
+
+
+@given(sizes=st.lists(st.integers(0, 9), max_size=20), cells=st.integers(1, 99))
+def test_no_more_is_aligned_side_by_side_than_there_is_room_for(sizes, cells):
+    texts = [(["w"] * size, ["w"]) for size in sizes]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(alignment, "GROUP_CELLS", cells)
+        patch.setattr(alignment, "SIDE_BY_SIDE", 3)
+        groups = [[sizes[index] for index in group] for group in alignment._groups(texts)]
+    assert sorted(itertools.chain.from_iterable(groups)) == sorted(sizes)
+    for group, following in itertools.zip_longest(groups, groups[1:]):
+        assert 1 <= len(group) <= 3
+        assert (len(group) - 1) * max(group) < cells  # a table for each, as large as the largest
+        if following is not None:
+            assert len(group) == 3 or len(group) * max(group) >= cells
+            assert min(group) >= max(following)
+
+
+@pytest.mark.parametrize(
+    ("word", "parts"),
+    [("1998,", ["1998,"]), ("1998?", ["1998", "?"]), ("so,", ["so", ","]), (",", [","])],
+)
+def test_a_comma_stays_on_a_number_as_moses_has_it_at_the_end_of_a_line(word, parts):
+    assert _moses("en")(word) == parts
 
 
 @pytest.mark.parametrize("aligner", ALIGNERS)

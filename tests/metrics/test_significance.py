@@ -86,6 +86,13 @@ def test_paired_t_test_on_the_ten_points_of_a_published_table():
     assert result.p < 0.002
 
 
+@pytest.mark.parametrize("one", [[], [1.0], [1.0, math.nan]])
+def test_paired_t_test_of_fewer_than_two(one):
+    found = paired_t_test(one, [5.0] * len(one))
+    assert np.isnan((found.t, found.p)).all()
+    assert found.freedom == 0
+
+
 def test_paired_t_test_without_spread():
     assert paired_t_test([1, 2], [1, 2]).p == 1
     assert paired_t_test([1, 2], [2, 3]).p == 0
@@ -193,6 +200,14 @@ def test_bad_requests_are_refused():
         Sampling(level=95)
     with pytest.raises(DragomanError, match="1000"):
         Sampling(resamples=0)
+
+
+def test_where_nothing_has_a_value_there_is_no_evidence_at_all():
+    nothing = mean_measure("LAAL", [np.nan] * 3)
+    for one, other in itertools.permutations([nothing, mean_measure("LAAL", [1.0, 2.0, 4.0])]):
+        (found,) = compare([one], [other])
+        told = (found.interval.low, found.interval.high, found.p_bootstrap, found.p_randomisation)
+        assert np.isnan((*told, found.p_t_test)).all()
 
 
 def test_sentences_without_a_value_are_no_evidence():

@@ -11,7 +11,7 @@ from dragoman.audio.chunk import RATE, Chunk
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter
 from dragoman.models import Ask, Draft, Feature, Sound
-from dragoman.models.cascade.model import MOST, CascadeModel, _bounded
+from dragoman.models.cascade.model import MOST, CascadeModel, _bounded, _unread
 from dragoman.models.cascade.stream import Word, settled_words
 from dragoman.policies import ages, make_policy
 from dragoman.text.again import count_letters
@@ -170,6 +170,9 @@ def test_a_part_ends_behind_a_comma_or_where_the_speaker_took_time():
     assert list(_bounded(short[:40], [40], 0)) == [40]  # which is not too long
     later = [*short[:35], Word("so,", 35.0, 0.0), *short[:6]]
     assert list(_bounded(later, [4, 42], 0)) == [4, 42]  # though it begins late
+    assert list(_bounded(short[:MOST], [MOST], 0)) == [MOST]  # a comma may still come
+    last = [*short[:43], Word("so,", 43.0, 0.0), *short[:1]]
+    assert list(_bounded(last, [45], 0)) == [44, 45]  # a comma before a single word is one, too
     times[30:] = [ms + 500 for ms in times[30:]]  # before the 31st word
     times[68:] = [ms + 200 for ms in times[68:]]
     assert ends() == [5, 30, 68, 100]
@@ -190,6 +193,13 @@ def test_a_part_ends_behind_a_comma_or_where_the_speaker_took_time():
     texts[44], texts[45] = "so", "so,"
     times[46:] = [ms + 2000 for ms in times[46:]]  # behind the next comma, which is too far
     assert ends()[:2] == [5, 30]
+
+
+def test_no_sentence_ends_in_what_was_read():
+    words = [Word(text, 0.0, 0.0) for text in ("Red.", "Blue.", "Green.")]
+    assert _unread(words, 1) == [1, 2, 3]
+    assert _unread(words, 2) == [2, 3]
+    assert _unread(words, 4) == [3]  # the ears took something back: all is one sentence
 
 
 def test_what_would_have_been_said_is_the_guess_for_what_will_be():

@@ -21,7 +21,9 @@ def test_whisper_translates_into_english_and_writes_down(source, target, nothing
     assert choose(source, target) == "whisper-base"
 
 
-def test_into_other_languages_a_translator_that_is_here_stands_behind_a_recogniser(nothing_here):
+def test_into_other_languages_a_translator_that_is_here_stands_behind_a_recogniser(
+    nothing_here, monkeypatch
+):
     folder = nothing_here / "opus-en-de"
     folder.mkdir(parents=True)
     for file in catalogue.model("opus-en-de").files:
@@ -31,6 +33,14 @@ def test_into_other_languages_a_translator_that_is_here_stands_behind_a_recognis
     assert choose("en", "de") == "moonshine-base+opus-en-de"
     with pytest.raises(DragomanError, match="'dragoman models get opus-en-fr'"):
         choose("en", "fr")
+    monkeypatch.setattr("dragoman.store.find", lambda name: name == "opus-en-fr" or None)
+    assert choose("en", "fr") == "moonshine-base+opus-en-fr"  # fetched into the store
+
+
+def test_where_nobody_has_a_translator_one_of_ones_own_is_asked_for(nothing_here, monkeypatch):
+    monkeypatch.setattr(catalogue, "names", lambda: ["st-en"])  # which hears, and reads nothing
+    with pytest.raises(DragomanError, match="nor does anything in the catalogue; give a recogn"):
+        choose("en", "de")
 
 
 def test_a_translator_of_everything_serves_any_pair(nothing_here):

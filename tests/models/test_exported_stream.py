@@ -144,6 +144,8 @@ def test_a_tenth_of_a_second_can_be_encoded_and_less_waits():
     encode_at_once(net, streams, [frames[:10], frames[:9], frames])
     assert [one.encoded.states for one in streams] == [3, 0, 5]
     assert [one.encoded.memory is None for one in streams] == [False, True, False]
+    encode_at_once(net, streams[1:2], [frames[:9]])
+    assert streams[1].encoded.memory is None
 
 
 def test_hypotheses_of_any_length_are_scored_each_with_what_was_kept_of_it():

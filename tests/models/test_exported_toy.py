@@ -206,6 +206,14 @@ def test_the_end_without_sound_leaves_nothing_for_a_later_chunk(monkeypatch):
     assert one.encoded.states == 50
 
 
+def test_who_has_heard_no_whole_chunk_has_nothing_to_say_beside_others(monkeypatch):
+    model = toy_model("chunks", monkeypatch)
+    new, old = model.open("en", "de"), model.open("en", "de")
+    model.hear([new, old], [Sound(speech([1])[:4000]), Sound(speech([1, 2]))])
+    assert new.encoded.memory is None
+    assert [draft.words for draft in model.draft([new, old], [Ask()] * 2)] == [(), (" w1", " w2")]
+
+
 @pytest.mark.parametrize(
     ("quiet", "moment_ms", "until_ms"),
     [(slice(-25, None), 9870.0, 9760.0), (slice(700, 725), 7120.0, 7120.0)],

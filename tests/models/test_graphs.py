@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dragoman.models import graphs
 from dragoman.models.graphs import Graphs
 from dragoman.store.prepared import forget, size_of
 
@@ -130,6 +131,29 @@ def test_where_nothing_can_be_written_it_is_made_each_time(model):
     for _ in range(2):
         assert result(Graphs(model, 1).session("add", make)) == 1.0
     assert make.made == 2
+
+
+def test_where_the_weights_cannot_be_looked_at_it_is_made_all_the_same(model, monkeypatch):
+    def gone(folder):
+        raise OSError("gone")
+
+    monkeypatch.setattr(graphs, "stamp_of", gone)
+    assert result(Graphs(model, 1).session("add", Maker())) == 1.0
+    assert kept(model) == []
+
+
+def test_what_is_gone_was_never_used(tmp_path):
+    """Another process may throw a graph away while this one looks for the oldest."""
+    assert graphs.used(tmp_path / "gone.ort") == 0.0
+
+
+def test_where_the_system_tells_nothing_of_its_processor_its_name_will_do(monkeypatch):
+    def unread(self, **more):
+        raise OSError("no /proc here")
+
+    monkeypatch.setattr(Path, "read_text", unread)
+    monkeypatch.setattr("platform.processor", lambda: "arm")
+    assert graphs.processor.__wrapped__() == "arm"
 
 
 def test_a_folder_that_is_not_the_stores_leaves_nothing_behind(model, tmp_path):

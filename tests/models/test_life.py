@@ -9,6 +9,7 @@ from dragoman.audio.chunk import RATE
 from dragoman.audio.ear import Voice
 from dragoman.errors import DragomanError
 from dragoman.models import Ask, BatchError, Draft, Feature, Sound
+from dragoman.models.base import fail_alone
 from dragoman.models.drafting import Span
 from dragoman.models.life import WindowModel, WindowStream
 from dragoman.models.search import Found
@@ -420,3 +421,22 @@ def test_a_family_holds_a_full_stop_back_unless_it_says_otherwise():
     assert model.draft([one], [Ask(final=True)])[0].text == " rot."
     model.late_stop = False
     assert model.draft([one], [Ask()])[0].text == " rot."
+
+
+def test_what_fails_for_several_is_done_again_for_each_and_for_one_it_is_not():
+    done = []
+
+    def work(members):
+        done.append([*members])
+        if 2 in members:
+            raise ValueError("two")
+
+    failed = fail_alone(work, [1, 2, 3])
+    assert [(one, str(error)) for one, error in failed.items()] == [(2, "two")]
+    assert done == [[1, 2, 3], [1], [2], [3]]
+    done.clear()
+    assert [*fail_alone(work, [2])] == [2]
+    assert fail_alone(work, [5, 6]) == {}
+    assert done == [[2], [5, 6]]
+    assert fail_alone(work, []) == {}
+    assert done == [[2], [5, 6]]

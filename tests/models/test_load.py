@@ -4,13 +4,14 @@ import json
 import struct
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
 from dragoman.errors import DragomanError
+from dragoman.models import Feature, load
 from dragoman.models.kind import kind_of
-from dragoman.models.load import is_function, load_model
+from dragoman.models.load import INTERFACE, is_function, load_model
 from dragoman.models.options import Options
 
 
@@ -25,10 +26,20 @@ def test_kinds_that_are_declared(tmp_path):
     assert kind_of(tmp_path) == "exported"
     (tmp_path / "config.json").write_text(json.dumps({"input": "text"}))
     assert kind_of(tmp_path) == "exported-text"
+    (tmp_path / "config.json").write_text(json.dumps({"input": "states"}))
+    assert kind_of(tmp_path) == "grafted"
+    (tmp_path / "config.json").write_text("[]")
+    assert kind_of(tmp_path) is None
+    (tmp_path / "recipe.yaml").touch()
+    assert kind_of(tmp_path) is None  # a run that is under way
+    (tmp_path / "final.pt").touch()
+    assert kind_of(tmp_path) == "run"
     write_spec(tmp_path, "WhisperSpec")
     assert kind_of(tmp_path) == "whisper"  # what the weights say goes before the settings
     (tmp_path / "dragoman.json").write_text('{"kind": "mine"}')
     assert kind_of(tmp_path) == "mine"  # and what is said outright before both
+    (tmp_path / "dragoman.json").write_text("{}")
+    assert kind_of(tmp_path) is None
 
 
 def test_kinds_that_nobody_loads(tmp_path):
@@ -55,10 +66,27 @@ def test_what_is_no_model_is_told_before_anything_is_heard(monkeypatch):
         load_model("mine:number")
 
 
+def test_a_function_of_ones_own_makes_the_model(monkeypatch):
+    made = SimpleNamespace(**dict.fromkeys(INTERFACE))
+    monkeypatch.setitem(sys.modules, "mine", SimpleNamespace(whole=lambda: made))
+    assert load_model("mine:whole") is made
+
+
+def test_a_translator_works_on_the_cpu_wherever_the_recogniser_does(monkeypatch):
+    ears = SimpleNamespace(**dict.fromkeys(INTERFACE) | {"features": {Feature.ATTENTION}})
+    told = []
+    monkeypatch.setitem(sys.modules, "mine", SimpleNamespace(ears=lambda: ears))
+    monkeypatch.setattr(load, "load_translator", lambda name, options: told.append((name, options)))
+    given = {"threads": 3, "beams": 4, "device": "cuda", "compute": "float16"}
+    assert load_model("mine:ears+mouth", **given).name == "mine:ears+mouth"
+    assert told == [("mouth", Options(3, 4, "cpu"))]
+
+
 def test_functions_are_told_from_folders(tmp_path):
     assert is_function("package.module:make")
     assert is_function("package.module:make+somewhere")
     assert not is_function("whisper-base")
+    assert not is_function("hub:owner/model")
     odd = tmp_path / "a:b"
     odd.mkdir()
     assert not is_function(str(odd))

@@ -52,6 +52,16 @@ def test_the_container_may_have_less_than_the_machine(tmp_path: Path, monkeypatc
     assert memory.free_memory() == 0
 
 
+def test_where_nobody_tells_what_is_free_any_model_may_be_tried(tmp_path: Path, monkeypatch):
+    nowhere = tmp_path / "none"
+    monkeypatch.setattr(memory, "MEMINFO", nowhere)
+    monkeypatch.setattr(memory, "LIMITS", (nowhere,))
+    monkeypatch.setattr(memory, "USED", (nowhere,))
+    monkeypatch.delattr(memory.os, "sysconf")
+    assert memory.free_memory() is None
+    memory.refuse_too_large(folder_of(tmp_path, 2000), "big")
+
+
 def test_models_and_translators_are_asked_before_they_load(tmp_path: Path, monkeypatch):
     heard = made_whisper.make(tmp_path / "whisper")
     read = made_translator.opus(tmp_path / "opus")

@@ -20,7 +20,7 @@ from dragoman.models.moonshine.engine import (
     first_file,
 )
 from dragoman.models.moonshine.units import END, START, MoonshineUnits
-from dragoman.models.search import Prompt
+from dragoman.models.search import Past, Prompt
 from dragoman.models.whisper.graph import Shape
 
 from . import made_onnx as made
@@ -132,3 +132,6 @@ def test_tokens_without_a_name_are_never_said_but_the_end_may_come(tmp_path: Pat
     best = int(allowed[logits[allowed].argmax()])
     assert found.tokens == (() if best == END else (best,))
     assert found.silence == 0.0  # there is no token for it
+    assert found.past is None  # nobody has wanted it
+    (kept,) = engine.speak([window], [Prompt((START,), 1)], 1, [Past()])
+    assert (kept.tokens, kept.past.tokens) == (found.tokens, (START,))

@@ -201,7 +201,7 @@ def test_a_prompt_is_cut_to_the_positions_of_a_net():
     assert long.within(20) == Prompt(start, 5, tuple(range(17, 30)))
     short = Prompt(start, 2, said=tuple(range(30)), context=context, guess=(1,))
     assert short.within(20) == Prompt(start, 2, tuple(range(14, 30)), guess=(1,))
-    nothing = Prompt(start, 0, said=tuple(range(30)))
+    nothing = Prompt(start, 0, said=tuple(range(30)), guess=(1, 2))  # no room for a guess either
     assert nothing.within(20) == Prompt(start, 0, tuple(range(12, 30)))
 
 

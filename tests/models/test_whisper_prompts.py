@@ -132,7 +132,8 @@ def test_where_nothing_is_new_nothing_is_encoded():
 def test_a_model_that_only_writes_down_knows_its_one_language():
     english = replace(vocabulary(), languages={"en": 23})
     model = WhisperModel("toy", ToyEngine(), english, translates=False)
-    assert model.open(None, "en").target == "en"
+    stream = model.open(None, "en")
+    assert (stream.language, stream.detects) == ("en", False)
     several = WhisperModel("toy", ToyEngine(), vocabulary(), translates=False)
     assert several.open("de", "de").target == "de"
     with pytest.raises(DragomanError, match="was not trained to translate"):

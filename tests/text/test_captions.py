@@ -201,6 +201,55 @@ def test_a_pause_ends_a_cue_and_the_cue_ends_with_the_time_to_read_it():
     assert two.start == 10.0
 
 
+def pausing(words, now, silence, *, source=None, free_from=0.0):
+    """The cues that need not wait for whoever speaks next; `source`: the speaker's words."""
+    maker = CaptionMaker("en", None, None if source is None else "de", free_from)
+    for word in words:
+        maker.say(word)
+    for word in source or ():
+        maker.say_source(word)
+    return maker.pause(now, silence)
+
+
+ENDED, OPEN = spoken("Yes, of course."), spoken("Yes, of course")  # until 0.9 s, read by then
+
+
+@pytest.mark.parametrize(
+    ("words", "now", "silence", "over"),
+    [
+        (ENDED, 2.9, 2.0, True),
+        (ENDED, 2.9, 1.99, False),
+        (ENDED, 2.8, 5.0, False),  # the words may come later than the silence did
+        (OPEN, 8.8, 8.0, False),
+        (OPEN, 8.9, 7.9, False),
+        (OPEN, 8.9, 8.0, True),
+        ([], 99.0, 99.0, False),
+    ],
+)
+def test_a_cue_waits_for_no_word_once_the_pause_is_long_enough(words, now, silence, over):
+    """Two seconds behind a sentence; behind anything else, eight."""
+    assert bool(pausing(words, now, silence)) == over
+
+
+def test_with_two_languages_the_pause_is_long_for_both_have_to_be_told():
+    german = spoken("Ja, natürlich.", pace=0.6)  # until 1.2 s
+    assert not pausing(ENDED, 2.9, 2.0, source=[])
+    assert pausing(ENDED, 8.9, 8.0, source=[])
+    assert not pausing(ENDED, 9.15, 9.0, source=german)
+    (cue,) = pausing(ENDED, 9.25, 9.0, source=german)
+    assert cue.lines == ("Yes, of course.", "Ja, natürlich.")
+    assert pausing([], 9.25, 9.0, source=german)
+
+
+def test_in_a_pause_a_cue_waits_until_it_can_have_been_read():
+    """Else what comes next, though late, would be told that there is no room for it."""
+    ended = [TimedWord("word", 1.0, 1.0)] * 7 + [TimedWord("end.", 1.0, 1.0)]  # 39 columns
+    assert not pausing(ended, 3.44, 9.0)
+    assert pausing(ended, 3.46, 9.0)  # 1.0 s, 39 / 20 s to read, half a second for the next
+    assert not pausing(ended, 5.44, 9.0, free_from=3.0)
+    assert pausing(ended, 5.46, 9.0, free_from=3.0)
+
+
 def test_a_pause_is_measured_from_the_end_of_a_word():
     drawn_out = [TimedWord("Well", 0.0, 3.0), TimedWord("yes", 3.1, 3.5)]
     assert lines(drawn_out) == [("Well yes",)]

@@ -119,8 +119,6 @@ class WhisperEngine:
         return made.finished(self.decoder.remember(made.states), view.before)
 
     def languages(self, states: Sequence[Encoded]) -> list[dict[str, float]]:
-        if not self._vocabulary.multilingual:
-            return [{"en": 1.0} for _ in states]
         codes, tokens = zip(*self._vocabulary.languages.items(), strict=True)
         found = []
         for one in states:

@@ -78,11 +78,6 @@ class WhisperModel(WindowModel[WhisperStream]):
         """English, and each language that it hears, of that language itself."""
         return self.hears
 
-    @property
-    def _only(self) -> str | None:
-        """The language that it hears, if it is one."""
-        return self.hears[0] if len(self.hears) == 1 else None
-
     def open(self, source: str | None, target: str, *, transcript: bool = False) -> WhisperStream:
         for language in (source, target):
             if language is not None and language not in self._vocabulary.languages:
@@ -90,7 +85,9 @@ class WhisperModel(WindowModel[WhisperStream]):
                     f"Model '{self.name}' does not know the language '{language}'; "
                     "see 'dragoman languages'."
                 )
-        if not self._translates and target != (source or self._only):
+        if source is None and len(self.hears) == 1:
+            (source,) = self.hears
+        if not self._translates and target != source:
             raise DragomanError(
                 f"Model '{self.name}' writes down what it hears and was not trained to translate; "
                 "name the same language with --from and --to, take another Whisper, or put a "

@@ -77,8 +77,6 @@ class Tape:
 
     def follow(self, sounds: Sequence[int], texts: Sequence[Sequence[int]]) -> None:
         """Go on with some of the sounds; `texts` are the rows which their texts continue."""
-        if not sounds:
-            return
         rows = [row for group in texts for row in group]
         if len(sounds) < len(self.memory_mask):
             self.memory = {name: array[list(sounds)] for name, array in self.memory.items()}

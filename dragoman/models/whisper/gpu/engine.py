@@ -71,7 +71,6 @@ class TorchEngine:
             self._bank = MelBank(self._encoder.bands, self._device)
         self._dtype, self._start = dtype, vocabulary.start
         self._languages = vocabulary.languages
-        self._multilingual = vocabulary.multilingual
         self._memory = _free_bytes(self._device)
         gpu = self._device.type == "cuda"
         self._sizes = captured if captured is not None else CAPTURED if gpu else ()
@@ -136,8 +135,6 @@ class TorchEngine:
 
     @torch.inference_mode()
     def languages(self, states: Sequence[Tensor]) -> list[dict[str, float]]:
-        if not self._multilingual:
-            return [{"en": 1.0} for _ in states]
         sounds, lengths = self._stack(states)
         tape = self._decoder.begin(sounds, lengths, 1, 1)
         start = torch.full((len(states), 1), self._start, device=self._device)
