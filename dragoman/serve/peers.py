@@ -22,7 +22,7 @@ from dragoman.serve.logs import note
 from dragoman.serve.neighbours import Neighbours
 from dragoman.serve.places import HEADER, PATIENCE, Answer, Holding, Place, Question, exchange
 from dragoman.serve.protocol import Close, Resume, Start
-from dragoman.serve.room_keys import Role
+from dragoman.serve.room_keys import Keys, Role
 from dragoman.serve.rooms import Room
 from dragoman.serve.service import Service
 
@@ -56,15 +56,14 @@ class Peers:
 
     def __init__(self, service: Service) -> None:
         self._service, self._rooms = service, service.rooms
-        self._neighbours = Neighbours(service.settings, self._rooms.keys.token("", Role.PEER))
+        self._keys = Keys(service.settings.secret)
+        self._neighbours = Neighbours(service.settings, self._keys.token("", Role.PEER))
         self._asking: dict[str, asyncio.Task[list[Found]]] = {}
 
     def sent(self, asked: HTTPConnection) -> bool:
-        """Whether it is another process that connects; it has looked who is behind it."""
-        offered = asked.headers.get(HEADER)
-        return self._service.settings.secret is not None and self._rooms.keys.admits(
-            "", Role.PEER, offered
-        )
+        """Whether it is another process that connects, which has chosen this one for its client,
+        and counts it. That opens nothing: the client's token comes with it."""
+        return self._keys.admits("", Role.PEER, asked.headers.get(HEADER))
 
     async def find(self, name: str) -> list[Found]:
         """All that answer, and what each has of a room. Those who ask at one time share the answer:
