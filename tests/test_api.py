@@ -454,7 +454,8 @@ def test_what_sound_may_be():
         (b"\0\0", "numpy.frombuffer"),
         (bytearray(2), "numpy.frombuffer"),
         (np.array([0.0, np.nan]), "no numbers"),
-        (np.array(["a"]), "floats or integers"),
+        (np.array(["a"]), "floats, integers with a sign or uint8, not <U1"),
+        (np.zeros(3, np.uint16), "not uint16"),
         (np.zeros((2, 16000)), r"would have 16000 channels; .* sound\.T"),
         (np.array([0.0, -3000.0]), "lies between -1 and 1; this reaches 3000"),
     ):

@@ -61,4 +61,4 @@ def _floats(array: NDArray[Any]) -> NDArray[Any]:
         return array.astype(np.float32) / -float(np.iinfo(array.dtype).min)
     if np.issubdtype(array.dtype, np.floating):
         return array
-    raise DragomanError(f"Sound is floats or integers, not {array.dtype}.")
+    raise DragomanError(f"Sound is floats, integers with a sign or uint8, not {array.dtype}.")
