@@ -73,6 +73,8 @@ def live(
             server.run(sockets=[shared, own])
     except DragomanError as error:
         orders.send(str(error))
+    finally:
+        servers.clear()  # the thread that obeys would keep all alive until Python is gone
 
 
 def _obey(orders: Connection, servers: list[Server]) -> None:
@@ -82,7 +84,11 @@ def _obey(orders: Connection, servers: list[Server]) -> None:
             order = orders.recv()
             if order == END and not servers:  # nobody has come yet
                 os._exit(0)
-            for server in servers:
-                (server.end if order == END else server.hang_up)()
+            _hand_on(order, servers)
     except (EOFError, OSError):
         os._exit(1)
+
+
+def _hand_on(order: str, servers: list[Server]) -> None:
+    for server in servers:
+        (server.end if order == END else server.hang_up)()

@@ -15,16 +15,20 @@ from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from dragoman.cli.app import dragoman
 from dragoman.errors import DragomanError
 from dragoman.serve.child import END, Doors
+from dragoman.serve.client import Talk
 from dragoman.serve.parent import HANGS, Child, Parent, look_after
+from dragoman.serve.protocol import Audio, Start
 from dragoman.serve.run import Address
 from dragoman.serve.settings import Settings
 from dragoman.setup import Setup
+from tests.serve.clients import PATH
 from tests.serve.house import Ear, Mouth, ended, has, more, open_room
 from tests.serve.processes import DEADLINE, ROOT, command, in_time
 from tests.serve.test_elsewhere import NUMBERS
@@ -209,17 +213,23 @@ def test_a_window_that_is_closed_ends_all():
         server.kill()
 
 
-def test_a_room_is_found_over_tls_whatever_name_the_certificate_has(certificate, monkeypatch):
+def test_a_room_is_found_over_tls_whatever_name_the_certificate_has(
+    certificate, monkeypatch, tmp_path
+):
     """Those who listen trust it; the processes do not, and need not. While they are replaced a talk
-    goes on to its end."""
+    goes on to its end; the log is theirs alone."""
     cert, key = certificate
+    monkeypatch.setenv("DRAGOMAN_LOG", str(tmp_path / "log"))
 
     async def talk(url):
         room = await open_room(url)
         mouth, ears = Mouth(url, room), [Ear(url, room) for _ in range(6)]
         for ear in ears:
             await ear.until(has(10))
-        return await mouth.end(), await ended(*ears)
+        told = await mouth.end(), await ended(*ears)
+        async for _ in Talk(url + PATH, Start(audio=Audio(rate=8000))).run(a_moment()):
+            pass
+        return told
 
     options = (*TWO, "--tls-cert", str(cert), "--tls-key", str(key))
     with command(*options) as (server, url):
@@ -233,6 +243,13 @@ def test_a_room_is_found_over_tls_whatever_name_the_certificate_has(certificate,
         server.send_signal(signal.SIGTERM)
         assert server.wait(DEADLINE) == 0
     assert told == [said] * 6
+    lines = (tmp_path / "log").read_text().splitlines()
+    ready = next(n for n, line in enumerate(lines) if line.startswith("Ready on"))
+    assert all(json.loads(line)["event"] for line in lines[ready + 1 :])
+
+
+async def a_moment():
+    yield np.zeros(800, np.float32)
 
 
 @pytest.mark.parametrize(
