@@ -19,8 +19,10 @@ from weakref import WeakSet
 
 import numpy as np
 
-from dragoman.audio.arrays import Sound, mono, refuse_bytes
+from dragoman.audio.arrays import Sound, frames_of, refuse_bytes
 from dragoman.audio.chunk import RATE, Chunk, Chunker, Samples
+from dragoman.audio.mono import Mono
+from dragoman.audio.pcm import Frames
 from dragoman.audio.resample import Resampler, check_rate, is_number
 from dragoman.audio.source import open_audio
 from dragoman.awake import awake
@@ -186,7 +188,7 @@ class Talk:
         self._chunker = Chunker(system.setup.step_ms)
         self._due: deque[Chunk] = deque()  # to be heard next
         self._ending = False
-        self._resampler, self._rate = Resampler(RATE), RATE
+        self._resampler, self._mono, self._rate = Resampler(RATE), Mono(RATE), RATE
         self._events = Events()
         self._calls: list[tuple[type[Event], Callable[[Any], object]]] = []
         self.language = system.setup.source
@@ -203,7 +205,7 @@ class Talk:
         """The next piece of sound, of any size and rate, and what it led to."""
         if self._ending or self._interpreter.finished:
             raise DragomanError("This talk is over; open another one.")
-        self._due += self._chunker.feed(self._resampled(mono(sound), rate))
+        self._due += self._chunker.feed(self._resampled(frames_of(sound), rate))
         return self._take_due()
 
     def finish(self) -> list[Event]:
@@ -235,13 +237,13 @@ class Talk:
         waiting, self._chunker = self._chunker.finish().samples, Chunker(tuned.step_ms)
         self._due += self._chunker.feed(waiting)
 
-    def _resampled(self, samples: Samples, rate: int) -> Samples:
+    def _resampled(self, frames: Frames, rate: int) -> Samples:
         if rate == self._rate:
-            return self._resampler.feed(samples)
+            return self._resampler.feed(self._mono.of(frames))
         new = Resampler(check_rate(rate, "This sound"))
         rest = self._resampler.finish()
-        self._resampler, self._rate = new, rate
-        return np.concatenate([rest, self._resampler.feed(samples)])
+        self._resampler, self._mono, self._rate = new, Mono(rate), rate
+        return np.concatenate([rest, self._resampled(frames, rate)])
 
     def _take_due(self) -> list[Event]:
         """Hear what is due. An error of a function that is called waits until all is heard and

@@ -14,11 +14,12 @@ import pytest
 import soundfile
 
 import dragoman
-from dragoman.audio.arrays import mono
+from dragoman.audio.arrays import frames_of
 from dragoman.awake import Awake
 from dragoman.events import Events
 from dragoman.interpreter import Update
 from dragoman.trace import Hearing
+from tests.serve.numbers import sound_of
 
 WORDS = [f"word{i}" for i in range(12)]
 SETTINGS = {"source": "de", "model": "tests.scripted:steady", "policy": "greedy", "step_ms": 500.0}
@@ -443,24 +444,38 @@ def test_mistakes_are_sentences(settings, sentence):
 
 def test_what_sound_may_be():
     ramp = np.array([-32768, 0, 16384], np.int16)
-    assert mono(ramp).tolist() == [-1.0, 0.0, 0.5]
-    assert mono(np.array([0, 128, 255], np.uint8)).tolist() == [-1.0, 0.0, 127 / 128]
-    assert mono(np.stack([ramp, -ramp], axis=1)).tolist()[1:] == [0.0, 0.0]
-    assert mono(np.array([0.25], np.float64)).dtype == np.float32
+    assert frames_of(ramp).tolist() == [[-1.0], [0.0], [0.5]]
+    assert frames_of(np.array([0, 128, 255], np.uint8)).tolist() == [[-1.0], [0.0], [127 / 128]]
+    assert frames_of(np.stack([ramp, ramp], axis=1)).tolist() == [[-1, -1], [0, 0], [0.5, 0.5]]
+    assert frames_of(np.array([0.25], np.float64)).dtype == np.float32
     for sound, sentence in (
         (np.zeros((2, 2, 2)), "the shape"),
         (np.zeros((3, 0)), "the shape"),
         (b"\0\0", "numpy.frombuffer"),
         (bytearray(2), "numpy.frombuffer"),
         (np.array([0.0, np.nan]), "no numbers"),
-        (np.array(["a"]), "floats or integers"),
+        (np.array(["a"]), "floats, integers with a sign or uint8, not <U1"),
+        (np.zeros(3, np.uint16), "not uint16"),
         (np.zeros((2, 16000)), r"would have 16000 channels; .* sound\.T"),
         (np.array([0.0, -3000.0]), "lies between -1 and 1; this reaches 3000"),
     ):
         with pytest.raises(dragoman.DragomanError, match=sentence):
-            mono(sound)
+            frames_of(sound)
     with pytest.raises(dragoman.DragomanError, match="samples a second"):
         next(dragoman.translate(silence(), rate=3, **SETTINGS))
+
+
+@pytest.mark.parametrize("size", [320, 200_000])
+def test_channels_that_cancel_each_other_are_heard_as_those_of_a_file_are(size):
+    """From piece to piece, and from one number of channels to another."""
+    sound = sound_of(0, 10)
+    three = np.stack([0 * sound, 0 * sound, sound], axis=1)
+    two = np.stack([sound_of(10, 10), -0.9 * sound_of(10, 10)], axis=1)
+    three[:, 0] = -0.9 * three[:, 2]
+    whole = [one[at : at + size] for one in (three, two) for at in range(0, len(one), size)]
+    settings = {"model": "tests.serve.numbers:numbers", "policy": "greedy", "source": "de"}
+    with dragoman.Translator(**settings) as translator:
+        assert text(translator.translate(whole)) == [str(number) for number in range(20)]
 
 
 def test_what_is_no_sound_is_a_sentence(translator):

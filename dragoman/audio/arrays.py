@@ -1,4 +1,4 @@
-"""Sound that a program holds: arrays of any kind become samples as they are wanted."""
+"""Sound that a program holds: arrays of any kind become frames as decoders return them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.audio.chunk import Samples
+from dragoman.audio.pcm import Frames
 from dragoman.errors import DragomanError
 
 Sound = NDArray[Any]
@@ -18,30 +18,31 @@ LOUDEST = 30.0
 """Of floats, whose full scale is 1: nobody records so far above it; integers soon reach it."""
 
 
-def mono(sound: Sound) -> Samples:
-    """Samples as they are wanted: floats, channels averaged; what is no sound is told."""
+def frames_of(sound: Sound) -> Frames:
+    """Frames as decoders return them: floats, of the shape (frames, channels); what is no sound is
+    told."""
     refuse_bytes(sound)
     array = np.asarray(sound)
-    if array.ndim == 2 and array.shape[1]:
-        if array.shape[1] > MOST_CHANNELS:
-            raise DragomanError(
-                f"Sound of the shape {array.shape} would have {array.shape[1]} channels; if the "
-                "channels come first, turn it round: sound.T."
-            )
-        array = _floats(array).mean(axis=1)
-    if array.ndim != 1:
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2 or not array.shape[1]:
         raise DragomanError(
             f"Sound has the shape (frames,) or (frames, channels), not {np.shape(sound)}."
         )
-    samples = np.ascontiguousarray(_floats(array), np.float32)
-    if len(samples) and not np.isfinite(samples).all():
+    if array.shape[1] > MOST_CHANNELS:
+        raise DragomanError(
+            f"Sound of the shape {array.shape} would have {array.shape[1]} channels; if the "
+            "channels come first, turn it round: sound.T."
+        )
+    frames = np.ascontiguousarray(_floats(array), np.float32)
+    if len(frames) and not np.isfinite(frames).all():
         raise DragomanError("This sound holds samples that are no numbers.")
-    if len(samples) and (peak := float(np.abs(samples).max())) > LOUDEST:
+    if len(frames) and (peak := float(np.abs(frames).max())) > LOUDEST:
         raise DragomanError(
             f"Sound in floats lies between -1 and 1; this reaches {peak:g}. Samples of 16 bits are "
             "given as they are (int16), or divided by 32768."
         )
-    return samples
+    return frames
 
 
 def refuse_bytes(sound: object) -> None:
@@ -60,4 +61,4 @@ def _floats(array: NDArray[Any]) -> NDArray[Any]:
         return array.astype(np.float32) / -float(np.iinfo(array.dtype).min)
     if np.issubdtype(array.dtype, np.floating):
         return array
-    raise DragomanError(f"Sound is floats or integers, not {array.dtype}.")
+    raise DragomanError(f"Sound is floats, integers with a sign or uint8, not {array.dtype}.")

@@ -1,4 +1,4 @@
-"""What every decoder returns, and what is done to all of it: counted, checked, made mono."""
+"""What every decoder returns, and what is done to all of it: counted and checked."""
 
 from __future__ import annotations
 
@@ -9,22 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dragoman.audio.chunk import Samples
 from dragoman.audio.pcm import Frames
 from dragoman.errors import DragomanError
 
 log = logging.getLogger(__name__)
 
-CANCELLED = 0.5
-"""Of the power that the loudest channel would leave in the mean if the others were silent. Voices
-of their own leave more; where there is less, one channel takes away what another brings, as where
-one of two wires is crossed."""
-MUCH_SOFTER = 0.25
-"""Of the power of the loudest channel: another is heard in place of one that falls below it."""
-REMEMBERED = 2.0
-"""Seconds in which what was heard comes to count a third."""
 LOUDEST = 1e6
 """Full scale is 1. Louder than this is no sound but a broken file, and would overflow later."""
 
@@ -77,49 +67,6 @@ def wanted(decoded: Decoded, span: Span) -> Iterator[Frames]:
         if heard >= left:
             return
     _check_length(decoded, span, heard / decoded.rate)
-
-
-class Mono:
-    """Makes one channel of those of a recording, block by block.
-
-    It is the wanted one, counted from 1, or else their mean. Where they cancel each other, it is
-    the loudest, and the same each time: the other may have its waves upside down.
-    What was heard in the last seconds counts, too: soft speech is not lost in noise that differs
-    from channel to channel.
-    """
-
-    def __init__(self, name: str, rate: int, channel: int | None = None) -> None:
-        self._name, self._rate, self._channel = name, rate, channel
-        self._powers: NDArray[np.float64] = np.zeros(0)  # of the mean, then of each channel
-        self._kept: int | None = None  # heard whenever they cancel each other
-
-    def of(self, block: Frames) -> Samples:
-        channels = block.shape[1]
-        if self._channel is not None:
-            check_channel(self._channel, channels, self._name)
-            return block[:, self._channel - 1]
-        return block[:, 0] if channels == 1 else self._made_one(block)
-
-    def _made_one(self, block: Frames) -> Samples:
-        mean: Samples = block.mean(axis=1, dtype=np.float32)
-        powers = np.square(np.column_stack([mean, block])).sum(axis=0, dtype=np.float64)
-        if len(self._powers) == len(powers):
-            powers += self._powers * np.exp(-len(block) / (REMEMBERED * self._rate))
-        self._powers, (of_mean, *channels) = powers, powers
-        loudest = max(channels)
-        if of_mean >= CANCELLED * loudest / len(channels) ** 2:
-            return mean
-        if self._kept is None or channels[self._kept] < MUCH_SOFTER * loudest:
-            self._kept = channels.index(loudest)
-        return block[:, self._kept]
-
-
-def check_channel(channel: int, channels: int, name: str) -> None:
-    """Refuse a channel that a recording does not have."""
-    if not 1 <= channel <= channels:
-        there = {1: "one channel", 2: "two channels, 1 (left) and 2 (right)"}
-        known = there.get(channels, f"{channels} channels, 1 to {channels}")
-        raise DragomanError(f"{name} has {known}; there is no channel {channel}.")
 
 
 def _check_numbers(block: Frames, decoded: Decoded, at: float) -> None:

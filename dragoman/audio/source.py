@@ -21,8 +21,9 @@ from typing import cast
 import numpy as np
 
 from dragoman.audio.chunk import Chunk, Chunker, Original, Samples
-from dragoman.audio.decoded import Decoded, Mono, Span, skip, wanted
+from dragoman.audio.decoded import Decoded, Span, skip, wanted
 from dragoman.audio.ffmpeg import ffmpeg_seconds, has_ffmpeg, open_ffmpeg, open_ffmpeg_stream
+from dragoman.audio.mono import Mono
 from dragoman.audio.pcm import (
     ByteStream,
     CodedWavError,
@@ -114,7 +115,7 @@ def is_pipe(path: str | Path) -> bool:
 def _chunks(
     decoded: Decoded, span: Span, chunker: Chunker, channel: int | None, original: bool
 ) -> Iterator[Chunk]:
-    mono, resampler = Mono(decoded.name, decoded.rate, channel), Resampler(decoded.rate)
+    mono, resampler = Mono(decoded.rate, channel, decoded.name), Resampler(decoded.rate)
     hold = not decoded.live  # the newest samples of a file: its last chunk is never empty
     for frames in wanted(decoded, span):
         whole = Original(frames, decoded.rate) if original else None

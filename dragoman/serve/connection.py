@@ -12,7 +12,6 @@ from collections.abc import Coroutine, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any
 
-from msgspec.structs import replace
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from dragoman.serve.dialect import Act, Beginning, Closed, Dialect, Flush, Native, News, Turn
@@ -58,8 +57,8 @@ class Connection:
         sent: bool = False,
         promise: ExitStack | None = None,
     ) -> None:
-        """`sent`: another process has let this client in, and counts it. `promise`: for so long a
-        place is kept for it."""
+        """`sent`: by another process, which counts this client. `promise`: for so long a place is
+        kept for it."""
         self._service, self._socket, self._sent = service, socket, sent
         self._dialect = dialect(socket, service.settings.longest)
         self._door = door or FrontDoor(service)
@@ -148,21 +147,21 @@ class Connection:
             return None
         new = isinstance(request, Start) and isinstance(self._door, FrontDoor)
         path, messages, skip = self._led_by(request)
+        token = self._dialect.token(None)  # of the handshake; what was said is said again
         for place in places:
             line = Line(self._service, self._socket, self._dialect.farewell, skip)
             try:
-                return await line.serve(place, path, messages, new=new)
+                return await line.serve(place, path, messages, new=new, token=token)
             except NoPlaceError:
                 continue
         return None
 
     def _led_by(self, request: Start | Resume) -> tuple[str, Sequence[str | bytes], int]:
         """Where this client goes on in another process, what it has said, and how many answers to
-        that it has: of our own clients the token is in what they say, of others nowhere."""
+        that it has."""
         path = self._socket.url.path
         if self._dialect.lasting:
-            token = self._dialect.token(request)
-            return path, [write(replace(request, access_token=token))], 0
+            return path, [write(request)], 0
         return f"{path}?{self._socket.url.query}", self._said.messages, self._answered
 
     async def _first(self) -> Beginning:

@@ -17,6 +17,7 @@ from starlette.websockets import WebSocket
 
 from dragoman.audio import opus
 from dragoman.audio.chunk import Samples
+from dragoman.audio.mono import Mono
 from dragoman.audio.opus_stream import Container, OpusStream, container_of
 from dragoman.serve.dialect import (
     Act,
@@ -66,7 +67,7 @@ class Deepgram(Dialect):
         self._id = str(uuid4())
         self._sample = 0
         self._rest = b""  # of a sample that is not whole yet
-        self._channels = 1
+        self._channels, self._mono = 1, Mono(_DEFAULT_RATE)
         self._table: Table | None = None  # of telephones
         self._opus: OpusStream | None = None
         self._held: list[Said] = []  # a word that a mark may join
@@ -95,6 +96,7 @@ class Deepgram(Dialect):
         self._channels = _number(query.get("channels", "1"), "channels")
         if not 1 <= self._channels <= 16:
             raise Fault(Code.UNFIT, f"Sound has 1 to 16 channels, not {self._channels}.")
+        self._mono = Mono(rate)
         acts = await self._meet(query.get("encoding"), receive)
         language = query.get("language", "").partition("-")[0]
         start = Start(
@@ -162,7 +164,7 @@ class Deepgram(Dialect):
             samples = self._table[np.frombuffer(data[:whole], np.uint8)]
         samples = samples.reshape(-1, self._channels)
         first, self._sample = self._sample, self._sample + len(samples)
-        return first, samples.mean(axis=1, dtype=np.float32) / np.float32(32768)
+        return first, self._mono.of(samples.astype(np.float32) / np.float32(32768))
 
     def write(self, news: Sequence[News]) -> Iterable[str]:
         closed = [one for one in news if isinstance(one, Closed)]

@@ -42,11 +42,11 @@ class FrontDoor:
     """The server's own: who has its token may speak."""
 
     def __init__(self, service: Service, peers: Peers | None = None, sent: bool = False) -> None:
-        """`peers`: who else would have this client; `sent`: by one of them, which has let it in."""
+        """`peers`: who else would have this client; `sent`: by one of them."""
         self._service, self._peers, self._sent = service, peers, sent
 
     def admits(self, offered: str | None) -> bool:
-        return self._sent or may_enter(self._service.settings, offered)
+        return may_enter(self._service.settings, offered)
 
     async def leads(self, request: Start | Resume) -> Sequence[Place]:
         """Such a talk may go on anywhere, best where it has been, else where there is room."""

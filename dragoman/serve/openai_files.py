@@ -58,7 +58,7 @@ async def answer_file(
     """The text of the file in a request, or what is wrong, in OpenAI's words."""
     sent = peers.sent(request)
     try:
-        _check_visitor(service, request, sent)
+        _check_visitor(service, request)
         if not service.takes_files and not sent:
             answer = await forwarded(service, request, await peers.ready())
             if answer is not None:
@@ -97,12 +97,11 @@ def _refused(service: Service, fault: Fault) -> Response:
     return JSONResponse({"error": described(fault)}, status)
 
 
-def _check_visitor(service: Service, request: Request, sent: bool = False) -> None:
-    """`sent`: by another process, which has let them in."""
+def _check_visitor(service: Service, request: Request) -> None:
     settings, headers = service.settings, request.headers
     if not origin_allowed(settings, headers):
         raise Fault(Code.TOKEN, "Pages of other sites may not ask this.")
-    if not sent and not may_enter(settings, offered_token(headers)):
+    if not may_enter(settings, offered_token(headers)):
         raise Fault(Code.TOKEN, "This server wants an access token, and not this one.")
     size = headers.get("content-length", "")
     _check_size(int(size) if size.isdigit() else 0)

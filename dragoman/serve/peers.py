@@ -1,4 +1,4 @@
-"""The processes beside this one, and in which of them a room is, or a place for a talk.
+"""In which of the processes beside this one a room is, or a place for a talk.
 
 A room is where its speaker came last. Nothing is kept of what others have: they are asked
 when somebody comes for a room in which nobody speaks here, and now and then while somebody waits in
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,19 +19,10 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from dragoman.serve.downloads import FILES
 from dragoman.serve.logs import note
-from dragoman.serve.places import (
-    HEADER,
-    PATIENCE,
-    Answer,
-    Holding,
-    Place,
-    Question,
-    addresses,
-    ask,
-    exchange,
-)
+from dragoman.serve.neighbours import Neighbours
+from dragoman.serve.places import HEADER, PATIENCE, Answer, Holding, Place, Question, exchange
 from dragoman.serve.protocol import Close, Resume, Start
-from dragoman.serve.room_keys import Role
+from dragoman.serve.room_keys import Keys, Role
 from dragoman.serve.rooms import Room
 from dragoman.serve.service import Service
 
@@ -66,20 +56,14 @@ class Peers:
 
     def __init__(self, service: Service) -> None:
         self._service, self._rooms = service, service.rooms
-        settings = service.settings
-        self._urls, self._siblings = (*settings.peers, *settings.siblings), settings.siblings
-        self._process = secrets.token_hex(8)
-        self._key = self._rooms.keys.token("", Role.PEER)
+        self._keys = Keys(service.settings.secret)
+        self._neighbours = Neighbours(service.settings, self._keys.token("", Role.PEER))
         self._asking: dict[str, asyncio.Task[list[Found]]] = {}
-        self._own: set[Place] = set()
-        self._silent: set[Place] = set()
 
     def sent(self, asked: HTTPConnection) -> bool:
-        """Whether it is another process that connects; it has looked who is behind it."""
-        offered = asked.headers.get(HEADER)
-        return self._service.settings.secret is not None and self._rooms.keys.admits(
-            "", Role.PEER, offered
-        )
+        """Whether it is another process that connects, which has chosen this one for its client,
+        and counts it. That opens nothing: the client's token comes with it."""
+        return self._keys.admits("", Role.PEER, asked.headers.get(HEADER))
 
     async def find(self, name: str) -> list[Found]:
         """All that answer, and what each has of a room. Those who ask at one time share the answer:
@@ -90,7 +74,7 @@ class Peers:
         return await asyncio.shield(self._asking[name])
 
     async def _find(self, name: str) -> list[Found]:
-        answers = await self._ask([name])
+        answers = await self._neighbours.ask([name])
         return [Found(place, one.ready, one.rooms.get(name)) for place, one in answers.items()]
 
     async def holder(self, name: str) -> Place | None:
@@ -117,13 +101,13 @@ class Peers:
         room_here = self._service.status == "ready"
         if room_here and not resumed:
             return []
-        answers = await self._ask([], resumed)
+        answers = await self._neighbours.ask(talk=resumed)
         kept = [place for place, answer in answers.items() if answer.keeps]
         return [*kept, *([] if room_here else _ready(answers))]
 
     async def ready(self) -> list[Place]:
         """Those that would let in another talk."""
-        return _ready(await self._ask([]))
+        return _ready(await self._neighbours.ask())
 
     def _chosen(
         self, room: Room | None, request: Start | Resume, found: Sequence[Found]
@@ -151,17 +135,21 @@ class Peers:
 
     async def audience(self, name: str) -> int:
         """How many listen in a room. Before a talk they wait wherever they came in."""
-        answers = await self._ask([name])
+        answers = await self._neighbours.ask([name])
         room = self._rooms.get(name)
         there = sum(answer.listeners.get(name, 0) for answer in answers.values())
         return there + (room.listeners if room else 0)
 
     async def run(self) -> None:
-        """While somebody waits here, look whether the room is elsewhere by now; for ever."""
-        while self._urls:
+        """Look after what may change elsewhere; for ever."""
+        await asyncio.gather(self._neighbours.expect_back(), self._follow_rooms())
+
+    async def _follow_rooms(self) -> None:
+        """While somebody waits here, look whether the room is elsewhere by now."""
+        while self._neighbours:
             await asyncio.sleep(EVERY)
             if names := self._rooms.waiting:
-                self._leave(names, await self._ask(names))
+                self._leave(names, await self._neighbours.ask(names))
 
     def _leave(self, names: Sequence[str], answers: Mapping[Place, Answer]) -> None:
         for name in names:
@@ -199,7 +187,7 @@ class Peers:
         rooms = [room for name in question.rooms if (room := self._rooms.get(name))]
         listeners = {room.name: room.listeners for room in rooms}
         keeps = self._service.keeps(question.talk)
-        answer = Answer(self._process, ready, known, listeners, keeps)
+        answer = Answer(self._neighbours.process, ready, known, listeners, keeps)
         return msgspec.json.encode(answer).decode()
 
     def _holding(self, name: str) -> Holding | None:
@@ -208,38 +196,6 @@ class Peers:
             return None
         talk = room.talk if self._service.keeps(room.talk) else ""
         return Holding(room.since, talk, room.live)
-
-    async def _ask(self, names: Sequence[str], talk: str = "") -> dict[Place, Answer]:
-        """What the others answer who do in time, each once."""
-        places = [one for one in await self._places() if one not in self._own]
-        question = Question(list(names), talk=talk)
-        replies = await asyncio.gather(*(ask(place, question) for place in places))
-        answers: dict[str, tuple[Place, Answer]] = {}
-        for place, answer in zip(places, replies, strict=True):
-            self._notice(place, answer)
-            if answer is not None and answer.process != self._process:
-                answers[answer.process] = (place, answer)
-        return dict(answers.values())
-
-    def _notice(self, place: Place, answer: Answer | None) -> None:
-        """This process need not be asked; of one that does not answer the log tells once."""
-        if answer is None and place not in self._silent:
-            note("no answer of a peer", host=place.host, port=place.port)
-            self._silent.add(place)
-        elif answer is not None:
-            self._silent.discard(place)
-            if answer.process == self._process:
-                self._own.add(place)
-
-    async def _places(self) -> list[Place]:
-        """Where the others are, this process among them: a name may stand for all."""
-        places: dict[Place, None] = {}
-        for url in self._urls:
-            for host, port in await addresses(url):
-                sibling = url in self._siblings
-                place = Place(url.replace("http", "ws", 1), host, port, self._key, sibling)
-                places[place] = None
-        return list(places)
 
 
 def _ready(answers: Mapping[Place, Answer]) -> list[Place]:

@@ -66,9 +66,12 @@ class Place:
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         return context
 
-    def connect(self, path: str, *, new: bool = False) -> connect:
-        """A connection to it, to be opened; `new`: for a talk that is to begin."""
+    def connect(self, path: str, *, new: bool = False, token: str | None = None) -> connect:
+        """A connection to it, to be opened; `new`: for a talk that is to begin. `token`: what the
+        client offers for whom it is."""
         headers = {HEADER: self.key} | ({NEW: "talk"} if new else {})
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
         return connect(
             self.url + path,
             host=self.host,

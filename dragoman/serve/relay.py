@@ -58,16 +58,22 @@ class Line:
         self._told = False  # anything, lately
 
     async def serve(
-        self, place: Place, path: str, messages: Sequence[str | bytes], *, new: bool = False
+        self,
+        place: Place,
+        path: str,
+        messages: Sequence[str | bytes],
+        *,
+        new: bool = False,
+        token: str | None = None,
     ) -> int:
-        """Say what the client has said, and hand on the rest: the code with which the other process
-        closes. If it is lost, the client shall come again."""
+        """Say what the client has said and offered, and hand on the rest: the code with which the
+        other process closes. If it is lost, the client shall come again."""
         rooms, closed, met = self._service.rooms, None, False
         rooms.led += 1
         staying = self._service.leading() if self._farewell else nullcontext()
         try:
             with staying as ending:
-                async with place.connect(path, new=new) as there:
+                async with place.connect(path, new=new, token=token) as there:
                     met = True
                     for message in messages:
                         await there.send(message)

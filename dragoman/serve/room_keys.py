@@ -1,7 +1,6 @@
 """The names of rooms, and the tokens for those who speak and listen in them.
 
-Tokens are made from a secret, not kept: processes that share the server's access token agree on
-them.
+Tokens are made from secrets, not kept: processes that share these agree on them.
 """
 
 from __future__ import annotations
@@ -27,12 +26,15 @@ class Role(StrEnum):
 class Keys:
     """Makes and checks the tokens of rooms."""
 
-    def __init__(self, secret: str | None) -> None:
-        if secret is None:
+    def __init__(self, *known: str | None) -> None:
+        """`known`: what has to be known, all of it, to make such tokens; if nothing is, nobody else
+        can."""
+        secret = "\0".join(filter(None, known)).encode()
+        if not secret:
             self._secret = secrets.token_bytes(32)
         else:  # slow on purpose: a listener's token must not help to guess the server's
             salt = b"dragoman rooms"
-            self._secret = hashlib.scrypt(secret.encode(), salt=salt, n=1 << 14, r=8, p=1)
+            self._secret = hashlib.scrypt(secret, salt=salt, n=1 << 14, r=8, p=1)
 
     def token(self, room: str, role: Role) -> str:
         made = hmac.digest(self._secret, f"{role} {room}".encode(), "sha256")

@@ -249,7 +249,7 @@ class Rooms:
     """The rooms of a process; a room is there as soon as somebody with a token enters it."""
 
     def __init__(self, settings: Settings) -> None:
-        self.keys = Keys(settings.secret or settings.token)
+        self.keys = Keys(settings.secret, settings.token)
         self.led = 0
         """Who came here and is in a room of another process."""
         self._most = settings.listeners

@@ -14,6 +14,7 @@ from dragoman.serve.dialect import Closed
 from dragoman.serve.g711 import TABLES
 from dragoman.serve.protocol import Code, Error, Interim, Said, Summary
 from tests.serve.clients import PATH, Client, steady_words
+from tests.serve.numbers import sound_of
 from tests.serve.running import running
 
 TOKEN = "a token that nobody guesses"
@@ -74,6 +75,18 @@ def test_the_real_client_reads_what_was_said(encoding, rate, channels):
     assert events[-1].type == "Metadata"
     assert events[-1].duration == pytest.approx(5.2, abs=0.01)
     assert events[-1].channels == channels
+
+
+def test_channels_that_cancel_each_other_are_heard():
+    level = 32768 * sound_of(0, 8)
+    sound = np.stack([level, -0.9 * level], axis=1).astype("<i2").tobytes()
+    options = {"encoding": "linear16", "sample_rate": 16000, "channels": 2}
+    with running(model="tests.serve.numbers:numbers") as (_, url), listen(url, **options) as socket:
+        socket.send_media(sound)
+        socket.send_close_stream()
+        results = [event for event in socket if event.type == "Results"]
+    said = " ".join(one.channel.alternatives[0].transcript for one in results)
+    assert said.split() == [str(number) for number in range(8)]
 
 
 def test_finalize_says_what_was_heard_and_goes_on():

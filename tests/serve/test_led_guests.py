@@ -210,7 +210,7 @@ def test_a_process_that_hangs_is_left_but_not_one_that_is_slow(monkeypatch):
         async def receive():
             return {"type": "websocket.receive", "bytes": b"sound"}
 
-        place = SimpleNamespace(connect=lambda path, new: There(), host="h", port=1)
+        place = SimpleNamespace(connect=lambda *_, **__: There(), host="h", port=1)
         return await Line(make_service(), SimpleNamespace(receive=receive)).serve(place, "/", [])
 
     assert in_time(led()) == Close.COME_AGAIN

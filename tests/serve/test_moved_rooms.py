@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
+import urllib.error
+import urllib.request
 from contextlib import suppress
 
 import pytest
@@ -13,6 +16,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from dragoman.serve import places
 from dragoman.serve.client import TalkError
 from dragoman.serve.protocol import (
+    Close,
     Code,
     Elsewhere,
     Error,
@@ -26,7 +30,10 @@ from dragoman.serve.protocol import (
     write,
     write_sound,
 )
+from dragoman.serve.room_keys import Keys, Role
+from tests.serve.clients import PATH
 from tests.serve.house import (
+    SECRET,
     Ear,
     Mouth,
     audience_of,
@@ -342,6 +349,39 @@ def test_only_processes_with_the_secret_are_answered():
                 assert caught.value.response.status_code == 403
 
     in_time(ask())
+
+
+def test_the_secret_opens_no_server_that_wants_a_token():
+    """It is for what processes ask each other; whom they lead has the token."""
+
+    async def ask():
+        async with house(1, threads(token="a token that nobody guesses")) as here:
+            key = {places.HEADER: Keys(SECRET).token("", Role.PEER)}
+            async with connect(here.url + places.PATH, additional_headers=key, proxy=None) as peer:
+                await peer.send('{"rooms": []}')
+                assert json.loads(await peer.recv())["ready"]
+            name = "abcdefgh"
+            speaker = Keys(SECRET).token(name, Role.SPEAKER)
+            told = []
+            for path, first in (
+                (PATH, Start()),
+                (f"/v1/rooms/{name}/speak", Start(access_token=speaker)),
+                (f"/v1/rooms/{name}/listen", Listen(access_token=speaker)),
+                ("/v1/listen?encoding=linear16", None),
+                ("/v1/realtime/translations", None),
+            ):
+                async with connect(here.url + path, additional_headers=key, proxy=None) as one:
+                    if first is not None:
+                        await one.send(write(first))
+                    await one.wait_closed()
+                    told.append(one.close_code)
+            file = f"{here.url.replace('ws', 'http', 1)}/v1/audio/translations"
+            asked = urllib.request.Request(file, b"", key)
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                await asyncio.to_thread(urllib.request.urlopen, asked)
+            return told, refused.value.code
+
+    assert in_time(ask()) == ([Close.TOKEN] * 5, 401)
 
 
 def test_who_is_led_is_counted_where_they_came():

@@ -140,9 +140,11 @@ def test_seats_are_counted_and_given_back(opened):
         assert Listener(three).come_in(room).state == "waiting"
 
 
-def test_processes_with_the_same_access_token_agree():
-    one, two, other = Keys(TOKEN), Keys(TOKEN), Keys(TOKEN + "!")
-    alone, too = Keys(None), Keys(None)
+@pytest.mark.parametrize("secret", [None, "a secret that processes share"])
+def test_processes_with_the_same_access_token_and_secret_agree(secret):
+    """Who knows the secret alone opens no room of a server that wants a token."""
+    one, two, other = Keys(secret, TOKEN), Keys(secret, TOKEN), Keys(secret, TOKEN + "!")
+    alone, too = Keys(secret), Keys(None)
     made = one.token("abcdefgh", Role.LISTENER)
     assert two.admits("abcdefgh", Role.LISTENER, made)
     for keys in (other, alone, too):

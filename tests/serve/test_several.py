@@ -15,15 +15,20 @@ from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from dragoman.cli.app import dragoman
 from dragoman.errors import DragomanError
+from dragoman.serve.child import END, Doors
+from dragoman.serve.client import Talk
+from dragoman.serve.parent import HANGS, Child, Parent, look_after
+from dragoman.serve.protocol import Audio, Start
 from dragoman.serve.run import Address
 from dragoman.serve.settings import Settings
-from dragoman.serve.several import HANGS, Child, Doors, Parent, look_after
 from dragoman.setup import Setup
+from tests.serve.clients import PATH
 from tests.serve.house import Ear, Mouth, ended, has, more, open_room
 from tests.serve.processes import DEADLINE, ROOT, command, in_time
 from tests.serve.test_elsewhere import NUMBERS
@@ -136,6 +141,36 @@ def test_a_room_is_one_for_all_and_outlives_its_process():
     assert told == [said] * 6
 
 
+def test_the_next_is_replaced_once_the_one_before_it_is_ready():
+    ordered = []
+    doors = Doors(Address("127.0.0.1", 0), Address("127.0.0.1", 0))
+    parent = Parent([doors] * 2, Setup(), Settings(), lambda: None)
+
+    def child(number):
+        orders = SimpleNamespace(send=lambda order: ordered.append((number, order)))
+        return Child(process=None, orders=orders, beat=None, ready=True)
+
+    parent._children = {0: child(0), 1: child(1)}
+    parent._renew(signal.SIGUSR1, None)
+    for _ in range(3):
+        parent._renew_next()
+    assert ordered == [(0, END)]
+    parent._tell_ready = None
+    quiet = SimpleNamespace(join=lambda: None, close=lambda: None)
+    parent._bury(0, Child(quiet, quiet, beat=None, leaving=True))
+    assert parent._due[0] <= time.monotonic()  # at once
+    parent._children[0] = child(0)
+    parent._children[0].ready = False
+    parent._renew_next()
+    assert ordered == [(0, END)]
+    parent._children[0].ready = True
+    for _ in range(3):
+        parent._renew_next()
+    assert ordered == [(0, END), (1, END)]
+    parent._end(signal.SIGTERM, None)  # told once alone: at a second time it would end at once
+    assert ordered == [(0, END), (1, END), (0, END)]
+
+
 def test_processes_end_with_a_parent_that_was_killed_and_an_address_is_not_shared_with_others():
     with command(*TWO) as (server, url):
         port = url.rpartition(":")[2]
@@ -178,26 +213,43 @@ def test_a_window_that_is_closed_ends_all():
         server.kill()
 
 
-def test_a_room_is_found_over_tls_whatever_name_the_certificate_has(certificate, monkeypatch):
-    """Those who listen trust it; the processes do not, and need not."""
+def test_a_room_is_found_over_tls_whatever_name_the_certificate_has(
+    certificate, monkeypatch, tmp_path
+):
+    """Those who listen trust it; the processes do not, and need not. While they are replaced a talk
+    goes on to its end; the log is theirs alone."""
     cert, key = certificate
+    monkeypatch.setenv("DRAGOMAN_LOG", str(tmp_path / "log"))
 
     async def talk(url):
         room = await open_room(url)
         mouth, ears = Mouth(url, room), [Ear(url, room) for _ in range(6)]
         for ear in ears:
             await ear.until(has(10))
-        return await mouth.end(), await ended(*ears)
+        told = await mouth.end(), await ended(*ears)
+        async for _ in Talk(url + PATH, Start(audio=Audio(rate=8000))).run(a_moment()):
+            pass
+        return told
 
     options = (*TWO, "--tls-cert", str(cert), "--tls-key", str(key))
     with command(*options) as (server, url):
         monkeypatch.setenv("SSL_CERT_FILE", str(cert))
-        for pid in (server.pid, *children_of(server.pid)):  # which ends nobody
+        before = children_of(server.pid)
+        for pid in (server.pid, *before):  # which ends nobody
             os.kill(pid, signal.SIGHUP)
+            os.kill(pid, signal.SIGUSR1)
         said, told = in_time(talk(url))
+        wait_until(lambda: len({*children_of(server.pid)} - {*before}) == 2)
         server.send_signal(signal.SIGTERM)
         assert server.wait(DEADLINE) == 0
     assert told == [said] * 6
+    lines = (tmp_path / "log").read_text().splitlines()
+    ready = next(n for n, line in enumerate(lines) if line.startswith("Ready on"))
+    assert all(json.loads(line)["event"] for line in lines[ready + 1 :])
+
+
+async def a_moment():
+    yield np.zeros(800, np.float32)
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,8 @@ export class Pane {
     this.following = true;
     queueMicrotask(() => {
       this.following = false;
-      if (this.pinned) this.box.scrollTop = this.box.scrollHeight;
+      // What stands there before there is text is read from its beginning.
+      if (this.pinned) this.box.scrollTop = this.box.firstChild ? this.box.scrollHeight : 0;
     });
   }
 

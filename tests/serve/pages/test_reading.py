@@ -61,6 +61,33 @@ def test_everything_fits_on_a_phone(visit, dark):
         stop(page)  # and the button can be hit
 
 
+OVERLAPS = """
+(() => {
+  const parts = "header > *, #setup label, #setup button, .text, footer > *";
+  const shown = [...document.querySelectorAll(parts)]
+    .map((e) => [e.id || e.innerText, e.getBoundingClientRect()]).filter(([, box]) => box.width);
+  const over = (a, b) =>
+    a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  return shown.flatMap(([one, a], i) =>
+    shown.slice(i + 1).filter(([, b]) => over(a, b)).map(([other]) => [one, other]));
+})()
+"""
+
+
+@pytest.mark.parametrize("size", [(390, 844), (800, 390), (1100, 800)])
+def test_options_leave_room_for_all_and_cover_nothing(visit, size):
+    with staged() as stage:
+        page = visit(stage.address, *size)
+        page.run("document.getElementById('options').open = true")
+        for text in ("source", "target"):
+            assert page.run(f"document.getElementById('{text}').clientHeight") > 100
+            assert page.run(f"document.getElementById('{text}').scrollTop") == 0
+        assert page.run(OVERLAPS) == []
+        page.click("#begin")  # and the lag is shown
+        page.wait("!document.getElementById('lag').hidden")
+        assert page.run(OVERLAPS) == []
+
+
 def contrast(page):
     """Of the text against what is behind it, as WCAG counts it."""
     ink = page.run("getComputedStyle(document.getElementById('target')).color")
