@@ -87,11 +87,13 @@ def command(
     spoken = spoken_clips(clips, base.source, sound)
     results: list[SystemResult] = []
     told: set[Failure] = set()
+    failed = 0
     title = f"{base.source or 'any language'} to {base.target}: {corpus.name}"
 
     def write() -> None:
         model = f"{base.model}{system_words(base)}"
         lead = f"{model}, {len(clips)} clips, {len(results)} of {len(setups)} systems"
+        lead += f"; {failed} failed in code of their own" * bool(failed)
         write_report(output / "report.html", title, lead, results, spoken)
         write_scores(output / "scores.tsv", results)
 
@@ -111,6 +113,7 @@ def command(
                 )
             if not run.traces and all(failure.own for failure in run.failures):
                 tell_left_out(nothing_heard(run.failures), setup)
+                failed += 1
                 continue
             tell_failures((f for f in run.failures if f.own or f not in told), setup)
             told.update(run.failures)

@@ -287,7 +287,9 @@ def test_a_policy_of_ones_own_that_fails_does_not_end_a_sweep(corpus, tmp_path):
         "left out: tests.own_policies.Fails:at=6000, 1 s steps: clip 2 (2.wav): ValueError in "
     )
     assert result.stdout.count("BLEU") == 2
-    assert "1 clip could not be interpreted" in (tmp_path / "out/report.html").read_text()
+    page = (tmp_path / "out/report.html").read_text()
+    assert "1 clip could not be interpreted" in page
+    assert "2 of 3 systems; 1 failed in code of their own" in page
     with pytest.raises(DragomanError, match=r"None of the 4 clips .* ValueError in tests"):
         call("sweep", corpus, tmp_path / "none", *MODEL, "--policies", own.partition("|")[0])
 
