@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import index
 
 from dragoman.audio.chunk import RATE, Chunk, Samples
 from dragoman.audio.ear import Ear, Voice, Waiting, listen, prepare
@@ -15,7 +16,8 @@ from dragoman.detectors import Detector, FixedStep
 from dragoman.errors import DragomanError
 from dragoman.models import Ask, BatchError, Draft, Feature, Model, Sound
 from dragoman.models.base import fail_alone
-from dragoman.policies import Policy, ages
+from dragoman.own import OwnError
+from dragoman.policies import Allowance, Policy, ages
 from dragoman.text.again import overlap
 from dragoman.trace import Hearing, Recorder, Saying, Showing
 from dragoman.utterance import Utterance
@@ -133,6 +135,12 @@ class Interpreter:
                 f"does not have; choose another {what} or another model."
             )
 
+    def _misfit(self, question: str, wanted: str, answer: object) -> OwnError:
+        return OwnError(
+            f"Policy '{type(self._policy).__qualname__}' answers '{question}' with {answer!r}; "
+            f"{wanted} is needed."
+        )
+
     # The steps below are the loop's own; `step` takes them for a batch of interpreters.
 
     def _begin(self, chunk: Chunk) -> float:
@@ -183,6 +191,8 @@ class Interpreter:
             return None
         heard = self._utterance.heard(heard_ms, new_ms, self._words)
         allowance = self._policy.allow(heard, self._utterance.said)
+        if not isinstance(allowance, Allowance):
+            raise self._misfit("allow", "an Allowance", allowance)
         if allowance.nothing:
             return None
         return Ask(allowance.words, allowance.tokens, avoid_end=self._policy.avoid_end)
@@ -195,8 +205,7 @@ class Interpreter:
         elif again is not None:
             count = draft.ends[again - 1] if again else 0
         else:
-            wanted = self._policy.commit(draft, self._utterance.past)
-            count = max(0, min(wanted, _most(ask, draft)))  # a policy of one's own may miscount
+            count = self._agreed(ask, draft)
         words = draft.words[: draft.words_within(count)]
         if ask.final and draft.tail:
             words += (draft.tail,)
@@ -210,6 +219,14 @@ class Interpreter:
         fresh = words[again or 0 :]
         sure = draft.word_probabilities(len(words))[again or 0 :]
         return _Taken(fresh, _lag(draft, count) if fresh else None, sure, ask.final)
+
+    def _agreed(self, ask: Ask, draft: Draft) -> int:
+        """The tokens of a draft that the policy commits; one of the user's own may miscount."""
+        wanted = self._policy.commit(draft, self._utterance.past)
+        try:
+            return max(0, min(index(wanted), _most(ask, draft)))
+        except TypeError:
+            raise self._misfit("commit", "a whole number of tokens", wanted) from None
 
     def _said_elsewhere(self, ask: Ask, draft: Draft) -> int | None:
         """How many words of a draft were said elsewhere; None: nobody else has said anything.

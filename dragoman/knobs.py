@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
 from difflib import get_close_matches
-from importlib import import_module
 from typing import Any
 
 from dragoman.errors import DragomanError
+from dragoman.own import find_own, own_told
 
 _KINDS: dict[type, str] = {
     int: "a whole number",
@@ -42,10 +42,7 @@ def split_spec(spec: str, what: str) -> tuple[str, dict[str, Any]]:
 def own_class(name: str, what: str) -> Any:
     """What is found at `package.module.Class`; whoever asks sees whether it is such a class."""
     module, _, found = name.rpartition(".")
-    try:
-        return getattr(import_module(module), found)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise DragomanError(f"There is no {what} '{name}' ({error}).") from error
+    return find_own(module, found, f"{what} '{name}'")
 
 
 def build(kind: Any, what: str, name: str, knobs: Mapping[str, Any]) -> Any:
@@ -62,7 +59,8 @@ def build(kind: Any, what: str, name: str, knobs: Mapping[str, Any]) -> Any:
         turned[key] = value
         if isinstance(value, str):
             turned[key] = _parsed(f"Knob '{key}' of {what} '{name}'", value, type(begin[key]))
-    return kind(**turned)
+    with own_told():
+        return kind(**turned)
 
 
 def _parsed(knob: str, value: str, kind: type) -> Any:

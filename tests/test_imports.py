@@ -21,8 +21,9 @@ MAY_IMPORT = {
     "cluster": {"workers"},
     "corpora": {"audio", "text"},
     "trace": {"metrics", "text"},
-    "models": {"audio", "text", "store"},
-    "knobs": set(),
+    "models": {"audio", "text", "store", "own"},
+    "own": set(),
+    "knobs": {"own"},
     "detectors": {"models", "text", "knobs"},
     "policies": {"models", "text", "knobs"},
     "clock": set(),
@@ -31,7 +32,7 @@ MAY_IMPORT = {
     "batch": {"models"},
     "interpreter": {
         *("audio", "text", "trace", "models", "detectors", "policies", "clock"),
-        *("utterance", "batch"),
+        *("utterance", "batch", "own"),
     },
     "setup": {
         *("audio", "text", "trace", "models", "detectors", "policies", "interpreter", "clock"),
@@ -46,7 +47,7 @@ MAY_IMPORT = {
     "trial": {"audio", "clock", "setup"},
     "evaluate": {
         *("audio", "text", "store", "trace", "metrics", "models", "detectors", "policies"),
-        *("interpreter", "voices", "setup", "clock", "awake", "corpora", "workers"),
+        *("interpreter", "voices", "setup", "clock", "awake", "corpora", "workers", "own"),
     },
     "train": {
         *("audio", "text", "store", "trace", "metrics", "models", "detectors", "policies"),

@@ -15,6 +15,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
@@ -27,7 +28,7 @@ from dragoman.audio.pcm import (
     pcm_frames,
     read_wav_header,
 )
-from dragoman.audio.tracks import contents_of, number_of
+from dragoman.audio.tracks import contents_of, listed, number_of
 from dragoman.errors import DragomanError
 
 # What ffmpeg puts before a message (an address, the file's name), and lines that say nothing.
@@ -40,11 +41,23 @@ log = logging.getLogger(__name__)
 def open_ffmpeg(path: Path, span: Span, track: str | None = None) -> Decoded:
     """Begin to decode a file from the wanted start: ffmpeg seeks, and stops at the wanted end."""
     _program(str(path))
+    if track is None:
+        _tell_tracks(path)
     number = 0 if track is None else number_of(track, contents_of(path).tracks, str(path))
     seek = ["-ss", f"{span.start:.6f}"] if span.start else []
     stop = [] if span.end is None else ["-t", f"{span.end - span.start + 0.1:.6f}"]
     # 'file:' keeps a name with a colon or a leading dash from being taken for something else.
     return _decoded(_Pipe.start([*seek, "-i", f"file:{path}"], number, stop, str(path)))
+
+
+@lru_cache(maxsize=64)  # a film may be a whole corpus of clips
+def _tell_tracks(path: Path) -> None:
+    """Where there are several, say which one is heard unasked."""
+    if len(tracks := contents_of(path).tracks) > 1:
+        log.warning(
+            "%s has %s; the first is heard ('dragoman translate --track' hears another).",
+            *(path, listed(tracks)),
+        )
 
 
 def open_ffmpeg_stream(stream: ByteStream, name: str, track: str | None = None) -> Decoded:

@@ -88,10 +88,11 @@ def number_of(wanted: str, tracks: Sequence[Track], name: str) -> int:
         for number, track in enumerate(tracks):
             if track.is_in(wanted):
                 return number
-    raise DragomanError(f"{name} has {_listed(tracks)}; there is no track {wanted}.")
+    raise DragomanError(f"{name} has {listed(tracks)}; there is no track {wanted}.")
 
 
-def _listed(tracks: Sequence[Track]) -> str:
+def listed(tracks: Sequence[Track]) -> str:
+    """What there is to choose from."""
     told = [
         f"{number} ({track})" if str(track) else str(number)
         for number, track in enumerate(tracks, 1)

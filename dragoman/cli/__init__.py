@@ -49,10 +49,12 @@ def _run(args: Sequence[str] | None) -> int:
 
     from dragoman.cli.app import dragoman
     from dragoman.errors import DragomanError
+    from dragoman.own import own_told
 
     output = sys.stdout
     try:
-        status = dragoman.main(args, prog_name="dragoman", standalone_mode=False)
+        with own_told():
+            status = dragoman.main(args, prog_name="dragoman", standalone_mode=False)
         return status if isinstance(status, int) else 0
     except click.ClickException as error:
         shown = StringIO()

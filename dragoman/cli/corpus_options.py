@@ -152,7 +152,16 @@ def tell_pack(out: Path, header: Header) -> None:
         click.echo(f"Left out: {summary_of(faults)}; {out / FAULTS} lists them.")
 
 
-def tell_failures(failures: Iterable[Failure]) -> None:
-    """Name the clips that could not be interpreted, on standard error."""
+def tell_failures(failures: Iterable[Failure], setup: Setup | None = None) -> None:
+    """Name the clips that could not be interpreted, on standard error; with the setup where it is
+    at fault."""
     for failure in failures:
-        print(f"left out: {failure}", file=sys.stderr)  # a bar lets this pass, but not click
+        tell_left_out(failure, setup if failure.own else None)
+
+
+def tell_left_out(what: object, setup: Setup | None = None) -> None:
+    """Say what is not measured, and why."""
+    from dragoman.evaluate.result import system_name
+
+    system = "" if setup is None else f"{system_name(setup)}: "
+    print(f"left out: {system}{what}", file=sys.stderr)  # a bar lets this pass, but not click

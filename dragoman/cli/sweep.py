@@ -16,6 +16,7 @@ from dragoman.cli.corpus_options import (
     followed,
     read_first,
     tell_failures,
+    tell_left_out,
 )
 from dragoman.cli.outputs import check_folder
 from dragoman.cli.ranges import PATH, STEPS, Number
@@ -69,7 +70,7 @@ def command(
     from dragoman.evaluate.grid import STANDARD, grid, slug
     from dragoman.evaluate.report import write_report, write_scores
     from dragoman.evaluate.result import Scorer, system_result, system_words
-    from dragoman.evaluate.run import Failure, run_corpus
+    from dragoman.evaluate.run import Failure, nothing_heard, run_corpus
     from dragoman.evaluate.sounds import spoken_clips
     from dragoman.evaluate.sparing import Sparing
     from dragoman.metrics import simuleval_log
@@ -86,11 +87,13 @@ def command(
     spoken = spoken_clips(clips, base.source, sound)
     results: list[SystemResult] = []
     told: set[Failure] = set()
+    failed = 0
     title = f"{base.source or 'any language'} to {base.target}: {corpus.name}"
 
     def write() -> None:
         model = f"{base.model}{system_words(base)}"
         lead = f"{model}, {len(clips)} clips, {len(results)} of {len(setups)} systems"
+        lead += f"; {failed} failed in code of their own" * bool(failed)
         write_report(output / "report.html", title, lead, results, spoken)
         write_scores(output / "scores.tsv", results)
 
@@ -108,7 +111,11 @@ def command(
                     system=own,
                     on_clip=on_clip,
                 )
-            tell_failures(failure for failure in run.failures if failure not in told)
+            if not run.traces and all(failure.own for failure in run.failures):
+                tell_left_out(nothing_heard(run.failures), setup)
+                failed += 1
+                continue
+            tell_failures((f for f in run.failures if f.own or f not in told), setup)
             told.update(run.failures)
             results.append(system_result(setup, run.checked(), scorer))
             simuleval_log.write(folder, [trace.instance(scorer.unit) for trace in run.traces])
@@ -118,6 +125,8 @@ def command(
     finally:  # also of a sweep that ends before its time
         if results:
             sparing(must=True)
+    if not results:
+        raise nothing_heard(run.failures)
     click.echo(f"report: {output / 'report.html'}", err=True)
 
 

@@ -108,7 +108,7 @@ def command(
                 system=None if workers else system,
                 on_trial=on_trial,
                 on_clip=on_clip,
-                on_failure=lambda failure: tell_failures([failure]),
+                on_failure=lambda failure, setup: tell_failures([failure], setup),
             )
     tuned.best.setup.write(output)
     click.echo(fitted(f"best: {_line(tuned.best)}", sys.stdout, 4))

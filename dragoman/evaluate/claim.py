@@ -44,10 +44,11 @@ def held(folder: Path) -> Iterator[None]:
         yield
 
 
-def claim(folder: Path, setup: Setup, clips: Sequence[Clip]) -> None:
+def claim(folder: Path, setup: Setup, clips: Sequence[Clip], *, begun: bool) -> None:
     """Take the folder for this run, or go on with the same run; refuse to mix two.
 
-    A run whose clips are the first of these goes on with the others.
+    A run whose clips are the first of these goes on with the others, and one that has come to
+    nothing yet is in nobody's way.
     """
     mark: dict[str, Any] = {
         "setup": asdict(setup),
@@ -57,7 +58,7 @@ def claim(folder: Path, setup: Setup, clips: Sequence[Clip]) -> None:
         "files": files_of(setup),
     }
     path = folder / MARK
-    known = _read_mark(path) if path.exists() else None
+    known = _read_mark(path) if begun and path.exists() else None
     if known is not None:
         _refuse_other(known, mark, folder, clips)
     if known is None or known.get("clips", len(clips)) < len(clips):
@@ -93,7 +94,7 @@ def _refuse_other(
         if known.get("files", {}).get(name, digest) != digest:
             raise DragomanError(
                 f"The folder {folder} holds a run with {name} as it was before; it has been "
-                f"changed since. Choose another folder."
+                f"changed since. Remove it, or choose another folder."
             )
 
 

@@ -24,6 +24,7 @@ from dragoman.evaluate.claim import claim, held
 from dragoman.evaluate.names import told_apart
 from dragoman.files import sentences_for, whole_file
 from dragoman.interpreter import step
+from dragoman.own import OwnError, fault_of_own
 from dragoman.setup import Setup, System
 from dragoman.trace import Trace, TraceWriter, read_traces
 from dragoman.workers import Workers
@@ -39,6 +40,8 @@ class Failure:
     index: int
     audio: str
     reason: str
+    own: bool = False
+    """It was code of the user's own that failed, such as a policy, and no fault of the clip's."""
 
     def __str__(self) -> str:
         return f"clip {self.index} ({self.audio}): {self.reason}"
@@ -107,8 +110,11 @@ class _Speaker:
             self.chunk = next(self._chunks, None)
             if self.chunk is None:
                 self.outcome = self.trace
-        except DragomanError as why:
-            self.outcome = Failure(clip.index, clip.name, str(why))
+        except Exception as error:
+            why = fault_of_own(error) or error
+            if not isinstance(why, DragomanError):
+                raise
+            self.outcome = Failure(clip.index, clip.name, str(why), isinstance(why, OwnError))
 
 
 def interpret_clips(system: System, clips: Sequence[Clip]) -> list[Outcome]:
@@ -141,7 +147,7 @@ def run_corpus(
     `on_clip` hears of progress: (clips done, clips in all).
     """
     with held(folder):
-        claim(folder, setup, clips)
+        claim(folder, setup, clips, begun=_whole(folder / TRACES) > 0)
         clips = told_apart(clips)
         if only is not None:
             clips = [clip for clip in clips if clip.index in only]
@@ -193,12 +199,17 @@ def _put_in_order(path: Path, traces: Sequence[Trace]) -> None:
 
 def _drop_torn_end(path: Path) -> None:
     """Cut off what follows the last whole trace: a run that was killed may end inside a line."""
-    content = path.read_bytes()
-    end = content.rfind(_END)
-    whole = 0 if end < 0 else end + len(_END)
-    if whole < len(content):
+    if (whole := _whole(path)) < path.stat().st_size:
         with sentences_for(path), path.open("r+b") as file:
             file.truncate(whole)
+
+
+def _whole(path: Path) -> int:
+    """How many bytes of a file are whole traces."""
+    with sentences_for(path):
+        content = path.read_bytes() if path.exists() else b""
+    end = content.rfind(_END)
+    return 0 if end < 0 else end + len(_END)
 
 
 def _outcomes(

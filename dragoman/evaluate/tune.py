@@ -2,9 +2,10 @@
 
 Paper 002 ends by asking practitioners to tune their systems for each language. This does it by
 successive halving: every candidate interprets a few clips, the better half goes on with more, the
-last ones see the whole corpus. A candidate far over the budget drops out at once. Where all of the
-last are over it after all, those that were dropped within it are tried, the best first. A clip that
-cannot be interpreted is named and left out, for every candidate.
+last ones see the whole corpus. A candidate far over the budget drops out at once, and so does one
+of the user's own whose code fails. Where all of the last are over it after all, those that were
+dropped within it are tried, the best first. A clip that cannot be interpreted is named and left
+out, for every candidate.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def tune(
     system: System | None = None,
     on_trial: Callable[[Trial, int, int], None] = lambda trial, done, total: None,
     on_clip: Callable[[int, int], None] = lambda done, total: None,
-    on_failure: Callable[[Failure], None] = lambda failure: None,
+    on_failure: Callable[[Failure, Setup], None] = lambda failure, setup: None,
 ) -> Tuned:
     """Find the candidate with the best quality whose latency keeps to the budget.
 
@@ -78,9 +79,12 @@ def tune(
     while True:
         runs: dict[Setup, Run] = {}
         for done, setup in enumerate(remaining, start=1):
-            runs[setup] = rounds.interpret(setup, order[:size])
-            on_trial(judge(setup, runs[setup].traces), done, len(remaining))
-        whole = size == len(order)
+            if (run := rounds.interpret(setup, order[:size])) is None:
+                trials.pop(setup, None)
+                continue
+            runs[setup] = run
+            on_trial(judge(setup, run.traces), done, len(remaining))
+        whole, remaining = size == len(order), list(runs)
         for setup, run in runs.items():
             trials[setup] = judge(setup, rounds.heard_by_all(run), whole=whole)
         if whole:
@@ -89,9 +93,13 @@ def tune(
             remaining = _better_half([trials[s] for s in remaining], budget_ms)
         size = len(order) if len(remaining) <= 2 else min(size * 2, len(order))
     while not _kept(trials.values(), budget_ms) and (again := _dropped(trials.values(), budget_ms)):
-        run = rounds.interpret(again.setup, order)
+        if (run := rounds.interpret(again.setup, order)) is None:
+            del trials[again.setup]
+            continue
         trials[again.setup] = judge(again.setup, rounds.heard_by_all(run), whole=True)
         on_trial(trials[again.setup], 1, 1)
+    if not trials:
+        raise DragomanError("No policy could be tried: each failed in code of its own.")
     ranked = sorted(trials.values(), key=lambda t: _rank(t, budget_ms))
     if ranked[0].latency_ms > budget_ms:
         raise _none_kept(budget_ms, min(trials.values(), key=lambda t: t.latency_ms))
@@ -108,10 +116,11 @@ class _Rounds:
     together: int
     system: System | None
     on_clip: Callable[[int, int], None]
-    on_failure: Callable[[Failure], None]
+    on_failure: Callable[[Failure, Setup], None]
     broken: dict[int, Failure] = field(default_factory=dict)
 
-    def interpret(self, setup: Setup, indices: Sequence[int]) -> Run:
+    def interpret(self, setup: Setup, indices: Sequence[int]) -> Run | None:
+        """Nothing of a candidate whose own code fails."""
         run = run_corpus(
             *(self.clips, setup, self.folder / slug(setup)),
             workers=self.workers,
@@ -121,8 +130,10 @@ class _Rounds:
             on_clip=self.on_clip,
         )
         for failure in run.failures:
+            self.on_failure(failure, setup)
+            if failure.own:
+                return None
             self.broken[failure.index] = failure
-            self.on_failure(failure)
         if len(self.broken) == len(self.clips):
             raise nothing_heard(list(self.broken.values()))
         return run

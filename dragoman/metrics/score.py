@@ -25,7 +25,8 @@ METRICS = (
 )
 UNITS = {"speech": "ms", "text": "words"}
 # What a score can be, where that is limited; a word error rate may be above 100.
-POSSIBLE = {"BLEU": (0.0, 100.0), "chrF": (0.0, 100.0), "WER": (0.0, np.inf)}
+POSSIBLE = {"BLEU": (0.0, 100.0), "chrF": (0.0, 100.0)}
+POSSIBLE |= dict.fromkeys(("WER", "AP", "RTF", "Erasure", "NumChunks"), (0.0, np.inf))
 BLOCK = 2048  # sentences timed at once: what fits a processor's cache is faster
 
 

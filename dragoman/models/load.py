@@ -16,6 +16,7 @@ from dragoman.models.base import Model
 from dragoman.models.kind import kind_of
 from dragoman.models.memory import refuse_too_large
 from dragoman.models.options import Compute, Device, Options
+from dragoman.own import find_own, own_told
 
 if TYPE_CHECKING:
     from dragoman.models.cascade.translator import Translator
@@ -154,17 +155,15 @@ def _loader(folder: Path, kind: str | None, known: dict[str, str]) -> Any:
 
 def _own(name: str) -> Model:
     module, _, function = name.partition(":")
-    try:
-        make = getattr(import_module(module), function)
-    except (ImportError, AttributeError) as error:
-        raise DragomanError(f"There is no model function '{name}' ({error}).") from error
+    make = find_own(module, function, f"model function '{name}'")
     try:
         signature(make).bind()
     except (TypeError, ValueError) as error:
         raise DragomanError(
             f"'{name}' is not a function that makes a model without being told anything ({error})."
         ) from error
-    model: Model = make()
+    with own_told():
+        model: Model = make()
     lacking = [member for member in INTERFACE if not hasattr(model, member)]
     if lacking == [*INTERFACE]:
         raise DragomanError(f"'{name}' makes no model but {type(model).__name__!r}.")

@@ -10,7 +10,9 @@ import pytest
 
 from dragoman.audio import ffmpeg
 from dragoman.audio.chunk import RATE
+from dragoman.audio.decoded import Span
 from dragoman.audio.source import duration, open_audio, read_audio
+from dragoman.audio.tracks import Contents, Track
 from dragoman.errors import DragomanError
 from tests.audio.conftest import chirp
 from tests.audio.test_source import joined, likeness
@@ -145,10 +147,30 @@ def film(path, recording, delay=0.0):
     return path
 
 
+def test_of_several_tracks_it_is_said_once_that_the_first_is_heard(tmp_path, monkeypatch, caplog):
+    """Nobody knew, who had not looked into his film, that there was another language in it."""
+    two = Contents((Track("deu", "stereo"), Track("fra", "mono")))
+    monkeypatch.setattr(ffmpeg, "_program", lambda name: "")
+    monkeypatch.setattr(
+        ffmpeg, "contents_of", lambda path: two if "film" in path.name else Contents()
+    )
+    monkeypatch.setattr(ffmpeg._Pipe, "start", lambda *rest: rest)
+    monkeypatch.setattr(ffmpeg, "_decoded", lambda pipe: pipe)
+    film, talk = tmp_path / "film.mkv", tmp_path / "talk.mkv"
+    for path, track in ((film, "fr"), (talk, None), (film, None), (film, None)):
+        ffmpeg.open_ffmpeg(path, Span(0.0, None), track)
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        f"{film} has 2 audio tracks: 1 (German, stereo), 2 (French, mono); the first is heard "
+        "('dragoman translate --track' hears another)."
+    )
+
+
 @needs_ffmpeg
-def test_the_track_that_is_heard(recording, tmp_path, monkeypatch):
+def test_the_track_that_is_heard(recording, tmp_path, monkeypatch, caplog):
     path = film(tmp_path / "film.mkv", recording)
     first = read_audio(path)
+    assert "(French, mono); the first is heard" in caplog.text
     for track, likes in (("1", True), ("German", True), ("2", False), ("fr", False)):
         assert (likeness(joined(open_audio(path, track=track)), first) > 0.999) == likes
     told = r"has 2 audio tracks: 1 \(German, stereo\), 2 \(French, mono\); there is no track "

@@ -265,6 +265,25 @@ def test_a_clip_that_cannot_be_read_is_named_and_the_others_count(corpus, tmp_pa
         assert Setup.read(tmp_path / "best.yaml").policy.startswith("wait-k")
 
 
+def test_a_policy_of_ones_own_that_fails_does_not_end_a_sweep(corpus, tmp_path):
+    """Of some clips it is named with its setting; what fails at all of them is left out."""
+    soundfile.write(tmp_path / "2.wav", np.zeros(16000 * 7, np.float32), 16000)
+    own = "tests.own_policies.Fails:at=0|6000"
+    options = (*MODEL, "--policies", own)
+    result = done("sweep", corpus, tmp_path / "out", *options, "--policies", "greedy")
+    first, second = [line for line in result.stderr.splitlines() if line.startswith("left out")]
+    assert first.startswith("left out: tests.own_policies.Fails:at=0, 1 s steps: None of the 4 ")
+    assert second.startswith(
+        "left out: tests.own_policies.Fails:at=6000, 1 s steps: clip 2 (2.wav): ValueError in "
+    )
+    assert result.stdout.count("BLEU") == 2
+    page = (tmp_path / "out/report.html").read_text()
+    assert "1 clip could not be interpreted" in page
+    assert "2 of 3 systems; 1 failed in code of their own" in page
+    with pytest.raises(DragomanError, match=r"None of the 4 clips .* ValueError in tests"):
+        call("sweep", corpus, tmp_path / "none", *MODEL, "--policies", own.partition("|")[0])
+
+
 @pytest.mark.parametrize("command", ["evaluate", "sweep", "tune"])
 @pytest.mark.parametrize("missing", [0, 2])
 def test_a_clip_without_word_ends_is_named_and_the_others_count(corpus, tmp_path, command, missing):

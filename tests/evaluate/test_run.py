@@ -124,6 +124,26 @@ def test_a_policy_of_ones_own_that_was_changed_is_another_one(tmp_path, clips, m
         run_corpus(clips, setup, tmp_path / "r", system=system)
 
 
+@pytest.mark.parametrize("workers", [None, WarmProcesses(1)])
+def test_a_clip_at_which_a_policy_of_ones_own_fails_is_named(tmp_path, clips, workers):
+    """It ended the whole run, and with it a sweep, with a traceback."""
+    setup = SETUP.with_changes(policy="tests.own_policies.Fails:at=5500")
+    run = run_corpus(clips, setup, tmp_path / "r", workers=workers)
+    assert [trace.index for trace in run.traces] == [0, 1, 2, 3]
+    (failure,) = run.failures
+    assert failure.own
+    assert str(failure).startswith("clip 4 (4.wav): ValueError in tests/own_policies.py, line ")
+
+
+def test_a_run_that_came_to_nothing_is_in_nobody_s_way(tmp_path, clips):
+    """Whoever mends his policy and calls the same command again was sent to another folder."""
+    setup = SETUP.with_changes(policy="tests.own_policies.Fails")
+    assert run_corpus(clips, setup, tmp_path / "r").traces == []
+    assert len(run_corpus(clips, SETUP, tmp_path / "r").traces) == 5
+    with pytest.raises(DragomanError, match="holds another run"):
+        run_corpus(clips, setup, tmp_path / "r")
+
+
 def test_word_ends_that_were_changed_are_another_run(tmp_path, clips):
     ends = tmp_path / "words.ends"
     ends.write_text("300 900 1400\n")

@@ -99,7 +99,8 @@ def test_a_clip_that_nobody_can_read_is_named_and_left_out(tmp_path, clips):
     candidates = grid(BASE, ["wait-k:k=1|3|5|7", "offline"], [280.0])
     failures, trials = [], []
     tuned = tune(
-        clips, candidates, 4000, tmp_path / "t", by_delay, first=5, on_failure=failures.append,
+        clips, candidates, 4000, tmp_path / "t", by_delay, first=5,
+        on_failure=lambda failure, setup: failures.append(failure),
         on_trial=lambda trial, done, total: trials.append(trial),
     )  # fmt: skip
     assert [str(f).partition(":")[0] for f in failures] == ["clip 7 (7.wav)"]  # once, not per trial
@@ -153,6 +154,27 @@ def test_all_are_judged_on_the_clips_that_all_could_hear(tmp_path, clips, monkey
     candidates = grid(BASE, ["wait-k:k=1|2"], [280.0])
     tuned = tune(clips, candidates, 9000, tmp_path / "t", by_delay)
     assert [trial.clips for trial in tuned.trials] == [19, 19]
+
+
+def test_a_candidate_whose_own_code_fails_is_out_and_the_clips_stay(tmp_path, clips):
+    """One fails at once, one on the longer clips alone, which are not in the first round."""
+    first = first_heard(clips, 5)
+    for clip in clips:
+        if clip.index not in first:
+            soundfile.write(clip.audio, np.zeros(16000 * 6, np.float32), 16000)
+    own = "tests.own_policies.Fails:at=200|5500"
+    candidates, failures = grid(BASE, [own, "wait-k:k=1|9"], [280.0]), []
+    tuned = tune(
+        clips, candidates, 9000, tmp_path / "t", by_delay, first=5,
+        on_failure=lambda failure, setup: failures.append((setup.policy, failure.own)),
+    )  # fmt: skip
+    assert failures == [(policy, True) for policy in expand(own)]
+    assert [(t.setup.policy, t.clips) for t in tuned.trials] == [
+        ("wait-k:k=9", 20),
+        ("wait-k:k=1", 5),  # as good as the second that failed
+    ]
+    with pytest.raises(DragomanError, match="No policy could be tried: each failed in code of"):
+        tune(clips, candidates[:2], 9000, tmp_path / "u", by_delay, first=5)
 
 
 def test_candidates_tell_speech_from_silence_as_the_lent_system_does(tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -382,3 +383,7 @@ def test_no_interval_reaches_below_what_a_score_can_be():
         assert interval.low == 0
         assert interval.high > 2 * scores[name].value
     assert scores["LengthDiff"].interval().low < 0
+    once = [replace(i, compute=1000.0 if i.index == 1 else 0.0) for i in corpus]
+    factor = score_corpus(once, metrics=["RTF"]).scores["RTF"]
+    assert factor.value < factor.error()
+    assert factor.interval().low == 0  # -0.00 stood in a report
