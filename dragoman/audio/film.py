@@ -87,6 +87,7 @@ class Film:
             *(item for file in inputs for item in ("-i", f"file:{file}")),
             *(item for stream in mapped for item in ("-map", stream)),
             *(*how, "-b:a:0", f"{BITRATE * _channels(sound)}k"),
+            *("-strict", "experimental"),  # so an older ffmpeg calls flac in an mp4, and refuses it
             *([] if self.end is None else ["-t", f"{self.end:.6f}"]),
             *("-f", FILMS[suffix], f"file:{part}"),
         ]

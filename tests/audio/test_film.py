@@ -78,6 +78,7 @@ def test_captions_are_subtitles_if_there_are_any(stand_in, tmp_path, sound):
     languages = [pairs(args, f"-metadata:s:s:{n}") for n in range(2)]
     assert languages == [["language=deu"], ["language=eng"]]
     assert pairs(args, "-t") == ["90.000000"]
+    assert pairs(args, "-strict") == ["experimental"]  # an older ffmpeg copies no flac without it
 
 
 def test_what_ffmpeg_cannot_do_is_told_and_leaves_nothing(stand_in, tmp_path, sound, monkeypatch):
