@@ -37,7 +37,7 @@ from dragoman.audio.pcm import (
 from dragoman.audio.resample import Resampler
 from dragoman.audio.sndfile import UnknownFormatError, open_pcm, open_sndfile, sndfile_seconds
 from dragoman.audio.spooled import is_spoolable, open_spooled
-from dragoman.audio.tracks import check_only_track
+from dragoman.audio.tracks import Track, check_only_track, contents_of
 from dragoman.errors import DragomanError
 
 STDIN = "-"
@@ -101,6 +101,17 @@ def duration(path: str | Path) -> float:
     if seconds <= 0:
         raise DragomanError(f"{path} holds no sound.")
     return seconds
+
+
+def tracks_of(path: str | Path) -> tuple[Track, ...]:
+    """The audio tracks of a file of a kind that may have several; of any other none."""
+    if is_pipe(path) or not has_ffmpeg():
+        return ()
+    try:
+        open_sndfile(Path(path), Span())
+    except UnknownFormatError:
+        return contents_of(Path(path)).tracks
+    return ()
 
 
 def is_pipe(path: str | Path) -> bool:

@@ -99,6 +99,11 @@ def _listed(tracks: Sequence[Track]) -> str:
     return f"{len(told)} audio track{'s' if len(told) != 1 else ''}: {', '.join(told)}"
 
 
+def choice_among(tracks: Sequence[Track], name: str) -> str:
+    """What to tell who has named none of several tracks."""
+    return f"{name} has {_listed(tracks)}; the first is heard. Another one: --track N."
+
+
 def check_only_track(wanted: str | None, name: str) -> None:
     """Refuse another track than the first of a recording that has no more, and no language."""
     if wanted is not None:

@@ -15,6 +15,7 @@ from dragoman.lag import Lag
 from dragoman.listeners import Listener
 
 if TYPE_CHECKING:
+    from dragoman.cli.sound import Part
     from dragoman.setup import Setup, System
 
 LATE_CHUNKS = 4
@@ -58,6 +59,15 @@ class _Detected:
                 return
             name = language_name(update.language)
             self._notes.tell(f"Heard: {name}. If that is wrong, name the language: --from CODE.")
+
+
+def tracks(file: str, part: Part, notes: Notes) -> None:
+    """Tell which audio track of several is heard, if nobody said which."""
+    from dragoman.audio.source import tracks_of
+    from dragoman.audio.tracks import choice_among
+
+    if part.track is None and part.raw is None and len(found := tracks_of(file)) > 1:
+        notes.tell(choice_among(found, file))
 
 
 def language_name(code: str) -> str:

@@ -184,6 +184,8 @@ class FileRun:
         original = recording.dub.mix is not None
         sound = open_file(recording.file, setup.step_ms, wanted.realtime, part, original)
         voice = self.get_ready()
+        if not quiet:
+            told.tracks(recording.file, part, notes)
         with ExitStack() as stack:
             enter = stack.enter_context
             # First in, last out: the summary comes after the last line of text has been ended, and

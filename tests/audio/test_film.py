@@ -12,6 +12,7 @@ import pytest
 import soundfile
 
 from dragoman.audio.film import Film, check_film
+from dragoman.audio.source import tracks_of
 from dragoman.audio.tracks import contents_of
 from dragoman.errors import DragomanError
 from tests.audio import fake_ffmpeg
@@ -148,3 +149,16 @@ def test_a_film_is_heard_in_a_track_and_has_its_mix_and_its_captions(recording, 
     assert held.tracks[0].layout == "mono"  # as the French track is
     assert held.subtitles == 1
     assert sorted(os.listdir(tmp_path)) == sorted(["film.mkv", "film.srt", target.name, "talk.wav"])
+
+
+@needs_ffmpeg
+def test_of_several_tracks_it_is_told_which_one_is_heard(recording, tmp_path):
+    source = film(tmp_path / "film.mkv", recording)
+    told = (
+        f"{source} has 2 audio tracks: 1 (German, stereo), 2 (French, mono); the first is heard. "
+        "Another one: --track N."
+    )
+    for options, wanted in (((), True), (("--track", "2"), False), (("--quiet",), False)):
+        done = dragoman("translate", source, *SYSTEM, *options)
+        assert (told in " ".join(done.stderr.split())) == wanted
+    assert tracks_of(recording()) == ()
