@@ -90,6 +90,11 @@ def ffmpeg_seconds(path: Path) -> float | None:
     return None if seconds is None else float(seconds)
 
 
+def without_prefix(line: str) -> str:
+    """What ffmpeg says, without the address or the name that it puts before it."""
+    return _PREFIX.sub("", line).strip()
+
+
 def _program(name: str) -> str:
     program = shutil.which("ffmpeg")
     if program is None:
@@ -148,7 +153,7 @@ class _Pipe:
         self.process.wait()
         self.complaints.seek(0)
         lines = self.complaints.read().decode(errors="replace").strip().splitlines()
-        return [_PREFIX.sub("", line).strip() for line in lines if not _EMPTY.search(line)]
+        return [without_prefix(line) for line in lines if not _EMPTY.search(line)]
 
     def reason(self) -> str:
         """The last of it, if there was any."""

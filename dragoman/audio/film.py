@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from dragoman.audio.ffmpeg import without_prefix
 from dragoman.audio.tracks import contents_of
 from dragoman.errors import DragomanError
 from dragoman.files import put_in_place, sentences_for, temporary_for
@@ -21,6 +22,8 @@ FILMS = {".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".mkv": "matroska"}
 """What ffmpeg calls the format of a film, by its suffix."""
 BITRATE = 96
 """Kilobits a second of each channel of the mix."""
+EVEN_NEW = ("-strict", "experimental")
+"""So an older ffmpeg calls flac in an mp4, which it would refuse."""
 POLL = 0.1
 
 
@@ -40,6 +43,17 @@ def check_film(source: str, path: Path) -> None:
         picture = Path(source).is_file() and contents_of(Path(source)).picture
     if not picture:
         raise DragomanError(f"{path} would have the picture of {source}, which has none; {sound}.")
+    if Path(source).is_file():
+        _try_out(Path(source), path)
+
+
+def _try_out(source: Path, path: Path) -> None:
+    """Refuse a film of a kind that cannot hold what is copied into it."""
+    with tempfile.TemporaryDirectory() as folder:
+        suffix = path.suffix.lower()
+        command = ["-i", f"file:{source}", "-map", "0:v", "-map", "0:a?", "-c", "copy", "-t", "0.1"]
+        part = f"file:{Path(folder, 'film')}"
+        _run([*command, *EVEN_NEW, "-f", FILMS[suffix], part], path, lambda: False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +101,7 @@ class Film:
             *(item for file in inputs for item in ("-i", f"file:{file}")),
             *(item for stream in mapped for item in ("-map", stream)),
             *(*how, "-b:a:0", f"{BITRATE * _channels(sound)}k"),
+            *EVEN_NEW,
             *([] if self.end is None else ["-t", f"{self.end:.6f}"]),
             *("-f", FILMS[suffix], f"file:{part}"),
         ]
@@ -118,8 +133,9 @@ def _run(command: list[str], path: Path, given_up: Callable[[], bool]) -> None:
         if status:
             complaints.seek(0)
             told = complaints.read().decode(errors="replace").strip().splitlines()
-            reason = told[0].rstrip(".") if told else f"it ended with {status}"
-            hint = "" if path.suffix.lower() == ".mkv" else "; a .mkv takes more kinds of sound"
+            reason = without_prefix(told[0]).rstrip(".") if told else f"it ended with {status}"
+            more = "; a .mkv takes more kinds of picture and sound"
+            hint = "" if path.suffix.lower() == ".mkv" else more
             raise DragomanError(f"Cannot write {path} (ffmpeg: {reason}){hint}.")
 
 

@@ -28,6 +28,10 @@ class Demo:
     setup: Setup
     title: str
 
+    def headline(self, model: str) -> str:
+        """What stands above it while it runs; a usual terminal has 80 columns."""
+        return f"{self.title} · {model} · a recording as it plays"
+
 
 DEMOS = {
     "de-en": Demo("weather.de", Setup(source="de").tuned(2000.0), "German → English"),
@@ -74,7 +78,7 @@ def command(pair: str, fast: bool, speak: bool, threads: int) -> None:
         if speak:
             voice = listeners.spoken(None, setup.target, notes.tell)
             audience.append(stack.enter_context(voice))
-        title = f"{demo.title} · {system.setup.model} · a recording, interpreted while it plays"
+        title = demo.headline(system.setup.model)
         views = shown(stack, setup, notes, both=True, title=title)
         audience.append(_Known(demo.talk, views))
         listeners.interpret(
@@ -95,8 +99,7 @@ class _Known:
         self._views = views
 
     def take(self, chunk: Chunk, update: Update) -> None:
-        until = float("inf") if chunk.last else update.hearing.audio_ms / 1000
-        due = [text for end, text in self._rows if end <= until]
+        due = [text for end, text in self._rows if end <= update.hearing.audio_ms / 1000]
         self._rows = self._rows[len(due) :]
         update = replace(update, transcript=tuple(f" {text}" for text in due))
         for view in self._views:

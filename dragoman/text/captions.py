@@ -25,6 +25,7 @@ from dragoman.text.caption_layout import (
     width,
 )
 from dragoman.text.languages import UNSPACED, find_language, look_up, written_without_spaces
+from dragoman.text.phrases import INSIDE, break_cost
 from dragoman.text.sentences import ends_sentence
 from dragoman.text.words import split_words
 
@@ -87,7 +88,9 @@ class CaptionMaker:
         alone = len(self._tracks) == 1  # else the speaker's words may come later, and belong here
         for piece in said.pieces(word):
             if alone and said.ended_before(piece):
+                leading = said.take_leading(piece)
                 cues += self._cues(until=piece.start)
+                said.words += leading
             elif self._is_full():
                 cues += self._cues(keep=2)
             said.words.append(piece)
@@ -201,6 +204,17 @@ class _Track:
             return True
         enough = self.columns > self._settings.columns / 2
         return enough and ends_sentence(self.words[-1].text, word.text, self.language)
+
+    def take_leading(self, word: TimedWord) -> list[TimedWord]:
+        """The last words that wait, if a word goes on with them: "um" before "das", however long
+        ago it was said. They are shown with it."""
+        count, following = len(self.words), word.text
+        while count and break_cost(self.words[count - 1].text, following, self.language) >= INSIDE:
+            count -= 1
+            following = self.words[count].text
+        leading = [replace(each, start=word.start, end=word.start) for each in self.words[count:]]
+        del self.words[count:]
+        return leading
 
     @property
     def has_ended(self) -> bool:

@@ -9,8 +9,8 @@ from dragoman.text.sentences import CLOSING, ends_sentence, is_abbreviation, is_
 
 SENTENCE, CLAUSE, JOINED, PHRASE, WORD, INSIDE = 0.0, 0.25, 0.4, 0.6, 1.0, 2.5
 """What a break costs: after a sentence, after a comma, before a conjunction, before a preposition,
-between any two words, inside what belongs together (an article and its noun, a preposition and
-what it leads)."""
+between any two words, inside what belongs together (an article and its noun, a title and its name,
+a preposition and what it leads)."""
 
 CLAUSE_END = re.compile(rf"[,;:…—–、，；：،؛][{re.escape(CLOSING)}]*$")
 
@@ -20,10 +20,17 @@ _DIGITS, _THREE_DIGITS = re.compile(r"\d{1,3}"), re.compile(r"\d{3}(?!\d)")
 # One list for all: words that mean something else in another language are left out.
 _ARTICLES = """
     a an the this that these those my your his her its our their no every each
-    der die das den dem des ein eine einen einem einer eines kein keine keinen mein meine sein seine
-    ihr ihre unser unsere dieser diese dieses diesen diesem
+    some any both several many
+    der die das den dem des ein eine einen einem einer eines kein keine keinen keinem keiner keines
+    mein meine meinen meinem meiner meines sein seine seinen seinem seiner seines
+    ihr ihre ihren ihrem ihrer ihres unser unsere unseren unserem unserer unseres
+    dieser diese dieses diesen diesem jeder jede jedes jeden jedem
+    alle allen aller einige einigen einiger mehrere mehreren mehrerer viele vielen vieler
+    beide beiden deren dessen
     le la les un une des du au aux ce cet cette ces mon ma mes ta tes son sa ses notre nos leur
-    leurs el los las una unos unas lo al del este esta estos estas mi mis su sus
+    leurs chaque plusieurs quelques
+    el los las una unos unas lo al del este esta estos estas ese esa esos esas mi mis su sus
+    nuestro nuestra nuestros nuestras cada varios varias
     il gli i uno dei delle degli della dello dal nel nella o os as um uma uns umas no na nos nas do
     da dos das ao het een de den det et en
 """
@@ -36,6 +43,7 @@ _PREPOSITIONS = """
     con por para sin sobre entre desde hasta hacia según
     di da su per tra fra com em sem até voor naar uit
 """
+_TITLES = "mr mrs ms herr herrn frau señor señora señoría monsieur madame"
 _CONJUNCTIONS = """
     and or but nor so because if when while where which who whom whose although though unless
     whether
@@ -47,7 +55,7 @@ _CONJUNCTIONS = """
 _ARTICLE = frozenset(_ARTICLES.split())
 _PREPOSITION = frozenset(_PREPOSITIONS.split())
 _CONJUNCTION = frozenset(_CONJUNCTIONS.split())
-_LEADS_ON = _ARTICLE | _PREPOSITION | _CONJUNCTION
+_LEADS_ON = _ARTICLE | _PREPOSITION | _CONJUNCTION | frozenset(_TITLES.split())
 
 
 def break_cost(before: str, after: str, language: str = "") -> float:

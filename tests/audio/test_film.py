@@ -78,11 +78,14 @@ def test_captions_are_subtitles_if_there_are_any(stand_in, tmp_path, sound):
     languages = [pairs(args, f"-metadata:s:s:{n}") for n in range(2)]
     assert languages == [["language=deu"], ["language=eng"]]
     assert pairs(args, "-t") == ["90.000000"]
+    assert pairs(args, "-strict") == ["experimental"]  # an older ffmpeg copies no flac without it
 
 
 def test_what_ffmpeg_cannot_do_is_told_and_leaves_nothing(stand_in, tmp_path, sound, monkeypatch):
     monkeypatch.setenv("FAKE_FFMPEG", "fail")
-    told = r"Cannot write .*film.mp4 \(ffmpeg: No space left on device\); a .mkv takes more"
+    told = (
+        r"Cannot write .*film.mp4 \(ffmpeg: No space left on device\); a .mkv takes more kinds of"
+    )
     with pytest.raises(DragomanError, match=told):
         made(tmp_path, sound, "film.mp4")
     assert {path.name for path in tmp_path.iterdir()} == {"bin", "film.mkv", "mix.wav"}
@@ -147,3 +150,16 @@ def test_a_film_is_heard_in_a_track_and_has_its_mix_and_its_captions(recording, 
     assert held.tracks[0].layout == "mono"  # as the French track is
     assert held.subtitles == 1
     assert sorted(os.listdir(tmp_path)) == sorted(["film.mkv", "film.srt", target.name, "talk.wav"])
+
+
+@needs_ffmpeg
+def test_a_picture_that_the_film_cannot_hold_is_told_before_any_work(tmp_path):
+    source, target = tmp_path / "film.webm", tmp_path / "film.de.mp4"
+    clip = ["-f", "lavfi", "-i", "testsrc=d=0.2:s=32x32", "-f", "lavfi", "-i", "sine=d=0.2"]
+    coded = ["-c:v", "libvpx", "-c:a", "libopus", source]
+    subprocess.run(["ffmpeg", "-v", "error", *clip, *coded], check=True)
+    told = rf"Cannot write {target} \(ffmpeg: Could not find tag for codec vp8 .*; a .mkv takes"
+    with pytest.raises(DragomanError, match=told):
+        check_film(str(source), target)
+    check_film(str(source), target.with_suffix(".mkv"))
+    assert os.listdir(tmp_path) == ["film.webm"]

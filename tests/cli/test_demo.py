@@ -6,14 +6,19 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import soundfile
 
+from dragoman.audio.chunk import Chunk
 from dragoman.audio.source import duration
-from dragoman.cli.demo import DEMOS, TALKS
+from dragoman.cli.demo import DEMOS, TALKS, _Known
 from dragoman.errors import DragomanError
+from dragoman.interpreter import Update
 from dragoman.setup import Setup
+from dragoman.trace import Hearing
 from tests.cli.commands import dragoman
 from tests.cli.terminal import terminal
 
@@ -49,6 +54,18 @@ def test_piped_both_languages_are_lines():
     assert "en: This is the first sentence of a talk that goes on and on." in lines
     assert [line[:3] for line in lines].count("de:") == 5
     assert "behind the speaker" in done.stderr
+
+
+def test_its_title_has_room_on_a_terminal_of_80_columns():
+    assert len(DEMOS["en-de"].headline("moonshine-base+mt-en")) <= 80
+
+
+def test_of_a_demo_that_is_ended_early_the_speaker_says_what_was_heard():
+    lines = []
+    view = SimpleNamespace(take=lambda chunk, update: lines.extend(update.transcript))
+    update = Update((), "", Hearing(3500.0, 3500.0, 3500.0, 3600.0))
+    _Known("weather.de", [view]).take(Chunk(np.zeros(8000, np.float32), last=True), update)
+    assert lines == [" Guten Tag und herzlich willkommen."]
 
 
 def test_on_a_terminal_source_translation_and_lag_are_shown_as_it_runs(tmp_path):

@@ -250,6 +250,15 @@ def test_in_a_pause_a_cue_waits_until_it_can_have_been_read():
     assert pausing(ended, 5.46, 9.0, free_from=3.0)
 
 
+def test_before_a_pause_no_word_is_left_alone_that_leads_to_what_follows():
+    words = [*spoken("Wir müssen handeln, um"), *spoken("das Klima zu schützen.", start=5.0)]
+    one, two = make_cues(words, "de")
+    assert (one.lines, two.lines) == (("Wir müssen handeln,",), ("um das Klima zu schützen.",))
+    assert two.start == 5.0
+    (alone,) = make_cues([*spoken("The"), *spoken("house", start=5.0)])
+    assert (alone.lines, alone.start) == (("The house",), 5.0)
+
+
 def test_a_pause_is_measured_from_the_end_of_a_word():
     drawn_out = [TimedWord("Well", 0.0, 3.0), TimedWord("yes", 3.1, 3.5)]
     assert lines(drawn_out) == [("Well yes",)]
