@@ -60,9 +60,8 @@ def near(cues):
 
 @pytest.mark.parametrize("suffix", [".srt", ".vtt"])
 def test_a_whole_file_of_cues_is_as_one_that_is_written_as_it_goes(tmp_path, suffix):
-    words = [
-        TimedWord(text, at, at + 0.5) for at, text in enumerate("One two. Three four.".split())
-    ]
+    said = ["One", "two.", "Three", "four."]
+    words = [TimedWord(text, at, at + 0.5) for at, text in enumerate(said)]
     with CaptionFile(tmp_path / f"a{suffix}") as file:
         for word in words:
             file.say(word)
