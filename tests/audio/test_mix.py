@@ -212,6 +212,19 @@ def test_the_speaker_is_as_loud_as_the_interpreter_but_noise_is_not(tmp_path, le
     assert loudness(samples[:, 0], RATE) == pytest.approx(wanted, rel=0.05)
 
 
+@pytest.mark.parametrize("size", [RATE * 3, 5000, 333])
+def test_loud_is_what_is_loud_however_long_the_silence_beside_it(size):
+    """On either side: a speaker on the left alone is half as strong as one on both."""
+    sound = np.concatenate([tone(1, 0.05), np.zeros(2 * RATE, np.float32)])
+    both, left = module._Level(), module._Level()
+    for begin in range(0, len(sound), size):
+        piece = sound[begin : begin + size, None]
+        both.hear(np.repeat(piece, 2, axis=1), RATE)
+        left.hear(np.concatenate([piece, 0 * piece], axis=1), RATE)
+    assert both.gain() == pytest.approx(LEVEL / loudness(tone(1, 0.05), RATE), rel=0.02)
+    assert left.gain() == pytest.approx(both.gain() * 2**0.5, rel=0.02)
+
+
 def test_nothing_is_clipped(tmp_path):
     source = tone(3, 0.02)
     source[RATE] = 0.9  # a knock at the microphone

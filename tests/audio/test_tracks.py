@@ -27,6 +27,20 @@ SONG = """\
 TRACKS = (Track("ger", "5.1"), Track(None, "stereo", "Commentary"))
 
 
+TITLED = """\
+  Stream #0:0(eng): Audio: aac, 48000 Hz, stereo, fltp
+      title           : As it was
+  Stream #0:1(eng): Audio: aac, 48000 Hz, mono, fltp
+  Stream #0:2(eng): Audio: aac, 48000 Hz, stereo, fltp
+      title           : For the blind
+"""
+
+
+def test_a_title_is_that_of_the_track_before_it():
+    titles = [track.title for track in read_contents(TITLED).tracks]
+    assert titles == ["As it was", "", "For the blind"]
+
+
 def test_what_a_file_holds():
     assert read_contents(FILM) == Contents(TRACKS, picture=True, subtitles=1)
     assert read_contents(SONG) == Contents((Track(None, "mono"),))  # its cover is no film

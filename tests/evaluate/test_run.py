@@ -4,6 +4,7 @@ import errno
 import itertools
 import json
 import os
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import soundfile
 from dragoman.awake import Awake
 from dragoman.corpora import Clip
 from dragoman.errors import DragomanError
+from dragoman.evaluate.claim import _weight_files, files_of
 from dragoman.evaluate.run import TRACES, run_corpus
 from dragoman.setup import Setup, System
 from dragoman.trace import read_traces
@@ -284,3 +286,42 @@ def test_two_runs_are_never_mixed(tmp_path, clips):
 def test_a_setup_that_does_not_fit_fails_the_run(tmp_path, clips):
     with pytest.raises(DragomanError, match="no policy 'wait'"):
         run_corpus(clips, SETUP.with_changes(policy="wait"), tmp_path / "r")
+
+
+def test_the_files_of_a_setup_are_the_users_own(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("mymodel", "mypolicy", "mydetector"):
+        (tmp_path / f"{name}.py").write_text("")
+    ends = tmp_path / "ends.jsonl"
+    parts = {"model": "mymodel:make", "policy": "mypolicy.Mine:k=2", "detector": "mydetector.Mine"}
+    assert [*files_of(SimpleNamespace(**parts))] == ["mypolicy.py", "mydetector.py", "mymodel.py"]
+    ends.write_text("{}")
+    bounded = SETUP.with_changes(detector=f"boundaries:{ends}")
+    before = files_of(bounded)
+    assert [*before] == ["scripted.py", "ends.jsonl"]
+    ends.write_text("{}\n")
+    after = files_of(bounded)
+    assert (after["ends.jsonl"] == before["ends.jsonl"], after["scripted.py"]) == (
+        False, before["scripted.py"],
+    )  # fmt: skip
+
+
+def test_the_weights_of_a_folder_are_its_files_but_for_what_is_written_about_them(tmp_path):
+    assert _weight_files(tmp_path / "none") == []
+    (tmp_path / "logs").mkdir()
+    for name in ("model.bin", "config.json", "README.md"):
+        (tmp_path / name).touch()
+    assert [path.name for path in _weight_files(tmp_path)] == ["config.json", "model.bin"]
+    (tmp_path / "final.pt").touch()  # of a training run, beside its logs
+    assert [path.name for path in _weight_files(tmp_path)] == ["final.pt"]
+
+
+def test_each_of_several_workers_has_one_thread(tmp_path, clips):
+    class Here:
+        def each(self, work, groups):
+            assert work.setup.threads == 1
+            for group in groups:
+                yield from told_by(work, group)
+
+    run = run_corpus(clips, SETUP.with_changes(threads=5), tmp_path / "r", workers=Here())
+    assert len(run.traces) == 5

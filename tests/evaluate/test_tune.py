@@ -9,7 +9,7 @@ import soundfile
 from dragoman.corpora import Clip
 from dragoman.errors import DragomanError
 from dragoman.evaluate.grid import STANDARD, expand, grid, slug
-from dragoman.evaluate.tune import tune
+from dragoman.evaluate.tune import Trial, _better_half, _rank, tune
 from dragoman.setup import Setup, System
 
 BASE = Setup(model="tests.scripted:steady", source="de")
@@ -30,6 +30,46 @@ def test_a_grid_names_each_of_its_setups_differently():
     assert len({slug(s) for s in setups}) == len(setups) == 2 * sum(map(len, map(expand, STANDARD)))
     with pytest.raises(DragomanError, match="no policy"):
         grid(BASE, ["wait"], [500.0])
+
+
+def test_a_policy_that_does_not_exist_is_told_before_anything_runs():
+    with pytest.raises(DragomanError, match="k"):
+        grid(BASE, ["greedy", "wait-k:k=0"], [500.0])
+
+
+def trial(quality, latency_ms, *, whole=False):
+    """A trial that is named by what it reached."""
+    setup = BASE.with_changes(policy=f"wait-k:k={1 + round(10 * quality + latency_ms)}")
+    return Trial(setup, 5, quality, latency_ms, whole)
+
+
+@pytest.mark.parametrize(
+    ("trials", "kept"),
+    [
+        ([(1, 900), (2, 900), (3, 900), (4, 900), (5, 900)], [(5, 900), (4, 900), (3, 900)]),
+        ([(1, 900), (2, 900), (3, 900), (4, 900)], [(4, 900), (3, 900)]),
+        ([(1, 900), (2, 900), (3, 900)], [(3, 900), (2, 900)]),
+        ([(1, 900)], [(1, 900)]),
+        ([(1, 9000), (3, 7000), (2, 8000)], [(3, 7000), (2, 8000)]),  # the two fastest
+        # Those just over it are better, but the best that keeps to it stays.
+        ([(1, 900), (2, 1000), (3, 1001), (4, 1001)], [(4, 1001), (3, 1001), (2, 1000)]),
+    ],
+)
+def test_the_better_half_goes_on(trials, kept):
+    assert _better_half([trial(*one) for one in trials], 1000.0) == [
+        trial(*one).setup for one in kept
+    ]
+
+
+def test_the_first_has_seen_all_and_keeps_to_the_budget_to_the_millisecond():
+    best, over, early, worse = (
+        trial(2, 1000, whole=True),
+        trial(9, 1001, whole=True),
+        trial(9, 100),
+        trial(1, 100, whole=True),
+    )
+    ranked = sorted([over, early, worse, best], key=lambda one: _rank(one, 1000.0))
+    assert ranked == [best, worse, over, early]
 
 
 @pytest.fixture
@@ -70,6 +110,17 @@ def by_delay_alone(setup, clips, tmp_path):
 
     run = run_corpus(clips, setup, tmp_path / "alone" / slug(setup))
     return by_delay(run.traces)["LAAL"]
+
+
+def test_a_budget_may_be_met_exactly_and_all_clips_are_heard_once(tmp_path, clips):
+    seen = []
+    tuned = tune(
+        clips, grid(BASE, ["wait-k:k=1|2"], [280.0]), 1000.0, tmp_path / "t",
+        lambda traces: {"LAAL": 1000.0, "BLEU": 1.0}, first=50,
+        on_trial=lambda trial, done, total: seen.append((done, total)),
+    )  # fmt: skip
+    assert tuned.best.latency_ms == 1000.0
+    assert seen == [(1, 2), (2, 2)]  # a first round that is larger than the corpus is the last
 
 
 def test_a_budget_that_nothing_meets_says_what_the_fastest_needs(tmp_path, clips):

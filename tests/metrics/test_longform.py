@@ -305,7 +305,7 @@ def write(tmp_path, segments, references="x\n"):
     [
         ("- {wav: a, offset: 0}", "segment 1: a segment needs"),
         ("- {wav: a, offset: zero, duration: 1}", "segment 1: a segment needs"),
-        ("- {wav: a, offset: -1, duration: 1}", "are not times"),
+        ("- {wav: a, offset: -1, duration: 1}", "segment 1: offset -1.0 .* are not times"),
         ("- {wav: a, offset: .nan, duration: 1}", "are not times"),
         ("- just a word", "segment 1: a segment needs"),
         ("", "holds no list"),
@@ -317,6 +317,13 @@ def write(tmp_path, segments, references="x\n"):
 def test_broken_segments_are_named(tmp_path, content, message):
     with pytest.raises(DragomanError, match=message):
         read_segments(*write(tmp_path, content))
+
+
+@pytest.mark.parametrize("second", ["{wav: a}", "{wav: a, offset: 1, duration: -1}"])
+def test_a_broken_segment_is_told_by_its_number(tmp_path, second):
+    first = "- {wav: a, offset: 0, duration: 1}"
+    with pytest.raises(DragomanError, match="segment 2: "):
+        read_segments(*write(tmp_path, f"{first}\n- {second}", "x\ny\n"))
 
 
 @given(
@@ -375,9 +382,11 @@ def test_recordings_are_matched_by_ever_looser_names():
 @pytest.mark.parametrize(
     ("sources", "message"),
     [
-        (["a.wav"], "no output for 'b'"),
+        (["a.wav"], "no output for 'b'\\.$"),
         (["a.wav", "c.wav"], "no segments for 'c'"),
-        (["a.wav", "a.wav", "b.wav"], "several outputs for 'a'"),
+        (["a.wav", "a.wav", "b.wav"], "several outputs for 'a'\\.$"),
+        (list("abcd"), "no segments for 'c', 'd'\\.$"),
+        (list("abcdef"), "no segments for 'c', 'd', 'e' and 1 more\\.$"),
     ],
 )
 def test_recordings_that_do_not_pair_off_are_named(sources, message):

@@ -7,6 +7,7 @@ from dragoman.audio.chunk import RATE, Chunk
 from dragoman.detectors import LearnedBoundaries
 from dragoman.interpreter import Interpreter, step
 from dragoman.models import Ask, Sound
+from dragoman.models.exported.config import Languages
 from dragoman.models.exported.model import ExportedModel
 from dragoman.models.exported.pieces import Pieces
 from dragoman.models.search import Found, search
@@ -139,6 +140,9 @@ def test_languages_that_it_tells(monkeypatch):
     model = toy_model("whole", monkeypatch)
     assert (model.hears, model.speaks) == (("en",), ("de",))
     assert model.open(None, "de").language == "en"
+    model._net.config.languages = Languages("", "de")  # it does not say what it hears
+    assert model.open("fr", "de").language == "fr"
+    assert model.open(None, "de").language is None
 
 
 def test_before_anybody_speaks_little_is_kept(monkeypatch):

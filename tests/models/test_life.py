@@ -423,6 +423,11 @@ def test_a_family_holds_a_full_stop_back_unless_it_says_otherwise():
     assert model.draft([one], [Ask()])[0].text == " rot."
 
 
+def test_who_has_heard_nothing_has_counted_nothing():
+    one = stream()
+    assert (one.words_heard, one.ends_heard, one.transcript) == (0, 0, ())
+
+
 def test_what_fails_for_several_is_done_again_for_each_and_for_one_it_is_not():
     done = []
 

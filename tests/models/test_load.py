@@ -80,6 +80,8 @@ def test_a_translator_works_on_the_cpu_wherever_the_recogniser_does(monkeypatch)
     given = {"threads": 3, "beams": 4, "device": "cuda", "compute": "float16"}
     assert load_model("mine:ears+mouth", **given).name == "mine:ears+mouth"
     assert told == [("mouth", Options(3, 4, "cpu"))]
+    load_model("mine:ears+mouth")
+    assert told[1:] == [("mouth", Options(threads=0, beams=5, device="cpu"))]
 
 
 def test_functions_are_told_from_folders(tmp_path):

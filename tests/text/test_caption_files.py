@@ -17,6 +17,7 @@ from dragoman.errors import DragomanError
 from dragoman.text.caption_files import (
     MOST_CUT_OFF,
     CaptionFile,
+    captions_of,
     read_captions,
     srt_block,
     vtt_block,
@@ -55,6 +56,17 @@ def words(text, pace=0.3):
 
 def near(cues):
     return [(round(c.start, 3), round(c.end, 3), c.lines) for c in cues]
+
+
+@pytest.mark.parametrize("suffix", [".srt", ".vtt"])
+def test_a_whole_file_of_cues_is_as_one_that_is_written_as_it_goes(tmp_path, suffix):
+    said = ["One", "two.", "Three", "four."]
+    words = [TimedWord(text, at, at + 0.5) for at, text in enumerate(said)]
+    with CaptionFile(tmp_path / f"a{suffix}") as file:
+        for word in words:
+            file.say(word)
+    text = (tmp_path / f"a{suffix}").read_text(encoding="utf-8")
+    assert captions_of(suffix, make_cues(words)) == text
 
 
 @settings(max_examples=50)

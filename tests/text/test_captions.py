@@ -12,6 +12,7 @@ from dragoman.text.captions import (
     CaptionMaker,
     CaptionSettings,
     TimedWord,
+    _Track,
     make_cues,
     width,
 )
@@ -239,6 +240,9 @@ def test_with_two_languages_the_pause_is_long_for_both_have_to_be_told():
     (cue,) = pausing(ENDED, 9.25, 9.0, source=german)
     assert cue.lines == ("Yes, of course.", "Ja, natürlich.")
     assert pausing([], 9.25, 9.0, source=german)
+    many = spoken("word " * 40, pace=0.01)  # 199 columns are read in ten seconds
+    assert not pausing(ENDED, 10.3, 9.4, source=many)
+    assert pausing(ENDED, 10.5, 9.6, source=many)
 
 
 def test_in_a_pause_a_cue_waits_until_it_can_have_been_read():
@@ -291,6 +295,26 @@ def test_a_burst_is_read_at_reading_speed_and_caught_up_with():
     assert all(one.end == two.start for one, two in pairwise(cues[:-1]))
     assert cues[-2].end == pytest.approx(5.0 + 300 / 20, abs=0.5)
     assert cues[-1].start == 60.0
+
+
+@pytest.mark.parametrize(("columns", "full"), [(336, False), (337, True)])
+def test_four_full_cues_wait_for_a_full_stop_and_no_more(columns, full):
+    maker = CaptionMaker()
+    text = "word " * 66 + "w" * (columns - 330)
+    assert not any(map(maker.say, spoken(text, pace=0.2)))
+    assert bool(maker.say(TimedWord("next", 13.4, 13.6))) == full
+
+
+def test_in_a_language_without_spaces_letters_of_another_script_make_one_word():
+    """Between Chinese letters a line may break, though no space sets them apart."""
+    track = _Track("zh", PLAIN)
+    for text, joined in (("i", False), ("Pad", True), ("好", True), ("的", True)):
+        track.words += track.pieces(TimedWord(text, 0.0, 1.0, joined))
+    assert [word.text for word in track.words] == ["iPad", "好", "的"]
+    track = _Track("en", PLAIN)
+    for text, joined in (("i", False), ("好", True)):
+        track.words += track.pieces(TimedWord(text, 0.0, 1.0, joined))
+    assert [word.text for word in track.words] == ["i好"]
 
 
 def test_a_talk_without_a_full_stop_does_not_wait_for_one():
@@ -469,10 +493,11 @@ def test_no_cue_comes_before_its_words(steps):
             left -= len(rest.pop(0).text)
 
 
-@pytest.mark.parametrize("start", [float("nan"), float("inf")])
-def test_times_that_are_none(start):
-    with pytest.raises(DragomanError, match="has no time"):
-        list(make_cues([TimedWord("a", start, 1)]))
+@pytest.mark.parametrize("moment", [float("nan"), float("inf")])
+def test_times_that_are_none(moment):
+    for word in (TimedWord("a", moment, 1), TimedWord("a", 1, moment)):
+        with pytest.raises(DragomanError, match="has no time"):
+            list(make_cues([word]))
 
 
 @pytest.mark.parametrize(

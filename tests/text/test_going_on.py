@@ -46,6 +46,10 @@ def test_all_that_was_spoken_before_the_place_is_kept_and_nothing_after_it(paces
     begin = place.moment + 0.3 if place.moment else 0.0
     before = [word.text for word in words if word.end <= begin + 0.001]
     assert texts(kept.before(place.moment).cues) == before
+    with tempfile.TemporaryDirectory() as folder:
+        again = Path(folder) / "a.srt"
+        again.write_text(kept.before(place.moment).text)
+        assert read_captions(again) == kept.before(place.moment)  # whole cues, and no more
     assert place.words == tuple(before[-1:])
 
 

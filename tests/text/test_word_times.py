@@ -89,3 +89,6 @@ def test_a_transcript_of_unknown_age_does_not_reach_back_over_a_pause():
     times.place([" Guten", " Morgen."], 4000, None)
     placed = times.place([" Wir", " beginnen", " jetzt."], 60_000, None)
     assert 54 < placed[0].start < placed[-1].end <= 60
+    letters = len(" Wir beginnen jetzt.")
+    middle = (placed[0].start + placed[-1].end) / 2
+    assert middle == pytest.approx(60 - 4 - letters / 12 / 2)  # written within four seconds

@@ -43,7 +43,7 @@ def stem_graph(weights: Weights) -> bytes:
     return b.model({**inputs, "skip": np.int64}, ["frames", mean, square])
 
 
-def layers_graph(weights: Weights, *, exact: bool = False) -> bytes:
+def layers_graph(weights: Weights, *, exact: bool) -> bytes:
     """From `x` `[batch, n, width]` to `states`, and every layer's keys and values of them.
 
     `cosine` and `sine` `[batch, 1, n, half]` are by how much each place turns; `keys_0`, `values_0`

@@ -176,3 +176,9 @@ def test_arc_scores_in_pieces_equal_a_log_softmax(rows):
     )
     for a, b in zip(ours, theirs, strict=True):
         torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-4)
+
+
+def test_a_text_without_a_token_costs_no_lag():
+    cost = lag_cost(torch.tensor([2, 3]), torch.tensor([0, 2]), 3, 2)
+    assert torch.isfinite(cost).all()
+    assert cost[0].sum() == 0
