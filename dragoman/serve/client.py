@@ -8,18 +8,13 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterable,
-    AsyncIterator,
-    Sequence,
-)
-from contextlib import aclosing, suppress
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 from msgspec.structs import replace
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import InvalidURI, WebSocketException
+from websockets.exceptions import ConnectionClosedOK, InvalidURI, WebSocketException
 
 from dragoman.audio.chunk import Samples
 from dragoman.errors import DragomanError
@@ -88,6 +83,8 @@ class Talk:
         self.connections = 0
         """How many there were, the first among them."""
         self._socket: ClientConnection | None = None  # once the talk goes on over it
+        self._sending: asyncio.Task[None] | None = None  # sound, over it
+        self._phrase: Speech | None = None  # whose sound comes next
         self._change: Change | None = None  # of the policy: the last one
         self._refusal: Error | None = None  # the last, if nothing else came since
 
@@ -101,8 +98,9 @@ class Talk:
             since, lost = time.monotonic(), Exception("it hangs up")
             while True:
                 try:
-                    async with aclosing(self._connection()) as events:
-                        async for event in events:
+                    async with self._connecting() as socket:
+                        await socket.send(write(self._first()))
+                        while (event := await self._next(socket)) is not None:
                             if self._refusal is None:
                                 since = time.monotonic()
                             yield event
@@ -114,6 +112,8 @@ class Talk:
                     ) from error
                 except (OSError, WebSocketException) as error:
                     lost = error
+                finally:
+                    await self._part()
                 if time.monotonic() - since > self._patience:
                     raise self._given_up(lost)
                 await asyncio.sleep(min(1.0, 0.05 + (time.monotonic() - since) / 4))
@@ -135,47 +135,52 @@ class Talk:
             with suppress(OSError, WebSocketException):
                 await self._socket.send(write(self._change))
 
-    async def _connection(self) -> AsyncGenerator[Event, None]:
-        """What one connection tells."""
+    def _connecting(self) -> connect:
         headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
-        sending: asyncio.Task[None] | None = None
-        try:
-            async with connect(
-                self._url,
-                additional_headers=headers,
-                compression=None,
-                max_size=None,
-                ssl=self._ssl,
-                open_timeout=10,
-            ) as socket:
-                await socket.send(write(self._first()))
-                async for event in self._events(socket):
-                    self._refusal = None
-                    if isinstance(event, Error):
-                        self._judge(event)
-                        self._refusal = event if event.code in PASSING else None
-                    if isinstance(event, Ready):
-                        await self._go_on(socket, event)
-                        sending = asyncio.create_task(self._send(socket, event.sample))
-                    if self._is_new(event):
-                        yield event
-        finally:
-            self._socket = None
-            if sending is not None:
-                await _end(sending)
+        return connect(
+            self._url,
+            additional_headers=headers,
+            compression=None,
+            max_size=None,
+            ssl=self._ssl,
+            open_timeout=10,
+        )
 
-    async def _events(self, socket: ClientConnection) -> AsyncIterator[Event]:
-        """What a connection tells, speech together with its sound."""
-        speech: Speech | None = None
-        async for frame in socket:
-            if isinstance(frame, str):
-                event = read_event(frame)
-                speech = event if isinstance(event, Speech) else None
-                if speech is None:
-                    yield event
-            elif speech is not None:
-                self.sound = frame
-                yield speech
+    async def _part(self) -> None:
+        """The connection is gone."""
+        sending, self._socket, self._sending, self._phrase = self._sending, None, None, None
+        if sending is not None:
+            await _end(sending)
+
+    async def _next(self, socket: ClientConnection) -> Event | None:
+        """What a connection tells next that is new; None: nothing more. No generator: of several,
+        one in the other, none could be left in the middle without complaints at the end."""
+        while (event := await self._told(socket)) is not None:
+            self._refusal = None
+            if isinstance(event, Error):
+                self._judge(event)
+                self._refusal = event if event.code in PASSING else None
+            if isinstance(event, Ready):
+                await self._go_on(socket, event)
+                self._sending = asyncio.create_task(self._send(socket, event.sample))
+            if self._is_new(event):
+                return event
+        return None
+
+    async def _told(self, socket: ClientConnection) -> Event | None:
+        """The next event, speech together with its sound."""
+        with suppress(ConnectionClosedOK):
+            while True:
+                frame = await socket.recv()
+                if isinstance(frame, str):
+                    event = read_event(frame)
+                    self._phrase = event if isinstance(event, Speech) else None
+                    if self._phrase is None:
+                        return event
+                elif self._phrase is not None:
+                    self.sound = frame
+                    return self._phrase
+        return None
 
     async def _go_on(self, socket: ClientConnection, ready: Ready) -> None:
         """The talk begins, or goes on: what was wished for since then is told again."""

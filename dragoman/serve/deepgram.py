@@ -17,6 +17,7 @@ from starlette.websockets import WebSocket
 
 from dragoman.audio import opus
 from dragoman.audio.chunk import Samples
+from dragoman.audio.g711 import TABLES, Table
 from dragoman.audio.mono import Mono
 from dragoman.audio.opus_stream import Container, OpusStream, container_of
 from dragoman.serve.dialect import (
@@ -31,7 +32,6 @@ from dragoman.serve.dialect import (
     told_as_sound,
 )
 from dragoman.serve.downloads import timed
-from dragoman.serve.g711 import TABLES, Table
 from dragoman.serve.protocol import (
     MOST_SOUND,
     Audio,

@@ -297,7 +297,7 @@ def test_who_was_led_to_another_process_is_closed_with_a_code_that_can_be_sent(t
             await asyncio.Event().wait()
 
         socket = SimpleNamespace(url=SimpleNamespace(path="/"), receive=receive)
-        place = SimpleNamespace(connect=lambda path, new: There(), host="h", port=1)
+        place = SimpleNamespace(connect=lambda *_, **__: There(), host="h", port=1)
         return await Line(make_service(), socket).serve(place, "/", [])
 
     assert in_time(led()) == code

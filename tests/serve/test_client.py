@@ -1,6 +1,7 @@
 """The client in Python, with a server whose every word is scripted."""
 
 import asyncio
+import gc
 from contextlib import aclosing, asynccontextmanager
 
 import numpy as np
@@ -26,7 +27,9 @@ from dragoman.serve.protocol import (
     read_request,
     write,
 )
+from tests.serve.clients import PATH
 from tests.serve.processes import in_time
+from tests.serve.running import running
 
 READY = Ready("4c7467bce1f08be9", "token", 0)
 SUMMARY = Summary(1, 1000.0, None, 0.1, "de")
@@ -222,3 +225,23 @@ def test_who_is_cancelled_while_a_talk_is_left_is_cancelled():
             return task.cancelled()
 
     assert in_time(run())
+
+
+def test_who_has_heard_enough_may_leave_and_end_the_program(caplog):
+    """Generators that are left in their middle are closed by the loop, all at once."""
+
+    async def talk(url):
+        async for event in Talk(url + PATH).run(endless()):
+            if isinstance(event, Said):
+                break
+
+    with running(fastest=1000) as (_, url):
+        asyncio.run(talk(url))
+    gc.collect()
+    assert [one.message for one in caplog.records if one.name == "asyncio"] == []
+
+
+async def endless():
+    while True:
+        yield np.zeros(1600, np.float32)
+        await asyncio.sleep(0.01)

@@ -1,17 +1,14 @@
 """Deepgram's own client, against our server."""
 
-import io
 import json
 from typing import ClassVar
 
 import numpy as np
 import pytest
-import soundfile
 from starlette.websockets import WebSocketDisconnect
 
 from dragoman.serve.deepgram import Deepgram
 from dragoman.serve.dialect import Closed
-from dragoman.serve.g711 import TABLES
 from dragoman.serve.protocol import Code, Error, Interim, Said, Summary
 from tests.serve.clients import PATH, Client, steady_words
 from tests.serve.numbers import sound_of
@@ -31,15 +28,6 @@ def listen(url, token=TOKEN, **options):
     places = dict.fromkeys(("base", "production", "agent", "agent_rest"), url)
     client = deepgram.DeepgramClient(api_key=token, environment=DeepgramClientEnvironment(**places))
     return client.listen.v1.connect(model="any", **options)
-
-
-@pytest.mark.parametrize("name", ["mulaw", "alaw"])
-def test_every_byte_of_a_telephone_stands_for_what_others_take_it_for(name):
-    kind = {"mulaw": "ULAW", "alaw": "ALAW"}[name]
-    every = io.BytesIO(bytes(range(256)))
-    known, _ = soundfile.read(every, dtype="int16", samplerate=8000, channels=1, subtype=kind,
-                              format="RAW")  # fmt: skip
-    assert TABLES[name].tolist() == known.tolist()
 
 
 @pytest.mark.parametrize(

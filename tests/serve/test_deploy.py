@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from starlette.testclient import TestClient
 
 from dragoman.cli.serve import command as serve
+from dragoman.serve.app import make_app
 from dragoman.serve.settings import Settings
+from tests.serve.clients import make_service
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -113,7 +116,7 @@ def test_the_unit():
 
 
 def test_kubernetes():
-    deployment, pods, peers, proxy, service = yaml.safe_load_all(text("kubernetes.yaml"))
+    deployment, pods, peers, proxy, inward = yaml.safe_load_all(text("kubernetes.yaml"))
     pod = deployment["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     check_options(container["args"])
@@ -125,14 +128,18 @@ def test_kubernetes():
     # A token of the cluster would be put below /run/secrets, which is ours and cannot be written.
     assert pod["automountServiceAccountToken"] is False
     assert {mount["mountPath"] for mount in container["volumeMounts"]} >= {"/run/secrets"}
-    assert "httpGet" not in container["livenessProbe"]  # a pod that drains is not to be killed
+    service = make_service(token="a token that nobody guesses", streams=0)
+    service.draining = True  # such a pod is not to be killed, nor is one that is full
+    with TestClient(make_app(service)) as web:
+        alive = container["livenessProbe"]["httpGet"]["path"]
+        assert [web.get(path).status_code for path in (alive, "/health")] == [200, 503]
     assert pod["securityContext"]["runAsNonRoot"]
     assert pods["metadata"]["name"] == "interpreter"  # as the proxy calls them
     assert pods["spec"]["clusterIP"] == "None"  # it wants the addresses of all
     assert option(container["args"], "--peer") == f"http://{peers['metadata']['name']}:8020"
     assert peers["spec"]["clusterIP"] == "None"
     assert peers["spec"]["publishNotReadyAddresses"]  # one that drains has rooms
-    for one, behind in ((pods, deployment), (peers, deployment), (service, proxy)):
+    for one, behind in ((pods, deployment), (peers, deployment), (inward, proxy)):
         assert one["spec"]["selector"] == behind["spec"]["template"]["metadata"]["labels"]
 
 
