@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from dragoman.audio.arrays import LOUDEST, MOST_CHANNELS, mono
+from dragoman.audio.arrays import LOUDEST, MOST_CHANNELS, frames_of
+from dragoman.audio.mono import Mono
 from dragoman.errors import DragomanError
 
 
@@ -14,7 +15,7 @@ from dragoman.errors import DragomanError
         (np.array([16384, -32768], np.int16), [0.5, -1.0]),
         (np.array([2**30, -(2**31)], np.int32), [0.5, -1.0]),
         (np.array([192, 128, 0], np.uint8), [0.5, 0.0, -1.0]),
-        (np.array([[0.5, 0.0], [-1.0, 0.5]]), [0.25, -0.25]),
+        (np.array([[0.5, 0.0], [-1.0, 0.0]]), [0.25, -0.5]),
         (np.array([[32767, 32767]], np.int16), [32767 / 32768]),  # whose sum is no number of theirs
         (np.zeros((3, MOST_CHANNELS)), [0.0] * 3),
         (np.array([LOUDEST]), [LOUDEST]),
@@ -22,7 +23,7 @@ from dragoman.errors import DragomanError
     ],
 )
 def test_what_is_sound_becomes_samples(sound, samples):
-    found = mono(sound)
+    found = Mono(16000).of(frames_of(sound))
     assert found.dtype == np.float32
     assert found.tolist() == pytest.approx(samples)
 
@@ -44,4 +45,4 @@ def test_what_is_sound_becomes_samples(sound, samples):
 )
 def test_what_is_no_sound_is_told(sound, told):
     with pytest.raises(DragomanError, match=told):
-        mono(sound)
+        Mono(16000).of(frames_of(sound))
