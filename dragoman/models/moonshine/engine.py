@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from dragoman.audio.chunk import Samples
-from dragoman.audio.chunk import RATE
+from dragoman.audio.chunk import RATE, Samples
 from dragoman.errors import DragomanError
 from dragoman.models.graphs import Graphs
 from dragoman.models.moonshine.encoder import STATE, Encoded, Encoder, Labels, Pace, no_labels
