@@ -15,7 +15,7 @@ from dragoman.interpreter import Interpreter
 from dragoman.models import Ask, Draft, Sound
 from dragoman.models.kind import kind_of
 from dragoman.models.load import load_model
-from dragoman.models.moonshine.encoder import BEHIND, OPEN, STATE, Encoded
+from dragoman.models.moonshine.encoder import BEHIND, STATE, Encoded
 from dragoman.models.moonshine.model import BOUNDS
 from dragoman.models.moonshine.stream import STATE_MS, MoonshineStream
 from dragoman.models.moonshine.units import END, START, MoonshineUnits
@@ -283,7 +283,7 @@ def test_what_a_stream_keeps_is_what_its_window_holds(tmp_path, monkeypatch):
     model = load_model(str(made_folder(tmp_path)), threads=1, beams=1)
     assert model._beams == 1
     stream = model.open("en", "en")
-    random, begun = np.random.default_rng(0), set()
+    random, begun, most = np.random.default_rng(0), set(), 0
     for _ in range(70):
         model.hear([stream], [Sound(random.standard_normal(RATE).astype(np.float32))])
         draft = model.draft([stream], [Ask(max_tokens=4)])[0]
@@ -291,10 +291,13 @@ def test_what_a_stream_keeps_is_what_its_window_holds(tmp_path, monkeypatch):
         assert samples <= BOUNDS.full * RATE / 1000
         assert len(states) == (samples - BEHIND) // STATE
         assert {array.shape[2] for array in states.memory.values()} == {len(states)}
-        assert {array.shape[2] for array in states.past.values()} == {max(0, len(states) - OPEN)}
+        kept = max(0, len(states) - 209)  # 5 s, 80,000 samples, are 208.3 states of 384
+        assert {array.shape[2] for array in states.past.values()} == {kept}
+        most = max(most, kept)
         model.commit(stream, draft, len(draft.tokens))
         begun.add(stream.start_ms)
     assert len(begun) > 3
+    assert most > 100
     assert stream.heard_ms == 70_000
 
 

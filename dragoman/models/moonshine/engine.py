@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from dragoman.audio.chunk import Samples
+from dragoman.audio.chunk import RATE, Samples
 from dragoman.errors import DragomanError
 from dragoman.models.graphs import Graphs
-from dragoman.models.moonshine.encoder import Encoded, Encoder, Labels, Pace, no_labels
+from dragoman.models.moonshine.encoder import STATE, Encoded, Encoder, Labels, Pace, no_labels
 from dragoman.models.moonshine.tongue import no_judgement, tongues
 from dragoman.models.moonshine.units import END, MoonshineUnits
 from dragoman.models.moonshine.weights import moonshine_weights
@@ -20,6 +20,10 @@ from dragoman.models.whisper.weights import Weights
 
 ENCODERS = ("encoder_model.onnx", "encoder_model.ort")
 DECODERS = ("decoder_model_merged.onnx", "decoder_model_merged.ort")
+# Newest sound that Moonshine hears anew whenever there is more, in seconds. Its encoder was not
+# trained in steps, and of speech that is hard to understand it needs all this to get a word right;
+# what is older is about to be final, anyhow (`cascade/stream.py`).
+ANEW = 5
 CTC = "ctc/weight"  # of a net that counts source words
 # Heads that follow the sound, by layers of the decoder: found by comparing the moments they look at
 # with those of Whisper base on read speech.
@@ -77,7 +81,8 @@ class MoonshineEngine:
         never.remove(END)
         rules = MoonshineRules(words, end=END, no_speech=END, never=never, not_first=[])
         judge = tongues().get(shape.width, no_judgement)
-        return cls(weights, rules, Graphs(folder, threads), judge=judge)
+        pace = Pace(ahead=ANEW * RATE // STATE + 1)
+        return cls(weights, rules, Graphs(folder, threads), judge=judge, pace=pace)
 
     def encode(self, windows: Sequence[Encoded], sounds: Sequence[Samples]) -> list[Encoded]:
         return self._encoder.encode(windows, sounds)
