@@ -100,6 +100,11 @@ def _tsv(path: Path, source: str, target: str) -> Iterator[Clip]:
     with _open(path, newline="") as file:
         rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
         names = rows.fieldnames or []
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise DragomanError(
+                f"{path} has {names.count(twice[0])} columns '{twice[0]}'; each needs a name of "
+                f"its own (further references: '{target}.2', '{target}.3')."
+            )
         if "audio" in names:
             _require_text(path, names, target)
             for index, row in enumerate(rows):
@@ -138,7 +143,7 @@ def _table_clip(path: Path, index: int, row: dict[str, Any], number: int, target
     if not row["audio"] or None in row:
         raise DragomanError(_torn(path, number))
     columns = _language_columns(row)
-    if row[columns[target]] is None:  # the line breaks off before its text, or that is null
+    if not isinstance(row[columns[target]], str | list | int | float):  # it breaks off, or is null
         raise DragomanError(f"Line {number} of {path} has no text in '{target}'.")
     texts = {key: _text(row[column]) for key, column in columns.items()}
     more = [_text(row[column]) for column in _more_columns(row, target)]

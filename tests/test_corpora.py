@@ -186,6 +186,19 @@ def test_faults_are_named(tmp_path, wav, name, content, sentence):
         read_corpus(tmp_path / name, "de", "en")
 
 
+def test_two_columns_of_one_name_are_refused(tmp_path, wav):
+    """The last was taken, in silence, for the only reference."""
+    (tmp_path / "c.tsv").write_text(f"audio\ten\ten\n{wav}\thello\thi\n")
+    with pytest.raises(DragomanError, match=r"has 2 columns 'en'; .* 'en\.2', 'en\.3'\)\.$"):
+        read_corpus(tmp_path / "c.tsv", "de", "en")
+
+
+def test_an_object_is_no_text(tmp_path, wav):
+    (tmp_path / "c.jsonl").write_text(json.dumps({"audio": str(wav), "en": {"text": "hello"}}))
+    with pytest.raises(DragomanError, match=r"Line 1 of .*c\.jsonl has no text in 'en'"):
+        read_corpus(tmp_path / "c.jsonl", "de", "en")
+
+
 def test_the_text_of_a_whole_talk_may_stand_in_a_cell(tmp_path, wav):
     wav("a.wav")
     text = " ".join(["word"] * 50_000)

@@ -100,3 +100,11 @@ def test_a_command_tells_it_in_one_sentence(tmp_path):
         f"dragoman: ValueError in tests/own_policies.py, line {line} (return min([])  # the line): "
     )
     assert "Traceback" not in done.stderr
+
+
+def test_what_is_dragoman_s_is_nobody_s_own(monkeypatch):
+    """Then a module that is not there would be a fault in the line that looks for it."""
+    monkeypatch.setattr("dragoman.own._packages", set())
+    make_policy("dragoman.policies.Greedy")
+    with pytest.raises(DragomanError, match=r"^There is no policy 'no\.such\.Policy' \(No module"):
+        make_policy("no.such.Policy")

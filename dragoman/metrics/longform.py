@@ -20,6 +20,7 @@ import numpy as np
 
 from dragoman import __version__
 from dragoman.errors import DragomanError
+from dragoman.metrics.doubts import doubts_of_talks
 from dragoman.metrics.instance import Instance
 from dragoman.metrics.latency import LATENCY, lagging, mean_lag
 from dragoman.metrics.pieces import LongRules, Piece, cut_talks, talk_clocks
@@ -62,8 +63,14 @@ def score_longform(
         name: replace(score, signature=f"{score.signature}|{corpus.long_rules.alignment('soft')}")
         for name, score in quality.items()
     }
-    scores |= {name: corpus.score(name) for name in names if name not in QUALITY}
-    return replace(report, scores={name: scores[name] for name in [*names, *scores]})
+    latencies = [name for name in names if name not in QUALITY]
+    scores |= {name: corpus.score(name) for name in latencies}
+    doubts = doubts_of_talks(corpus.talks, rules, corpus.long_rules) if latencies else {}
+    return replace(
+        report,
+        scores={name: scores[name] for name in [*names, *scores]},
+        problems=report.problems | doubts,
+    )
 
 
 def _nfkc_scores(

@@ -35,6 +35,10 @@ class LongRules:
         language = self.language if aligner == "soft" else None
         return f"align:{aligner}" + (f"|lang:{language}" if language else "")
 
+    def zero_of(self, talk: Talk) -> float:
+        """When the clock of its log starts, in ms of the recording."""
+        return talk.segments[0].offset * 1000 if self.from_first_segment else 0.0
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -90,8 +94,7 @@ def cut_talks(
     cuts = cut_all(list(zip(units, references, strict=True)), cutting)
     pieces = []
     for talk, clock, own, places in zip(talks, clocks, units, cuts, strict=True):
-        zero = talk.segments[0].offset * 1000 if long_rules.from_first_segment else 0.0
-        pieces.append(_pieces_of(talk, clock, own, places, zero))
+        pieces.append(_pieces_of(talk, clock, own, places, long_rules.zero_of(talk)))
     return pieces
 
 

@@ -229,6 +229,9 @@ def _problems(
         problems["a source of no length"] = [i.index for i in instances if not i.source_length]
     if quality:
         problems["no reference"] = [i.index for i in instances if i.reference is None]
+        problems["an empty reference, against which every word is wrong"] = [
+            i.index for i in instances if i.references and not any(map(str.split, i.references))
+        ]
         problems["speech output, whose words are not known"] = [
             i.index for i in instances if i.says_speech
         ]

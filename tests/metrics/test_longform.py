@@ -195,6 +195,36 @@ def test_a_sentence_without_words_is_counted_and_left_out():
     assert math.isnan(report.scores["LongAL"].sentences[0])
 
 
+def doubted(changes=None, segments=SEGMENTS, long_rules=None, metrics=LONG_METRICS):
+    one = replace(TALK, **(changes or {}))
+    report = score_longform([one], segments, OMNISTEVAL, long_rules, metrics)
+    return {what.partition(" (")[0]: rows for what, rows in report.problems.items()}
+
+
+def test_times_of_talks_that_can_hardly_be_right_are_told():
+    """Segments in milliseconds, or logs in seconds, were scored without a word: -16 s of lag."""
+    heard = {"source_length": 6000.0}  # the last word comes with a chunk that is not full
+    assert doubted(heard) == {}
+    assert doubted({"source_length": 5900.0}) == {"delays beyond the end of their source": [0, 1]}
+    seconds = {"delays": [delay / 1000 for delay in TALK.delays]}
+    told = {"all delays in a 500th of their source": [0, 1]}
+    assert doubted(heard | seconds) == told
+    far = [SEGMENTS[0], replace(SEGMENTS[1], offset=5.1)]
+    assert doubted(heard, far) == {"an end beyond that of their recording": [1]}
+    assert doubted(heard, far, metrics=["BLEU"]) == {}  # which has nothing to do with times
+    assert doubted(heard, [SEGMENTS[0], replace(SEGMENTS[1], offset=5.0)]) == {}
+    turned = doubted(heard, SEGMENTS[::-1])
+    assert turned["a beginning before that of the segment above them"] == [0]
+    assert doubted({"source_length": 0.0}, far).keys() <= {"a source of no length"}  # nobody knows
+
+
+def test_segments_of_a_log_that_begins_with_the_first_one_end_within_it():
+    later = [replace(segment, offset=segment.offset + 60) for segment in SEGMENTS]
+    heard = {"source_length": 6000.0}
+    assert doubted(heard, later, LongRules(from_first_segment=True)) == {}
+    assert doubted(heard, later) == {"an end beyond that of their recording": [0, 1]}
+
+
 def test_a_score_prints_how_it_was_measured():
     scores = score_longform([TALK], SEGMENTS).scores
     assert "align:soft" in scores["LongYAAL_CA"].signature

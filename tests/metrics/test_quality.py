@@ -322,6 +322,14 @@ def test_sentences_without_a_reference_are_left_out_and_counted():
     assert all(math.isnan(score.value) for score in nothing.scores.values())
 
 
+def test_references_that_are_empty_count_and_are_told():
+    """A cell that nobody filled in cost points, and nothing said so."""
+    corpus = [instance(0, "the cat sat on it", "the cat sat on it"), instance(1, "a word", " ")]
+    corpus += [instance(2, "a word", "", more_references=("a word",))]
+    told = score_corpus(corpus, metrics=["BLEU"]).problems
+    assert told == {"an empty reference, against which every word is wrong": [1]}
+
+
 def test_simulevals_wer_of_empty_references():
     corpus = [instance(0, "a", ""), instance(1, "b", "c d")]
     ours = score_corpus(corpus, metrics=["WER"]).scores["WER"]

@@ -83,9 +83,14 @@ class Pieces:
         total = sum(len(row) for row in ids)
         unknown = sum(row.count(UNK) for row in ids)
         if total and unknown / total > MOST_UNKNOWN:
+            why = "it was trained on another language or script. Give the right one."
+            if not self.units.model:  # learned for this run
+                why = (
+                    f"its {len(self)} units are too few for so many letters, or it learned from "
+                    "texts in another script. Ask for more units (its 'size'), or look at the data."
+                )
             raise DragomanError(
-                f"{unknown / total:.0%} of the {what} units are unknown to the vocabulary: "
-                "it was trained on another language or script. Give the right one."
+                f"{unknown / total:.0%} of the {what} units are unknown to the vocabulary: {why}"
             )
 
 

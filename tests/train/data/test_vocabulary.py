@@ -1,5 +1,7 @@
 """Vocabularies: special units in their places, word ends marked, wrong ones refused."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -64,8 +66,12 @@ def test_plain_is_idempotent(text):
 
 def test_wrong_vocabularies_are_sentences(tmp_path):
     units = pieces(tmp_path)
+    russian = units.encode(["Добрый день, коллеги"])
+    with pytest.raises(DragomanError, match=r"of the 'ru' units .* its \d+ units are too few"):
+        units.check(russian, "'ru'")  # nobody has given this one, so there is no right one to give
+    units.units = replace(units.units, model="given.model")
     with pytest.raises(DragomanError, match="another language or script"):
-        units.check(units.encode(["Добрый день, коллеги"]), "'ru'")
+        units.check(russian, "'ru'")
     with pytest.raises(DragomanError, match="There is no vocabulary"):
         Pieces(tmp_path / "no.model", Units())
     (tmp_path / "no.model").write_text("no model")
