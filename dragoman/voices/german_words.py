@@ -7,6 +7,7 @@ two parts of a word. Nor do they know what French and English words sound like.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 # A seam is a hyphen, which makes no sound of its own but keeps letters apart.
 _SEAMS = (
@@ -31,7 +32,7 @@ _FOREIGN = {
     **{"training": "träning", "trainer": "träner", "tourismus": "turismus", "tourist": "turist"},
 }
 """By what they begin with, also within a longer word; none of it is a part of a German one."""
-_SOUNDS = (
+_SOUNDS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     *((re.compile(pattern), said) for pattern, said in _SEAMS),
     (re.compile(r"\bchef"), "schef"),
     (re.compile(r"\bdesign(?!ier)"), "disain"),
