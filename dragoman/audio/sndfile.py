@@ -213,7 +213,11 @@ def _blocks(sound: SoundFile, name: str) -> Iterator[Frames]:
             block: Frames = sound.read(BLOCK, dtype="float32", always_2d=True)
         except soundfile.LibsndfileError:
             seconds = read / sound.samplerate
-            log.warning("%s is damaged after %.3g s: the rest is lost.", name, seconds)
+            log.warning(
+                "%s is damaged after %.3g s: the rest is lost. ffmpeg may read on where this does "
+                "not: ffmpeg -i RECORDING mended.wav",
+                *(name, seconds),
+            )
             return
         if not len(block):
             return

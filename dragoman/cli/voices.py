@@ -100,7 +100,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 @click.option("--language", "-l", default="en", show_default=True,
               metavar="CODE", help="The language of the text.")  # fmt: skip
 @click.option("--voice", metavar="NAME",
-              help="A voice of the list or a Piper file  [default: the best that is ready]",
+              help="A voice of the list or a Piper file (default: the best that is ready).",
               )  # fmt: skip
 @click.option("--speed", type=Number(0.5, 2.0), default=1.0, metavar="N",
               show_default=True, help="How fast to speak.")  # fmt: skip

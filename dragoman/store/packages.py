@@ -92,6 +92,7 @@ def _npm_address(package: str, bar: Bar) -> str:
         if done.returncode == 0 and done.stdout.strip():
             return str(json.loads(done.stdout))
         told = [line for line in done.stderr.splitlines() if line.startswith("npm error")]
+        told = [line for line in told if "complete log of this run" not in line]
         detail = told[-1].removeprefix("npm error ") if told else "npm says nothing more"
         raise SourceError(f"{package}: npm does not find it ({detail})")
     registry = _registry_without_npm()

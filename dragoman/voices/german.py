@@ -1,7 +1,8 @@
 """How the Dittli voice reads German: by letter rules that come with it as a table.
 
-Its network was trained on what these rules make of a text, right or wrong, so nothing else will
-do: it learnt the true sounds from the letters. What depends on the letters around is written here.
+Its network was trained on what these rules make of a text, right or wrong, and learnt the true
+sounds of what is frequent from the letters; what it says wrong all the same is spelt otherwise
+(`german_words.py`). What depends on the letters around is written here.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dragoman.voices.german_text import in_german_letters, spell_out
+from dragoman.voices.german_words import as_it_sounds
 
 
 class GermanReader:
@@ -52,7 +54,7 @@ class GermanReader:
     def _read_word(self, word: str) -> list[str]:
         if word in self._exceptions:
             return list(self._exceptions[word])
-        word = in_german_letters(word)
+        word = in_german_letters(as_it_sounds(word))
         sounds: list[str] = []
         at = 0
         while at < len(word):

@@ -88,6 +88,7 @@ def test_a_flac_that_is_cut_is_read_and_said(recording, caplog):
     assert 2.0 < len(part) / 16000 < 4.0
     assert np.array_equal(part, whole[: len(part)])
     assert "is damaged after" in caplog.text
+    assert "ffmpeg -i RECORDING mended.wav" in caplog.text  # which finds the next sound frame
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e30])

@@ -83,9 +83,7 @@ def test_captions_are_subtitles_if_there_are_any(stand_in, tmp_path, sound):
 
 def test_what_ffmpeg_cannot_do_is_told_and_leaves_nothing(stand_in, tmp_path, sound, monkeypatch):
     monkeypatch.setenv("FAKE_FFMPEG", "fail")
-    told = (
-        r"Cannot write .*film.mp4 \(ffmpeg: No space left on device\); a .mkv takes more kinds of"
-    )
+    told = r"Cannot write .*film.mp4 \(ffmpeg: No space left on device\); a .mkv takes more kinds"
     with pytest.raises(DragomanError, match=told):
         made(tmp_path, sound, "film.mp4")
     assert {path.name for path in tmp_path.iterdir()} == {"bin", "film.mkv", "mix.wav"}

@@ -74,6 +74,20 @@ def test_an_npm_package(enter, npm_package, monkeypatch, tmp_path, name, with_np
     assert (get("toy") / "a").read_bytes() == NOTE
 
 
+def test_why_npm_failed_is_told_and_not_where_its_log_is(enter, npm_package, monkeypatch, tmp_path):
+    npm = tmp_path / "npm"
+    npm.write_text(
+        "#!/bin/sh\necho 'npm error code EAI_AGAIN\nnpm error request to https://… failed\n"
+        "npm error A complete log of this run can be found in: /logs/1.log' >&2\nexit 1\n"
+    )
+    npm.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    archive = npm_package("toy", make_tarball({"package/a": NOTE}), {"a": "package/a"})
+    enter("toy", {"a": NOTE}, archives=[archive])
+    with pytest.raises(DragomanError, match=r"does not find it \(request to https://… failed\)"):
+        get("toy")
+
+
 def test_an_interrupted_tarball_continues(enter, npm_package, server, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     tarball = make_tarball({"package/a": NOTE})

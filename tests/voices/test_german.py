@@ -9,6 +9,7 @@ from dragoman.voices import dittli, open_voice
 from dragoman.voices.dittli import DittliVoice
 from dragoman.voices.german import GermanReader
 from dragoman.voices.german_text import number_in_words, spell_out
+from dragoman.voices.german_words import as_it_sounds
 from dragoman.voices.network import vits_length
 from tests.voices.fakes import FakeNetwork
 from tests.voices.weights import need
@@ -37,6 +38,43 @@ RULES = {
 @pytest.fixture
 def reader():
     return GermanReader(RULES)
+
+
+@pytest.mark.parametrize(
+    ("word", "spelt"),
+    [
+        ("angesichts", "an-gesichts"),
+        ("ungenutzte", "un-genutzte"),
+        ("angeln", "angeln"),
+        ("angelpunkt", "angelpunkt"),
+        ("ungarn", "ungarn"),
+        ("hingen", "hingen"),
+        ("hingegen", "hin-gegen"),
+        ("mitgliedstaat", "mitglied-schtaat"),
+        ("todesstrafe", "todes-schtrafe"),
+        ("aussprache", "aus-schprache"),
+        ("eingestellt", "ein-ge-schtellt"),
+        ("wirtschaftspolitik", "wirtschaftspolitik"),
+        ("manifestation", "manifestation"),
+        ("ostufer", "ostufer"),
+        ("staat", "staat"),
+        ("chancengleichheit", "schangsengleichheit"),
+        ("scheffel", "scheffel"),
+        ("chefs", "schefs"),
+        ("designiert", "designiert"),
+        ("jobs", "dschobs"),
+        ("detailliert", "detajiert"),
+        ("manager", "männedscher"),
+        ("management", "männedschment"),
+    ],
+)
+def test_parts_of_words_and_foreign_words_are_spelt_as_they_sound(word, spelt):
+    assert as_it_sounds(word) == spelt
+
+
+def test_where_parts_of_a_word_meet_their_letters_are_read_apart(reader):
+    assert "".join(reader.read("Rechtsstaat")) == "ʁeçtsʃtaat"
+    assert "".join(reader.read("Chance")) == "ʃangse"
 
 
 @pytest.mark.parametrize(
@@ -213,5 +251,8 @@ def test_the_real_network_speaks():
     voice = open_voice("dittli-de", "de")
     normal, fast = (voice.speak("Guten Morgen zusammen.", speed) for speed in (1.0, 1.4))
     assert 1.0 < len(normal) / voice.rate < 3.0
+    assert np.array_equal(
+        voice.speak("Guten Morgen zusammen."), normal
+    )  # nothing is left to chance
     assert len(normal) / len(fast) == pytest.approx(1.4, abs=0.15)
     assert np.abs(normal).max() <= 0.951
