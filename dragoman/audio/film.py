@@ -88,6 +88,7 @@ class Film:
             *(item for stream in mapped for item in ("-map", stream)),
             *(*how, "-b:a:0", f"{BITRATE * _channels(sound)}k"),
             *([] if self.end is None else ["-t", f"{self.end:.6f}"]),
+            *("-strict", "experimental"),  # as ffmpeg 5 and older call FLAC in a .mp4
             *("-f", FILMS[suffix], f"file:{part}"),
         ]
 
