@@ -40,6 +40,12 @@ def pytest_collection():
         gc.enable()
 
 
+def pytest_collection_modifyitems(items):
+    """What takes long is done first: at the end one process would do it while others have nothing
+    left to do."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
     """A test that waits for something that never comes fails, and the others run."""

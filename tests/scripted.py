@@ -167,8 +167,8 @@ def steady() -> ScriptedModel:
 
 
 def slow_to_load() -> ScriptedModel:
-    """The same, after three seconds."""
-    time.sleep(3)
+    """The same, after two seconds."""
+    time.sleep(2)
     return steady()
 
 

@@ -6,8 +6,10 @@ import json
 import os
 import tarfile
 import threading
+import time
 import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 from urllib.parse import unquote
 
 import pytest
@@ -28,6 +30,16 @@ def home(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     return home
+
+
+@pytest.fixture
+def waited(monkeypatch):
+    """The seconds that a download has waited for, which do not go by. Other threads sleep on: of
+    those, too, that earlier tests have begun."""
+    waited = []
+    known = vars(time) | {"sleep": waited.append}
+    monkeypatch.setattr("dragoman.store.download.time", SimpleNamespace(**known))
+    return waited
 
 
 def described(data: bytes) -> dict:

@@ -64,14 +64,6 @@ def test_a_connection_that_breaks_is_taken_up_again(fetch, to, server):
     assert [range_ for _, range_ in server.asked] == [None, "bytes=100000-", "bytes=150000-"]
 
 
-@pytest.fixture
-def waited(monkeypatch):
-    """The seconds that were waited for, which do not go by."""
-    waited = []
-    monkeypatch.setattr("dragoman.store.download.time.sleep", waited.append)
-    return waited
-
-
 def test_a_network_that_is_away_for_a_while_is_waited_for(fetch, to, server, waited):
     server.hang_up_after = [100_000, 0, 0, 50_000, 0]
     fetch()

@@ -46,14 +46,6 @@ def fake(monkeypatch):
     fake.close()
 
 
-@pytest.fixture
-def waits(monkeypatch):
-    """How long a busy server was left alone, without waiting."""
-    waited = []
-    monkeypatch.setattr(download.time, "sleep", waited.append)
-    return waited
-
-
 def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
@@ -156,7 +148,7 @@ def test_a_download_that_broke_is_continued(fake):
     assert ranges == [None, "bytes=100000-"]
 
 
-def test_half_a_download_is_kept_and_continued_later(fake, waits):
+def test_half_a_download_is_kept_and_continued_later(fake, waited):
     fake.add("team/toy", MODEL)
     fake.hang_up_after = [100_000, 0, 0, 0, 0]  # the later connections bring nothing
     assert "model.bin: the answer stops at 100000 of 256000 bytes" in refused()
@@ -219,35 +211,35 @@ def test_gated(fake):
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
-def test_a_busy_hub_is_asked_again(fake, waits, status):
+def test_a_busy_hub_is_asked_again(fake, waited, status):
     fake.add("team/toy", MODEL)
     fake.refusals = [Refusal(status), Refusal(status)]
     fake.cdn_refusals = [Refusal(status)]
     assert contents(get(TOY)) == MODEL
-    assert waits == [1, 3, 1]
+    assert waited == [1, 3, 1]
 
 
-def test_a_hub_that_stays_busy_is_given_up(fake, waits):
+def test_a_hub_that_stays_busy_is_given_up(fake, waited):
     fake.refusals = [Refusal(503)] * 10
     assert "the server answers 503" in refused()
     assert len(fake.asked) == 4
-    assert waits == [1, 3, 9]
+    assert waited == [1, 3, 9]
 
 
-def test_a_hub_that_says_how_long_to_wait(fake, waits):
+def test_a_hub_that_says_how_long_to_wait(fake, waited):
     fake.add("team/toy", MODEL)
     date = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(time.time() + 30))
     fake.refusals = [Refusal(429, {"Retry-After": "7"}), Refusal(429, {"Retry-After": date})]
     get(TOY)
-    assert waits[0] == 7
-    assert 25 < waits[1] <= 30
+    assert waited[0] == 7
+    assert 25 < waited[1] <= 30
 
 
 @pytest.mark.parametrize("told", ["3600", "Fri, 01 Jan 2100 00:00:00 GMT"])
-def test_a_hub_that_wants_too_long_a_rest(fake, waits, told):
+def test_a_hub_that_wants_too_long_a_rest(fake, waited, told):
     fake.refusals = [Refusal(429, {"Retry-After": told})]
     assert "s of rest; try later" in refused()
-    assert waits == []
+    assert waited == []
 
 
 def test_no_redirect_leads_out_of_a_protected_connection():
