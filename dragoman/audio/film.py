@@ -103,7 +103,6 @@ class Film:
             *(*how, "-b:a:0", f"{BITRATE * _channels(sound)}k"),
             *EVEN_NEW,
             *([] if self.end is None else ["-t", f"{self.end:.6f}"]),
-            *("-strict", "experimental"),  # as ffmpeg 5 and older call FLAC in a .mp4
             *("-f", FILMS[suffix], f"file:{part}"),
         ]
 
