@@ -1,7 +1,9 @@
 """Many clips side by side say what each of them says in the loop of live use."""
 
+import time
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -96,11 +98,25 @@ def test_it_says_what_the_loop_says(run, clips, simulate, way, policy, detector,
     assert any(trace.prediction for trace in found)
 
 
+def slowed(load, *asked, **options):
+    """A model that takes 30 ms more for every piece of sound."""
+    model = load(*asked, **options)
+    hear = model.hear
+
+    def hear_slowly(streams, sounds):
+        time.sleep(0.03)
+        hear(streams, sounds)
+
+    model.hear = hear_slowly
+    return model
+
+
 def test_how_much_of_the_lag_is_work(run, clips, simulate, tmp_path, monkeypatch, capsys):
     for name in ("ask", "claims"):
         script(name)
     work = script("work")
     monkeypatch.setattr(work, "OUT", tmp_path)
+    monkeypatch.setattr(work, "load_model", partial(slowed, work.load_model))
     rows = [f"{clip.audio}\t-\t{clip.texts['de']}" for clip in clips]
     (tmp_path / "corpus.tsv").write_text("\n".join(["audio\ten\tde", *rows]))
     work.work(run, ["2,fixed,250,200"], tmp_path, len(clips), 1)
@@ -111,7 +127,7 @@ def test_how_much_of_the_lag_is_work(run, clips, simulate, tmp_path, monkeypatch
     assert lag == pytest.approx(alone / 1000, abs=0.006)
     assert loop == pytest.approx(lag + more, abs=0.011)
     assert simuleval == pytest.approx(lag + still_more, abs=0.011)
-    assert 0 < more <= still_more + 0.01
+    assert 0.02 < more <= still_more + 0.01
     with pytest.raises(DragomanError, match="leave 1,words,280,80 out"):
         work.work(run, ["1,words,280,80"], tmp_path, 3, 1)
 
