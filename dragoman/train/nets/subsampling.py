@@ -36,7 +36,7 @@ def in_turn(x: Tensor, convolution: nn.Conv1d) -> Tensor:
 def in_place(x: Tensor, convolution: nn.Conv1d) -> Tensor:
     """The same of an image of height 1. Of images a GPU has kernels that take the channels last, as
     they lie: nothing is turned around, and sums over time read memory in order."""
-    (stride,), (padding,) = convolution.stride, convolution.padding
+    stride, padding = convolution.stride[0], convolution.padding[0]
     image, weight = x.transpose(1, 2).unsqueeze(2), convolution.weight.unsqueeze(2)
     made = F.conv2d(image, weight, convolution.bias, (1, stride), (0, int(padding)))
     return made.squeeze(2).transpose(1, 2)
