@@ -21,8 +21,8 @@ from dragoman.models.whisper.weights import Weights
 ENCODERS = ("encoder_model.onnx", "encoder_model.ort")
 DECODERS = ("decoder_model_merged.onnx", "decoder_model_merged.ort")
 # Newest sound that Moonshine hears anew whenever there is more, in seconds. Its encoder was not
-# trained in steps, and with one second behind a word of speech that is hard to understand it gets it
-# wrong for good; what is older than this is about to be final, anyhow (`cascade/stream.py`).
+# trained in steps: with one second behind it, a word that is hard to understand is wrong for good.
+# What is older than this is about to be final, anyhow (`cascade/stream.py`).
 ANEW = 5
 CTC = "ctc/weight"  # of a net that counts source words
 # Heads that follow the sound, by layers of the decoder: found by comparing the moments they look at
