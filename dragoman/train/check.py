@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 from dragoman.errors import DragomanError
@@ -11,10 +9,8 @@ from dragoman.train.compiled import compiler
 from dragoman.train.data.corpus import TrainingSet
 from dragoman.train.make import make_net
 from dragoman.train.nets.base import Listening, Net, Vocabularies
-from dragoman.train.nets.registry import NETS
 from dragoman.train.prepare import Prepared
 from dragoman.train.recipe import Recipe
-from dragoman.train.settings import convert
 from dragoman.train.start import located, starts_of
 from dragoman.train.tasks.base import Task, Words, front_of
 from dragoman.train.tasks.registry import build_task
@@ -22,7 +18,6 @@ from dragoman.train.tasks.registry import build_task
 
 def check(recipe: Recipe) -> None:
     """Build net and task without memory or data: what is wrong with a recipe is said at once."""
-    check_net_settings(recipe.net, recipe.net_settings, "net_settings")
     source, target = recipe.vocabulary.source, recipe.vocabulary.target
     with torch.device("meta"):
         net = make_net(recipe, Vocabularies(target.size, source.size))
@@ -82,16 +77,6 @@ def check_kept(recipe: Recipe, net: Net) -> None:
             "data.keep_states hears every sound once, so it cannot sound different every time: set "
             "augment to {spec: none}, and voice with --rooms and --noise instead."
         )
-
-
-def check_net_settings(net: str, settings: dict[str, Any], where: str = "") -> None:
-    """Keys, types and sizes of a net's settings, and of the net's that it borrows an encoder of."""
-    if net not in NETS:
-        return  # `build` says so
-    config: Any = convert(NETS[net][0], settings, where)
-    if hasattr(config, "encoder_settings"):
-        borrowed = f"{where}.encoder_settings".lstrip(".")
-        check_net_settings(config.encoder, config.encoder_settings, borrowed)
 
 
 def check_paths(recipe: Recipe) -> None:

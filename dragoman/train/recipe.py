@@ -57,11 +57,9 @@ class Units:
     suffix: bool = True
     plain: bool = False  # lower case without punctuation, as speech is
     model: str = ""  # a trained SentencePiece model to use as it is
-    dropout: float = 0.0  # share of merges that training leaves out at random (BPE-dropout)
+    dropout: BelowOne = 0.0  # share of merges that training leaves out at random (BPE-dropout)
 
     def __post_init__(self) -> None:
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"a dropout of {self.dropout} is not a share below 1")
         if self.dropout and self.kind != "bpe":
             raise ValueError(f"dropout leaves out merges, which only bpe has, not {self.kind}")
 
@@ -112,9 +110,7 @@ class Steps:
     """When things happen, counted in updates."""
 
     total: Whole = 100_000
-    minutes: Annotated[float, Meta(ge=0)] = (
-        0.0  # of training after which it ends, if that comes first; 0: no limit
-    )
+    minutes: Level = 0.0  # of training after which it ends, if that comes first; 0: no limit
     validate: Whole = 1000
     save: Whole = 1000  # resume points
     patience: Count = 10  # validations without a better one before stopping; 0: never

@@ -12,7 +12,6 @@ import torch
 
 from dragoman.errors import DragomanError
 from dragoman.metrics.tokenize import tokenizer_for
-from dragoman.train.check import check_net_settings
 from dragoman.train.checkpoints import average
 from dragoman.train.data.corpus import TrainingSet
 from dragoman.train.data.loader import Loader
@@ -57,9 +56,7 @@ def open_run(folder: Path, weights: Sequence[Path] = (), changes: tuple[str, ...
         recipe = run.recipe()
         check_units(run)
     for change in changes:
-        settings = merge(recipe.net_settings, setting_at_work(change))
-        check_net_settings(recipe.net, settings)
-        recipe = replace(recipe, net_settings=settings)
+        recipe = replace(recipe, net_settings=merge(recipe.net_settings, setting_at_work(change)))
     source = Pieces(folder / "source.model", recipe.vocabulary.source)
     target = Pieces(folder / "target.model", recipe.vocabulary.target)
     net = build(recipe.net, recipe.net_settings, Vocabularies(len(target), len(source)))

@@ -128,6 +128,17 @@ def test_nets_and_tasks_are_checked_before_any_data_is_touched(path, change, sen
         ("incremental", "train_chunks: [0]", "'net_settings.train_chunks' is .* >= 1"),
         ("mma", "noise: -1", "'net_settings.noise' is -1: Expected a number >= 0"),
         ("mma", "encoder_settings: {conv_channels: 0}", "encoder_settings.conv_channels' is 0"),
+        ("mma", "attention: soft", "attention' is 'soft'; it may be infinite, hard"),
+        ("mma", "pooling: first", "pooling' is 'first'; it may be average, last"),
+        ("mma", "decisions: odd", "decisions' is 'odd'; it may be fixed, learned"),
+        ("mma", "ratio: 0", "'net_settings.ratio' is 0"),
+        ("joint-mma", "wait: -1", "'net_settings.wait' is -1"),
+        ("conformer", "positions: absolute", "'absolute'; it may be relative, rotary"),
+        ("s-transformer", "penalty: linear", "penalty' is 'linear'; it may be log, gauss, none"),
+        ("incremental", "chunk: 0", "'net_settings.chunk' is 0"),
+        ("moonshine", "hidden: 1.0", "'net_settings.hidden' is 1.0"),
+        ("moonshine", "chunk: -8", "'net_settings.chunk' is -8"),
+        ("grafted", "joined: 0", "'net_settings.joined' is 0"),
     ],
 )
 def test_sizes_that_no_net_can_have(tmp_path, net, settings, sentence):

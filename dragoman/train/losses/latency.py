@@ -14,12 +14,13 @@ g_i = sum_h softmax_h(d_i) d_i, take its latency, and measure how far the heads 
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from dragoman.errors import DragomanError
 from dragoman.train.nets.layers import valid
+from dragoman.train.settings import Count, Level
 
 
 def average_lagging(
@@ -74,16 +75,10 @@ class LatencyLoss:
     already ahead of the ideal (negative latency) are left alone.
     """
 
-    average: float = 0.0
-    variance: float = 0.0
-    metric: str = "dal"
-    after: int = 0
-
-    def __post_init__(self) -> None:
-        if self.metric not in METRICS:
-            raise DragomanError(
-                f"There is no latency loss '{self.metric}'; choose one of {', '.join(METRICS)}."
-            )
+    average: Level = 0.0
+    variance: Level = 0.0
+    metric: Literal["al", "dal"] = "dal"
+    after: Count = 0
 
     def counts(self, step: int) -> bool:
         return step >= self.after and bool(self.average or self.variance)

@@ -66,12 +66,12 @@ class GraftedConfig:
 
     def __post_init__(self) -> None:
         _ = self.ears  # which has sentences of its own for what cannot be
-        if not 0 <= self.ctc_layer <= self.encoder_layers:
+        if self.ctc_layer > self.encoder_layers:
             raise DragomanError(
                 f"CTC cannot listen to layer {self.ctc_layer} of {self.encoder_layers}; "
                 "set ctc_layer to one that there is, or to 0 for no CTC."
             )
-        if self.joined < 1 or self.chunk % self.joined or self.ahead % self.joined:
+        if self.chunk % self.joined or self.ahead % self.joined:
             raise DragomanError(
                 f"Of {self.chunk} states and {self.ahead} ahead, {self.joined} at a time cannot be "
                 "joined: set chunk and ahead in net_settings to multiples of joined."

@@ -62,8 +62,6 @@ class IncrementalConfig(TransformerConfig):
         super().__post_init__()
         if self.ctc_compression:
             raise DragomanError("An incremental encoder cannot compress: set ctc_compression off.")
-        if self.chunk < 1 or self.right < 0 or self.left < 0:
-            raise DragomanError("chunk must be at least 1 state, right and left at least 0.")
 
     @property
     def context(self) -> Context:

@@ -11,6 +11,7 @@ At work only speech is heard; the net is then an MMA like any other.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -48,10 +49,10 @@ class JointConfig:
     activation_dropout: BelowOne = 0.1
     pre_norm: bool = True
     tied_output: bool = False
-    attention: str = "infinite"
+    attention: Literal["infinite", "hard"] = "infinite"
     wait: Count = 0
     ratio: Whole = 7  # states per decision for speech; text decides at every unit
-    pooling: str = "average"
+    pooling: Literal["average", "last"] = "average"
     noise: Level = 1.0
     energy_bias: float | None = None
 

@@ -11,7 +11,7 @@ A unit may be written once every head of every layer has stopped by itself, or t
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -53,17 +53,14 @@ class MmaConfig:
     activation_dropout: BelowOne = 0.1
     pre_norm: bool = True
     tied_output: bool = False
-    attention: str = "infinite"  # the rest as in MonotonicConfig
+    attention: Literal["infinite", "hard"] = "infinite"  # the rest as in MonotonicConfig
     wait: Count = 0
     ratio: Whole = 7
-    pooling: str = "average"
+    pooling: Literal["average", "last"] = "average"
     noise: Level = 1.0
     energy_bias: float | None = None
-    decisions: str = "fixed"  # every `ratio` states; "learned": where the encoder hears words end
-
-    def __post_init__(self) -> None:
-        if self.decisions not in ("fixed", "learned"):
-            raise DragomanError(f"The decisions are '{self.decisions}', not fixed or learned.")
+    # Every `ratio` states, or where the encoder hears words end.
+    decisions: Literal["fixed", "learned"] = "fixed"
 
     def layer(self, size: int) -> LayerConfig:
         return LayerConfig.of(self, self.decoder_heads, self.decoder_ffn, size)
@@ -256,7 +253,8 @@ class Mma(MonotonicNet):
         from dragoman.train.nets.registry import build  # the registry knows this net too
 
         super().__init__(config, vocabularies)
-        source = build(config.encoder, dict(config.encoder_settings), vocabularies)
+        where = "net_settings.encoder_settings"
+        source = build(config.encoder, config.encoder_settings, vocabularies, where)
         self.source = cast(Any, source)  # it may hear in chunks, or find word ends
         self.source.decoder = None  # only its ears are used
         self.learned = config.decisions == "learned"

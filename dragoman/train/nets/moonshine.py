@@ -41,25 +41,18 @@ class MoonshineConfig:
     turning: Whole = 32  # numbers of each head that positions turn, the first ones
     dropout: BelowOne = 0.1
     ctc: bool = False  # a head that hears source units, to count words by
-    learns: Count = (
-        0  # the encoder's last layers, which learn where the ones before stay as they are
-    )
+    learns: Count = 0  # the encoder's last layers, which learn where those before stay as they are
     hidden: BelowOne = 0.0  # share of the states that training hides, as masks hide features
     chunk: Count = 0  # states that the encoder makes at a time, for good; 0: all of them
     ahead: Count = 0  # states behind those that it looks at
 
     def __post_init__(self) -> None:
-        if not 0 <= self.learns <= self.encoder_layers:
+        if self.learns > self.encoder_layers:
             raise DragomanError(
                 f"{self.learns} of {self.encoder_layers} layers of the encoder cannot learn: "
                 "set net_settings.learns to another number."
             )
-        if not 0 <= self.hidden < 1:
-            raise DragomanError(
-                f"A share of {self.hidden} of the states cannot be hidden: "
-                "set net_settings.hidden to 0 or more, below 1."
-            )
-        if min(self.chunk, self.ahead) < 0 or (self.ahead and not self.chunk):
+        if self.ahead and not self.chunk:
             raise DragomanError(
                 f"The encoder cannot hear {self.chunk} states at a time and {self.ahead} ahead: "
                 "set net_settings.chunk to 1 or more, or both to 0."

@@ -1,6 +1,6 @@
 """Every net by name. A new net is one file and one line here."""
 
-from dataclasses import fields
+from collections.abc import Mapping
 from typing import Any
 
 from dragoman.errors import DragomanError
@@ -16,6 +16,7 @@ from dragoman.train.nets.mt import TextTransformer, TextTransformerConfig
 from dragoman.train.nets.s_transformer import STransformer, STransformerConfig
 from dragoman.train.nets.transformer import Transformer, TransformerConfig
 from dragoman.train.nets.vgg_blstm import VggBlstm, VggBlstmConfig
+from dragoman.train.settings import convert
 
 # name -> (its config, itself); `NETS[name][1](config, vocabularies)` builds it
 NETS: dict[str, tuple[type[Any], type[Net]]] = {
@@ -33,13 +34,17 @@ NETS: dict[str, tuple[type[Any], type[Net]]] = {
 }
 
 
-def build(name: str, settings: dict[str, object], vocabularies: Vocabularies) -> Net:
-    """A net from its name, the config fields that differ from the default, and the vocabularies."""
+def build(
+    name: str,
+    settings: Mapping[str, object],
+    vocabularies: Vocabularies,
+    where: str = "net_settings",
+) -> Net:
+    """A net from its name, the settings that differ from the default, and the vocabularies.
+
+    `where` is the key of the settings in a recipe.
+    """
     if name not in NETS:
         raise DragomanError(f"There is no net '{name}'; the nets are {', '.join(sorted(NETS))}.")
-    config_class, net_class = NETS[name]
-    unknown = sorted(set(settings) - {field.name for field in fields(config_class)})
-    if unknown:
-        known = ", ".join(field.name for field in fields(config_class))
-        raise DragomanError(f"The net '{name}' has no setting '{unknown[0]}'; it has {known}.")
-    return net_class(config_class(**settings), vocabularies)
+    config, net = NETS[name]
+    return net(convert(config, settings, where), vocabularies)

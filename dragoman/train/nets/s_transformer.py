@@ -7,12 +7,12 @@ on its companions in the batch.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dragoman.errors import DragomanError
 from dragoman.train.nets.layers import (
     EncoderLayer,
     LayerConfig,
@@ -26,8 +26,6 @@ from dragoman.train.nets.norms import MaskedBatchNorm
 from dragoman.train.nets.transformer import Transformer, TransformerConfig
 from dragoman.train.settings import BelowOne, Count, Whole
 
-PENALTIES = ("log", "gauss", "none")
-
 
 @dataclass(frozen=True)
 class STransformerConfig(TransformerConfig):
@@ -40,12 +38,7 @@ class STransformerConfig(TransformerConfig):
     dropout: BelowOne = 0.3
     ctc_layer: Count = 0
     maps: Whole = 4  # heads of the 2-D attention
-    penalty: str = "log"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.penalty not in PENALTIES:
-            raise DragomanError(f"penalty must be log, gauss or none, not '{self.penalty}'.")
+    penalty: Literal["log", "gauss", "none"] = "log"
 
 
 class MaskedConv(nn.Module):

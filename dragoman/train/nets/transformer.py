@@ -48,7 +48,7 @@ class TransformerConfig:
     boundaries: bool = False  # a head that fires at word ends
 
     def __post_init__(self) -> None:
-        if not 0 <= self.ctc_layer <= self.encoder_layers:
+        if self.ctc_layer > self.encoder_layers:
             raise DragomanError(
                 f"CTC cannot listen to layer {self.ctc_layer} of {self.encoder_layers}; "
                 "set ctc_layer to one that there is, or to 0 for no CTC."

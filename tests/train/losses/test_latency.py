@@ -18,6 +18,7 @@ from dragoman.train.losses.latency import (
     fold_heads,
     head_variance,
 )
+from dragoman.train.settings import convert
 
 
 def al(delays, source):
@@ -128,5 +129,5 @@ def test_sentences_ahead_of_the_ideal_are_left_alone():
 
 
 def test_an_unknown_metric_is_named():
-    with pytest.raises(DragomanError, match="no latency loss 'laal'"):
-        LatencyLoss(metric="laal")
+    with pytest.raises(DragomanError, match="metric' is 'laal'; it may be al, dal"):
+        convert(LatencyLoss, {"metric": "laal"}, "latency")

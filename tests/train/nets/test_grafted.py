@@ -132,9 +132,7 @@ def test_states_are_hidden_in_training_only():
     [
         ({"ctc_layer": 4}, "CTC cannot listen to layer 4 of 3"),
         ({"chunk": 18, "ahead": 6}, "4 at a time cannot be joined"),
-        ({"joined": 0}, "0 at a time cannot be joined"),
         ({"chunk": 20, "ahead": 8}, "attention wants a multiple of 8"),
-        ({"hidden": 1.0}, "cannot be hidden"),
     ],
 )
 def test_what_cannot_be_is_a_sentence(settings, said):

@@ -5,10 +5,7 @@ import math
 import pytest
 import torch
 
-from dragoman.errors import DragomanError
-from dragoman.train.nets.base import Vocabularies
 from dragoman.train.nets.layers import LayerConfig, SelfAttention
-from dragoman.train.nets.registry import build
 from dragoman.train.nets.s_transformer import Attention2d, PenalisedAttention
 from tests.train.nets.tiny_nets import noise, tiny
 
@@ -72,8 +69,3 @@ def test_the_width_of_a_head_is_learnt():
     encoded = net.encode(noise(net, 2, 40), torch.tensor([40, 30]))
     (encoded.states**2).sum().backward()
     assert net.layers[0].attention.deviation.grad.abs().min() > 0
-
-
-def test_an_unknown_penalty_is_named():
-    with pytest.raises(DragomanError, match="log, gauss or none"):
-        build("s-transformer", {"penalty": "linear"}, Vocabularies(9, 9))
