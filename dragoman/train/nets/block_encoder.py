@@ -9,6 +9,8 @@ time from caches of fixed size, and returns the same numbers.
 Positions are learnt distances, clipped, so a talk may go on for ever.
 """
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -27,26 +29,6 @@ from dragoman.train.nets.layers import (
     split_heads,
     valid,
 )
-
-
-class CachedLayer(EncoderLayer):
-    """An encoder layer that also takes and returns the keys and values of its self-attention."""
-
-    def forward(  # type: ignore[override]
-        self,
-        x: Tensor,
-        bias: Tensor | tuple[Tensor, Tensor],
-        past: tuple[Tensor, Tensor] | None = None,
-    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """x [B, T, D], past [B, H, P, K] twice -> [B, T, D], keys and values [B, H, P + T, K]"""
-        y, cache = self.attention(self.attention_norm(x) if self.pre_norm else x, bias, past)
-        x = self._add(x, y, self.attention_norm)
-        y = self.feed_forward(self.feed_forward_norm(x) if self.pre_norm else x)
-        return self._add(x, y, self.feed_forward_norm), cache
-
-    def _add(self, x: Tensor, y: Tensor, norm: nn.LayerNorm) -> Tensor:
-        x = x + self.dropout(y)
-        return x if self.pre_norm else norm(x)
 
 
 class DistanceAttention(SelfAttention):
@@ -117,7 +99,7 @@ class BlockEncoder(nn.Module):
         self.stem = Stem(features, channels, config.size)
         self.dropout = nn.Dropout(config.dropout)
         self.layers = nn.ModuleList(
-            CachedLayer(config, DistanceAttention(config, reach)) for _ in range(layers)
+            EncoderLayer(config, DistanceAttention(config, reach)) for _ in range(layers)
         )
         self.norm = nn.LayerNorm(config.size) if config.pre_norm else nn.Identity()
 
@@ -132,7 +114,7 @@ class BlockEncoder(nn.Module):
         places = at_distance(place - place.unsqueeze(1), self.reach, x.dtype)
         bias = (as_bias(visible).unsqueeze(1), places)
         for layer in self.layers:
-            x, _ = layer(x, bias)
+            x = layer(x, bias)
         return Encoded(self.norm(x[:, :states]), lengths)
 
     def _layout(self, states: int, device: torch.device) -> tuple[Tensor, Tensor]:
@@ -180,8 +162,9 @@ class BlockEncoder(nn.Module):
         places = at_distance(place - place[left:].unsqueeze(1), self.reach, x.dtype)
         bias = (as_bias(visible)[:, None, None], places)
         kept = []
+        layer: Any  # an EncoderLayer
         for i, layer in enumerate(self.layers):
-            x, pair = layer(x, bias, (keys[:, i], values[:, i]))
+            x, pair = layer.going_on(x, bias, (keys[:, i], values[:, i]))
             kept.append([cache[:, :, chunk : chunk + left] for cache in pair])
         after = tuple(torch.stack(parts, dim=1) for parts in zip(*kept, strict=True))
         encoded = Encoded(self.norm(x[:, :chunk]), lengths.clamp(max=chunk))

@@ -18,14 +18,16 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.train.nets.base import BOS, Encoded, Net, Step, Vocabularies
-from dragoman.train.nets.block_encoder import BlockEncoder, CachedLayer
+from dragoman.train.nets.block_encoder import BlockEncoder
 from dragoman.train.nets.blocks import Context
 from dragoman.train.nets.decoder import project
 from dragoman.train.nets.layers import (
     CrossAttention,
     Embedding,
+    EncoderLayer,
     FeedForward,
     LayerConfig,
+    Residual,
     as_bias,
     causal_bias,
     linear,
@@ -79,7 +81,7 @@ class Lattice:
         return self.hidden[item, self.groups - 1]
 
 
-class JoinerLayer(nn.Module):
+class JoinerLayer(Residual):
     """Cross-attention and feed-forward, without self-attention."""
 
     def __init__(self, config: LayerConfig):
@@ -95,18 +97,14 @@ class JoinerLayer(nn.Module):
         self, x: Tensor, memory: tuple[Tensor, Tensor], bias: Tensor, explain: bool = False
     ) -> tuple[Tensor, Tensor | None]:
         """x [B, U, D] -> [B, U, D], and its attention [B, U, S] if asked"""
-        normalised, attention = self.cross_norm(x) if self.pre_norm else x, None
+        entering, attention = self.enter(x, self.cross_norm), None
         if explain:
-            y, attention = self.cross.explain(normalised, memory, bias)
+            y, attention = self.cross.explain(entering, memory, bias)
         else:
-            y = self.cross(normalised, memory, bias)
-        x = self._add(x, y, self.cross_norm)
-        y = self.feed_forward(self.feed_forward_norm(x) if self.pre_norm else x)
-        return self._add(x, y, self.feed_forward_norm), attention
-
-    def _add(self, x: Tensor, y: Tensor, norm: nn.LayerNorm) -> Tensor:
-        x = x + self.dropout(y)
-        return x if self.pre_norm else norm(x)
+            y = self.cross(entering, memory, bias)
+        x = self.add(x, y, self.cross_norm)
+        y = self.feed_forward(self.enter(x, self.feed_forward_norm))
+        return self.add(x, y, self.feed_forward_norm), attention
 
 
 class Caat(Net):
@@ -134,7 +132,9 @@ class Caat(Net):
         )
         self.embedding = Embedding(vocabularies.target, config.size)
         self.dropout = nn.Dropout(config.dropout)
-        self.predictor = nn.ModuleList(CachedLayer(decoder) for _ in range(config.predictor_layers))
+        self.predictor = nn.ModuleList(
+            EncoderLayer(decoder) for _ in range(config.predictor_layers)
+        )
         self.joiner = nn.ModuleList(JoinerLayer(decoder) for _ in range(config.joiner_layers))
         self.norm = nn.LayerNorm(config.size) if config.pre_norm else nn.Identity()
         self.output = linear(config.size, vocabularies.target, bias=False)
@@ -185,7 +185,7 @@ class Caat(Net):
         x = self.dropout(self.embedding(tokens))
         bias = causal_bias(tokens.shape[1], tokens.shape[1], tokens.device)
         for layer in self.predictor:
-            x, _ = layer(x, bias)
+            x = layer(x, bias)
         return x
 
     def _join(self, x: Tensor, states: Tensor, bias: Tensor) -> Tensor:
@@ -214,8 +214,9 @@ class Caat(Net):
         x = self.embedding(tokens, offset=past)
         self_bias = causal_bias(new, past + new, tokens.device)
         kept, attention = [], []
+        layer: Any  # an EncoderLayer, then a JoinerLayer
         for i, layer in enumerate(self.predictor):
-            x, pair = layer(x, self_bias, (cache[0][:, i], cache[1][:, i]))
+            x, pair = layer.going_on(x, self_bias, (cache[0][:, i], cache[1][:, i]))
             kept.append(pair)
         bias = padding_bias(lengths, memory[0].shape[3])
         for i, layer in enumerate(self.joiner):

@@ -266,8 +266,24 @@ class FeedForward(nn.Module):
         return self.narrow(self.dropout(self.activation(self.wide(x))))
 
 
-class EncoderLayer(nn.Module):
-    """Self-attention, then feed-forward, each normalised before (pre) or after (post)."""
+class Residual(nn.Module):
+    """A layer of branches, each added to its own input: normalised before (pre) or after (post)."""
+
+    pre_norm: bool
+    dropout: nn.Module
+
+    def enter(self, x: Tensor, norm: nn.Module) -> Tensor:
+        """What a branch is given."""
+        return norm(x) if self.pre_norm else x
+
+    def add(self, x: Tensor, branch: Tensor, norm: nn.Module) -> Tensor:
+        """The input of a branch and what the branch made of it."""
+        x = x + self.dropout(branch)
+        return x if self.pre_norm else norm(x)
+
+
+class EncoderLayer(Residual):
+    """Self-attention, then feed-forward."""
 
     def __init__(self, config: LayerConfig, attention: nn.Module | None = None):
         super().__init__()
@@ -278,25 +294,23 @@ class EncoderLayer(nn.Module):
         self.feed_forward_norm = nn.LayerNorm(config.size)
         self.dropout = Dropout(config.dropout)
 
-    def forward(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, bias: Any = None) -> Tensor:
         """[B, T, D] -> [B, T, D]"""
         return self.going_on(x, bias)[0]
 
     def going_on(
-        self, x: Tensor, bias: Tensor | None, past: tuple[Tensor, Tensor] | None = None
+        self, x: Tensor, bias: Any, past: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """What stands behind `past` keys and values, and all keys and values: see SelfAttention."""
+        """x [B, T, D] behind `past` keys and values [B, H, P, K] -> [B, T, D] and all P + T of
+        them; the bias is what the attention takes."""
         around = () if past is None else (past,)
-        if self.pre_norm:
-            seen, kept = self.attention(self.attention_norm(x), bias, *around)
-            x = x + self.dropout(seen)
-            return x + self.dropout(self.feed_forward(self.feed_forward_norm(x))), kept
-        seen, kept = self.attention(x, bias, *around)
-        x = self.attention_norm(x + self.dropout(seen))
-        return self.feed_forward_norm(x + self.dropout(self.feed_forward(x))), kept
+        y, kept = self.attention(self.enter(x, self.attention_norm), bias, *around)
+        x = self.add(x, y, self.attention_norm)
+        y = self.feed_forward(self.enter(x, self.feed_forward_norm))
+        return self.add(x, y, self.feed_forward_norm), kept
 
 
-class DecoderLayer(nn.Module):
+class DecoderLayer(Residual):
     """Causal self-attention, attention to the source, feed-forward.
 
     `cross` may be any module that is called as (x, memory, bias): monotonic attention is one.
@@ -323,22 +337,13 @@ class DecoderLayer(nn.Module):
         explain: bool = False,
     ) -> tuple[Tensor, tuple[Tensor, Tensor], Tensor | None]:
         """x [B, U, D] -> x, the keys and values to cache, cross attention [B, U, S] if asked."""
-        normalised = self.attention_norm(x) if self.pre_norm else x
-        y, cache = self.attention(normalised, self_bias, past)
-        x = self._add(x, y, self.attention_norm)
-
-        normalised, attention = self.cross_norm(x) if self.pre_norm else x, None
+        y, cache = self.attention(self.enter(x, self.attention_norm), self_bias, past)
+        x = self.add(x, y, self.attention_norm)
+        entering, attention = self.enter(x, self.cross_norm), None
         if explain:
-            y, attention = self.cross.explain(normalised, memory, cross_bias)
+            y, attention = self.cross.explain(entering, memory, cross_bias)
         else:
-            y = self.cross(normalised, memory, cross_bias)
-        x = self._add(x, y, self.cross_norm)
-
-        normalised = self.feed_forward_norm(x) if self.pre_norm else x
-        x = self._add(x, self.feed_forward(normalised), self.feed_forward_norm)
-        return x, cache, attention
-
-    def _add(self, x: Tensor, y: Tensor, norm: nn.LayerNorm) -> Tensor:
-        """The residual connection; post-norm normalises after it."""
-        x = x + self.dropout(y)
-        return x if self.pre_norm else norm(x)
+            y = self.cross(entering, memory, cross_bias)
+        x = self.add(x, y, self.cross_norm)
+        y = self.feed_forward(self.enter(x, self.feed_forward_norm))
+        return self.add(x, y, self.feed_forward_norm), cache, attention
