@@ -15,9 +15,11 @@ import numpy as np
 import torch
 
 from dragoman.models.exported.net import OnnxNet
-from dragoman.train.export import Surroundings, export, quantise
+from dragoman.train.export import export
+from dragoman.train.exporting import Surroundings
 from dragoman.train.nets.base import Net, Vocabularies
 from dragoman.train.nets.registry import build
+from dragoman.train.quantise import quantise
 
 CHUNKS_IN_TEN_MINUTES = 1875
 

@@ -10,7 +10,7 @@ The folder appears once all of it is written and has been compared with the net.
 
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,11 +24,11 @@ from dragoman.models.exported.config import Chunks, ExportedNet, Kept, Languages
 from dragoman.models.exported.net import Arrays, Encoding, OnnxNet
 from dragoman.train.export_grafted import write_grafted
 from dragoman.train.export_moonshine import write_moonshine
+from dragoman.train.exporting import Surroundings, refuse_difference
 from dragoman.train.graphs import (
     bands_of,
     ears,
     in_chunks,
-    quiet,
     source_of,
     states_of,
     step_inputs,
@@ -38,23 +38,9 @@ from dragoman.train.nets.base import Encoded, Net
 from dragoman.train.nets.grafted import Grafted
 from dragoman.train.nets.moonshine import Moonshine
 from dragoman.train.nets.registry import NETS
+from dragoman.train.quantise import quantise
 
 TOLERANCE = 1e-4
-MOST_OFF = 0.25  # in eight bits
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """What a net does not know about itself."""
-
-    source: str = ""  # languages
-    target: str = ""
-    target_units: Path | None = None  # SentencePiece models
-    source_units: Path | None = None
-    suffix: bool = False  # the space is at the end of a target word's last piece
-    source_suffix: bool = False
-    source_plain: bool = False  # lower case, no punctuation
-    encoder: str = ""  # the model of the store whose encoder the net has left as it was
 
 
 def export(net: Net, folder: Path, around: Surroundings, *, int8: bool = False) -> None:
@@ -165,14 +151,14 @@ def check_quantised(net: Net, made: OnnxNet) -> None:
             for array, tensor in zip(there, memory, strict=True):
                 found, expected = array[real].astype(np.float64), tensor[real].numpy()
                 off = np.linalg.norm(found - expected) / max(1e-9, float(np.linalg.norm(expected)))
-                refuse_beyond("encoder", float(off), MOST_OFF)
+                refuse_difference("encoder", float(off), int8=True)
     tokens = torch.full((2, 1), 4)
     step = net.step(tokens, memory, encoded.lengths, net.begin(2))
     arrays = tuple(tensor.numpy() for tensor in memory)
     stepped = made.step(tokens.numpy(), arrays, encoded.lengths.numpy(), made.begin(2))
     moved = np.abs(np.exp(stepped.log_probs) - step.logits.softmax(-1).numpy()).sum(-1)
     off = moved.max() / 2  # the share of probability that has gone to other units
-    refuse_beyond("decoder", float(off), MOST_OFF)
+    refuse_difference("decoder", float(off), int8=True)
 
 
 def both_hear(
@@ -193,14 +179,6 @@ def real_states(net: Net, item: int, length: int) -> tuple[Any, ...]:
     return (item, *(slice(None),) * (net.memory_time - 1), slice(length))
 
 
-def refuse_beyond(graph: str, off: float, most: float) -> None:
-    if not off <= most:
-        raise DragomanError(
-            f"In eight bits the {graph} is off by {off:.0%} of the net's numbers, more than "
-            f"{most:.0%}: export it without --int8."
-        )
-
-
 def compare(graph: str, found: Sequence[np.ndarray], expected: Sequence[Tensor]) -> None:
     """Refuse a graph that is not the net."""
     for array, tensor in zip(found, expected, strict=True):
@@ -212,15 +190,3 @@ def compare(graph: str, found: Sequence[np.ndarray], expected: Sequence[Tensor])
         worst = float(np.abs(array.astype(np.float64) - here).max(initial=0.0))
         if worst > TOLERANCE * max(1.0, float(np.abs(here).max(initial=0.0))):
             raise DragomanError(f"The exported {graph} differs from the net by {worst:.2g}.")
-
-
-def quantise(folder: Path) -> ExportedNet:
-    """The graphs with weights in eight bits."""
-    from dragoman.train.quantise import quantise_graph
-
-    for name in ("encoder.onnx", "decoder.onnx"):
-        with quiet():
-            quantise_graph(folder / name)
-    description = replace(ExportedNet.read(folder), precision="int8")
-    description.write(folder)
-    return description

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,13 +15,11 @@ from torch import Tensor, nn
 from dragoman.errors import DragomanError
 from dragoman.models.exported.config import ExportedNet, Kept, Languages
 from dragoman.models.grafted.encoder import GraftedNet
+from dragoman.train.exporting import Surroundings, refuse_difference
 from dragoman.train.graphs import DYNAMIC, DecoderGraph, write
 from dragoman.train.nets.grafted import Grafted
+from dragoman.train.quantise import quantise
 
-if TYPE_CHECKING:
-    from dragoman.train.export import Surroundings
-
-TOLERANCE = 1e-3
 Example = tuple[Any, ...]
 
 
@@ -43,8 +41,6 @@ class GraftGraph(nn.Module):
 
 def write_grafted(net: Grafted, folder: Path, around: Surroundings, *, int8: bool) -> None:
     """Write settings and graphs into a folder that has the units, and compare it with the net."""
-    from dragoman.train.export import MOST_OFF, quantise, refuse_beyond
-
     if not around.encoder:
         raise DragomanError(
             "Of a grafted net only what stands behind Moonshine's encoder is exported: begin it "
@@ -54,12 +50,11 @@ def write_grafted(net: Grafted, folder: Path, around: Surroundings, *, int8: boo
     write(GraftGraph(net), *example(net), folder)
     write(DecoderGraph(net), *step_example(net), folder)
     for part, off in compare(net, folder):
-        if not off <= TOLERANCE:
-            raise DragomanError(f"The exported {part} differs from the net by {off:.2g}.")
+        refuse_difference(part, off, int8=False)
     if int8:
         quantise(folder)
         for part, off in compare(net, folder):
-            refuse_beyond(part, off, MOST_OFF)
+            refuse_difference(part, off, int8=True)
 
 
 def described(net: Grafted, around: Surroundings) -> ExportedNet:

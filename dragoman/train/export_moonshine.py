@@ -6,46 +6,37 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dragoman.errors import DragomanError
 from dragoman.models.exported.config import Languages
 from dragoman.models.moonshine.encoder import OPEN, Encoded
 from dragoman.models.moonshine.trained import WEIGHTS, Settings, engine_of
 from dragoman.models.moonshine.weights import Arrays, apart
 from dragoman.models.whisper.weights import Weights, write_weights
 from dragoman.train.data.vocabulary import Pieces
+from dragoman.train.exporting import Surroundings, refuse_difference
 from dragoman.train.nets.base import BOS
 from dragoman.train.nets.moonshine import Moonshine
 from dragoman.train.quantise import in_eight_bits
 from dragoman.train.recipe import Units
 
-if TYPE_CHECKING:
-    from dragoman.train.export import Surroundings
-
 ARCHITECTURE = "MoonshineNet"
-TOLERANCE = 1e-3
 SECONDS = 3  # of noise that a comparison hears
 Named = Iterator[tuple[str, NDArray[Any]]]
 
 
 def write_moonshine(net: Moonshine, folder: Path, around: Surroundings, *, int8: bool) -> None:
     """Write settings and weights into a folder that has the units, and compare it with the net."""
-    from dragoman.train.export import MOST_OFF, refuse_beyond
-
     settings = settings_of(net, around, int8=int8)
     settings.write(folder)
     arrays = arrays_of(net, settings)
     write_weights(folder / WEIGHTS, ARCHITECTURE, in_bytes(arrays) if int8 else arrays)
     for part, off in compare(net, folder, settings):
-        if int8:
-            refuse_beyond(part, off, MOST_OFF)
-        elif not off <= TOLERANCE:
-            raise DragomanError(f"The exported {part} differs from the net by {off:.2g}.")
+        refuse_difference(part, off, int8=int8)
 
 
 def settings_of(net: Moonshine, around: Surroundings, *, int8: bool) -> Settings:

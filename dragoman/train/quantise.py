@@ -5,6 +5,7 @@ of a small text net: the table of embeddings, and the output layer where it is t
 (its matrix is then a transposed table, no weight of its own).
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,18 @@ import onnx
 from onnx import helper, numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
+from dragoman.models.exported.config import ExportedNet
+from dragoman.train.graphs import quiet
+
 FEWEST_ROWS = 256  # of a table that is worth shrinking
+
+
+def quantise(folder: Path) -> None:
+    """Rewrite the graphs of an exported net, and say so in its settings."""
+    for name in ("encoder.onnx", "decoder.onnx"):
+        with quiet():
+            quantise_graph(folder / name)
+    replace(ExportedNet.read(folder), precision="int8").write(folder)
 
 
 def quantise_graph(path: Path) -> None:

@@ -23,9 +23,10 @@ from dragoman.models.grafted.model import GraftedModel
 from dragoman.models.moonshine.trained import TrainedMoonshine
 from dragoman.models.options import Options
 from dragoman.models.whisper.weights import Weights
-from dragoman.train.export import Surroundings, describe
+from dragoman.train.export import describe
 from dragoman.train.export_grafted import GraftGraph, described
 from dragoman.train.export_moonshine import arrays_of, settings_of
+from dragoman.train.exporting import Surroundings
 from dragoman.train.graphs import ChunkGraph, DecoderGraph, EncoderGraph, in_chunks
 from dragoman.train.nets.base import Net
 from dragoman.train.nets.grafted import Grafted

@@ -9,7 +9,8 @@ from unittest.mock import patch
 import sentencepiece
 import torch
 
-from dragoman.train.export import Surroundings, export
+from dragoman.train.export import export
+from dragoman.train.exporting import Surroundings
 from dragoman.train.graphs import DecoderGraph, write
 from dragoman.train.nets.base import Net, Vocabularies
 from dragoman.train.nets.registry import build

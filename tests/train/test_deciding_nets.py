@@ -16,7 +16,8 @@ from dragoman.models.exported.net import OnnxNet, Stepped
 from dragoman.models.exported.stream import Decoded, Encoded
 from dragoman.models.exported.transducer import BEAM, read_groups
 from dragoman.models.search import Prompt, search
-from dragoman.train.export import Surroundings, describe
+from dragoman.train.export import describe
+from dragoman.train.exporting import Surroundings
 from dragoman.train.nets.base import BOS, EOS
 from dragoman.train.nets.mma import Mma, MmaConfig
 from tests.train.nets.tiny_nets import TINY, VOCABULARIES, tiny

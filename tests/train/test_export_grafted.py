@@ -25,8 +25,9 @@ from dragoman.models.search import Prompt
 from dragoman.policies import make_policy
 from dragoman.train.checkpoints import start_from
 from dragoman.train.data.vocabulary import train_pieces
-from dragoman.train.export import Surroundings, export
+from dragoman.train.export import export
 from dragoman.train.export_grafted import compare
+from dragoman.train.exporting import Surroundings
 from dragoman.train.graphs import DecoderGraph
 from dragoman.train.nets.base import Vocabularies
 from dragoman.train.nets.grafted import Grafted, GraftedConfig

@@ -30,8 +30,9 @@ from dragoman.models.search import Found, Prompt, search
 from dragoman.models.whisper.weights import Weights
 from dragoman.policies import make_policy
 from dragoman.train.data.pack import Header, Item, Pack, ShardWriter, write_header
-from dragoman.train.export import Surroundings, export
+from dragoman.train.export import export
 from dragoman.train.export_moonshine import compare
+from dragoman.train.exporting import Surroundings
 from dragoman.train.nets.base import BOS, PAD, Vocabularies
 from dragoman.train.nets.moonshine import Moonshine, MoonshineConfig
 from dragoman.train.recipe import Recipe

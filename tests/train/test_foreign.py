@@ -9,8 +9,8 @@ from dragoman.errors import DragomanError
 from dragoman.train.check import check
 from dragoman.train.data.pack import Pack
 from dragoman.train.distill import distill
-from dragoman.train.export import quantise
 from dragoman.train.foreign import weights_in
+from dragoman.train.quantise import quantise
 from dragoman.train.recipe import Recipe
 from dragoman.train.run import RunFolder
 from dragoman.train.settings import convert

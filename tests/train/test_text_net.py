@@ -16,7 +16,8 @@ from dragoman.models.load import exported_net, load_model
 from dragoman.models.options import Options
 from dragoman.policies import make_policy
 from dragoman.train.data.pack import Pack
-from dragoman.train.export import Surroundings, export
+from dragoman.train.export import export
+from dragoman.train.exporting import Surroundings
 from dragoman.train.search import translate
 from dragoman.train.trained import open_run
 from tests.scripted import COLOURS, chunks_of
