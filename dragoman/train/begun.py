@@ -17,11 +17,11 @@ from itertools import takewhile
 
 import torch
 
+from dragoman.audio.chunk import RATE
 from dragoman.text.sentences import without_comma
 from dragoman.train.data.corpus import Ragged, TrainingSet
 from dragoman.train.data.heard import together, words_heard, words_in
 from dragoman.train.data.loader import Loader
-from dragoman.train.data.pack import RATE
 from dragoman.train.data.plan import Plan
 from dragoman.train.data.vocabulary import Pieces
 from dragoman.train.recipe import Batch

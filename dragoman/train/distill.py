@@ -18,13 +18,14 @@ from pathlib import Path
 import msgspec
 import torch
 
+from dragoman.audio.chunk import RATE
 from dragoman.errors import DragomanError
 from dragoman.files import sweep, whole_file
+from dragoman.store.home import sha256_of
 from dragoman.train.begun import Pair, cut_some
 from dragoman.train.data.corpus import Part, Ragged, TrainingSet
 from dragoman.train.data.faults import FAULTS, Fault, Faults, write_faults
 from dragoman.train.data.pack import (
-    RATE,
     Header,
     Item,
     Pack,
@@ -39,7 +40,6 @@ from dragoman.train.data.sources import pack_of
 from dragoman.train.foreign import is_exported
 from dragoman.train.recipe import Batch
 from dragoman.train.trained import Trained, open_run, translations
-from dragoman.train.voicing.text import fingerprint as sha256
 
 # Texts of one length are translated together, and few shards hold few of each; what an interruption
 # loses is as much. A shard of text alone holds far more than one with sound.
@@ -92,7 +92,7 @@ def distill(
     made_from: MadeFrom = {
         "target": target,
         "teacher": run.resolve().name,
-        "weights": sha256(run / ("decoder.onnx" if is_exported(run) else "final.pt")),
+        "weights": sha256_of(run / ("decoder.onnx" if is_exported(run) else "final.pt")),
         "pack": gold.header.fingerprint,
         "beam": beam,
         **({"cut": cut} if cut else {}),

@@ -13,13 +13,13 @@ import torch
 from numpy.typing import NDArray
 
 from dragoman.models.exported.config import Languages
+from dragoman.models.exported.net import BOS
 from dragoman.models.moonshine.encoder import OPEN, Encoded
 from dragoman.models.moonshine.trained import WEIGHTS, Settings, engine_of
 from dragoman.models.moonshine.weights import Arrays, apart
 from dragoman.models.whisper.weights import Weights, write_weights
 from dragoman.train.data.vocabulary import Pieces
 from dragoman.train.exporting import Surroundings, refuse_difference
-from dragoman.train.nets.base import BOS
 from dragoman.train.nets.moonshine import Moonshine
 from dragoman.train.quantise import in_eight_bits
 from dragoman.train.recipe import Units

@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 
 from dragoman.models.exported.config import ExportedNet
 from dragoman.models.kind import kind_of
+from dragoman.models.moonshine.engine import DECODERS, ENCODERS, first_file
 from dragoman.models.onnx_weights import Matrix, OnnxWeights
 from dragoman.train.recipe import Data, Recipe, Units, Vocabulary
 
 Weights = dict[str, torch.Tensor]
-ENCODER = ("encoder_model.onnx", "encoder_model.ort")
-DECODER = ("decoder_model_merged.onnx", "decoder_model_merged.ort")
 
 
 def weights_in(folder: Path) -> Weights | None:
@@ -34,7 +33,8 @@ def weights_in(folder: Path) -> Weights | None:
 
 def moonshine_weights(folder: Path) -> Weights:
     """For the net `moonshine`; the units of its embedding are its own."""
-    encoder, decoder = (OnnxWeights(_one_of(folder, names)) for names in (ENCODER, DECODER))
+    paths = (first_file(folder, names) or folder / names[0] for names in (ENCODERS, DECODERS))
+    encoder, decoder = map(OnnxWeights, paths)
     weights = dict(_encoder(encoder)) | dict(_decoder(decoder))
     return {name: torch.from_numpy(np.array(array, np.float32)) for name, array in weights.items()}
 
@@ -88,10 +88,6 @@ def _joined(file: OnnxWeights, *modules: str) -> NDArray[np.float32]:
 
 def _numbers(matrix: Matrix) -> NDArray[np.float32]:
     return matrix.steps.astype(np.float32) / matrix.scale[:, None]
-
-
-def _one_of(folder: Path, names: tuple[str, ...]) -> Path:
-    return next(folder / name for name in names if (folder / name).is_file())
 
 
 # ---------------------------------------------------------------- our own exported text nets

@@ -12,6 +12,7 @@ import torch
 
 from dragoman.errors import DragomanError
 from dragoman.files import whole_file, write_whole
+from dragoman.store.home import sha256_of
 from dragoman.train.data.corpus import TrainingSet, hold_out, open_set
 from dragoman.train.data.faults import Faults
 from dragoman.train.data.front import FrontEnd
@@ -21,7 +22,6 @@ from dragoman.train.data.sources import Told, pack_of
 from dragoman.train.data.vocabulary import Pieces, train_pieces
 from dragoman.train.recipe import Augment, Batch, Recipe, Units, Vocabulary
 from dragoman.train.run import RunFolder
-from dragoman.train.voicing.text import fingerprint as sha256
 
 _ITEMS_FOR_STATISTICS = 2000
 
@@ -125,7 +125,7 @@ def describe(prepared: Prepared, run: RunFolder) -> dict[str, object]:
 
 def units_of(run: RunFolder) -> dict[str, str]:
     """Fingerprints of a run's vocabularies."""
-    return {side: sha256(run.folder / f"{side}.model") for side in ("source", "target")}
+    return {side: sha256_of(run.folder / f"{side}.model") for side in ("source", "target")}
 
 
 def feature_statistics(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dragoman.train.nets.base import BOS, EOS, PAD, Encoded, Net
+from dragoman.models.exported.net import BOS, EOS, PAD
+from dragoman.train.nets.base import Encoded, Net
 
 NEVER = -1e9
 EVERY = 8  # steps after which it is looked who has finished,

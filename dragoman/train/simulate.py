@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from dragoman.audio.chunk import RATE
 from dragoman.errors import DragomanError
+from dragoman.models.exported.encoder import FEWEST_FRAMES
 from dragoman.models.exported.model import SPARE_TOKENS
+from dragoman.models.exported.net import BOS, EOS, PAD
 from dragoman.models.exported.pieces import Pieces
 from dragoman.models.guard import cut_loop
 from dragoman.models.life import SHORTEST_MS
@@ -25,14 +28,11 @@ from dragoman.models.words import without_stop
 from dragoman.text.units import word_ends
 from dragoman.trace import Hearing, Saying, Trace
 from dragoman.train.data.corpus import Ragged, TrainingSet
-from dragoman.train.data.pack import RATE
+from dragoman.train.data.fbank import SHIFT, WINDOW
 from dragoman.train.losses.waitk import ctc_marks
-from dragoman.train.nets.base import BOS, EOS, PAD, Encoded, Net
+from dragoman.train.nets.base import Encoded, Net
 from dragoman.train.nets.boundaries import fires
 from dragoman.train.tasks.base import Task
-
-FRAME, SHIFT = 400, 160  # samples of a frame of features, and from one to the next
-FEWEST_FRAMES = 10
 
 
 @dataclass(frozen=True)
@@ -45,17 +45,17 @@ class Waiting:
     step_ms: float = 280.0
 
 
-@dataclass
+@dataclass(frozen=True)
 class Clips:
     """A set of clips as features on the device."""
 
     data: TrainingSet
     features: Tensor  # [N, T, F]
     frames: Tensor  # [N]
-    samples: np.ndarray = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.samples = self.data.samples
+    @property
+    def samples(self) -> np.ndarray:
+        return self.data.samples
 
     @classmethod
     @torch.no_grad()
@@ -120,7 +120,7 @@ class SideBySide(ABC):
         ms, last = amounts * 1000.0 / RATE, amounts == samples[here]
         for number, moment in zip(here.tolist(), ms.tolist(), strict=True):
             self.traces[number].heard(Hearing(moment, moment, moment, moment))
-        frames = np.maximum(0, (amounts - FRAME) // SHIFT + 1)
+        frames = np.maximum(0, (amounts - WINDOW) // SHIFT + 1)
         frames = np.where(last, self.clips.frames[here].cpu().numpy(), frames)
         return Heard(chunk, here, ms, frames, last)
 

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from dragoman.models.drafting import Ending, Span, finished
 from dragoman.models.exported.model import KEPT_PAST, SPARE_TOKENS
+from dragoman.models.exported.net import BOS, EOS, PAD
 from dragoman.models.exported.pieces import Pieces
 from dragoman.models.search import Found
 from dragoman.models.window import Window
@@ -24,7 +25,7 @@ from dragoman.policies import Policy
 from dragoman.policies.base import Allowance, Said
 from dragoman.policies.base import Heard as HeardSoFar
 from dragoman.trace import Saying, Trace
-from dragoman.train.nets.base import BOS, EOS, PAD, Net
+from dragoman.train.nets.base import Net
 from dragoman.train.nets.mma import MonotonicStep
 from dragoman.train.simulate import Clips, Heard, SideBySide
 

@@ -18,12 +18,13 @@ from dragoman.models.drafting import Ending
 from dragoman.models.exported.caat_search import Hypothesis, Scores, Search
 from dragoman.models.exported.config import Chunks
 from dragoman.models.exported.model import KEPT_PAST
+from dragoman.models.exported.net import PAD
 from dragoman.models.exported.pieces import Pieces
 from dragoman.models.exported.stream import Decoded
 from dragoman.models.exported.transducer import read_on, sure
 from dragoman.models.window import Window
 from dragoman.train.data.corpus import Ragged
-from dragoman.train.nets.base import PAD, Encoded
+from dragoman.train.nets.base import Encoded
 from dragoman.train.nets.caat import Caat
 from dragoman.train.simulate import Clips, Heard, SideBySide
 from dragoman.train.simulate_past import say_all

@@ -8,8 +8,8 @@ import torch
 from lightning.fabric import Fabric
 from torch import Tensor
 
+from dragoman.audio.chunk import RATE
 from dragoman.train.data.loader import Batch
-from dragoman.train.data.pack import RATE
 from dragoman.train.tasks.base import Terms
 
 

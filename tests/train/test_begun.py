@@ -8,11 +8,12 @@ import pytest
 import torch
 
 from dragoman.errors import DragomanError
+from dragoman.models.exported.net import BOS
 from dragoman.train import begun
 from dragoman.train.begun import as_likely, first_words
 from dragoman.train.data.corpus import Ragged
 from dragoman.train.data.pack import Pack
-from dragoman.train.data.vocabulary import BOS, Pieces, train_pieces
+from dragoman.train.data.vocabulary import Pieces, train_pieces
 from dragoman.train.distill import distill
 from dragoman.train.recipe import Data, Units
 from dragoman.train.trained import open_run

@@ -12,13 +12,12 @@ import torch
 
 from dragoman.models.exported.caat_search import Hypothesis, scored, search_group
 from dragoman.models.exported.decoder import Texts
-from dragoman.models.exported.net import OnnxNet, Stepped
+from dragoman.models.exported.net import BOS, EOS, OnnxNet, Stepped
 from dragoman.models.exported.stream import Decoded, Encoded
 from dragoman.models.exported.transducer import BEAM, read_groups
 from dragoman.models.search import Prompt, search
 from dragoman.train.export import describe
 from dragoman.train.exporting import Surroundings
-from dragoman.train.nets.base import BOS, EOS
 from dragoman.train.nets.mma import Mma, MmaConfig
 from tests.train.nets.tiny_nets import TINY, VOCABULARIES, tiny
 

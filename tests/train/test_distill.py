@@ -7,13 +7,14 @@ import pytest
 import torch
 
 from dragoman.errors import DragomanError
+from dragoman.models.exported.net import BOS, EOS, PAD
 from dragoman.train import distill as distillation
 from dragoman.train import search
 from dragoman.train.data.corpus import open_set
 from dragoman.train.data.faults import FAULTS, Faults, read_faults
 from dragoman.train.data.pack import Header, Item, Pack, ShardWriter, write_header
 from dragoman.train.distill import distill
-from dragoman.train.nets.base import BOS, EOS, PAD, Vocabularies
+from dragoman.train.nets.base import Vocabularies
 from dragoman.train.nets.registry import build
 from dragoman.train.recipe import Data, Recipe
 from dragoman.train.run import RunFolder

@@ -13,11 +13,10 @@ import torch
 
 from dragoman.errors import DragomanError
 from dragoman.models.exported.config import ExportedNet
-from dragoman.models.exported.net import OnnxNet
+from dragoman.models.exported.net import BOS, OnnxNet
 from dragoman.train.export import check_quantised, export
 from dragoman.train.exporting import Surroundings
 from dragoman.train.graphs import bands_of, in_chunks
-from dragoman.train.nets.base import BOS
 from dragoman.train.quantise import quantise
 from tests.train.exported import NETS
 

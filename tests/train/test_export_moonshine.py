@@ -15,7 +15,7 @@ from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter
 from dragoman.models.base import Feature
 from dragoman.models.exported.decoder import Texts
-from dragoman.models.exported.net import OnnxNet, Stepped
+from dragoman.models.exported.net import BOS, PAD, OnnxNet, Stepped
 from dragoman.models.exported.pieces import Pieces
 from dragoman.models.load import exported_net, load_model
 from dragoman.models.moonshine import encoder as encoder_module
@@ -33,7 +33,7 @@ from dragoman.train.data.pack import Header, Item, Pack, ShardWriter, write_head
 from dragoman.train.export import export
 from dragoman.train.export_moonshine import compare
 from dragoman.train.exporting import Surroundings
-from dragoman.train.nets.base import BOS, PAD, Vocabularies
+from dragoman.train.nets.base import Vocabularies
 from dragoman.train.nets.moonshine import Moonshine, MoonshineConfig
 from dragoman.train.recipe import Recipe
 from dragoman.train.running import surroundings

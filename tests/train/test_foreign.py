@@ -65,6 +65,13 @@ def test_what_is_no_model_has_no_weights(tmp_path):
     assert weights_in(tmp_path) is None
 
 
+def test_a_moonshine_without_its_files_is_a_sentence(tmp_path):
+    """It was a traceback."""
+    (tmp_path / "dragoman.json").write_text('{"kind": "moonshine"}')
+    with pytest.raises(DragomanError, match=r"Cannot read .*encoder_model\.onnx"):
+        weights_in(tmp_path)
+
+
 def test_a_net_that_hears_sound_is_trained(tiny, tmp_path):
     """Its features are the sound itself: it learns colours that are sung."""
     recipe = convert(

@@ -5,10 +5,11 @@ import math
 import pytest
 import torch
 
+from dragoman.models.exported.net import BOS, PAD
 from dragoman.train.losses.attentive import cross_attentive, decision_attentive
 from dragoman.train.losses.latency import differentiable_average_lagging, fold_heads
 from dragoman.train.losses.transducer import arc_scores, transducer
-from dragoman.train.nets.base import BOS, PAD, Encoded
+from dragoman.train.nets.base import Encoded
 from tests.train.toy_tasks import make, one_batch
 
 

@@ -22,6 +22,7 @@ from dragoman.models.sessions import session_options
 Array = NDArray[Any]
 Arrays = tuple[Array, ...]
 
+# The first ids of every vocabulary. The CTC blank is no token: it comes after the last one.
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
 
 

@@ -12,16 +12,20 @@ from collections import deque
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.audio.chunk import RATE
+
 Floats = NDArray[np.float32]
 
 FEATURES = 3
 DECIMATION, REACH = 4, 16  # 16 kHz to 4 kHz, with a low-pass of 16 samples to either side
-RATE = 16_000 // DECIMATION
+LOW_RATE = RATE // DECIMATION  # pitch needs no more
 SIZE, STEP = 100, 40  # of a frame: 25 ms every 10 ms
-LOWEST, HIGHEST, LAGS = 60.0, 400.0, 64
-JUMP, RECENT, BALLAST = 10.0, 75, 1e4
+LOWEST, HIGHEST, LAGS = 60.0, 400.0, 64  # Hz, and candidates between them
+JUMP = 10.0  # cost of a jump of one in the logarithm of the lag, squared
+RECENT = 75  # frames whose mean pitch is subtracted
+BALLAST = 1e4  # keeps silence from looking periodic
 
-_LAGS = np.exp(np.linspace(math.log(RATE / HIGHEST), math.log(RATE / LOWEST), LAGS))
+_LAGS = np.exp(np.linspace(math.log(LOW_RATE / HIGHEST), math.log(LOW_RATE / LOWEST), LAGS))
 _JUMPS = JUMP * (np.log(_LAGS)[None] - np.log(_LAGS)[:, None]) ** 2
 _LONGEST = math.ceil(_LAGS[-1]) + 1
 _TAPS = np.sinc(np.arange(-REACH, REACH + 1) / DECIMATION) * np.hanning(2 * REACH + 3)[1:-1]
@@ -73,7 +77,7 @@ class PitchStream:
         lag = int(self._total.argmax())
 
         periodic = float(np.clip(similarity[lag], -1, 1))
-        height, weight = math.log(RATE / _LAGS[lag]), 0.01 + max(0.0, periodic)
+        height, weight = math.log(LOW_RATE / _LAGS[lag]), 0.01 + max(0.0, periodic)
         self._heights.append(height * weight)
         self._weights.append(weight)
         recent = sum(self._heights) / sum(self._weights)

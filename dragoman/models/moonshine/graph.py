@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from dragoman.models.whisper.encoder_graph import layers_of
 from dragoman.models.whisper.graph import CONTRIB, Builder
 from dragoman.models.whisper.weights import Weights
 
@@ -53,7 +52,7 @@ def layers_graph(weights: Weights, *, exact: bool) -> bytes:
     b = Builder(weights, exact=exact)
     names = ["x", "cosine", "sine", "mask"]
     x, made = "x", []
-    for layer in range(layers_of(weights)):
+    for layer in range(weights.layers("encoder")):
         seen, keys, values = _look_around(b, x, layer)
         x = b.node("Add", x, seen)
         x = b.node("Add", x, _think(b, x, f"encoder/layer_{layer}/ffn"))

@@ -6,8 +6,6 @@ of older sound can be kept while newer ones are made.
 
 from __future__ import annotations
 
-from itertools import count
-
 import numpy as np
 
 from dragoman.models.whisper.graph import CONTRIB, Builder
@@ -38,7 +36,7 @@ def encoder_graph(weights: Weights, *, exact: bool) -> bytes:
     kinds: dict[str, type] = {"x": np.float32, "weight": np.float32}
     x, made = "x", []
     bias = b.node("Expand", "weight", _a_row_each(b, "x"))
-    for layer in range(layers_of(weights)):
+    for layer in range(weights.layers("encoder")):
         name = f"encoder/layer_{layer}/self_attention"
         both = b.linear(b.norm(x, f"{name}/layer_norm"), f"{name}/linear_0")
         query, keys, values = b.split(both, *[b.shape.width] * 3)
@@ -65,7 +63,3 @@ def _a_row_each(b: Builder, x: str) -> str:
     """The shape `[1, 1, n, 1]`: a row for each of the states `[1, n, width]`."""
     one = b.number([1])
     return b.node("Concat", one, one, b.node("Shape", x, start=1, end=2), one, axis=0)
-
-
-def layers_of(weights: Weights) -> int:
-    return next(n for n in count() if f"encoder/layer_{n}/ffn/linear_0/weight" not in weights)

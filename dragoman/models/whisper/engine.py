@@ -102,7 +102,7 @@ class WhisperEngine:
         self._vocabulary = vocabulary
         self.bands = int(weights.stored("encoder/conv1/weight").shape[1])
         # Distilled models and turbo have fewer layers in the decoder; none learnt to translate.
-        self.copies = f"encoder/layer_{shape.layers}/ffn/linear_0/weight" in weights
+        self.copies = weights.layers("encoder") > shape.layers
 
     def new_mel(self) -> LogMel:
         return LogMel(self.bands)

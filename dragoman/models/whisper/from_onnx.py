@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 
 from dragoman.errors import DragomanError
+from dragoman.models.kind import FILES
 from dragoman.models.onnx_weights import Matrix, OnnxWeights
 from dragoman.models.options import Options
 from dragoman.models.whisper.alignment import alignment_heads
 from dragoman.models.whisper.model import WhisperModel
 
 VERSION = 1  # of the folders that are made
-ENCODER = ("onnx/encoder_model_quantized.onnx", "onnx/encoder_model.onnx")
-DECODER = ("onnx/decoder_model_merged_quantized.onnx", "onnx/decoder_model_merged.onnx")
 PLACES_PER_SECOND = 50  # in Whisper's tokens for moments
 
 
@@ -43,7 +42,7 @@ def convert(folder: Path, to: Path) -> None:
     """Write the model of an ONNX folder into another, in CTranslate2's format."""
     from ctranslate2.specs import WhisperSpec
 
-    encoder, decoder = (_first(folder, names) for names in (ENCODER, DECODER))
+    encoder, decoder = (_first(folder, names) for names in FILES["whisper-onnx"])
     if encoder is None or decoder is None:
         raise DragomanError(f"{folder} holds no Whisper in ONNX: it has no encoder or no decoder.")
     config = _settings(folder / "config.json")

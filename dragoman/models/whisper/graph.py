@@ -41,11 +41,8 @@ class Shape:
         words, row = weights.stored("decoder/embeddings/weight").shape
         inner, width = weights.stored("decoder/layer_0/ffn/linear_0/weight").shape
         gated = inner > weights.stored("decoder/layer_0/ffn/linear_1/weight").shape[1]
-        layers = 0
-        while f"decoder/layer_{layers}/ffn/linear_0/weight" in weights:
-            layers += 1
         heads = int(weights.stored("decoder/num_heads"))
-        return cls(layers, heads, width, words, row - width, gated)
+        return cls(weights.layers("decoder"), heads, width, words, row - width, gated)
 
     @property
     def head_width(self) -> int:

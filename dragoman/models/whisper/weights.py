@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,10 @@ class Weights:
     def numbers(self) -> int:
         """How many there are in all; those that go by two names count twice."""
         return sum(array.size for array in self._arrays.values())
+
+    def layers(self, side: str) -> int:
+        """How many layers the encoder or the decoder has."""
+        return next(n for n in count() if f"{side}/layer_{n}/ffn/linear_0/weight" not in self)
 
     def array(self, name: str, rows: Any = slice(None)) -> NDArray[np.float32]:
         """A variable, or some of its rows, as numbers, whatever it is stored as."""

@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from dragoman.errors import DragomanError
-from dragoman.train.data.vocabulary import UNK, Pieces
+from dragoman.models.exported.net import UNK
+from dragoman.train.data.vocabulary import Pieces
 
 SPACE = "▁"
 ROOM = 4.0  # times p: how much longer nearly every text gets (1.18 on average at p = 0.1)

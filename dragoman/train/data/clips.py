@@ -12,10 +12,11 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from dragoman.audio.chunk import RATE
 from dragoman.corpora import Clip
 from dragoman.errors import DragomanError
 from dragoman.train.data.faults import Fault
-from dragoman.train.data.pack import RATE, Codec, Header, Item, ShardReport, ShardWriter, Tick
+from dragoman.train.data.pack import Codec, Header, Item, ShardReport, ShardWriter, Tick
 from dragoman.train.data.packing import Progress, groups_of, make_pack
 from dragoman.workers import FreshProcesses
 

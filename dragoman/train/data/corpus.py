@@ -12,10 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
+from dragoman.audio.chunk import RATE
 from dragoman.errors import DragomanError
+from dragoman.models.exported.net import BOS
 from dragoman.train.data.faults import FAULTS, Fault, Faults, read_faults
-from dragoman.train.data.pack import RATE, Item, Pack
-from dragoman.train.data.vocabulary import BOS, Pieces
+from dragoman.train.data.pack import Item, Pack
+from dragoman.train.data.vocabulary import Pieces
 from dragoman.train.recipe import Data
 
 MOST_LETTERS = 60  # a second, twice as fast as anyone speaks: the text is not what is heard

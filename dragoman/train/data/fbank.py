@@ -13,7 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-RATE, WINDOW, SHIFT, FFT = 16_000, 400, 160, 512
+from dragoman.audio.chunk import RATE
+
+WINDOW, SHIFT, FFT = 400, 160, 512
 LOWEST = 20.0  # Hz
 PREEMPHASIS = 0.97
 

@@ -10,7 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dragoman.audio.chunk import RATE
 from dragoman.errors import DragomanError
+from dragoman.models.exported.features import MELS
+from dragoman.models.exported.pitch import FEATURES
 from dragoman.train.data.augment import (
     SPEC_AUGMENT,
     echoes,
@@ -20,13 +23,12 @@ from dragoman.train.data.augment import (
     tilt,
     with_noise,
 )
-from dragoman.train.data.fbank import RATE, Fbank
+from dragoman.train.data.fbank import Fbank
 from dragoman.train.data.loader import Batch
-from dragoman.train.data.pitch import FEATURES, Pitch
+from dragoman.train.data.pitch import Pitch
 from dragoman.train.data.rooms import NOISE_SAMPLES, coloured_noise, impulse_response, random_room
 from dragoman.train.recipe import Augment
 
-MELS = 80  # beside which pitch features may stand: 83 in all
 FULL_SCALE = 32768.0
 _ROOMS, _NOISES = 64, 16  # prepared once and then drawn from
 

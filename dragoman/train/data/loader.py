@@ -17,10 +17,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dragoman.models.exported.net import EOS, PAD
 from dragoman.train.data.bpe_dropout import ROOM, BpeDropout
 from dragoman.train.data.corpus import Ragged, TrainingSet
 from dragoman.train.data.plan import Place, Planned, played
-from dragoman.train.data.vocabulary import EOS, PAD, Pieces
+from dragoman.train.data.vocabulary import Pieces
 
 if TYPE_CHECKING:
     from dragoman.train.data.states import KeptStates

@@ -19,11 +19,11 @@ from typing import Literal
 import msgspec
 import numpy as np
 
+from dragoman.audio.chunk import RATE
 from dragoman.errors import DragomanError
 from dragoman.files import whole_file
 from dragoman.train.data.faults import Fault
 
-RATE = 16_000
 Codec = Literal["pcm", "flac", "opus"]
 Tick = Callable[[int, int], None]  # items and samples that are written
 

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from dragoman.audio.chunk import RATE
 from dragoman.errors import DragomanError
 from dragoman.files import sweep, whole_file
 from dragoman.train.data.faults import FAULTS, Faults, write_faults
 from dragoman.train.data.pack import (
-    RATE,
     Codec,
     Header,
     ShardReport,

@@ -14,14 +14,20 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dragoman.models.exported.pitch import (
+    BALLAST,
+    DECIMATION,
+    HIGHEST,
+    JUMP,
+    LAGS,
+    LOW_RATE,
+    LOWEST,
+    REACH,
+    RECENT,
+    SIZE,
+    STEP,
+)
 from dragoman.train.data.fbank import SHIFT, WINDOW
-
-DECIMATION = 4  # 16 kHz to 4 kHz: pitch needs no more
-LOWEST, HIGHEST, LAGS = 60.0, 400.0, 64  # Hz, and candidates between them
-JUMP = 10.0  # cost of a jump of one in the logarithm of the lag, squared
-RECENT = 75  # frames whose mean pitch is subtracted
-BALLAST = 1e4  # keeps silence from looking periodic
-FEATURES = 3
 
 
 class Pitch(nn.Module):
@@ -33,21 +39,21 @@ class Pitch(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        rate = 16_000 // DECIMATION
-        lags = torch.exp(torch.linspace(math.log(rate / HIGHEST), math.log(rate / LOWEST), LAGS))
+        lags = torch.exp(
+            torch.linspace(math.log(LOW_RATE / HIGHEST), math.log(LOW_RATE / LOWEST), LAGS)
+        )
         distance = torch.log(lags).unsqueeze(0) - torch.log(lags).unsqueeze(1)
-        taps = torch.arange(-16, 17) / DECIMATION
-        low_pass = torch.sinc(taps) * torch.hann_window(35, periodic=False)[1:-1]
+        taps = torch.arange(-REACH, REACH + 1) / DECIMATION
+        low_pass = torch.sinc(taps) * torch.hann_window(2 * REACH + 3, periodic=False)[1:-1]
         self.register_buffer("lags", lags, persistent=False)
         self.register_buffer("jumps", JUMP * distance.square(), persistent=False)
         self.register_buffer("low_pass", low_pass / low_pass.sum(), persistent=False)
-        self.rate = rate
 
     def forward(self, sound: Tensor) -> Tensor:
         similarity = self.similarity(sound)
         lag = self.follow(similarity)
         periodic = similarity.gather(2, lag.unsqueeze(2)).squeeze(2).clamp(-1, 1)
-        height = (self.rate / self.lags).log()[lag]
+        height = (LOW_RATE / self.lags).log()[lag]
         weight = 0.01 + periodic.clamp(min=0)
         recent = _recent_sum(height * weight) / _recent_sum(weight)
         change = height - F.pad(height, (1, 0), mode="replicate")[:, :-1]
@@ -56,19 +62,18 @@ class Pitch(nn.Module):
 
     def similarity(self, sound: Tensor) -> Tensor:
         """Normalised cross-correlation of each frame with itself a lag earlier: [B, frames, L]"""
-        size, step = WINDOW // DECIMATION, SHIFT // DECIMATION
-        low = F.conv1d(F.pad(sound, (16, 16)).unsqueeze(1), self.low_pass.view(1, 1, -1))
+        low = F.conv1d(F.pad(sound, (REACH, REACH)).unsqueeze(1), self.low_pass.view(1, 1, -1))
         low = low.squeeze(1)[:, ::DECIMATION]
         longest = math.ceil(float(self.lags[-1])) + 1
-        past = F.pad(low, (longest, 0)).unfold(1, size + longest, step)
+        past = F.pad(low, (longest, 0)).unfold(1, SIZE + longest, STEP)
         frames = (sound.shape[1] - WINDOW) // SHIFT + 1
         past = past[:, :frames] - past[:, :frames].mean(-1, keepdim=True)
         now = past[..., longest:]
         found = []
         for lag in self.lags.tolist():
-            earlier = _at(past, longest - lag, size)
+            earlier = _at(past, longest - lag, SIZE)
             top = (now * earlier).sum(-1)
-            bottom = (now.square().sum(-1) * earlier.square().sum(-1) + BALLAST**2 * size).sqrt()
+            bottom = (now.square().sum(-1) * earlier.square().sum(-1) + BALLAST**2 * SIZE).sqrt()
             found.append(top / bottom)
         return torch.stack(found, dim=2)
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dragoman.audio.chunk import RATE
 from dragoman.train.data.corpus import TrainingSet
 from dragoman.train.data.fbank import SHIFT, WINDOW
-from dragoman.train.data.pack import RATE
 from dragoman.train.recipe import Batch
 
 STATES, FRAMES_PER_STATE = 8, 4  # lengths are multiples of so many states

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl
 
 from dragoman.corpora import read_clips
 from dragoman.errors import DragomanError
+from dragoman.store.home import sha256_of
 from dragoman.train.data.clips import fingerprint, pack_clips
 from dragoman.train.data.cuts import is_manifest, read_cuts
 from dragoman.train.data.heard import Hearing
@@ -18,7 +19,6 @@ from dragoman.train.data.packing import Progress
 from dragoman.train.data.texts import pack_text
 from dragoman.train.recipe import Recipe
 from dragoman.train.settings import Count, Share, Whole, convert
-from dragoman.train.voicing.text import fingerprint as text_fingerprint
 from dragoman.workers import FreshProcesses
 
 Told = Callable[[str], None]  # how far the making of a pack is, in words
@@ -139,7 +139,7 @@ def _folder(text: Path, options: TextOptions, recipe: Recipe, kind: str) -> Path
     """A name that changes with the text, the options and the seed: packs never get mixed up."""
     if not text.is_file():
         raise DragomanError(f"There is no file {text}.")
-    what = _short((text_fingerprint(text), options, recipe.seed, recipe.data.source))
+    what = _short((sha256_of(text), options, recipe.seed, recipe.data.source))
     return Path(recipe.data.packs) / f"{text.name.partition('.')[0]}-{kind}-{what}"
 
 

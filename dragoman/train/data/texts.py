@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from dragoman.errors import DragomanError
+from dragoman.store.home import sha256_of
 from dragoman.train.data.faults import Fault
 from dragoman.train.data.heard import Hearing
 from dragoman.train.data.pack import Header, Item, ShardReport, ShardWriter, Tick
 from dragoman.train.data.packing import Progress, groups_of, make_pack
-from dragoman.train.voicing.text import Row, columns_of, fingerprint, read_rows
+from dragoman.train.voicing.text import Row, columns_of, read_rows
 from dragoman.workers import FreshProcesses
 
 ROWS_PER_SHARD = 100_000
@@ -63,7 +64,7 @@ def pack_text(
         write_shard,
         made_from={
             "text": text.name,
-            "sha256": fingerprint(text),
+            "sha256": sha256_of(text),
             "columns": ",".join(names),
             "skip": skip,
             "limit": limit,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+from dragoman.audio.chunk import RATE
 from dragoman.files import whole_file
-from dragoman.train.data.pack import RATE, Pack
+from dragoman.train.data.pack import Pack
 
 SUFFIX = {"pcm": ".wav", "flac": ".flac", "opus": ".ogg"}
 

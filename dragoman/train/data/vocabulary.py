@@ -10,11 +10,11 @@ from pathlib import Path
 
 from dragoman.errors import DragomanError
 from dragoman.files import whole_file
+from dragoman.models.exported.net import BOS, EOS, PAD, UNK
 from dragoman.models.exported.pieces import tag_of
 from dragoman.text.plain import plain
 from dragoman.train.recipe import Units
 
-PAD, BOS, EOS, UNK = 0, 1, 2, 3  # as every net expects them
 _SENTENCES = 100_000  # a random sample of this many is plenty to learn units from
 _THREADS = 8  # always as many, since their number changes the result
 MOST_UNKNOWN = 0.05

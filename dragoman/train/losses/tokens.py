@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dragoman.train.nets.base import PAD
+from dragoman.models.exported.net import PAD
 from dragoman.train.nets.layers import valid
 from dragoman.train.trials import passed
 

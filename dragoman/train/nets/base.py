@@ -26,9 +26,6 @@ from dragoman.train.nets.layers import padding_bias, valid
 # cuDNN plans its attention anew for every shape that it meets, for a second each.
 torch.backends.cuda.enable_cudnn_sdp(False)
 
-# The first ids of every vocabulary. The CTC blank is no token: it comes after the last one.
-PAD, BOS, EOS, UNK = 0, 1, 2, 3
-
 Decides = Literal["no", "monotonic", "transducer"]
 
 

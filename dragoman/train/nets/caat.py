@@ -17,7 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dragoman.train.nets.base import BOS, Encoded, Net, Step, Vocabularies
+from dragoman.models.exported.net import BOS
+from dragoman.train.nets.base import Encoded, Net, Step, Vocabularies
 from dragoman.train.nets.block_encoder import BlockEncoder
 from dragoman.train.nets.blocks import Context
 from dragoman.train.nets.decoder import project

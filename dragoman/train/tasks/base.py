@@ -15,10 +15,11 @@ import torch
 from lightning import LightningModule
 from torch import Tensor
 
+from dragoman.models.exported.net import PAD
 from dragoman.train.data.front import FrontEnd
 from dragoman.train.data.loader import Batch
 from dragoman.train.losses.tokens import boundaries, ctc, scored
-from dragoman.train.nets.base import PAD, Encoded, FeatureNorm, Listening, Net
+from dragoman.train.nets.base import Encoded, FeatureNorm, Listening, Net
 from dragoman.train.nets.boundaries import BoundaryHead, boundary_targets
 from dragoman.train.recipe import Augment
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import torch
 
+from dragoman.models.exported.net import BOS
 from dragoman.train.data.loader import Batch
 from dragoman.train.losses.transducer import arc_scores, transducer
-from dragoman.train.nets.base import BOS
 from dragoman.train.nets.caat import BLANK, Caat
 from dragoman.train.settings import Level, Share, Whole
 from dragoman.train.tasks.base import Task, Terms, token_terms

@@ -8,11 +8,12 @@ from itertools import islice
 from pathlib import Path
 
 from dragoman.errors import DragomanError
+from dragoman.store.home import sha256_of
 from dragoman.train.data.heard import Hearing
 from dragoman.train.data.pack import Header
 from dragoman.train.data.packing import MadeFrom, Progress, groups_of, make_pack
 from dragoman.train.voicing.shard import VoicedShard, Voicing, make_shard
-from dragoman.train.voicing.text import Row, columns_of, fingerprint, joined, read_rows
+from dragoman.train.voicing.text import Row, columns_of, joined, read_rows
 from dragoman.voices.registry import open_voice
 from dragoman.workers import FreshProcesses, Workers
 
@@ -47,7 +48,7 @@ def voice_text(
     rows = islice(read_rows(text, names, header), skip, stop)
     made_from: MadeFrom = {
         "text": text.name,
-        "sha256": fingerprint(text),
+        "sha256": sha256_of(text),
         "columns": ",".join(names),
         "skip": skip,
         "limit": limit,

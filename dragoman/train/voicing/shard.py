@@ -13,9 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
+from dragoman.audio.chunk import RATE
 from dragoman.errors import DragomanError
 from dragoman.train.data.faults import Fault
-from dragoman.train.data.pack import RATE, Codec, Item, ShardReport, ShardWriter, Tick
+from dragoman.train.data.pack import Codec, Item, ShardReport, ShardWriter, Tick
 from dragoman.train.data.rooms import add_noise, impulse_response, in_room, random_room
 from dragoman.train.voicing.spoken import Engine, Share, Spoken, open_engine
 from dragoman.train.voicing.text import Row

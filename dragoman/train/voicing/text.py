@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import hashlib
 import lzma
 import random
 import re
@@ -106,12 +105,6 @@ def joined(rows: Iterable[Row], share: float, most_words: int, seed: int) -> Ite
 
 def _clean(cell: str) -> str:
     return _CONTROL.sub(" ", cell).strip()
-
-
-def fingerprint(path: Path) -> str:
-    """SHA-256 of the file's bytes."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _looks_like_language(cell: str) -> bool:

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError
+from dragoman.models.exported.net import UNK
 from dragoman.train.data.bpe_dropout import BpeDropout
-from dragoman.train.data.vocabulary import UNK, Pieces, train_pieces
+from dragoman.train.data.vocabulary import Pieces, train_pieces
 from dragoman.train.recipe import Recipe, Units
 from dragoman.train.settings import convert
 

@@ -9,11 +9,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dragoman.models.exported.net import EOS
 from dragoman.train.data.corpus import Ragged, open_set
 from dragoman.train.data.faults import Faults
 from dragoman.train.data.loader import Loader, Recut
 from dragoman.train.data.plan import Place, Plan, aligned, played
-from dragoman.train.data.vocabulary import EOS, Pieces, train_pieces
+from dragoman.train.data.vocabulary import Pieces, train_pieces
 from dragoman.train.recipe import Batch, Data, Units
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dragoman.errors import DragomanError
+from dragoman.models.exported.net import EOS, UNK
 from dragoman.models.exported.pieces import tag_of
 from dragoman.train.data.corpus import open_set
 from dragoman.train.data.faults import Faults
@@ -13,7 +14,7 @@ from dragoman.train.data.loader import Loader
 from dragoman.train.data.pack import Header, Item, ShardWriter, write_header
 from dragoman.train.data.plan import Plan
 from dragoman.train.data.texts import pack_text
-from dragoman.train.data.vocabulary import EOS, UNK, Pieces, train_pieces
+from dragoman.train.data.vocabulary import Pieces, train_pieces
 from dragoman.train.recipe import Batch, Data, Units
 
 ROWS = {

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError
+from dragoman.models.exported.net import EOS, PAD
 from dragoman.text.plain import plain
-from dragoman.train.data.vocabulary import EOS, PAD, Pieces, train_pieces
+from dragoman.train.data.vocabulary import Pieces, train_pieces
 from dragoman.train.recipe import Units
 
 TEXTS = [f"the {a} {b} walks to the {c}" for a in ("old", "young", "tall")

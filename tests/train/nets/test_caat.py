@@ -14,9 +14,9 @@ from dragoman.models.exported.caat_search import (
     scored,
     search_group,
 )
+from dragoman.models.exported.net import BOS, EOS
 from dragoman.train.losses.tokens import cross_entropy
 from dragoman.train.losses.transducer import arc_scores, transducer
-from dragoman.train.nets.base import BOS, EOS
 from dragoman.train.nets.block_encoder import BlockEncoder
 from dragoman.train.nets.blocks import Context
 from dragoman.train.nets.caat import BLANK

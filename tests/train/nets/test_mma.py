@@ -5,8 +5,9 @@ import torch
 import torch.nn.functional as F
 
 from dragoman.errors import DragomanError
+from dragoman.models.exported.net import BOS
 from dragoman.train.losses.waitk import seen_fixed
-from dragoman.train.nets.base import BOS, Encoded
+from dragoman.train.nets.base import Encoded
 from dragoman.train.nets.decoder import TransformerDecoder
 from dragoman.train.nets.layers import LayerConfig, padding_bias, seen_bias
 from dragoman.train.nets.mma import Mma, MmaConfig, MonotonicDecoder

@@ -2,7 +2,8 @@
 
 import torch
 
-from dragoman.train.nets.base import BOS, EOS, Net, Vocabularies
+from dragoman.models.exported.net import BOS, EOS
+from dragoman.train.nets.base import Net, Vocabularies
 from dragoman.train.nets.registry import build
 
 VOCABULARIES = Vocabularies(target=14, source=11)

@@ -79,7 +79,7 @@ class Decoder:
                     device=reader.device,
                 ),
             )
-            for layer in range(reader.layers("decoder"))
+            for layer in range(reader.weights.layers("decoder"))
         ]
         self._alignment = len(alignment)
         self.width = self._embeddings.shape[1]

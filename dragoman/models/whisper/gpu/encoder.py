@@ -25,7 +25,7 @@ class Encoder:
         self._second = reader.convolution("encoder/conv2")
         self._positions = reader.tensor("encoder/position_encodings/encodings")
         self._heads = heads = int(reader.weights.stored("encoder/num_heads"))
-        names = [f"encoder/layer_{layer}" for layer in range(reader.layers("encoder"))]
+        names = [f"encoder/layer_{layer}" for layer in range(reader.weights.layers("encoder"))]
         self._layers = [
             (reader.attention(f"{name}/self_attention", heads), reader.thought(f"{name}/ffn"))
             for name in names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ class TorchEngine:
         self._sizes = captured if captured is not None else CAPTURED if gpu else ()
         self._captured: dict[int, list[CapturedTexts]] = {}  # by the number of beams
         # Distilled models and turbo have fewer layers in the decoder; none learnt to translate.
-        self.copies = reader.layers("encoder") > self._decoder.layers
+        self.copies = weights.layers("encoder") > self._decoder.layers
 
     @classmethod
     def load(cls, folder: Path, vocabulary: Vocabulary, options: Options) -> TorchEngine:
@@ -158,10 +159,9 @@ class TorchEngine:
                 self._decoder, self._choice, sounds, prompts[part], beams, self._buffers(beams)
             ).results()
         return [
-            Found(one.tokens, one.log_probs, tuple(look[: len(sound)] for look in one.looks),
-                  one.ended, one.silence)
+            replace(one, looks=tuple(look[: len(sound)] for look in one.looks))
             for one, sound in zip(found, states, strict=True)
-        ]  # fmt: skip
+        ]
 
     def _buffers(self, beams: int) -> list[CapturedTexts]:
         """Buffers for few sounds, made when they are first needed; small ones where memory is."""

@@ -96,13 +96,6 @@ class Reader:
             self.linear(f"{name}/linear_1"),
         )
 
-    def layers(self, side: str) -> int:
-        """How many layers the encoder or the decoder has."""
-        count = 0
-        while f"{side}/layer_{count}/ffn/linear_0/weight" in self.weights:
-            count += 1
-        return count
-
 
 def heads_of(x: Tensor, heads: int) -> Tensor:
     """`[batch, n, width]` to `[batch, heads, n, head width]`."""
