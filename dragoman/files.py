@@ -8,7 +8,6 @@ import itertools
 import os
 import platform
 import shutil
-import stat
 import time
 import zlib
 from collections.abc import Callable, Iterator
@@ -33,8 +32,6 @@ _SENTENCES = {
     errno.ENAMETOOLONG: "that name is too long",
     errno.EIO: "the disk cannot be written; look after it",
 }
-
-
 MOST_NAME = 150
 """Bytes of a name to which others are added; file systems take 255, an é is two of them."""
 _numbers = itertools.count()
@@ -56,38 +53,6 @@ def sentence_of(error: OSError, path: str | Path) -> str | None:
     """Why `path` cannot be written, and what to do; None for an error that is not about that."""
     reason = _SENTENCES.get(error.errno or 0)
     return f"Cannot write {path}: {reason}." if reason else None
-
-
-@contextmanager
-def shown_on(descriptor: int) -> Iterator[None]:
-    """Write to what may be a terminal. Once that is gone, all that is shown goes nowhere: an error
-    of writing it would cost the talk its files. So does all that is told on standard error once
-    that cannot be written, whatever it is."""
-    try:
-        yield
-    except OSError as error:
-        if descriptor == 2:
-            lead_nowhere(descriptor)
-        elif error.errno != errno.EIO or not leave_terminal(descriptor):
-            raise
-
-
-def leave_terminal(descriptor: int) -> bool:
-    """Let a descriptor lead nowhere if it is a terminal's, also that of one that is gone."""
-    try:
-        left = stat.S_ISCHR(os.fstat(descriptor).st_mode)
-    except OSError:  # it is closed
-        return False
-    if left:
-        lead_nowhere(descriptor)
-    return left
-
-
-def lead_nowhere(descriptor: int) -> None:
-    """What is written to a descriptor from now on is dropped."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, descriptor)
-    os.close(nowhere)
 
 
 def write_whole(path: Path, write: Callable[[IO[bytes]], None]) -> None:

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from dragoman.files import leave_terminal
+from dragoman.terminal import leave_terminal
 
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
 _HANGUP = getattr(signal, "SIGHUP", None)  # the window was closed, the line is gone

@@ -7,12 +7,13 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "dragoman"
 
-OPEN = {"errors", "files", "__version__"}  # to all
+OPEN = {"errors", "files", "terminal", "__version__"}  # to all
 
 # A room may import itself and the rooms named here.
 MAY_IMPORT = {
     "errors": set(),
     "files": set(),
+    "terminal": set(),
     "text": set(),
     "audio": {"text", "store"},
     "store": {"text"},

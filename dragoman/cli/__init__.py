@@ -114,7 +114,7 @@ def _tell(error: OSError) -> int:
 def _print(text: str) -> None:
     """Say what was wrong, if anybody can be told; a terminal breaks it between words."""
     from dragoman.cli.wrap import fitted
-    from dragoman.files import shown_on
+    from dragoman.terminal import shown_on
 
     with shown_on(2):
         print(fitted(text, sys.stderr), file=sys.stderr, flush=True)

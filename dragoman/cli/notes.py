@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dragoman.files import shown_on
+from dragoman.terminal import shown_on
 
 
 class Notes(logging.Handler):

@@ -13,10 +13,11 @@ from dragoman.audio.chunk import Chunk
 from dragoman.cli import silence_stdout
 from dragoman.cli.notes import Notes, one_reader
 from dragoman.errors import DragomanError
-from dragoman.files import sentences_for, shown_on
+from dragoman.files import sentences_for
 from dragoman.interpreter import Update
 from dragoman.lag import lived_ms
 from dragoman.listeners import Listener
+from dragoman.terminal import shown_on
 from dragoman.text.sentences import ends_sentence
 
 if TYPE_CHECKING:

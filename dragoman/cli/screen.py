@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from dragoman.audio.chunk import Chunk
 from dragoman.cli.notes import Notes
-from dragoman.files import shown_on
 from dragoman.interpreter import Update
 from dragoman.lag import Lag, lived_ms
 from dragoman.listeners import Listener
 from dragoman.setup import Setup
+from dragoman.terminal import shown_on
 from dragoman.text.moments import shown_moment
 
 if TYPE_CHECKING:

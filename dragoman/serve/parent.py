@@ -15,12 +15,12 @@ from types import FrameType
 from typing import Any
 
 from dragoman.errors import DragomanError
-from dragoman.files import leave_terminal
 from dragoman.serve.child import END, HANG_UP, Doors, live
 from dragoman.serve.logs import log_to_stderr, note
 from dragoman.serve.run import hangups
 from dragoman.serve.settings import Settings
 from dragoman.setup import Setup
+from dragoman.terminal import leave_terminal
 
 LOOK = 5.0  # seconds between two looks whether processes are alive
 HANGS = 6

@@ -19,11 +19,11 @@ from typing import Any
 import uvicorn
 
 from dragoman.errors import DragomanError
-from dragoman.files import leave_terminal
 from dragoman.serve.app import make_app
 from dragoman.serve.logs import note
 from dragoman.serve.patience import Impatient, ImpatientSocket
 from dragoman.serve.service import Service
+from dragoman.terminal import leave_terminal
 
 LARGEST = 1 << 20  # bytes of a message
 _FILES = 65536  # that may be open

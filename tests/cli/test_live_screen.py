@@ -10,7 +10,6 @@ import soundfile
 from rich.console import Console
 from rich.text import Text
 
-from dragoman import files
 from dragoman.audio.chunk import Chunk
 from dragoman.cli.notes import Notes
 from dragoman.cli.screen import CaptionScreen
@@ -199,7 +198,7 @@ def test_text_that_stays_the_same_is_laid_out_once(monkeypatch):
 def test_a_screen_that_cannot_be_written_is_given_up(monkeypatch):
     """The talk, and whoever else listens to it, goes on."""
     given_up = []
-    monkeypatch.setattr(files, "lead_nowhere", given_up.append)
+    monkeypatch.setattr("dragoman.terminal.lead_nowhere", given_up.append)
 
     def refresh():
         raise OSError(errno.ENOSPC, "No space left on device")
