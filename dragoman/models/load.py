@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from importlib import import_module
 from inspect import signature
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,20 +27,20 @@ if TYPE_CHECKING:
 HUB = "hub:"  # what the name of a model of the hub begins with
 INTERFACE = ("name", "features", "hears", "speaks", "open", "hear", "draft", "commit")  # of `Model`
 
-# Kinds of models that hear, and of those that translate text: the class that loads a folder, by
-# `load(folder, name, options)`.
+# Kinds of models that hear, and of those that translate text: what loads a folder, called with the
+# folder, the name and the options.
 KINDS = {
-    "whisper": "dragoman.models.whisper.model:WhisperModel",
-    "whisper-onnx": "dragoman.models.whisper.from_onnx:WhisperOnnx",
-    "moonshine": "dragoman.models.moonshine.model:MoonshineModel",
-    "moonshine-net": "dragoman.models.moonshine.trained:TrainedMoonshine",
-    "grafted": "dragoman.models.grafted.model:GraftedModel",
-    "exported": "dragoman.models.exported.model:ExportedModel",
-    "run": "dragoman.train.running:AnyRun",
+    "whisper": "dragoman.models.whisper.model:WhisperModel.load",
+    "whisper-onnx": "dragoman.models.whisper.from_onnx:load",
+    "moonshine": "dragoman.models.moonshine.model:MoonshineModel.load",
+    "moonshine-net": "dragoman.models.moonshine.trained:TrainedMoonshine.load",
+    "grafted": "dragoman.models.grafted.model:GraftedModel.load",
+    "exported": "dragoman.models.exported.model:ExportedModel.load",
+    "run": "dragoman.train.running:load_run",
 }
 TRANSLATORS = {
-    "text": "dragoman.models.cascade.text_model:TextModel",
-    "exported-text": "dragoman.models.cascade.text_net:TextNet",
+    "text": "dragoman.models.cascade.text_model:TextModel.load",
+    "exported-text": "dragoman.models.cascade.text_net:TextNet.load",
 }
 
 
@@ -88,9 +89,9 @@ def _from_folder(name: str, options: Options, kinds: dict[str, str]) -> Any:
         raise DragomanError(f"{folder} holds a net that reads text; it cannot hear.")
     if kind not in kinds and kind in KINDS:
         raise DragomanError(f"{folder} holds a net that hears speech; it cannot read text.")
-    loader = _loader(folder, kind, kinds)
+    load = _loader(folder, kind, kinds)
     refuse_too_large(folder, name)
-    return loader.load(folder, name, options)
+    return load(folder, name, options)
 
 
 def exported_net(name: str) -> ExportedNet | Settings | None:
@@ -150,7 +151,7 @@ def _loader(folder: Path, kind: str | None, known: dict[str, str]) -> Any:
             f"kinds are: {', '.join({**KINDS, **TRANSLATORS})}."
         )
     module, _, name = known[kind].partition(":")
-    return getattr(import_module(module), name)
+    return attrgetter(name)(import_module(module))
 
 
 def _own(name: str) -> Model:

@@ -70,22 +70,19 @@ class TorchGrafted(TorchNet, GraftedNet):
         self._encoder = GraftGraph(net)
 
 
-class AnyRun:
-    """What loads a run folder, by the net that it trains."""
-
-    @classmethod
-    def load(cls, folder: Path, name: str, options: Options) -> Model:
-        if RunFolder(folder).recipe().net not in ("moonshine", "grafted"):
-            return RunModel.load(folder, name, options)
-        trained = open_run(folder)
-        net = trained.task.net
-        if isinstance(net, Grafted):
-            made = TorchGrafted(net.eval(), described(net, surroundings(folder, trained)))
-            return GraftedModel.behind(made, folder, name, options.on_cpu("Moonshine"))
-        assert isinstance(net, Moonshine)
-        settings = settings_of(net, surroundings(folder, trained), int8=False)
-        weights = Weights(folder, arrays_of(net, settings))
-        return TrainedMoonshine.of(folder, name, settings, weights, options.on_cpu("Moonshine"))
+def load_run(folder: Path, name: str, options: Options) -> Model:
+    """The model of a run folder, by the net that it trains."""
+    if RunFolder(folder).recipe().net not in ("moonshine", "grafted"):
+        return RunModel.load(folder, name, options)
+    trained = open_run(folder)
+    net = trained.task.net
+    if isinstance(net, Grafted):
+        made = TorchGrafted(net.eval(), described(net, surroundings(folder, trained)))
+        return GraftedModel.behind(made, folder, name, options.on_cpu("Moonshine"))
+    assert isinstance(net, Moonshine)
+    settings = settings_of(net, surroundings(folder, trained), int8=False)
+    weights = Weights(folder, arrays_of(net, settings))
+    return TrainedMoonshine.of(folder, name, settings, weights, options.on_cpu("Moonshine"))
 
 
 class RunModel(ExportedModel):

@@ -23,12 +23,9 @@ VERSION = 1  # of the folders that are made
 PLACES_PER_SECOND = 50  # in Whisper's tokens for moments
 
 
-class WhisperOnnx:
-    """Loads an ONNX folder."""
-
-    @staticmethod
-    def load(folder: Path, name: str, options: Options) -> WhisperModel:
-        return WhisperModel.load(in_ctranslate2(folder), name, options)
+def load(folder: Path, name: str, options: Options) -> WhisperModel:
+    """The model of an ONNX folder."""
+    return WhisperModel.load(in_ctranslate2(folder), name, options)
 
 
 def in_ctranslate2(folder: Path) -> Path:
