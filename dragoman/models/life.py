@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from dragoman.audio.ear import Voice
 from dragoman.errors import DragomanError
@@ -192,7 +192,7 @@ S = TypeVar("S", bound=WindowStream)
 class WindowModel(ABC, Generic[S]):
     """Loaded once, shared by all its streams."""
 
-    stream_type: ClassVar[type]
+    stream_type: type[S]
     name: str
     features: frozenset[Feature]
     late_stop = True
@@ -263,7 +263,7 @@ class WindowModel(ABC, Generic[S]):
     def _own(self, stream: Stream) -> S:
         if not isinstance(stream, self.stream_type):
             raise DragomanError("This stream was opened by another model.")
-        return stream  # type: ignore[return-value]
+        return stream
 
     def _take_in(self, stream: S, sound: Sound) -> None:
         stream.hear(sound)

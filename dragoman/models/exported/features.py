@@ -23,7 +23,7 @@ class FeatureStream:
         self._pitches = np.zeros((0, FEATURES), np.float32)  # of frames that wait for the rest
         self._fbank = _fbank(bands if self._pitch is None else MELS)
         self._read = 0  # frames taken from it
-        self._frames = np.zeros((0, bands), np.float32)
+        self.frames: NDArray[np.float32] = np.zeros((0, bands), np.float32)  # not forgotten
         self.start = 0  # frames forgotten
         self.samples = 0
 
@@ -42,24 +42,19 @@ class FeatureStream:
         if self._pitch is not None:
             new = np.concatenate([new, self._pitches[: len(new)]], axis=1)
             self._pitches = self._pitches[len(new) :]
-        self._frames = np.concatenate([self._frames, new])
+        self.frames = np.concatenate([self.frames, new])
         self._fbank.pop(ready - self._read)
         self._read = ready
 
     @property
     def end(self) -> int:
         """Frames heard in all."""
-        return self.start + len(self._frames)
-
-    @property
-    def frames(self) -> NDArray[np.float32]:
-        """What is not forgotten: [T, bands]"""
-        return self._frames
+        return self.start + len(self.frames)
 
     def forget(self, until: int) -> None:
         """Frames before `until` (of all that were heard) are of no use any more."""
         dropped = max(0, min(until, self.end) - self.start)
-        self._frames = self._frames[dropped:]
+        self.frames = self.frames[dropped:]
         self.start += dropped
 
 

@@ -61,14 +61,11 @@ class OnnxNet:
 
     def encode(self, source: Array, lengths: Array) -> Encoding:
         """Features [B, T, F], or source units [B, T], and the lengths [B] of the items."""
-        if self.config.chunks is not None:
-            raise DragomanError("This net hears chunk by chunk; it does not encode at once.")
         return self._encoding(self._run(self._encoder, (source, lengths)))
 
     def begin_stream(self, batch: int) -> Arrays:
         """What an encoder that hears chunks keeps before the first one."""
-        if self.config.chunks is None:
-            raise DragomanError("This net does not hear chunk by chunk; encode all at once.")
+        assert self.config.chunks is not None
         return _zeros(self.config.chunks.kept, batch)
 
     def hear(self, features: Array, frames: Array, stream: Arrays) -> tuple[Encoding, Arrays]:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 GRAIN = 800  # samples that the pitch shifter's heads read from
 SINC_HALF = 16  # samples on each side that the resampling filter looks at
+FREQUENCY_WIDTH, TIME_WIDTH = 27, 100  # of masks at most: bands, and frames
 
 
 def play_at(sound: Tensor, speeds: Tensor, width: int) -> Tensor:
@@ -96,9 +97,6 @@ class SpecAugment:
 
     frequency_masks: int
     time_masks: int
-    frequency_width: int = 27
-    time_width: int = 100
-    time_share: float = 1.0  # of the frames, at most
 
     def __call__(
         self, features: Tensor, lengths: Tensor, fill: Tensor, random: torch.Generator
@@ -108,10 +106,10 @@ class SpecAugment:
         hidden = torch.zeros(batch, frames, size, dtype=torch.bool, device=features.device)
         sizes = torch.full((batch,), size, device=features.device)
         for _ in range(self.frequency_masks):
-            widest = sizes.clamp(max=self.frequency_width)
+            widest = sizes.clamp(max=FREQUENCY_WIDTH)
             hidden |= _spans(sizes, widest, size, random).unsqueeze(1)
         for _ in range(self.time_masks):
-            widest = (lengths * self.time_share).long().clamp(max=self.time_width)
+            widest = lengths.clamp(max=TIME_WIDTH)
             hidden |= _spans(lengths, widest, frames, random).unsqueeze(2)
         return torch.where(hidden, fill.to(features.dtype), features)
 

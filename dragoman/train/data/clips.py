@@ -21,6 +21,7 @@ from dragoman.train.data.packing import Progress, groups_of, make_pack
 from dragoman.workers import FreshProcesses
 
 CLIPS_PER_SHARD = 512
+CODEC: Codec = "pcm"
 MOST_WORDS = 300  # a longer text is a broken alignment
 MOST_MISSING = 0.5  # seconds that a recording may end early
 
@@ -33,7 +34,6 @@ class ClipShard:
     number: int
     clips: list[Clip]
     languages: tuple[str, ...]
-    codec: Codec
 
 
 def pack_clips(
@@ -42,7 +42,6 @@ def pack_clips(
     source: str,
     target: str,
     *,
-    codec: Codec = "pcm",
     processes: int = 1,
     fault_limit: float = 0.02,
     progress: Progress = lambda items, hours: None,
@@ -52,10 +51,10 @@ def pack_clips(
     groups = enumerate(groups_of(clips, CLIPS_PER_SHARD))
     return make_pack(
         folder,
-        (ClipShard(folder, number, group, languages, codec) for number, group in groups),
+        (ClipShard(folder, number, group, languages) for number, group in groups),
         cut_shard,
-        made_from={"clips": fingerprint(clips), "codec": codec, "languages": ",".join(languages)},
-        codec=codec,
+        made_from={"clips": fingerprint(clips), "codec": CODEC, "languages": ",".join(languages)},
+        codec=CODEC,
         languages=list(languages),
         spoken=source,
         workers=FreshProcesses(processes),
@@ -75,7 +74,7 @@ def fingerprint(clips: list[Clip]) -> str:
 
 def cut_shard(job: ClipShard, tick: Tick) -> ShardReport:
     """Make one shard; runs in a process of its own."""
-    return ShardWriter(job.folder, job.number, job.codec).write(_cut(job), tick)
+    return ShardWriter(job.folder, job.number, CODEC).write(_cut(job), tick)
 
 
 def _cut(job: ClipShard) -> Iterator[tuple[Item, np.ndarray] | Fault]:

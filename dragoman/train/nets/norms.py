@@ -5,6 +5,8 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.nn.functional import all_reduce
 
+MOMENTUM, EPSILON = 0.1, 1e-5  # as nn.BatchNorm has them
+
 
 class MaskedBatchNorm(nn.Module):
     """nn.BatchNorm, but the statistics are those of the valid frames only.
@@ -16,9 +18,9 @@ class MaskedBatchNorm(nn.Module):
     running_mean: Tensor
     running_var: Tensor
 
-    def __init__(self, channels: int, axis: int = -1, momentum: float = 0.1, epsilon: float = 1e-5):
+    def __init__(self, channels: int, axis: int = -1):
         super().__init__()
-        self.axis, self.momentum, self.epsilon = axis, momentum, epsilon
+        self.axis = axis
         self.weight = nn.Parameter(torch.ones(channels))
         self.bias = nn.Parameter(torch.zeros(channels))
         self.register_buffer("running_mean", torch.zeros(channels))
@@ -32,7 +34,7 @@ class MaskedBatchNorm(nn.Module):
             mean, variance = self._statistics(x, mask, shape)
         else:
             mean, variance = self.running_mean, self.running_var
-        scale = self.weight * torch.rsqrt(variance + self.epsilon)
+        scale = self.weight * torch.rsqrt(variance + EPSILON)
         shift = self.bias - mean * scale
         return x * scale.view(shape).to(x.dtype) + shift.view(shape).to(x.dtype)
 
@@ -50,8 +52,8 @@ class MaskedBatchNorm(nn.Module):
         variance = _of_all((centred * centred).sum(others)) / count
         with torch.no_grad():
             unbiased = variance * (count / (count - 1).clamp(min=1))
-            self.running_mean.lerp_(mean, self.momentum)
-            self.running_var.lerp_(unbiased, self.momentum)
+            self.running_mean.lerp_(mean, MOMENTUM)
+            self.running_var.lerp_(unbiased, MOMENTUM)
         return mean, variance
 
 

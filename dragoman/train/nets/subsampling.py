@@ -5,6 +5,8 @@ from torch import Tensor, nn
 
 from dragoman.train.nets.layers import valid
 
+KERNEL = 5
+
 
 class ConvSubsampling(nn.Module):
     """Two strided convolutions over time with gated linear units: a quarter of the frames.
@@ -13,10 +15,10 @@ class ConvSubsampling(nn.Module):
     on how far its batch is padded.
     """
 
-    def __init__(self, features: int, channels: int, size: int, kernel: int = 5):
+    def __init__(self, features: int, channels: int, size: int):
         super().__init__()
-        self.first = nn.Conv1d(features, 2 * channels, kernel, stride=2, padding=kernel // 2)
-        self.second = nn.Conv1d(channels, 2 * size, kernel, stride=2, padding=kernel // 2)
+        self.first = nn.Conv1d(features, 2 * channels, KERNEL, stride=2, padding=KERNEL // 2)
+        self.second = nn.Conv1d(channels, 2 * size, KERNEL, stride=2, padding=KERNEL // 2)
 
     def forward(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """features [B, T, F] -> [B, ceil(T / 4), D] and the lengths of its items"""
