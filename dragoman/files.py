@@ -155,8 +155,8 @@ def whole_file(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
 def temporary_for(path: Path) -> Path:
     """Where a file or a folder lies until it is complete: beside its name, and known to `sweep`.
 
-    Each is another: threads may write the same file, or machines that share a disk, and whoever is
-    done last has the name.
+    Each call gives another name: threads, or machines that share a disk, may write the same file,
+    and the last to be done has its name.
     """
     name = with_short_name(path).name
     return path.with_name(f".{name}.{_here()}{next(_numbers)}.{os.getpid()}.tmp")

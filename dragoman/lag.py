@@ -11,7 +11,7 @@ spaces between words count for themselves."""
 
 
 def lived_ms(update: Update) -> float | None:
-    """How far behind the speaker its words were when they were shown, if the model tells."""
+    """How far behind the speaker its words were when they were shown, if the model knows."""
     hearing = update.hearing
     return None if update.lag_ms is None else update.lag_ms + hearing.end_ms - hearing.arrival_ms
 

@@ -1,5 +1,5 @@
-"""Code of the user's own: a policy, a detector, a model, named by where it is. What goes wrong in
-it is told with its line, as other bad input is."""
+"""Code of the user's own: a policy, a detector, a model, named by where it is. An error in it is
+reported with its line, as other bad input is."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ class OwnError(DragomanError):
 
 
 def find_own(module: str, name: str, what: str) -> Any:
-    """What is called so in a module of the user's; `what` it is, for who is told that it is not
-    there."""
+    """What has this name in a module of the user's; `what` it is, for errors."""
     _packages.update({module.partition(".")[0]} - {"dragoman"})
     with own_told():
         try:
@@ -45,8 +44,8 @@ def own_told() -> Iterator[None]:
 
 
 def fault_of_own(error: Exception) -> OwnError | None:
-    """What a user is told of an error in code of his own; None: it happened elsewhere, or says
-    itself what is wrong."""
+    """The sentence about an error in the user's own code; None for one that happened elsewhere, or
+    is a sentence already."""
     kind = type(error).__name__
     if isinstance(error, DragomanError):
         return None

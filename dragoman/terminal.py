@@ -11,9 +11,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def shown_on(descriptor: int) -> Iterator[None]:
-    """Write to what may be a terminal. Once that is gone, all that is shown goes nowhere: an error
-    of writing it would cost the talk its files. So does all that is told on standard error once
-    that cannot be written, whatever it is."""
+    """Write to what may be a terminal. Once that is gone, what is shown goes nowhere: an error in
+    writing it would cost the talk its files. So does what is written to standard error once that
+    fails, whatever it is."""
     try:
         yield
     except OSError as error:

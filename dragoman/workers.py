@@ -1,6 +1,6 @@
 """Where work is done that can be done apart: in processes here, or on a cluster (`cluster.py`).
 
-Work is a function of a task; whatever it tells comes out of `each`, in whatever order it ends.
+Work is a function of a task; what it reports comes out of `each` as it comes.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class Workers(Protocol):
     """Who does work; each worker has one core."""
 
     def each(self, work: Work[Task, News], tasks: Iterable[Task]) -> Iterator[News]:
-        """Do the work of every task, and yield what is told.
+        """Do the work of every task, and yield what is reported.
 
-        An error of one ends them all, and so does who asks no further.
+        An error in one ends them all, and so does a caller who asks no further.
         """
 
 
 def told_by(work: Work[Task, News], task: Task) -> list[News]:
-    """All that the work on a task tells."""
+    """All that the work on a task reports."""
     told: list[News] = []
     work(task, told.append)
     return told
@@ -56,7 +56,7 @@ def told_by(work: Work[Task, News], task: Task) -> list[News]:
 
 @dataclass(frozen=True, slots=True)
 class WarmProcesses:
-    """Processes that keep what they have loaded; a task is told of when it is done."""
+    """Processes that keep what they have loaded; a task reports when it is done."""
 
     count: int
 
@@ -87,7 +87,7 @@ def end_with_parent() -> None:
 
 @dataclass(frozen=True, slots=True)
 class FreshProcesses:
-    """A process of its own for every task; what it tells comes at once.
+    """A process of its own for every task; what it reports comes at once.
 
     For work that leaves something behind, as synthesisers do that carry hidden state from sentence
     to sentence.
@@ -103,7 +103,7 @@ class FreshProcesses:
                 for number, task in enumerate(tasks):
                     while len(running) >= self.count:
                         yield from _reap(running)
-                    # By a file: whoever starts a process waits until it has read what it was
+                    # By a file: the parent of a process waits until that has read what it was
                     # given, for ever where it could not start, and as long as its imports take.
                     path = Path(folder) / str(number)
                     path.write_bytes(pickle.dumps((work, task)))

@@ -5,8 +5,8 @@ batch of streams, so that a server can serve many speakers in one pass; one stre
 one. Models know nothing of policies: they draft a continuation, somebody else decides how much
 of it is said.
 
-`hear` does all the encoding; what a stream tells are plain values, and asking for them costs
-nothing. Times are milliseconds of the stream, whatever the frames of a net.
+`hear` does all the encoding; a stream's properties are plain values and cost nothing to read.
+Times are milliseconds of the stream, whatever the frames of a net.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Draft:
         return float(np.mean(np.exp(self.log_probs))) if self.log_probs else 1.0
 
     def looks(self, begin: int, end: int) -> list[float]:
-        """When in the stream the sound was that some tokens look at most, in ms."""
+        """The moments of the stream that the tokens `begin` to `end` attend to most, in ms."""
         if self.attention is None or not self.attention.shape[1]:
             return [self.start_ms] * (end - begin)
         peaks = self.attention[begin:end].argmax(axis=1)
@@ -144,9 +144,9 @@ class BatchError(Exception):
 def fail_alone(
     work: Callable[[Sequence[int]], None], members: Sequence[int]
 ) -> dict[int, Exception]:
-    """Do some work for a batch, and should it fail for each of its members: who fails, and why.
+    """Do work for a whole batch; if that fails, for each member alone. Who failed, and why.
 
-    The work must bear being done again for members that it was done for.
+    The work may be done twice for the same member.
     """
     if not members:
         return {}
@@ -160,7 +160,7 @@ def fail_alone(
 
 
 def each_alone(work: Callable[[int], None], members: Iterable[int]) -> dict[int, Exception]:
-    """Do some work for each member of a batch: who fails, and why."""
+    """Do work for each member of a batch. Who failed, and why."""
     errors: dict[int, Exception] = {}
     for one in members:
         try:
@@ -190,14 +190,14 @@ class Stream(Protocol):
 
     @property
     def language(self) -> str | None:
-        """The language that is spoken: asked for, or detected; None as long as it is unknown, or
+        """The spoken language, asked for or detected; None while it is unknown, and once it was
         found to be another."""
 
     @property
     def transcript(self) -> tuple[str, ...]:
         """Source words, with their spacing, that became final since the last `hear` began.
 
-        A stream that knows when each of them was heard tells it as `transcript_ms`.
+        A stream that knows when each of them was heard has `transcript_ms` as well.
         """
 
 
@@ -212,17 +212,17 @@ class Model(Protocol):
 
     @property
     def hears(self) -> tuple[str, ...]:
-        """Codes of the languages that it understands; none: it does not say."""
+        """Codes of the languages that it understands; empty where that is unknown."""
 
     @property
     def speaks(self) -> tuple[str, ...]:
-        """Codes of the languages that it can translate into; none: it does not say."""
+        """Codes of the languages that it can translate into; empty where that is unknown."""
 
     def open(self, source: str | None, target: str, *, transcript: bool = False) -> Stream:
         """Start to listen. `source` is a language code, or None to detect it.
 
-        `transcript`: the stream shall write down the source too, where that costs extra.
-        Raises DragomanError for a language the model has not.
+        `transcript`: write down the source too, where that costs extra.
+        Raises DragomanError for a language that the model does not know.
         """
 
     def hear(self, streams: Sequence[Stream], sounds: Sequence[Sound]) -> None:

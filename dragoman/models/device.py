@@ -33,7 +33,7 @@ def why_no_gpu() -> str | None:
 
 @cache
 def gpus() -> int:
-    """The number of GPUs, as their driver tells."""
+    """The number of GPUs, as their driver reports it."""
     for name in DRIVERS:
         try:
             driver = ctypes.CDLL(name)

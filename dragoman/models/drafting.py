@@ -33,7 +33,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How the end of a draft is taken."""
+    """How the end of a draft is treated."""
 
     final: bool  # the utterance is over
     late_stop: bool = True  # a full stop waits until something follows,
@@ -70,7 +70,7 @@ def nothing(window: Window, span: Span) -> Draft:
 
 
 def prolonged(draft: Draft, span: Span) -> Draft:
-    """The same draft after more silence, which nobody looked at."""
+    """The same draft after more silence, which was not looked at."""
     if draft.attention is None:
         return draft
     more = max(0, span.frames - draft.attention.shape[1])

@@ -126,7 +126,7 @@ def makers() -> str:
 
 @cache
 def processor() -> str:
-    """What the processor can do, as far as the system tells: graphs are optimised for that."""
+    """The processor's features, as the system reports them: graphs are optimised for these."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -1,5 +1,5 @@
-"""The life of every stream, written once: sound comes in, speech is told from silence, a bounded
-window is encoded, a search continues what was said, words settle, the window moves on.
+"""The life of every stream, written once: sound comes in, silence is skipped, a bounded window
+is encoded, a search continues what was said, words settle, the window moves on.
 
 A family of nets supplies the rest: a `WindowStream` with its features and what its encoder made of
 them, and a `WindowModel` that encodes streams and searches on their behalf.
@@ -39,7 +39,7 @@ STALL_MS = 1000.0  # of speech with nothing to say about it: the net has ended t
 
 @dataclass(slots=True, eq=False)
 class WindowStream(ABC):
-    """One speaker. Bounded however long the talk; what it tells are plain values."""
+    """One speaker. Bounded however long the talk; its fields are plain values."""
 
     target: str
     window: Window
@@ -130,9 +130,9 @@ class WindowStream(ABC):
     def nothing_new(self) -> bool:
         """Whether all that came since the encoder last looked was silence.
 
-        In the first moments of a pause it looks again all the same: a policy that compares drafts
-        shall not take one draft, seen twice, for two that agree. And once when the pause is long,
-        since the sentence is then over.
+        Early in a pause it looks again all the same, so that a policy that compares drafts does not
+        take one draft, seen twice, for two that agree; and once more when the pause is long, since
+        the sentence is over by then.
         """
         if self.seen is None or self.seen[0] != self.start_ms:
             return False
@@ -172,8 +172,8 @@ class WindowStream(ABC):
         """Cut the window if it is long and enough was said, or if all was said before a long pause.
 
         Asked about the silence, a net would say "Thank you."; asked about the next sentence
-        together with this one and the gap between, it is slow to hear that there is more; told what
-        was said before the gap, it says that again. Returns whether the window was cut.
+        together with this one and the gap between, it is slow to hear that there is more; given
+        what was said before the gap, it says that again. Returns whether the window was cut.
         """
         if self.rested and self.window.all_said():
             self.close()
@@ -278,7 +278,7 @@ class WindowModel(ABC, Generic[S]):
         stream.forget(end_ms)
 
     def _without_looking(self, stream: S, ask: Ask) -> Draft | None:
-        """The draft where no network has to be asked."""
+        """The draft, if no network is needed for it."""
         if not stream.worth_a_look or stream.seen is None:
             return nothing(stream.window, stream.span)
         if not ask.final and not stream.fresh and stream.window.rest.ended:

@@ -161,7 +161,7 @@ def _own(name: str) -> Model:
         signature(make).bind()
     except (TypeError, ValueError) as error:
         raise DragomanError(
-            f"'{name}' is not a function that makes a model without being told anything ({error})."
+            f"'{name}' is not a function that makes a model without arguments ({error})."
         ) from error
     with own_told():
         model: Model = make()

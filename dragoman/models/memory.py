@@ -1,4 +1,4 @@
-"""Whether a model fits into the memory that is free, told before it is loaded."""
+"""Whether a model fits into free memory, checked before it is loaded."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def weights_size(folder: Path) -> int:
 
 
 def free_memory() -> int | None:
-    """Bytes that can be had, of the machine and of the container; None if nobody tells."""
+    """Free bytes, of the machine and of the container; None where they are unknown."""
     told = [free for free in (_of_machine(), _of_container()) if free is not None]
     return min(told, default=None)
 

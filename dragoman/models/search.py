@@ -30,7 +30,7 @@ NEAR = 5.0  # among tokens that are at most exp(5) times less likely, the best a
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What a decoder is told before it speaks, and how far it may go."""
+    """What a decoder is given to continue, and how far it may go."""
 
     start: tuple[int, ...]  # language and task, or the beginning of a sentence
     most: int  # tokens to make at most
@@ -91,7 +91,7 @@ class Found:
     log_probs: tuple[float, ...] = ()
     looks: tuple[Floats, ...] = ()  # [states] where the decoder looked when it made each token
     ended: bool = False
-    silence: float | None = None  # probability that nothing is spoken in the window, if told
+    silence: float | None = None  # probability that nothing is spoken in the window, if known
     past: Past | None = None  # what the decoder computed of the tokens that it read, if kept
 
 
@@ -186,9 +186,9 @@ class Search:
         return [text.token for text in self._open]
 
     def follow_guess(self, scores: Scores) -> tuple[int, int]:
-        """Take tokens as long as they are those of the guess, and the one after.
+        """Take tokens as long as they match the guess, and the one after.
 
-        Returns how many were, and how many texts are followed now.
+        Returns how many matched, and how many texts are followed now.
         """
         kept, followed, guess = 0, 0, self.prompt.guess
         while not self.over:
@@ -223,9 +223,12 @@ class Search:
         return parents
 
     def _decided(self) -> bool:
-        """Whether a text has ended that none of the others will get ahead of: not even if all that
-        it still says, a few tokens, were certain. Once enough have ended, it does if none is ahead
-        now; not before, since unlikely ends of a text are soon enough."""
+        """Whether a text has ended that no open one will beat.
+
+        Until as many have ended as there are beams, an open text counts as if a few more tokens of
+        it were certain, since the first texts to end are often unlikely ones; from then on, it has
+        to be ahead already.
+        """
         if not self._ended:
             return False
         best = max(worth for worth, _ in self._ended)

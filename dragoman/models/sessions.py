@@ -1,4 +1,4 @@
-"""What onnxruntime is told about the nets of every model."""
+"""How onnxruntime runs the nets of every model."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Bounds:
     too_long: float  # one longer than this, behind any word that was said,
     kept: float  # but this much sound stays
     full: float  # with more than this, the first part is drafted for good
-    context: int = 0  # tokens of what was said before the window that the decoder is told
+    context: int = 0  # tokens of what was said before the window that the decoder is given
 
 
 @dataclass(slots=True)
@@ -111,7 +111,7 @@ class Window:
         return len(self.said) > 0 and self._last_sentence() == len(self.said)
 
     def due(self, start_ms: float, now_ms: float) -> tuple[int, float] | None:
-        """How many tokens shall leave the window now, and up to which moment its sound."""
+        """How many tokens leave the window now, and up to which moment its sound does."""
         if now_ms - start_ms <= self.bounds.long:
             return None
         tokens = self._last_sentence()
@@ -150,7 +150,6 @@ def boundary(
     wrong side. Between the last word that goes and the first that stays, the cut is midway. If the
     look of the last word, `last_word`, is astray itself, that word may be anywhere up to the next.
     """
-
     go, stay = sorted(dropped), sorted(kept)
 
     def astray(moment: float) -> int:

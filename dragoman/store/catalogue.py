@@ -156,7 +156,7 @@ def save(model: Model) -> Path:
 
 
 def _without_defaults(value: Any) -> Any:
-    """What is empty needs no line; the files are always told."""
+    """What is empty needs no line; the files are always listed."""
     if not isinstance(value, dict):
         return value
     kept = {key: _without_defaults(item) for key, item in value.items() if item or key == "size"}

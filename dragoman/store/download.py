@@ -73,7 +73,7 @@ def download(
 
 
 def _check_room(size: int, to: Path, title: str) -> None:
-    """A disk that cannot hold a file is told before hours of fetching."""
+    """Refuse a disk that cannot hold a file, before hours of fetching."""
     free = shutil.disk_usage(to.parent).free
     if free < size:
         raise DragomanError(

@@ -56,7 +56,7 @@ def cores() -> int:
 
 
 def memory() -> int | None:
-    """Bytes of memory that this machine has, where that can be told."""
+    """Bytes of memory that this machine has, where that is known."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):

@@ -40,7 +40,7 @@ Watch = Callable[[dict[str, Any]], None]
 
 
 def unwatched(line: dict[str, Any]) -> None:
-    """For whoever does not want to see progress."""
+    """For callers who do not watch the progress."""
 
 
 class Training:

@@ -30,7 +30,7 @@ class Data:
     train: Annotated[tuple[str, ...], Meta(min_length=1)]
     dev: tuple[str, ...] = ()
     source: str = "en"
-    target: str = "de"  # or several, `de,es`: one net that is told which by a tag (text alone)
+    target: str = "de"  # or several, `de,es`: one net, with a tag that says which (text alone)
     dev_items: Whole = 500  # held out of the training data where there is no dev set
     min_seconds: Level = 0.3
     max_seconds: Size = 30.0

@@ -9,8 +9,8 @@ from dragoman.models.exported.net import BOS, EOS, PAD
 from dragoman.train.nets.base import Encoded, Net
 
 NEVER = -1e9
-EVERY = 8  # steps after which it is looked who has finished,
-ENOUGH = 0.25  # and so large a share leaves the batch
+EVERY = 8  # steps between two looks at which items have finished;
+ENOUGH = 0.25  # so large a share of them leaves the batch
 
 
 @torch.no_grad()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 
 def passed(trial: Callable[[], object], otherwise: str = "") -> bool:
-    """Whether a trial of kernels goes well; if not, that is told, and training goes on without."""
+    """Whether a trial of kernels goes well; if not, a warning says so; training does without."""
     try:
         trial()
     except Exception as error:  # of whatever kind: a compiler's, a driver's, a wrong number

@@ -103,7 +103,7 @@ class GraftedModel(TrainedMoonshine):
 
 
 def settings_of(folder: Path, config: ExportedNet) -> Settings:
-    """What the model is told of its nets."""
+    """The settings of the model, as its nets have them."""
     tags = {}
     if len(config.languages.targets) > 1:
         model = open_units(folder / "target.model")

@@ -97,9 +97,9 @@ class Decoder:
     ) -> list[Found]:
         """Continue every prompt, given what was remembered of its sound.
 
-        `weights`: what is added to the score of each of its states; nothing, if not told. `pasts`:
-        what was computed of each prompt before, which is not computed again; of silence nothing is
-        told then, and what was found has a past to go on from.
+        `weights`: what is added to the score of each of its states; nothing by default. `pasts`:
+        what was computed of each prompt before, which is not computed again; then the probability
+        of silence is unknown, and what was found has a past to go on from.
         """
         prompts = [prompt.within(len(self._positions)) for prompt in prompts]
         texts = Texts(self, memories, prompts, weights, pasts)
@@ -170,8 +170,9 @@ class Texts:
         whole = [prompt.whole for prompt in prompts]
         texts = [text[len(past.tokens) :] for text, past in zip(whole, self.pasts, strict=True)]
         width = max(map(len, texts))
-        # All texts end in the same column. The wanted rows of each are its start, whose next
-        # token tells of silence (any row, where that is past), its last known token, and its guess.
+        # All texts end in the same column. The wanted rows of each are its start, whose next token
+        # says how likely silence is (any row, where that is past), its last known token, and its
+        # guess.
         guess = max(len(prompt.guess) for prompt in prompts)
         last = range(width - 1 - guess, width)
         starts = [width - len(t) + len(p.context) for t, p in zip(texts, prompts, strict=True)]

@@ -37,12 +37,12 @@ S = TypeVar("S")  # what an engine makes of a window: nobody else looks into it
 
 @dataclass(frozen=True, slots=True)
 class View(Generic[S]):
-    """A window as the encoder shall see it."""
+    """A window, as it is given to the encoder."""
 
     # What the stream's mel made of it: here `[bands, frames]`, an even number of them, silence
     # behind the sound included.
     mel: Any
-    sound: int | None = None  # states of sound; all, if not told
+    sound: int | None = None  # states of sound; all by default
     before: S | None = None  # what was made of the window when it was last renewed
     renew: bool = True  # its last seconds again, or all of it; else what is new
     plain: bool = False  # and all of the silence, as the net was made for

@@ -48,7 +48,7 @@ class Frames(Protocol):
         """Drop the frames before `frame`, counted from the beginning of the stream."""
 
     def window(self, padding: int, end: int | None = None) -> Any:
-        """What the engine's encoder shall see: all frames, or those before `end`, and then
+        """What the engine's encoder sees: all frames, or those before `end`, and then
         `padding` frames of silence."""
 
     def level(self, begin: int, end: int) -> Mel:

@@ -62,7 +62,7 @@ class Transcript:
     def tell(self, said_ms: float) -> list[Spoken]:
         """The translation has come to a moment: the sentences that ended before it, told once.
 
-        The window may stay where it is for long; who reads both languages shall not wait for that.
+        The window may stay where it is for long; readers of both languages do not wait for that.
         """
         before = self._told_before()
         for count in range(len(self.words) - 1, before, -1):
@@ -136,7 +136,7 @@ class WhisperStream(WindowStream):
     """Bounded however long the talk."""
 
     mel: Frames
-    detects: bool  # the language was not told: find it out
+    detects: bool  # the language was not given: detect it
     writes: Transcript | None = None  # of the source, if somebody wants it
     states: Any = None  # what the encoder last made of the window
     whole: Encoding | None = None  # and when the window was last renewed
@@ -170,7 +170,7 @@ class WhisperStream(WindowStream):
             self._tell(self.writes.forget(until_ms))
 
     def view(self, *, plain: bool = False) -> View[Any]:
-        """The window as the encoder shall see it."""
+        """The window, for the encoder."""
         mel = self.mel.window(PADDING + self.frames % 2)
         whole = self.whole
         if whole is None or not whole.like(self.start_ms, self.mel.loudest):
@@ -179,7 +179,7 @@ class WhisperStream(WindowStream):
         return View(mel, self.frames // 2, whole.states, renew or plain, plain)
 
     def view_until(self, end: int) -> View[Any]:
-        """The part of the window before a frame of the stream, as the encoder shall see it."""
+        """The part of the window before a frame of the stream, for the encoder."""
         frames = end - self.mel.start
         return View(self.mel.window(PADDING + frames % 2, end), frames // 2, plain=True)
 

@@ -121,8 +121,8 @@ class TrainingSet:
         sources = source.encode(self.texts(self.data.source))
         whole = self
         if len(self.data.targets) > 1:
-            # A net that reads is told the language in what it reads, one that hears in the first
-            # unit of what it writes.
+            # A net that reads finds the language's tag in its source, one that hears begins its
+            # target with it.
             told = source if self.silent else target
             tags = {code: told.tag(code) for code in self.data.targets}
             wanted = [tags[code] for code in self.targets()]

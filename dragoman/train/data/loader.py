@@ -206,7 +206,7 @@ def _rows(
     most: int,
     chance: random.Random,
 ) -> Ragged:
-    """The rows of some items, cut anew where there is somebody to do so."""
+    """The rows of some items, cut anew if there is a `recut`."""
     if recut is None:
         return rows.take(items)
     return Ragged.of([recut.within(rows[number].tolist(), most, chance) for number in items])

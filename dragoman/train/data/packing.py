@@ -160,7 +160,7 @@ def _reports(
 
 @dataclass(frozen=True)
 class Making:
-    """The work on a shard: it tells how far it is now and then, and its number at the end."""
+    """The work on a shard: it reports its progress now and then, and its number at the end."""
 
     make: Make
 

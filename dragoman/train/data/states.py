@@ -7,7 +7,6 @@ memory as the sound, and with them an update is the work of the decoder alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -15,6 +14,7 @@ from torch import Tensor
 
 from dragoman.train.data.corpus import TrainingSet
 from dragoman.train.data.loader import Batch, on_device
+from dragoman.train.nets.base import Listening
 
 EVEN = 8  # states are padded to a multiple of so many, for which attention has fast kernels
 
@@ -22,19 +22,11 @@ EVEN = 8  # states are padded to a multiple of so many, for which attention has 
 Listen = Callable[[Batch], tuple[Tensor, Tensor]]
 
 
-class Counts(Protocol):
-    """A net as far as it is counted here; see `nets.base.Listening`."""
-
-    def states_in(self, samples: Tensor) -> Tensor: ...
-
-    def rows_in(self, samples: Tensor) -> Tensor: ...
-
-
 class KeptStates:
     """The states of all items of a training set, in one tensor; a sound that several items have, as
     those of several targets do, is kept once."""
 
-    def __init__(self, data: TrainingSet, net: Counts):
+    def __init__(self, data: TrainingSet, net: Listening):
         self.net = net
         _, self.chosen, self.sound_of = np.unique(
             data.sounds(), return_index=True, return_inverse=True

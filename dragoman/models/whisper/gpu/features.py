@@ -40,7 +40,7 @@ NOBODY = 0  # the slot of no stream, for frames that are none
 
 @dataclass(frozen=True, slots=True)
 class DeviceWindow:
-    """What the encoder shall see: frames of a stream from one on, then silence."""
+    """What the encoder sees: frames of a stream from one on, then silence."""
 
     slot: int
     start: int
@@ -186,8 +186,8 @@ class MelBank:
 
     @torch.inference_mode()
     def windows(self, placed: Tensor, frames: int) -> Tensor:
-        """Placed windows as the encoder shall see them, `[windows, frames, bands]`, scaled; frames
-        behind the end of a window are of no meaning."""
+        """Placed windows for the encoder, `[windows, frames, bands]`, scaled; frames behind the end
+        of a window mean nothing."""
         slots, start, heard, _ = placed.T[:, :, None]
         steps = torch.arange(frames, device=self._device)
         mel = self._frames[slots, (start + steps) % KEPT]

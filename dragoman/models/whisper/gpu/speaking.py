@@ -27,7 +27,7 @@ class Known:
 
     tokens: Tensor  # [sounds, n]
     unused: Tensor  # columns at the left of each
-    starts: Tensor  # the column of the token after which silence is told
+    starts: Tensor  # the column of the token behind which silence is judged
     avoid_end: Tensor
     first: Tensor  # nothing was said yet
 
@@ -99,7 +99,7 @@ class Speaking:
         return [replace(found[index], silence=silence) for index, silence in enumerate(silences)]
 
     def _worth_taking_out(self, going: NDArray[np.bool_]) -> bool:
-        """Whether the batch shall go on without those that are over: that means to copy it."""
+        """Whether to go on without those that are over, which means copying the batch."""
         left = int(going.sum())
         if not left or self._fitting(left) is not None:
             return True

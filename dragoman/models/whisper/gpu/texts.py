@@ -86,7 +86,7 @@ class CapturedTexts:
         _put(own.tape.memory, other.tape.memory, 2, 4)
         _put(own.tape.columns, other.tape.columns, 2, 4)
         own.tape.deaf.fill_(True)
-        own.tape.deaf[count:] = False  # whoever is not there must look at something, too
+        own.tape.deaf[count:] = False  # empty rows must look at something, too
         _put(own.tape.deaf, other.tape.deaf, 0, 3)
         own.tape.own.fill_(False)
         own.tape.own[count:, :, 0] = True
@@ -120,7 +120,7 @@ class CapturedTexts:
             setattr(holder, name, buffer)
 
     def _capture(self) -> None:
-        """Nobody is there yet: what the steps do meanwhile is of no meaning."""
+        """The buffers are empty yet: what the steps compute meanwhile does not matter."""
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
