@@ -28,6 +28,7 @@ from dragoman.train.nets.layers import (
     EncoderLayer,
     FeedForward,
     LayerConfig,
+    LayerSettings,
     Residual,
     as_bias,
     causal_bias,
@@ -40,7 +41,7 @@ BLANK = BOS
 
 
 @dataclass(frozen=True)
-class CaatConfig:
+class CaatConfig(LayerSettings):
     features: Whole = 80
     conv_channels: Whole = 128
     size: Whole = 256
@@ -51,17 +52,11 @@ class CaatConfig:
     encoder_ffn: Whole = 2048
     decoder_ffn: Whole = 1024
     dropout: BelowOne = 0.3
-    attention_dropout: BelowOne = 0.1
-    activation_dropout: BelowOne = 0.1
-    pre_norm: bool = True
     chunk: Whole = 8  # states the encoder takes at a time (32 frames)
     right: Count = 4  # states it glimpses ahead
     left: Count = 256  # states it remembers
     reach: Count = 32  # distances beyond this look alike
     decision: Whole = 32  # states in a group: 16, 32, 64 or 80 (.64 to 3.2 s)
-
-    def layer(self, ffn: int) -> LayerConfig:
-        return LayerConfig.of(self, self.heads, ffn)
 
     @property
     def context(self) -> Context:
@@ -122,7 +117,8 @@ class Caat(Net):
 
     def __init__(self, config: CaatConfig, vocabularies: Vocabularies):
         super().__init__(config, vocabularies)
-        encoder, decoder = config.layer(config.encoder_ffn), config.layer(config.decoder_ffn)
+        encoder = config.layer(config.size, config.heads, config.encoder_ffn)
+        decoder = config.layer(config.size, config.heads, config.decoder_ffn)
         self.encoder = BlockEncoder(
             config.features,
             config.conv_channels,

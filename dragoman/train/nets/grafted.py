@@ -23,7 +23,7 @@ from dragoman.train.nets.ctc import CtcHead
 from dragoman.train.nets.decoder import TransformerDecoded, TransformerDecoder
 from dragoman.train.nets.layers import (
     EncoderLayer,
-    LayerConfig,
+    LayerSettings,
     padding_bias,
     sinusoids,
     valid,
@@ -41,7 +41,7 @@ from dragoman.train.settings import BelowOne, Count, Whole
 
 
 @dataclass(frozen=True)
-class GraftedConfig:
+class GraftedConfig(LayerSettings):
     """The defaults are Moonshine base before layers of the text model that is shipped."""
 
     size: Whole = 512
@@ -49,10 +49,6 @@ class GraftedConfig:
     decoder_layers: Whole = 3
     heads: Whole = 8
     ffn: Whole = 2048
-    dropout: BelowOne = 0.1
-    attention_dropout: BelowOne = 0.1
-    activation_dropout: BelowOne = 0.1
-    pre_norm: bool = True
     ctc_layer: Count = 2  # of those; 0: no CTC
     joined: Whole = 4  # states of Moonshine's that become one
     hidden: BelowOne = 0.0  # share of Moonshine's states that training hides
@@ -91,10 +87,6 @@ class GraftedConfig:
         )
 
     @property
-    def layer(self) -> LayerConfig:
-        return LayerConfig.of(self, self.heads, self.ffn)
-
-    @property
     def context(self) -> Context:
         """What a chunk of joined states sees: all that was before it."""
         return Context(self.chunk // self.joined, self.ahead // self.joined, left=FOREVER)
@@ -127,16 +119,15 @@ class Grafted(TransformerDecoded, Listening):
 
     def __init__(self, config: GraftedConfig, vocabularies: Vocabularies):
         super().__init__(config, vocabularies)
+        layer = config.layer(config.size, config.heads, config.ffn)
         self.encoder = Encoder(config.ears)
         self.graft = Graft(config)
         self.dropout = nn.Dropout(config.dropout)
-        self.layers = nn.ModuleList(
-            EncoderLayer(config.layer) for _ in range(config.encoder_layers)
-        )
+        self.layers = nn.ModuleList(EncoderLayer(layer) for _ in range(config.encoder_layers))
         self.norm = nn.LayerNorm(config.size) if config.pre_norm else nn.Identity()
         self.ctc = CtcHead(config.size, vocabularies.source) if config.ctc_layer else None
         self.decoder = TransformerDecoder(
-            vocabularies.target, config.decoder_layers, config.layer, tied=True
+            vocabularies.target, config.decoder_layers, layer, tied=True
         )
 
     @property

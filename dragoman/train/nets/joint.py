@@ -11,7 +11,6 @@ At work only speech is heard; the net is then an MMA like any other.
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +20,7 @@ from dragoman.train.nets.base import Encoded, FeatureNorm, Vocabularies
 from dragoman.train.nets.layers import (
     Embedding,
     EncoderLayer,
-    LayerConfig,
+    LayerSettings,
     scaled,
     sinusoids,
 )
@@ -29,12 +28,12 @@ from dragoman.train.nets.mma import Aligned, MonotonicDecoder, MonotonicNet
 from dragoman.train.nets.monotonic.attention import MonotonicConfig
 from dragoman.train.nets.monotonic.decisions import decide_every
 from dragoman.train.nets.subsampling import ConvSubsampling
-from dragoman.train.settings import BelowOne, Count, Level, Whole
+from dragoman.train.settings import Whole
 
 
 @dataclass(frozen=True)
-class JointConfig:
-    """The paper's sizes (table 2)."""
+class JointConfig(LayerSettings, MonotonicConfig):
+    """The paper's sizes (table 2); `ratio` is for speech, since text decides at every unit."""
 
     features: Whole = 80
     conv_channels: Whole = 1024
@@ -44,17 +43,7 @@ class JointConfig:
     decoder_layers: Whole = 6
     heads: Whole = 8
     ffn: Whole = 2048
-    dropout: BelowOne = 0.1
-    attention_dropout: BelowOne = 0.1
-    activation_dropout: BelowOne = 0.1
-    pre_norm: bool = True
     tied_output: bool = False
-    attention: Literal["infinite", "hard"] = "infinite"
-    wait: Count = 0
-    ratio: Whole = 7  # states per decision for speech; text decides at every unit
-    pooling: Literal["average", "last"] = "average"
-    noise: Level = 1.0
-    energy_bias: float | None = None
 
     def __post_init__(self) -> None:
         if self.text_layers > self.speech_layers:
@@ -62,14 +51,6 @@ class JointConfig:
                 f"The {self.text_layers} text layers are the top of the speech encoder, which has "
                 f"only {self.speech_layers}; give it at least as many."
             )
-
-    @property
-    def layer(self) -> LayerConfig:
-        return LayerConfig.of(self, self.heads, self.ffn)
-
-    @property
-    def monotonic(self) -> MonotonicConfig:
-        return MonotonicConfig.of(self)
 
 
 class JointMma(MonotonicNet):
@@ -81,21 +62,16 @@ class JointMma(MonotonicNet):
     def __init__(self, config: JointConfig, vocabularies: Vocabularies):
         super().__init__(config, vocabularies)
         own = config.speech_layers - config.text_layers
+        layer = config.layer(config.size, config.heads, config.ffn)
         self.feature_norm = FeatureNorm(config.features)
         self.subsampling = ConvSubsampling(config.features, config.conv_channels, config.size)
         self.embedding = Embedding(vocabularies.source, config.size)
         self.dropout = nn.Dropout(config.dropout)
-        self.speech_layers = nn.ModuleList(EncoderLayer(config.layer) for _ in range(own))
-        self.shared_layers = nn.ModuleList(
-            EncoderLayer(config.layer) for _ in range(config.text_layers)
-        )
+        self.speech_layers = nn.ModuleList(EncoderLayer(layer) for _ in range(own))
+        self.shared_layers = nn.ModuleList(EncoderLayer(layer) for _ in range(config.text_layers))
         self.norm = nn.LayerNorm(config.size) if config.pre_norm else nn.Identity()
         self.decoder = MonotonicDecoder(
-            vocabularies.target,
-            config.decoder_layers,
-            config.layer,
-            config.monotonic,
-            config.tied_output,
+            vocabularies.target, config.decoder_layers, layer, config, config.tied_output
         )
 
     def encode(self, features: Tensor, lengths: Tensor) -> Encoded:

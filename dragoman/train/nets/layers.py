@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from dragoman.train.nets.dropout import Dropout
 from dragoman.train.nets.dropout import dropout as dropout_of
+from dragoman.train.settings import BelowOne
 
 HIDDEN = -1e4  # exp(HIDDEN) is exactly 0 in every floating format
 EVEN = 8  # states, and numbers of a head, come in multiples of so many where kernels shall be fast
@@ -41,11 +42,20 @@ class LayerConfig:
         if self.size % self.heads:
             raise ValueError(f"size {self.size} does not divide into {self.heads} heads")
 
-    @classmethod
-    def of(cls, net: Any, heads: int, ffn: int, size: int | None = None) -> LayerConfig:
-        """A layer of a net whose config has the other settings under the same names."""
-        rates = (net.dropout, net.attention_dropout, net.activation_dropout)
-        return cls(net.size if size is None else size, heads, ffn, *rates, net.pre_norm)
+
+@dataclass(frozen=True)
+class LayerSettings:
+    """What the settings of a net say about all of its layers."""
+
+    dropout: BelowOne = 0.1
+    attention_dropout: BelowOne = 0.1
+    activation_dropout: BelowOne = 0.1
+    pre_norm: bool = True
+
+    def layer(self, size: int, heads: int, ffn: int) -> LayerConfig:
+        """One of them."""
+        rates = (self.dropout, self.attention_dropout, self.activation_dropout)
+        return LayerConfig(size, heads, ffn, *rates, self.pre_norm)
 
 
 # ---------------------------------------------------------------- masks

@@ -23,6 +23,7 @@ from dragoman.train.nets.decoder import TransformerDecoder, project
 from dragoman.train.nets.layers import (
     DecoderLayer,
     LayerConfig,
+    LayerSettings,
     causal_bias,
     for_products,
     several,
@@ -36,11 +37,11 @@ from dragoman.train.nets.monotonic.attention import (
 )
 from dragoman.train.nets.monotonic.decisions import COUNTED, Decisions, decide_at, decide_every
 from dragoman.train.nets.monotonic.expectation import repeatable
-from dragoman.train.settings import BelowOne, Count, Level, Whole
+from dragoman.train.settings import Whole
 
 
 @dataclass(frozen=True)
-class MmaConfig:
+class MmaConfig(LayerSettings, MonotonicConfig):
     """`encoder` names the net whose encoder listens; its settings say the size of all."""
 
     encoder: str = "transformer"
@@ -48,26 +49,9 @@ class MmaConfig:
     decoder_layers: Whole = 6
     decoder_heads: Whole = 4
     decoder_ffn: Whole = 2048
-    dropout: BelowOne = 0.1
-    attention_dropout: BelowOne = 0.1
-    activation_dropout: BelowOne = 0.1
-    pre_norm: bool = True
     tied_output: bool = False
-    attention: Literal["infinite", "hard"] = "infinite"  # the rest as in MonotonicConfig
-    wait: Count = 0
-    ratio: Whole = 7
-    pooling: Literal["average", "last"] = "average"
-    noise: Level = 1.0
-    energy_bias: float | None = None
     # Every `ratio` states, or where the encoder hears words end.
     decisions: Literal["fixed", "learned"] = "fixed"
-
-    def layer(self, size: int) -> LayerConfig:
-        return LayerConfig.of(self, self.decoder_heads, self.decoder_ffn, size)
-
-    @property
-    def monotonic(self) -> MonotonicConfig:
-        return MonotonicConfig.of(self)
 
 
 @dataclass(frozen=True)
@@ -266,8 +250,8 @@ class Mma(MonotonicNet):
         self.decoder = MonotonicDecoder(
             vocabularies.target,
             config.decoder_layers,
-            config.layer(self.source.config.size),
-            config.monotonic,
+            config.layer(self.source.config.size, config.decoder_heads, config.decoder_ffn),
+            config,
             config.tied_output,
         )
 

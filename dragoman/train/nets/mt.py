@@ -11,12 +11,12 @@ from torch import Tensor, nn
 from dragoman.errors import DragomanError
 from dragoman.train.nets.base import Encoded, Vocabularies
 from dragoman.train.nets.decoder import TransformerDecoded, TransformerDecoder
-from dragoman.train.nets.layers import Embedding, EncoderLayer, LayerConfig, padding_bias
-from dragoman.train.settings import BelowOne, Whole
+from dragoman.train.nets.layers import Embedding, EncoderLayer, LayerSettings, padding_bias
+from dragoman.train.settings import Whole
 
 
 @dataclass(frozen=True)
-class TextTransformerConfig:
+class TextTransformerConfig(LayerSettings):
     size: Whole = 512
     encoder_layers: Whole = 6
     decoder_layers: Whole = 6
@@ -24,10 +24,6 @@ class TextTransformerConfig:
     decoder_heads: Whole = 8
     encoder_ffn: Whole = 2048
     decoder_ffn: Whole = 2048
-    dropout: BelowOne = 0.1
-    attention_dropout: BelowOne = 0.1
-    activation_dropout: BelowOne = 0.1
-    pre_norm: bool = True
     tied_output: bool = True
     shared_vocabulary: bool = False  # source and target use the same units and embeddings
 
@@ -45,8 +41,8 @@ class TextTransformer(TransformerDecoded):
                 f"A shared vocabulary has one size, not {vocabularies.source} source and "
                 f"{vocabularies.target} target units; set shared_vocabulary to false."
             )
-        encoder = LayerConfig.of(config, config.encoder_heads, config.encoder_ffn)
-        decoder = LayerConfig.of(config, config.decoder_heads, config.decoder_ffn)
+        encoder = config.layer(config.size, config.encoder_heads, config.encoder_ffn)
+        decoder = config.layer(config.size, config.decoder_heads, config.decoder_ffn)
         self.decoder = TransformerDecoder(
             vocabularies.target, config.decoder_layers, decoder, config.tied_output
         )

@@ -19,16 +19,17 @@ from dragoman.train.nets.decoder import TransformerDecoded, TransformerDecoder
 from dragoman.train.nets.layers import (
     EncoderLayer,
     LayerConfig,
+    LayerSettings,
     padding_bias,
     scaled,
     sinusoids,
 )
 from dragoman.train.nets.subsampling import ConvSubsampling
-from dragoman.train.settings import BelowOne, Count, Whole
+from dragoman.train.settings import Count, Whole
 
 
 @dataclass(frozen=True)
-class TransformerConfig:
+class TransformerConfig(LayerSettings):
     features: Whole = 80
     conv_channels: Whole = 512
     size: Whole = 256
@@ -38,10 +39,6 @@ class TransformerConfig:
     decoder_heads: Whole = 4
     encoder_ffn: Whole = 2048
     decoder_ffn: Whole = 2048
-    dropout: BelowOne = 0.1
-    attention_dropout: BelowOne = 0.1
-    activation_dropout: BelowOne = 0.1
-    pre_norm: bool = True
     tied_output: bool = False
     ctc_layer: Count = 8  # 1-based; 0: no CTC
     ctc_compression: bool = False
@@ -56,11 +53,11 @@ class TransformerConfig:
 
     @property
     def encoder(self) -> LayerConfig:
-        return LayerConfig.of(self, self.encoder_heads, self.encoder_ffn)
+        return self.layer(self.size, self.encoder_heads, self.encoder_ffn)
 
     @property
     def decoder(self) -> LayerConfig:
-        return LayerConfig.of(self, self.decoder_heads, self.decoder_ffn)
+        return self.layer(self.size, self.decoder_heads, self.decoder_ffn)
 
 
 class Transformer(TransformerDecoded):

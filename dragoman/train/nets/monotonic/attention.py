@@ -9,8 +9,8 @@ trained offline can be taught to read simultaneously.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -26,24 +26,20 @@ from dragoman.train.nets.layers import (
 from dragoman.train.nets.monotonic.decisions import Decisions, first_stop, waitk_energy
 from dragoman.train.nets.monotonic.expectation import HeadSettings, read
 from dragoman.train.nets.monotonic.expectation_plain import stop_energies
+from dragoman.train.settings import Count, Level, Whole
 
 
 @dataclass(frozen=True)
 class MonotonicConfig:
-    """How heads attend and when they may stop."""
+    """How heads attend and when they may stop: part of the settings of a net."""
 
     # To all states up to the one that a head stops at, or to that one alone.
     attention: Literal["infinite", "hard"] = "infinite"
-    wait: int = 0  # k of a fixed wait-k policy; 0: heads learn when to stop
-    ratio: int = 7  # states per decision (7 states of 40 ms: 280 ms)
+    wait: Count = 0  # k of a fixed wait-k policy; 0: heads learn when to stop
+    ratio: Whole = 7  # states per decision (7 states of 40 ms: 280 ms)
     pooling: Literal["average", "last"] = "average"  # what stands for the states of a decision
-    noise: float = 1.0  # on the energies in training, so that heads learn to be sure
+    noise: Level = 1.0  # on the energies in training, so that heads learn to be sure
     energy_bias: float | None = None  # start of a learnt offset; below 0 heads read more at first
-
-    @classmethod
-    def of(cls, net: Any) -> MonotonicConfig:
-        """Of a net whose config has all of this under the same names."""
-        return cls(**{field.name: getattr(net, field.name) for field in fields(cls)})
 
     def group(self, states: Tensor, decisions: Decisions) -> Tensor:
         """What stands for the states of each decision: [B, S, D] -> [B, G, D]"""
