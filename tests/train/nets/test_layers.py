@@ -13,6 +13,8 @@ from dragoman.train.nets.base import FeatureNorm, Vocabularies
 from dragoman.train.nets.ctc import compress
 from dragoman.train.nets.layers import (
     HIDDEN,
+    DecoderLayer,
+    EncoderLayer,
     LayerConfig,
     SelfAttention,
     causal_bias,
@@ -23,6 +25,7 @@ from dragoman.train.nets.layers import (
 from dragoman.train.nets.norms import MaskedBatchNorm
 from dragoman.train.nets.registry import build
 from dragoman.train.nets.relative import RelativeAttention, RotaryAttention, distances, rotations
+from dragoman.train.nets.subsampling import ConvSubsampling
 
 
 @pytest.mark.parametrize(
@@ -60,6 +63,67 @@ def test_a_wrong_name_or_setting_is_named():
     for name in ("transformer", "conformer", "incremental", "s-transformer"):
         with pytest.raises(DragomanError, match="CTC cannot listen to layer 3 of 2"):
             build(name, {"encoder_layers": 2, "ctc_layer": 3}, Vocabularies(9, 9))
+
+
+def torchs(ours, kind):
+    """torch's own layer with the weights of ours."""
+    theirs = kind(16, 4, 32, 0.0, batch_first=True, norm_first=ours.pre_norm).eval()
+    attention = {"self_attn.in_proj": "attention.qkv", "self_attn.out_proj": "attention.out"}
+    names = attention | {"linear1": "feed_forward.wide", "linear2": "feed_forward.narrow"}
+    norms = ["attention_norm", "feed_forward_norm"]
+    if kind is nn.TransformerDecoderLayer:
+        norms.insert(1, "cross_norm")
+        names["multihead_attn.out_proj"] = "cross.out"
+    names |= {f"norm{number}": name for number, name in enumerate(norms, start=1)}
+    state = ours.state_dict()
+    weights = {}
+    for part in ("weight", "bias"):
+        for name, our in names.items():
+            joint = f"{name}_{part}" if name.endswith("in_proj") else f"{name}.{part}"
+            weights[joint] = state[f"{our}.{part}"]
+        if kind is nn.TransformerDecoderLayer:
+            both = [state[f"cross.query.{part}"], state[f"cross.key_value.{part}"]]
+            weights[f"multihead_attn.in_proj_{part}"] = torch.cat(both)
+    theirs.load_state_dict(weights)
+    return theirs
+
+
+def shaken(layer):
+    """With norms and biases that do something."""
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    return layer.eval()
+
+
+@pytest.mark.parametrize("pre_norm", [True, False])
+def test_layers_are_those_of_torch(pre_norm):
+    config = LayerConfig(16, 4, 32, dropout=0.0, pre_norm=pre_norm)
+    x, states = torch.randn(2, 5, 16), torch.randn(2, 7, 16)
+    encoder = shaken(EncoderLayer(config))
+    theirs = torchs(encoder, nn.TransformerEncoderLayer)
+    torch.testing.assert_close(encoder(x), theirs(x), atol=1e-5, rtol=1e-4)
+    decoder = shaken(DecoderLayer(config))
+    theirs = torchs(decoder, nn.TransformerDecoderLayer)
+    memory, bias = decoder.cross.project(states), causal_bias(5, 5)
+    hidden = torch.ones(5, 5, dtype=torch.bool).triu(1)
+    wanted = theirs(x, states, tgt_mask=hidden)
+    for explain in (False, True):
+        found, _, _ = decoder(x, memory, bias, None, explain=explain)
+        torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-4)
+
+
+def test_a_state_is_made_of_thirteen_frames():
+    """Two convolutions over five frames, each of stride two."""
+    front, features = ConvSubsampling(4, 6, 8), torch.randn(1, 40, 4)
+    before, lengths = front(features, torch.tensor([40]))
+    assert lengths.tolist() == [10]
+    for frame in range(40):
+        changed = features.clone()
+        changed[0, frame] += 1
+        differs = (front(changed, torch.tensor([40]))[0] != before)[0].any(1)
+        reached = [abs(4 * state - frame) <= 6 for state in range(10)]
+        assert differs.tolist() == reached
 
 
 def test_masks():

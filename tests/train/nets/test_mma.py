@@ -27,6 +27,13 @@ def tiny(seed=0, **settings):
     return Mma(config, VOCABULARIES)
 
 
+def test_the_decoder_has_the_sizes_of_its_settings():
+    layers = tiny(decoder_layers=3, decoder_heads=2, decoder_ffn=48, ratio=5).decoder.layers
+    sizes = [(one.cross.heads, one.feed_forward.wide.out_features) for one in layers]
+    assert sizes == [(2, 48)] * 3
+    assert {one.cross.monotonic.ratio for one in layers} == {5}
+
+
 def make_sure(net):
     """Energies so large that stopping is certain or impossible: expectation becomes reality."""
     with torch.no_grad():
