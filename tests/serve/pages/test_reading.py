@@ -61,6 +61,20 @@ def test_everything_fits_on_a_phone(visit, dark):
         stop(page)  # and the button can be hit
 
 
+def test_what_may_change_is_told_apart_from_its_first_letter_on(visit):
+    """The line below it does not begin under the space before it."""
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        start(page, 4)
+        page.wait("document.querySelector('#target .interim').textContent.includes('guess')")
+        shown = "(({textContent, lastChild}) => [textContent, lastChild.textContent])"
+        whole, perhaps = page.run(f"{shown}(document.querySelector('#target p:last-child'))")
+        assert perhaps == perhaps.lstrip()
+        assert whole.endswith(f" {perhaps}")
+        assert "  " not in whole
+        stop(page)
+
+
 OVERLAPS = """
 (() => {
   const parts = "header > *, #setup label, #setup button, .text, footer > *";
