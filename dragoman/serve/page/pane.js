@@ -83,6 +83,7 @@ export class Pane {
       this.following = false;
       // What stands there before there is text is read from its beginning.
       if (this.pinned) this.box.scrollTop = this.box.firstChild ? this.box.scrollHeight : 0;
+      this.box.classList.toggle("scrolled", this.box.scrollTop > 0);
     });
   }
 

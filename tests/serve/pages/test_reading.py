@@ -57,6 +57,11 @@ def test_everything_fits_on_a_phone(visit, dark):
             box = "document.querySelector('#save ul').getBoundingClientRect()"
             assert one.run(f"{box}.left") >= 0
             assert one.run(f"{box}.right") <= 390
+            # and where its button is: one begins with it, the other ends
+            button = "document.querySelector('#save summary').getBoundingClientRect()"
+            assert any(
+                one.run(f"Math.abs({box}.{e} - {button}.{e}) < 20") for e in ("left", "right")
+            )
             one.press("Escape")
         stop(page)  # and the button can be hit
 
@@ -72,6 +77,19 @@ def test_what_may_change_is_told_apart_from_its_first_letter_on(visit):
         assert perhaps == perhaps.lstrip()
         assert whole.endswith(f" {perhaps}")
         assert "  " not in whole
+        stop(page)
+
+
+def test_in_a_hall_a_line_at_the_top_fades_and_is_not_cut(visit):
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        start(page, 3)
+        hall = visit(link(page, "share-hall", "href"), 1280, 720)
+        mask = "getComputedStyle(document.getElementById('target')).maskImage"
+        hall.wait(SHOWN)
+        assert hall.run(f"document.getElementById('target').scrollTop || {mask}") == "none"
+        hall.wait("document.getElementById('target').scrollTop > 0")
+        hall.wait(f"{mask}.startsWith('linear-gradient')")
         stop(page)
 
 
