@@ -93,6 +93,20 @@ def test_in_a_hall_a_line_at_the_top_fades_and_is_not_cut(visit):
         stop(page)
 
 
+def test_who_hears_the_page_is_told_what_others_see(visit):
+    """A button without its mark, which microphone, and seconds, not the number of a stop."""
+    with staged() as stage:
+        page = visit(stage.address)
+        page.call("Accessibility.enable")
+        nodes = page.call("Accessibility.getFullAXTree")["nodes"]
+        names = {node["name"]["value"]: node for node in nodes if "name" in node}
+        assert {"Save", "Which microphone", "Delay"} <= set(names)
+        page.run("document.getElementById('latency').focus()")
+        page.press("ArrowLeft")
+        now = page.text("latency-now")
+        assert page.run("document.getElementById('latency').ariaValueText") == now
+
+
 OVERLAPS = """
 (() => {
   const parts = "header > *, #setup label, #setup button, .text, footer > *";
