@@ -107,6 +107,18 @@ def test_who_hears_the_page_is_told_what_others_see(visit):
         assert page.run("document.getElementById('latency').ariaValueText") == now
 
 
+def test_on_a_phone_nothing_moves_below_a_finger_when_the_server_is_behind(visit):
+    with staged("endless_orator") as stage:
+        page = visit(stage.address, 390, 844)
+        start(page, 4)
+        top = "document.getElementById('end').getBoundingClientRect().top"
+        before = page.run(top)
+        for words in ("Listening; the server is behind", "Reconnecting … what you say is kept"):
+            page.run(f"document.getElementById('state').textContent = '{words}'")
+            assert page.run(top) == before
+        stop(page)
+
+
 OVERLAPS = """
 (() => {
   const parts = "header > *, #setup label, #setup button, .text, footer > *";
