@@ -11,12 +11,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import re
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from multiprocessing import get_context
 from pathlib import Path
+from urllib.request import urlopen
 
 import numpy as np
 
@@ -150,3 +152,16 @@ def cpu_seconds(pid: int) -> float:
     below = [path.read_text().split() for path in Path(f"/proc/{pid}/task").glob("*/children")]
     own = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     return own + sum(cpu_seconds(int(child)) for some in below for child in some)
+
+
+def holds(pid: int, url: str) -> dict[str, float]:
+    """Descriptors, tasks, talks and memory of a server."""
+    with urlopen(url.replace("ws", "http", 1) + "/metrics") as page:
+        metrics = page.read().decode()
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return {
+        "descriptors": len(os.listdir(f"/proc/{pid}/fd")),
+        "tasks": int(float(re.search(r"^dragoman_tasks (\S+)", metrics, re.M)[1])),
+        "streams": int(float(re.search(r"^dragoman_streams (\S+)", metrics, re.M)[1])),
+        "MiB": round(pages * os.sysconf("SC_PAGE_SIZE") / 2**20, 1),
+    }

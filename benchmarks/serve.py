@@ -3,7 +3,7 @@
     python -m benchmarks serve --streams 3 --minutes 2     lag of live talks (load.py)
     python -m benchmarks serve --connects 1000             what a connection leaves behind
     python -m benchmarks serve --idle 200                  what idle connections cost
-    python -m benchmarks serve --soak 5                    minutes of random faults; no word is lost
+    python -m benchmarks serve --soak 5                    minutes of random faults (soak.py)
     python -m benchmarks serve --peer 1,2,4 --minutes 1    WhisperLiveKit beside it, same weights
 
 Lag is how far behind the speaker a word was said, in the server's own account (`lag_ms`).
@@ -11,23 +11,16 @@ Lag is how far behind the speaker a word was said, in the server's own account (
 
 import argparse
 import asyncio
-import os
-import random
-import re
-import tempfile
 import time
-import urllib.request
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from websockets.asyncio.client import connect
 
-from benchmarks.load import PATH, RATE, cpu_seconds, load
-from dragoman.serve.client import Talk
+from benchmarks.load import PATH, cpu_seconds, holds, load
+from benchmarks.soak import soak
 from dragoman.serve.protocol import Audio, Start, write
-from tests.serve.numbers import LENGTH, sound_of, words_of
-from tests.serve.processes import command, proxied
+from tests.serve.processes import command
 
 NUMBERS = ("--model", "tests.serve.numbers:numbers", "--policy", "greedy", "--step", "400")
 
@@ -54,6 +47,7 @@ def run(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--idle", type=int, help="only measure so many idle connections")
     parser.add_argument("--soak", type=float, help="only run so many minutes of faults")
     parser.add_argument("--seed", type=int, default=1, help="of the faults")
+    parser.add_argument("--speed", type=float, default=8.0, help="of their talks; 1: as in life")
     options = parser.parse_args(arguments)
     if options.peer:
         from benchmarks.serve_peer import compare
@@ -64,7 +58,7 @@ def run(arguments: Sequence[str] = ()) -> None:
     elif options.idle:
         idle(options.idle)
     elif options.soak:
-        soak(options.soak, options.seed)
+        soak(options.soak, options.seed, speed=options.speed)
     else:
         load(options)
 
@@ -101,24 +95,12 @@ def held(pid: int, url: str, rest: dict | None = None) -> dict:
     may take a moment to see that somebody has vanished."""
     deadline = time.monotonic() + 20
     while True:
-        now = _held(pid, url)
+        now = holds(pid, url)
         known = rest or now
         more = any(now[name] > known[name] for name in ("descriptors", "tasks", "streams"))
         if not (more or now["streams"]) or time.monotonic() > deadline:
             return now
         time.sleep(0.1)
-
-
-def _held(pid: int, url: str) -> dict:
-    with urllib.request.urlopen(url.replace("ws", "http", 1) + "/metrics") as page:
-        metrics = page.read().decode()
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return {
-        "descriptors": len(os.listdir(f"/proc/{pid}/fd")),
-        "tasks": int(float(re.search(r"^dragoman_tasks (\S+)", metrics, re.M)[1])),
-        "streams": int(float(re.search(r"^dragoman_streams (\S+)", metrics, re.M)[1])),
-        "MiB": round(pages * os.sysconf("SC_PAGE_SIZE") / 2**20, 1),
-    }
 
 
 def idle(count: int, seconds: float = 8.0) -> float:
@@ -149,108 +131,3 @@ async def _idle(pid: int, url: str, count: int, seconds: float) -> float:
 
 async def _open(connecting):
     return await connecting
-
-
-# Random faults.
-
-
-def soak(
-    minutes: float, seed: int = 1, talks: int = 4, length: int = 300, speed: float = 8.0
-) -> dict:
-    """Talks through a proxy before two processes, while sockets are cut, also in the middle of a
-    message, processes are killed, their clocks are set back and forth, and strangers send garbage.
-    Every number of a talk's `length` must be said, once and in order."""
-    chance = random.Random(seed)
-    with tempfile.TemporaryDirectory() as folder:
-        secret = Path(folder) / "secret"
-        secret.write_text("a secret that the processes share")
-        options = ("--model", "tests.serve.numbers:restless_numbers", *NUMBERS[2:])
-        options += ("--secret-file", str(secret), "--streams", "50", "--fastest", "1000")
-        options += ("--connects", "1000000")
-        counts = asyncio.run(_soak(minutes * 60, chance, options, talks, (length, speed)))
-    counts["minutes of talk"] = round(counts["words"] * LENGTH / RATE / 60, 1)
-    print(", ".join(f"{name}: {count}" for name, count in counts.items()))
-    if counts["wrong talks"]:
-        raise AssertionError("words were lost, or said twice, or out of order of time")
-    return counts
-
-
-FAULTS = {"cuts": 4, "halves": 4, "swaps": 3, "garbage": 4, "kills": 1}
-"""What goes wrong, and how often beside the others."""
-
-
-async def _soak(
-    seconds: float,
-    chance: random.Random,
-    options: Sequence[str],
-    talks: int,
-    kind: tuple[int, float],
-) -> dict:
-    counts = dict.fromkeys(("talks", "words", "wrong talks", "resumes", *FAULTS), 0)
-    with ExitStack() as stack:
-        servers = [stack.enter_context(command(*options)) for _ in range(2)]
-        async with proxied(*(url for _, url in servers)) as (proxy, url):
-            until = time.monotonic() + seconds
-            speaking = [
-                asyncio.create_task(_speak(url, until, counts, *kind)) for _ in range(talks)
-            ]
-            while not all(task.done() for task in speaking):
-                await asyncio.sleep(chance.uniform(0.1, 0.6))
-                fault = chance.choices(list(FAULTS), list(FAULTS.values()))[0]
-                counts[fault] += 1
-                if fault == "cuts":
-                    proxy.cut()
-                elif fault == "halves":
-                    proxy.halves += 1
-                elif fault == "swaps":
-                    proxy.ports.reverse()
-                elif fault == "garbage":
-                    with suppress(Exception):
-                        await _garbage(url, chance)
-                else:
-                    place = chance.randrange(2)
-                    servers[place][0].kill()
-                    fresh = await asyncio.to_thread(stack.enter_context, command(*options))
-                    servers[place] = fresh
-                    proxy.ports = [int(url.rpartition(":")[2]) for _, url in servers]
-            await asyncio.gather(*speaking)
-    return counts
-
-
-async def _speak(url: str, until: float, counts: dict, length: int, speed: float) -> None:
-    """One talk after another, faster than life, until somebody has lost a connection."""
-    while time.monotonic() < until or not counts["resumes"]:
-        talk = Talk(url + PATH, patience=60)
-
-        async def numbers():
-            for first in range(0, length, 2):
-                yield sound_of(first, 2)
-                await asyncio.sleep(2 * LENGTH / RATE / speed)
-
-        async for _ in talk.run(numbers()):
-            pass
-        said = [(word.word, word.text) for word in talk.words]
-        times = [word.at_ms for word in talk.words]
-        counts["talks"] += 1
-        counts["words"] += len(said)
-        counts["resumes"] += talk.connections - 1
-        counts["wrong talks"] += said != words_of(length) or times != sorted(times)
-
-
-async def _garbage(url: str, chance: random.Random) -> None:
-    """Somebody who sends nonsense, half a message, or nothing."""
-    kind = chance.randrange(3)
-    if kind == 0:
-        reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
-        writer.write(chance.randbytes(chance.randrange(1, 2000)))
-        await asyncio.wait_for(reader.read(100), 1)
-        writer.transport.abort()
-        return
-    async with connect(url + PATH, compression=None) as socket:
-        if kind == 1:
-            await socket.send(chance.randbytes(chance.randrange(1, 100)))
-        else:
-            await socket.send(write(Start()))
-            await socket.send(chance.choice(["{", '{"type":"resume"}', bytes(7)]))
-        await asyncio.wait_for(socket.recv(), 1)
-        socket.transport.abort()

@@ -179,7 +179,8 @@ def _read_secret(what: str, file: Path | None, variable: str) -> str | None:
         try:
             text = file.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise DragomanError(f"Cannot read the {what} in {file}: {error}.") from error
+            why = getattr(error, "strerror", "this is no text")
+            raise DragomanError(f"Cannot read the {what} in {file}: {why}.") from error
     if text is not None and len(text) < 16:
         raise DragomanError(
             f"A {what} has at least 16 characters; make one with "

@@ -31,10 +31,13 @@ class Neighbours:
     def __bool__(self) -> bool:
         return bool(self._urls)
 
-    async def ask(self, names: Sequence[str] = (), talk: str = "") -> dict[Place, Answer]:
-        """What those answer who do in time, each once: of these rooms, and of a talk."""
+    async def ask(
+        self, names: Sequence[str] = (), talk: str = "", *, left: bool = False
+    ) -> dict[Place, Answer]:
+        """What those answer who do in time, each once: of these rooms, and of a talk, whose speaker
+        may have `left`."""
         places = [one for one in await self._places() if one not in self._hanging]
-        return await self._answers(places, Question(list(names), talk=talk))
+        return await self._answers(places, Question(list(names), talk=talk, left=left))
 
     async def expect_back(self) -> None:
         """Look for those who hang; for ever."""

@@ -34,7 +34,7 @@ from dragoman.setup import System
 from dragoman.text.caption_files import captions_of
 from dragoman.text.captions import TimedWord, make_cues
 from dragoman.text.languages import find_language
-from dragoman.text.plain import plain
+from dragoman.text.plain import unmarked
 from dragoman.text.words import whole_words
 
 MOST_BYTES = 200 << 20
@@ -240,7 +240,7 @@ def _response(
     if "word" in granular:
         body["words"] = [
             {
-                "word": plain("".join(one.text for one in parts)),
+                "word": unmarked("".join(one.text for one in parts)),
                 "start": round(parts[0].start, 3),
                 "end": round(parts[-1].end, 3),
             }

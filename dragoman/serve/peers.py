@@ -129,6 +129,20 @@ class Peers:
             chosen = next((one for one in found if one.ready), None)
         return chosen
 
+    async def leave(self, name: str, talk: str) -> bool:
+        """The speaker of a talk in a room has left; whether that talk is anywhere."""
+        if self._leaves(name, talk):
+            return True
+        answers = await self._neighbours.ask([name], talk, left=True)
+        return any(answer.keeps for answer in answers.values())
+
+    def _leaves(self, name: str, talk: str) -> bool:
+        room = self._rooms.get(name)
+        here = room is not None and room.talk == talk and self._service.keeps(talk)
+        if here:
+            self._service.leave(talk)
+        return here
+
     async def file(self, place: Place, name: str, file: str) -> str | None:
         """A file of a room that is elsewhere; None: it cannot be had."""
         return await exchange(place, Question([name], file), FILE_PATIENCE)
@@ -187,6 +201,8 @@ class Peers:
         rooms = [room for name in question.rooms if (room := self._rooms.get(name))]
         listeners = {room.name: room.listeners for room in rooms}
         keeps = self._service.keeps(question.talk)
+        if question.left and question.rooms:
+            keeps = self._leaves(question.rooms[0], question.talk)
         answer = Answer(self._neighbours.process, ready, known, listeners, keeps)
         return msgspec.json.encode(answer).decode()
 

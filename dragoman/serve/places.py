@@ -30,11 +30,12 @@ class Holding(Struct, frozen=True):
 
 class Question(Struct, frozen=True):
     """What do you have of these rooms, and have you this talk? Or: let me have this file of the
-    first of them."""
+    first of them. Or: the speaker of this talk, in the first of them, has left."""
 
     rooms: list[str]
     file: str | None = None
     talk: str = ""
+    left: bool = False
 
 
 class Answer(Struct, frozen=True):

@@ -23,6 +23,7 @@ _STRANGER = (
     "This page counts as another site's. Whoever runs the server can let it in: by a token and a "
     "proxy that hands on 'Host', or by --origin."
 )
+_SPEAKERS = "This needs the speaker's token of the room."
 
 
 class RoomRoutes:
@@ -40,6 +41,7 @@ class RoomRoutes:
             WebSocketRoute("/v1/rooms/{room}/listen", self._listen),
             WebSocketRoute(PATH, self._peers.answer),
             Route("/v1/rooms/{room}/audience", self._audience),
+            Route("/v1/rooms/{room}/leave", self._leave, methods=["POST"]),
             Route("/v1/rooms/{room}/{file}", self._download),
         ]
 
@@ -88,9 +90,19 @@ class RoomRoutes:
         """How many listen, for the speaker, who is told while a talk goes on, but not else."""
         name = request.path_params["room"]
         if not self._rooms.keys.admits(name, Role.SPEAKER, offered_token(request.headers)):
-            return _refused("This needs the speaker's token of the room.", 401)
+            return _refused(_SPEAKERS, 401)
         body = {"type": "audience", "listeners": await self._peers.audience(name)}
         return JSONResponse(body, headers=_FRESH)
+
+    async def _leave(self, request: Request) -> Response:
+        """The speaker is gone for good. Said apart from the socket: as a page is closed, what it
+        writes there may be lost."""
+        name, talk = request.path_params["room"], request.query_params.get("session", "")
+        if not self._rooms.keys.admits(name, Role.SPEAKER, offered_token(request.headers)):
+            return _refused(_SPEAKERS, 401)
+        if not await self._peers.leave(name, talk):
+            return _refused("There is no such talk in this room, or it is over.", 404)
+        return Response(status_code=204)
 
     async def _download(self, request: Request) -> Response:
         """What was said so far in the last talk of a room."""

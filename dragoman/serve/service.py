@@ -235,12 +235,26 @@ class Service:
         """A connection is gone; its talk is kept for a while, if somebody can come back to it."""
         if session.client is client:
             session.client = None
+            if session.left:
+                self._end(session)
             if not session.lasting:
                 self.drop(session)
                 return
             session.partings += 1
             loop = asyncio.get_running_loop()
             loop.call_later(self.settings.keep, self._forget, session, session.partings)
+
+    def leave(self, name: str) -> None:
+        """The speaker of a talk will not come back: it ends with its connection, before which all
+        has come that was sent over it."""
+        session = self._sessions[name]
+        session.left = True
+        if session.client is None:
+            self._end(session)
+
+    def _end(self, session: Session) -> None:
+        session.stop()
+        self.scheduler.wake()
 
     def drain(self) -> None:
         """No more talks; those that are going on may end."""

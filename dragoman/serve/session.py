@@ -66,6 +66,7 @@ class Session:
         self.client: Client | None = None
         self.lasting = True  # its client can come back, here or elsewhere
         self.live = True  # somebody speaks, and waits for what is said
+        self.left = False  # whoever speaks will not come back once this connection is gone
         self.partings = 0  # how often a connection was lost
         self.news = Bell()
         """There is something to tell."""

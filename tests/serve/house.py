@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
@@ -174,6 +175,12 @@ class Mouth:
         await self._task
         return words_of(self.count)
 
+    async def vanish(self) -> None:
+        """Without a word."""
+        self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task
+
     async def _run(self) -> None:
         async for event in self.talk.run(self._spoken()):
             async with self._news:
@@ -193,6 +200,22 @@ async def open_room(url: str) -> dict:
         request = urllib.request.Request(url.replace("ws", "http") + "/v1/rooms", method="POST")
         with urllib.request.urlopen(request) as answer:
             return json.load(answer)
+
+    return await asyncio.to_thread(ask)
+
+
+async def leave(url: str, room: dict, session: str) -> int:
+    """The status of the answer to a speaker who will not come back."""
+    path = f"/v1/rooms/{room['room']}/leave?session={session}"
+    headers = {"Authorization": f"Bearer {room['speaker_token']}"}
+    request = urllib.request.Request(url.replace("ws", "http") + path, b"", headers)
+
+    def ask() -> int:
+        try:
+            with urllib.request.urlopen(request) as answer:
+                return answer.status
+        except urllib.error.HTTPError as error:
+            return error.code
 
     return await asyncio.to_thread(ask)
 

@@ -3,7 +3,7 @@
 import pytest
 
 pytest.importorskip("benchmarks.serve")
-from benchmarks import moving, serve
+from benchmarks import moving, serve, soak
 
 
 def test_connections_leave_nothing_behind():
@@ -19,7 +19,7 @@ def test_idle_connections_cost_nothing():
 
 
 def test_faults_lose_no_word():
-    counts = serve.soak(0.05, seed=3, talks=3, length=30)
+    counts = soak.soak(0.05, seed=3, talks=3, length=30)
     assert counts["talks"] >= 3
     assert counts["wrong talks"] == 0
     assert counts["resumes"] > 0

@@ -41,6 +41,7 @@ from tests.serve.house import (
     file_of,
     has,
     house,
+    leave,
     more,
     open_room,
     processes,
@@ -98,6 +99,25 @@ def test_a_process_that_drains_keeps_its_rooms_and_they_are_found(tmp_path):
     assert told == [said] * 2
     assert len(logs) == 1  # all the time it was one room, and nothing was told anew
     assert status == 0
+
+
+def test_who_leaves_is_heard_of_wherever_the_word_arrives():
+    """A page that is closed says so to any process, and only its connection leads to the right
+    one."""
+
+    async def talk():
+        async with house(2, threads(keep=600)) as here:
+            room = await open_room(here.url)
+            mouth, ear = Mouth(here.urls[0], room), Ear(here.urls[0], room)
+            await ear.until(has(10))
+            assert await leave(here.urls[1], room, mouth.talk._ready.session) == 204
+            assert await leave(here.urls[1], room, "another") == 404
+            await more(ear)  # nothing is lost of what still comes
+            await mouth.vanish()
+            return (await ended(ear))[0]
+
+    words = in_time(talk())
+    assert words == words_of(len(words))
 
 
 def test_who_waits_elsewhere_comes_when_the_talk_begins():

@@ -178,13 +178,15 @@ def streaming(**settings):
 
 
 def test_a_mark_is_no_word(opened):
+    """And words are written as in the text, as OpenAI's are: in German the small letters are other
+    words."""
     _, web = opened(model="tests.evaluate.late_stops:model")
     fields = {"response_format": "verbose_json", "timestamp_granularities[]": "word"}
     files = {"file": ("talk.wav", wav())}
     found = web.post("/v1/audio/translations", data=fields, files=files).json()
     assert found["text"] == "It rains. We stay at home, dry and warm."
     assert [one["word"] for one in found["words"]] == [
-        "it", "rains", "we", "stay", "at", "home", "dry", "and", "warm",
+        "It", "rains", "We", "stay", "at", "home", "dry", "and", "warm",
     ]  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import threading
 
 import numpy as np
+import pytest
 
 from dragoman.serve.protocol import (
     Code,
@@ -49,6 +50,46 @@ def test_listeners_are_told_that_the_speaker_is_away_and_back(opened):
         listener.until_told(Summary)
     assert [one.talk for one in listener.told if isinstance(one, Talk)] == [1]
     assert listener.words == steady_words()
+
+
+def leave(web, room, session, token="speaker_token"):
+    """The status of the answer to a speaker who will not come back."""
+    path, headers = f"/v1/rooms/{room['room']}/leave", {"Authorization": f"Bearer {room[token]}"}
+    return web.post(path, params={"session": session}, headers=headers).status_code
+
+
+@pytest.mark.parametrize("first", ["the line", "the word"])
+def test_who_leaves_for_good_ends_the_talk_with_the_connection(opened, first):
+    """Whichever is noticed first; and what comes over the connection until then is heard."""
+    service, web = opened(model="tests.serve.numbers:numbers", keep=600)
+    room = open_room(web)
+    with attends(web, room) as listener:
+        with speaks(web, room) as mouth:
+            speaker = begin(mouth, room)
+            (session,) = service._sessions.values()
+            if first == "the word":
+                assert leave(web, room, session.id) == 204
+            say_ten(speaker)
+        listener.until_state("away" if first == "the line" else "over")
+        if first == "the line":
+            assert leave(web, room, session.id) == 204
+            listener.until_state("over")
+        listener.until_told(Summary)
+    assert listener.words == words_of(10)
+
+
+def test_nobody_else_ends_a_talk(opened):
+    service, web = opened(keep=600)
+    room, other = open_room(web), open_room(web)
+    with speaks(web, room) as mouth:
+        begin(mouth, room)
+        (session,) = service._sessions.values()
+        assert leave(web, room, session.id, "listener_token") == 401
+        assert leave(web, {**room, "speaker_token": other["speaker_token"]}, session.id) == 401
+        assert leave(web, other, session.id) == 404
+        assert leave(web, room, "") == leave(web, room, session.id[::-1]) == 404
+    assert service.streams == 1
+    assert not session.stopped
 
 
 def test_a_talk_that_begins_anew_goes_on_for_its_listeners(opened):

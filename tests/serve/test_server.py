@@ -439,7 +439,8 @@ def test_talks_that_do_not_end_are_ended_for_them():
     ("options", "complaint"),
     [
         (["--host", "0.0.0.0"], "could come in; set DRAGOMAN_TOKEN"),
-        (["--token-file", "nothing.txt"], "Cannot read the token"),
+        (["--token-file", "nothing.txt"], "the token in nothing.txt: No such file or directory."),
+        (["--token-file", "sound.raw"], "the token in sound.raw: this is no text."),
         (["--token-file", "short.txt"], "at least 16 characters"),
         (["--token-file", "empty.txt"], "at least 16 characters"),
         (["--proxy", "talks.example"], "--proxy takes an address"),
@@ -468,6 +469,7 @@ def test_a_wrong_start_is_a_sentence(options, complaint, tmp_path, monkeypatch, 
         monkeypatch.delenv(name, raising=False)
     for name, text in [("short.txt", "x"), ("empty.txt", ""), ("long.txt", "x" * 16)]:
         Path(name).write_text(text)
+    Path("sound.raw").write_bytes(b"\xff" * 32)
     started: list[object] = []
     monkeypatch.setattr(Server, "run", lambda self, sockets: started.append(sockets))  # or it stays
     with pytest.raises(SystemExit) as end:

@@ -26,5 +26,5 @@ export function chosenLatency() {
 const chosen = () => offered[Number($("latency").value)];
 
 function tell() {
-  $("latency-now").value = `about ${(chosen() / 1000).toFixed(1)} s`;
+  $("latency-now").value = $("latency").ariaValueText = `about ${(chosen() / 1000).toFixed(1)} s`;
 }

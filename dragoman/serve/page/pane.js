@@ -18,6 +18,7 @@ export class Pane {
     this.box = box;
     this.back = back;
     this.most = most;
+    this.space = document.createTextNode(""); // before what may change, which is underlined
     this.interim = document.createElement("span");
     this.interim.className = "interim";
     box.addEventListener("scroll", () => this.scrolled());
@@ -28,7 +29,7 @@ export class Pane {
 
   clear() {
     this.box.replaceChildren();
-    this.interim.textContent = "";
+    this.space.data = this.interim.textContent = "";
     this.paragraph = null;
     this.text = null;
     this.last = null;
@@ -54,7 +55,7 @@ export class Pane {
   begin() {
     this.paragraph = document.createElement("p");
     this.text = document.createTextNode("");
-    this.paragraph.append(this.text, this.interim);
+    this.paragraph.append(this.text, this.space, this.interim);
     this.box.append(this.paragraph);
     while (this.box.children.length > this.most) this.box.firstChild.remove();
   }
@@ -68,7 +69,8 @@ export class Pane {
 
   perhaps(text) {
     if (text && !this.paragraph) this.begin();
-    this.interim.textContent = this.text?.length ? text : text.trimStart();
+    this.interim.textContent = text.trimStart();
+    this.space.data = this.text?.length ? text.slice(0, -this.interim.textContent.length) : "";
     this.follow();
   }
 
@@ -81,6 +83,7 @@ export class Pane {
       this.following = false;
       // What stands there before there is text is read from its beginning.
       if (this.pinned) this.box.scrollTop = this.box.firstChild ? this.box.scrollHeight : 0;
+      this.box.classList.toggle("scrolled", this.box.scrollTop > 0);
     });
   }
 

@@ -49,11 +49,18 @@ export async function audience(room) {
   }
 }
 
+// Who speaks will not come back. Asked apart from the socket, and after the page is gone: what is
+// written to a socket as its page is closed may be lost.
+export function leaveTalk({ room, speaker_token }, session) {
+  const path = `/v1/rooms/${room}/leave?session=${session}`;
+  ask(path, speaker_token, "POST", { keepalive: true }).catch(() => {});
+}
+
 // What the server answers to whoever has a token.
-export async function ask(path, token, method = "GET") {
+export async function ask(path, token, method = "GET", more = {}) {
   const headers = token ? { Authorization: `Bearer ${token}` } : {};
   try {
-    return await fetch(at(path), { method, headers });
+    return await fetch(at(path), { method, headers, ...more });
   } catch {
     throw new Error(UNREACHABLE);
   }

@@ -9,7 +9,7 @@ import { makeMenu } from "./menu.js";
 import { fillDevices, microphoneTrouble, onMicrophoneChange, refusal } from "./microphone.js";
 import { Pane } from "./pane.js";
 import { Pause } from "./pause.js";
-import { ourRoom, roomBefore, takeSpeakerLink } from "./room.js";
+import { leaveTalk, ourRoom, roomBefore, takeSpeakerLink } from "./room.js";
 import { offerShare, shareRoom, tellAudience, watchAudience } from "./share.js";
 import { offerSizes } from "./size.js";
 import { UNREACHABLE } from "./socket.js";
@@ -285,7 +285,10 @@ onMicrophoneChange(() => { if (!talk && $("sound").value === "microphone") choos
 const unsaid = () => talk && $("state").dataset.state !== "done";
 addEventListener("beforeunload", (event) => { if (unsaid()) event.preventDefault(); });
 // Who leaves all the same ends the talk: the rest of it is said, and listeners need not wait.
-addEventListener("pagehide", () => talk?.stop());
+addEventListener("pagehide", () => {
+  if (unsaid() && talk.session) leaveTalk(room, talk.session.session);
+  talk?.stop();
+});
 listDevices();
 takeSpeakerLink();
 addEventListener("hashchange", () => location.reload()); // such a link, in the place of this page

@@ -79,7 +79,10 @@ export class Talk {
 
   stop() {
     this.stopped = true;
-    if (!this.session) return this.end("");
+    if (!this.session) {
+      if (this.socket.readyState === WebSocket.OPEN) this.send({ type: "stop" }); // it may be about to begin
+      return this.end("");
+    }
     this.on({ type: "connection", state: "finishing" });
     if (this.ready) this.send({ type: "stop" });
   }

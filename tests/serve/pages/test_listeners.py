@@ -243,6 +243,21 @@ def test_a_speaker_who_leaves_in_mid_talk_ends_it_and_finds_it_again(visit):
         assert page.downloaded("translation.txt").decode() == said + "\n"
 
 
+def test_a_speaker_who_leaves_ends_the_talk_also_if_the_socket_takes_no_more(visit):
+    """As a page is closed, what it still writes to its socket may be lost."""
+    with staged(keep=600) as stage:
+        page = visit(stage.address)
+        page.run(
+            "WebSocket.prototype.send = ((send) => function (data) {"
+            ' if (data !== \'{"type":"stop"}\') send.call(this, data);'
+            "})(WebSocket.prototype.send); 0"
+        )
+        start(page, 12)
+        listener = visit(link(page))
+        page.go(f"{stage.address}health")
+        listener.wait(f"{STATE} === 'over'")
+
+
 def test_a_server_that_was_started_anew_opens_another_room(visit):
     with staged() as other, staged() as stage:
         page = visit(stage.address)

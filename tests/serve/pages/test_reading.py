@@ -57,8 +57,66 @@ def test_everything_fits_on_a_phone(visit, dark):
             box = "document.querySelector('#save ul').getBoundingClientRect()"
             assert one.run(f"{box}.left") >= 0
             assert one.run(f"{box}.right") <= 390
+            # and where its button is: one begins with it, the other ends
+            button = "document.querySelector('#save summary').getBoundingClientRect()"
+            assert any(
+                one.run(f"Math.abs({box}.{e} - {button}.{e}) < 20") for e in ("left", "right")
+            )
             one.press("Escape")
         stop(page)  # and the button can be hit
+
+
+def test_what_may_change_is_told_apart_from_its_first_letter_on(visit):
+    """The line below it does not begin under the space before it."""
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        start(page, 4)
+        page.wait("document.querySelector('#target .interim').textContent.includes('guess')")
+        shown = "(({textContent, lastChild}) => [textContent, lastChild.textContent])"
+        whole, perhaps = page.run(f"{shown}(document.querySelector('#target p:last-child'))")
+        assert perhaps == perhaps.lstrip()
+        assert whole.endswith(f" {perhaps}")
+        assert "  " not in whole
+        stop(page)
+
+
+def test_in_a_hall_a_line_at_the_top_fades_and_is_not_cut(visit):
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        start(page, 3)
+        hall = visit(link(page, "share-hall", "href"), 1280, 720)
+        mask = "getComputedStyle(document.getElementById('target')).maskImage"
+        hall.wait(SHOWN)
+        assert hall.run(f"document.getElementById('target').scrollTop || {mask}") == "none"
+        hall.wait("document.getElementById('target').scrollTop > 0")
+        hall.wait(f"{mask}.startsWith('linear-gradient')")
+        stop(page)
+
+
+def test_who_hears_the_page_is_told_what_others_see(visit):
+    """A button without its mark, which microphone, and seconds, not the number of a stop."""
+    with staged() as stage:
+        page = visit(stage.address)
+        page.call("Accessibility.enable")
+        nodes = page.call("Accessibility.getFullAXTree")["nodes"]
+        names = {node["name"]["value"]: node for node in nodes if "name" in node}
+        assert {"Save", "Which microphone", "Delay"} <= set(names)
+        page.run("document.getElementById('latency').focus()")
+        page.press("ArrowLeft")
+        now = page.text("latency-now")
+        assert page.run("document.getElementById('latency').ariaValueText") == now
+
+
+def test_on_a_phone_nothing_moves_below_a_finger_when_the_server_is_behind(visit):
+    with staged("endless_orator") as stage:
+        page = visit(stage.address, 390, 844)
+        start(page, 4)
+        top = "document.getElementById('end').getBoundingClientRect().top"
+        before = page.run(top)
+        for words in ("Listening; the server is behind", "Reconnecting … what you say is kept"):
+            page.run(f"document.getElementById('state').textContent = '{words}'")
+            assert page.run(top) == before
+        stop(page)
 
 
 OVERLAPS = """

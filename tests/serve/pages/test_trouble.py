@@ -161,6 +161,17 @@ def test_who_waits_in_the_queue_may_leave_it(visit):
         assert second.run("!document.getElementById('begin').hidden")
 
 
+def test_who_stops_before_the_talk_is_known_to_have_begun_keeps_no_place(visit):
+    with staged(keep=600) as stage:
+        page = visit(stage.address)
+        page.run("Object.defineProperty(WebSocket.prototype, 'onmessage', {set: () => {}}); 0")
+        page.click("#begin")
+        wait_until(page, lambda: stage.service.streams)
+        page.click("#end")
+        page.wait(f"{STATE} === 'idle'")
+        wait_until(page, lambda: not stage.service.streams)
+
+
 def test_a_server_that_is_gone_is_told_in_a_sentence(visit):
     with staged() as stage:
         page = visit(stage.address)
