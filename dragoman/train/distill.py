@@ -38,7 +38,7 @@ from dragoman.train.data.pack import (
 from dragoman.train.data.packing import MadeFrom, begin
 from dragoman.train.data.sources import pack_of
 from dragoman.train.foreign import is_exported
-from dragoman.train.recipe import Batch
+from dragoman.train.recipe import Batch, Data
 from dragoman.train.trained import Trained, open_run, translations
 
 # Texts of one length are translated together, and few shards hold few of each; what an interruption
@@ -81,7 +81,8 @@ def distill(
     if teacher.task.front is not None:
         raise DragomanError(f"{run} hears speech; a teacher is a text run (task: mt).")
     source, targets = teacher.recipe.data.source, teacher.recipe.data.targets
-    gold = Pack(pack_of(str(data), teacher.recipe, os.cpu_count() or 1))
+    transcripts = replace(teacher.recipe, data=_transcripts(teacher))
+    gold = Pack(pack_of(str(data), transcripts, os.cpu_count() or 1))
     if source not in gold.header.languages:
         raise DragomanError(f"{data} has no '{source}' transcripts for the teacher to read.")
     if cut and not gold.silent:
@@ -213,11 +214,15 @@ def chosen_target(asked: str | None, known: tuple[str, ...], run: Path) -> str:
     return asked or known[0]
 
 
+def _transcripts(teacher: Trained) -> Data:
+    """A teacher needs no reference: its own source text stands in for the target."""
+    return replace(teacher.recipe.data, target=teacher.recipe.data.source)
+
+
 def _readable(teacher: Trained, gold: Pack, target: str) -> TrainingSet:
     """The items whose transcripts the teacher can read, as its units."""
-    # It needs no reference: its own source text stands in for the target.
-    data = replace(teacher.recipe.data, target=teacher.recipe.data.source)
-    texts = TrainingSet([gold], [Part(0, number) for number in range(len(gold))], data)
+    parts = [Part(0, number) for number in range(len(gold))]
+    texts = TrainingSet([gold], parts, _transcripts(teacher))
     texts.silent = True
     fit = texts.with_units(teacher.source, teacher.source, Faults())
     if len(teacher.recipe.data.targets) > 1:

@@ -23,7 +23,11 @@ Weights = dict[str, torch.Tensor]
 
 def weights_in(folder: Path) -> Weights | None:
     """The weights of a model's folder by the names that our nets have; None: it is no model."""
-    readers = {"moonshine": moonshine_weights, "exported-text": exported_weights}
+    readers = {
+        "moonshine": moonshine_weights,
+        "exported-text": exported_weights,
+        "grafted": exported_weights,
+    }
     reader = readers.get(kind_of(folder) or "")
     return None if reader is None else reader(folder)
 
@@ -90,7 +94,7 @@ def _numbers(matrix: Matrix) -> NDArray[np.float32]:
     return matrix.steps.astype(np.float32) / matrix.scale[:, None]
 
 
-# ---------------------------------------------------------------- our own exported text nets
+# ---------------------------------------------------------------- our own exported nets
 
 
 def is_exported(folder: Path) -> bool:
@@ -106,10 +110,14 @@ def exported_recipe(folder: Path) -> Recipe:
 
 
 def exported_weights(folder: Path) -> Weights:
-    """For the net `text-transformer`; a matrix has no name in a graph, but its bias has."""
+    """For the nets `text-transformer` and `grafted`; a matrix has no name in a graph, but its bias
+    has."""
     import onnx
     from onnx import numpy_helper
 
+    tables = {"decoder.onnx": "decoder.embedding"}
+    if ExportedNet.read(folder).input == "text":
+        tables["encoder.onnx"] = "embedding"
     weights: Weights = {}
     for name in ("encoder.onnx", "decoder.onnx"):
         graph = onnx.load(str(folder / name)).graph
@@ -124,8 +132,8 @@ def exported_weights(folder: Path) -> Weights:
                 continue
             matrix = _matrix_behind(node, made, arrays)
             weights[bias.removeprefix("net.").removesuffix("bias") + "weight"] = matrix
-        reads = "embedding" if name == "encoder.onnx" else "decoder.embedding"
-        weights[f"{reads}.weight"] = _table(graph, arrays)
+        if name in tables:
+            weights[f"{tables[name]}.weight"] = _table(graph, arrays)
     # The last product of the decoder has no bias: it is what units are chosen by.
     last = [node for node in graph.node if node.op_type == "MatMulInteger"][-1]
     weights["decoder.output.weight"] = _numbers_of(last, arrays)

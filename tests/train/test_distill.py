@@ -1,9 +1,11 @@
 """A text teacher learns the corpus and translates it; search finds what brute force finds."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
+import soundfile
 import torch
 
 from dragoman.errors import DragomanError
@@ -245,6 +247,22 @@ def test_text_alone_is_distilled_too(teacher, tmp_path, monkeypatch):
     assert {word for text in made.texts("de") for word in text.split()} <= set(WORDS.values())
     with pytest.raises(DragomanError, match=r"no file nothing\.tsv"):
         distill(teacher, "text:nothing.tsv", tmp_path / "other")
+
+
+def test_recordings_need_no_translation_to_be_distilled(teacher, tmp_path, monkeypatch):
+    """Even where the teacher has several languages: it is asked for one, and reads another."""
+    monkeypatch.chdir(tmp_path)
+    soundfile.write(tmp_path / "a.wav", np.full(16_000, 0.1), 16_000)
+    (tmp_path / "talks.tsv").write_text("audio\ten\na.wav\tred green\n")
+    several = distillation.open_run(teacher)
+    recipe = several.recipe
+    object.__setattr__(
+        several, "recipe", replace(recipe, data=replace(recipe.data, target="de,es"))
+    )
+    monkeypatch.setattr(distillation, "open_run", lambda folder: several)
+    monkeypatch.setattr(type(several.source), "tag", lambda self, code: 5)
+    header = distill(teacher, "talks.tsv", tmp_path / "kd", target="es")
+    assert (header.items, header.languages) == (1, ["en", "es"])
 
 
 def many_shards(folder):
