@@ -164,8 +164,8 @@ def test_fbk_says_nothing_before_its_sentence():
 
 
 def test_fbk_takes_the_honest_clock_from_the_beginning_of_each_sentence():
-    """Work ends at 2100 (of two words), 3200 and 3600 (of two, of which one is before its sentence, 0),
-    then at 5100 and 6200, when the second sentence is over, and at 7100."""
+    """Work ends at 2100 (of two words), 3200 and 3600 (of two: one is before its sentence, 0), then
+    at 5100 and 6200, when the second sentence is over, and at 7100."""
     fbk = LongRules(stream="fbk")
     first = (1100 + (1100 - 500) + (2200 - 1000)) / 3
     second = (0 + (1100 - 500) + (2200 - 1000)) / 3
