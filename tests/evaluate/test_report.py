@@ -14,7 +14,7 @@ import pytest
 import soundfile
 
 from dragoman.corpora import Clip
-from dragoman.evaluate.chart import Point, curves
+from dragoman.evaluate.chart import Point, _round_step, curves
 from dragoman.evaluate.report import SystemResult, write_report, write_scores
 from dragoman.evaluate.result import Scorer, system_result
 from dragoman.evaluate.run import Failure, Run, run_corpus
@@ -281,6 +281,13 @@ def test_a_report_takes_no_more_than_a_tenth_of_the_time():
     assert written == [5.0, 27.0, 49.0]
     sparing(must=True)
     assert written[-1] == now - 2.0
+
+
+@pytest.mark.parametrize(
+    ("span", "step"), [(6, 1), (6.1, 2), (12, 2), (30, 5), (31, 10), (61, 20), (0.06, 0.01)]
+)
+def test_ticks_are_at_round_numbers_six_steps_apart_at_most(span, step):
+    assert _round_step(span) == pytest.approx(step)
 
 
 def test_a_report_says_of_how_many_clips_a_system_said_nothing(tmp_path):

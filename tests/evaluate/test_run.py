@@ -231,6 +231,16 @@ def test_a_run_of_which_nothing_came_says_why(tmp_path, clips):
         run_corpus(clips, SETUP, tmp_path / "r").checked()
 
 
+def test_whoever_reads_a_file_says_that_it_is_missing(tmp_path):
+    assert files_of(SETUP.with_changes(model="nowhere:model")) == {}
+    ends = tmp_path / "ends.txt"
+    ends.write_text("100 200")
+    setup = SETUP.with_changes(detector=f"boundaries:{ends}")
+    assert ends.name in files_of(setup)
+    ends.unlink()
+    assert ends.name not in files_of(setup)
+
+
 class LastFirst:
     """Workers of whom whoever has the last clips is done first."""
 
