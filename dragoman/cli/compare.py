@@ -19,7 +19,7 @@ from dragoman.errors import DragomanError
 from dragoman.metrics.doubts import SAME_LENGTH
 from dragoman.metrics.instance import Instance
 from dragoman.metrics.lines import Log
-from dragoman.metrics.score import Report
+from dragoman.metrics.score import AWARE, Report
 from dragoman.metrics.significance import Comparison, Measure, Sampling, compare
 
 _significance = grouped("Significance")
@@ -84,17 +84,17 @@ def command(
     other, other_report = scoring.score(second)
     for log, report in ((one, one_report), (other, other_report)):
         tell_problems(log, report, f" of {log.path}")
+    if common:
+        one_report, other_report = shared(one, one_report, other, other_report)
     with at_work("Resampling …"):
-        if common:
-            one_report, other_report = shared(one, one_report, other, other_report)
         pairs = matched(one, one_report, other, other_report)
         comparisons = compare([a for a, _ in pairs], [b for _, b in pairs], sampling)
-        comparisons = [_numbered(each, one_report.instances) for each in comparisons]
-        for log, lacks in ((one, "first_lacks"), (other, "second_lacks")):
-            _tell_lacking(log, comparisons, lacks, len(one_report.instances))
-        comparisons = [each for each in comparisons if each.sentences]
-        compared = {each.name: one_report.scores[each.name] for each in comparisons}
-        report = replace(one_report, scores=compared)  # with no signature of what is not here
+    comparisons = [_numbered(each, one_report.instances) for each in comparisons]
+    for log, lacks in ((one, "first_lacks"), (other, "second_lacks")):
+        _tell_lacking(log, comparisons, lacks, len(one_report.instances))
+    comparisons = [each for each in comparisons if each.sentences]
+    compared = {each.name: one_report.scores[each.name] for each in comparisons}
+    report = replace(one_report, scores=compared)  # with no signature of what is not here
     if as_json:
         _print_json(one, other, report, comparisons, sampling)
     else:
@@ -182,10 +182,16 @@ def _tell_lacking(log: Log, comparisons: Sequence[Comparison], lacks: str, size:
     for indices, sharing in names.items():
         if indices:
             click.echo(
-                f"Left out of {' '.join(sharing)}: sentences without a value in {log.path}, "
+                f"Left out of {_with_twins(sharing)}: sentences without a value in {log.path}, "
                 f"{len(indices)} of {size}: {first_of(indices)}",
                 err=True,
             )
+
+
+def _with_twins(names: Sequence[str]) -> str:
+    """Metrics by their names, of which a computation-aware one goes with its plain one."""
+    alone = [name for name in names if name.removesuffix(AWARE) not in {*names} - {name}]
+    return " ".join(alone) + f" and their {AWARE}" * (len(alone) < len(names))
 
 
 def _print_json(

@@ -14,6 +14,7 @@ from sacrebleu.significance import PairedTest
 
 from dragoman.cli.compare import command
 from dragoman.errors import DragomanError
+from tests.cli.terminal import terminal
 
 ROOT = Path(__file__).parents[2]
 WORDS = "one two three four five six seven eight nine ten".split()  # noqa: SIM905
@@ -278,10 +279,23 @@ def test_latencies_are_compared_on_the_sentences_that_have_them_in_both_logs(tmp
     told = [line for line in result.stderr.splitlines() if line.startswith("Left out of")]
     assert len(told) == 1
     assert told[0].startswith("Left out of AL LAAL DAL AP ATD YAAL StartOffset")
-    assert told[0].endswith(f"sentences without a value in {second}, 5 of 30: 0, 1, 2, 3, 29")
+    assert told[0].endswith(
+        f"RTF and their _CA: sentences without a value in {second}, 5 of 30: 0, 1, 2, 3, 29"
+    )
     rows = {line.split()[0]: line.split()[-1] for line in run(first, second).splitlines() if line}
     assert (rows["metric"], rows["BLEU"], rows["StartOffset"]) == ("n", "30", "24")
     assert "sentences: 30, n: those with a value in both, resamples" in run(first, second)
+
+
+def test_what_is_left_out_is_told_on_lines_of_its_own(tmp_path):
+    """And not behind the sign that turns while the sentences are resampled."""
+    first, second = write(tmp_path / "a.log"), without(write(tmp_path / "b.log"), {0})
+    lacking = write(tmp_path / "c.log", indices=range(1, 30))
+    for other, told in ((second, "Left out of AL LAAL"), (lacking, "Sentences that ")):
+        compared = ("compare", str(first), str(other), "--common", "--resamples", "20000")
+        with terminal(*compared, columns=300, lines=50) as screen:
+            assert screen.rest() == 0
+        assert any(line.startswith(told) for line in screen.everything)
 
 
 def test_sentences_are_counted_in_the_table_only_where_some_are_left_out(tmp_path):
@@ -300,4 +314,5 @@ def test_what_one_log_has_of_no_sentence_is_not_compared(tmp_path):
     found = json.loads(result.stdout)["metrics"]
     assert "LAAL" in found
     assert "LAAL_CA" not in found
-    assert f"sentences without a value in {second}, 30 of 30: 0, 1, 2" in result.stderr
+    told = f"StartOffset_CA EndOffset_CA NumChunks_CA: sentences without a value in {second}, 30 of"
+    assert told in result.stderr
