@@ -56,9 +56,8 @@ class Measure:
         return replace(self, statistics=self.statistics[rows], defined=defined)
 
     def where(self, kept: Bools) -> Measure:
-        """The same metric as if the sentences that are not kept had no value."""
-        statistics = np.where(kept[:, None], self.statistics, 0.0)
-        return replace(self, statistics=statistics, defined=self.counted & kept)
+        """The same metric as if, of the sentences that count, those alone did that are kept."""
+        return replace(self, statistics=np.where(kept[:, None], self.statistics, 0.0), defined=kept)
 
     @property
     def value(self) -> float:

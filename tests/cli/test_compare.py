@@ -287,6 +287,20 @@ def test_latencies_are_compared_on_the_sentences_that_have_them_in_both_logs(tmp
     assert "sentences: 30, n: those with a value in both, resamples" in run(first, second)
 
 
+def test_quality_is_compared_where_both_outputs_are_text(tmp_path):
+    """Of a file of sound nobody knows the words, and it is no empty text."""
+    first, second = (write(tmp_path / name, indices=range(40, 70)) for name in ("a.log", "b.log"))
+    rows = [json.loads(line) for line in second.read_text().splitlines()]
+    spoken = {"prediction": "3.wav", "durations": [300.0] * 10, "intervals": []}
+    rows[3] |= spoken | {"prediction_offset": 0.0}
+    second.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = metrics(first, second)
+    for name, best in (("BLEU", 100), ("chrF", 100), ("WER", 0)):
+        assert (found[name]["first"], found[name]["second"]) == (best, best)
+        assert found[name]["sentences"] == 29
+        assert (found[name]["first_lacks"], found[name]["second_lacks"]) == ([], [43])
+
+
 def test_what_is_left_out_is_told_on_lines_of_its_own(tmp_path):
     """And not behind the sign that turns while the sentences are resampled."""
     first, second = write(tmp_path / "a.log"), without(write(tmp_path / "b.log"), {0})
