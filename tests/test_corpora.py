@@ -165,6 +165,7 @@ def test_further_references_lie_beside_the_first_in_must_c(tmp_path, wav):
     [
         ("c.tsv", "a\tb\n1\t2\n", "has no header Dragoman knows"),
         ("c.tsv", "path\ten\na.wav\tx\n", "has no header Dragoman knows"),
+        ("c.tsv", "file\tsentence\na.wav\tx\n", "has no header Dragoman knows"),
         ("c.tsv", "audio\tde\na.wav\tx\n", "has no text in 'en'; its languages are: de."),
         ("c.tsv", "audio\tde\tf0\tend\tid_1\na.wav\tx\t1\t1\t1\n", "languages are: de.$"),
         ("c.tsv", "audio\tref_de\tfr\na.wav\tx\ty\n", r"its languages are: de, fr.$"),
