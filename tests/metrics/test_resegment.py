@@ -265,3 +265,5 @@ def test_without_words_in_the_reference_the_first_sentence_has_it_all(aligner):
 def test_no_reference_is_refused():
     with pytest.raises(DragomanError, match="no reference"):
         cut(["a"], [])
+    with pytest.raises(DragomanError, match="no reference"):
+        cut_all([(["a"], ["a"]), (["a"], [])], Cutting())
