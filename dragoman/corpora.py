@@ -106,7 +106,7 @@ def _tsv(path: Path, source: str, target: str) -> Iterator[Clip]:
                 f"its own (further references: '{target}.2', '{target}.3')."
             )
         if "audio" in names:
-            _require_text(path, names, target)
+            _require_text(str(path), names, target)
             for index, row in enumerate(rows):
                 number = rows.reader.line_num  # empty lines are passed over
                 yield _table_clip(path, index, row, number, target)
@@ -135,7 +135,7 @@ def _jsonl(path: Path, target: str) -> Iterator[Clip]:
                 raise DragomanError(f"Line {number} of {path} is not JSON ({error}).") from error
             if not isinstance(row.get("audio"), str) or not row["audio"]:
                 raise DragomanError(f"Line {number} of {path} names no 'audio'.")
-            _require_text(path, row, target)
+            _require_text(f"Line {number} of {path}", row, target)
             yield _table_clip(path, number - 1, row, number, target)
 
 
@@ -191,11 +191,11 @@ def _filled(texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(text for text in texts if text.strip())
 
 
-def _require_text(path: Path, names: Any, target: str) -> None:
+def _require_text(where: str, names: Any, target: str) -> None:
     known = _language_columns(names)
     if target not in known:
         has = ", ".join(sorted(known)) or "none"
-        raise DragomanError(f"{path} has no text in '{target}'; its languages are: {has}.")
+        raise DragomanError(f"{where} has no text in '{target}'; its languages are: {has}.")
 
 
 def _text(value: Any) -> str:

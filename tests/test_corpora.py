@@ -35,9 +35,10 @@ def test_jsonl_with_paragraph_lists(tmp_path, wav):
     wav("a.wav")
     corpus = tmp_path / "c.jsonl"
     row = {"audio": "a.wav", "en_verbatim": "eh yes", "ref_de": ["Eins.", "Zwei."], "speaker": "X"}
-    corpus.write_text(json.dumps(row) + "\n\n")
-    (clip,) = read_corpus(corpus, "en", "de")
+    corpus.write_text(json.dumps(row) + "\n\n" + json.dumps(row) + "\n")
+    clip, again = read_corpus(corpus, "en", "de")
     assert clip.texts == {"en": "eh yes", "de": "Eins. Zwei."}
+    assert (clip.index, again.index) == (0, 2)  # as the lines are numbered
 
 
 def test_text_of_several_lines_is_on_one(tmp_path, wav):
@@ -136,7 +137,7 @@ def test_further_references_are_in_columns_with_numbers(tmp_path, wav):
     wav("a.wav"), wav("b.wav")
     corpus = tmp_path / "c.tsv"
     head = "audio\tde\tde.10\tde.2\ten\ten.2\tde.x\n"
-    corpus.write_text(head + "a.wav\tja\tdoch\tjawohl\tyes\taye\t-\nb.wav\tnein\t\tnö\tno\t\t-\n")
+    corpus.write_text(head + "a.wav\tja\tdoch\tjawohl\tyes\taye\t-\nb.wav\tnein\t \tnö\tno\t\t-\n")
     clips = read_corpus(corpus, "en", "de")
     assert [clip.more_references for clip in clips] == [("jawohl", "doch"), ("nö",)]
     assert clips[0].texts == {"de": "ja", "en": "yes"}
@@ -163,7 +164,17 @@ def test_further_references_lie_beside_the_first_in_must_c(tmp_path, wav):
     ("name", "content", "sentence"),
     [
         ("c.tsv", "a\tb\n1\t2\n", "has no header Dragoman knows"),
+        ("c.tsv", "path\ten\na.wav\tx\n", "has no header Dragoman knows"),
+        ("c.tsv", "file\tsentence\na.wav\tx\n", "has no header Dragoman knows"),
         ("c.tsv", "audio\tde\na.wav\tx\n", "has no text in 'en'; its languages are: de."),
+        ("c.tsv", "audio\tde\tf0\tend\tid_1\na.wav\tx\t1\t1\t1\n", "languages are: de.$"),
+        ("c.tsv", "audio\tref_de\tfr\na.wav\tx\ty\n", r"its languages are: de, fr.$"),
+        ("c.tsv", "audio\tf0\na.wav\tx\n", "has no text in 'en'; its languages are: none.$"),
+        (
+            "c.jsonl",
+            '{"audio": "a.wav", "en": "x"}\n{"audio": "a.wav", "de": "x"}\n',
+            r"^Line 2 of .*c.jsonl has no text in 'en'; its languages are: de.$",
+        ),
         ("c.tsv", "audio\tstart\ten\na.wav\tsoon\tx\n", "Line 2 of .* has 'soon' as its start"),
         ("c.tsv", "audio\ten\na.wav\tx\ttoo many\n", "Line 2 .* columns of its header"),
         ("c.tsv", "audio\ten\na.wav\tx\na.wav\n", "Line 3 .* has no text in 'en'"),

@@ -32,6 +32,17 @@ def test_detectors_by_name():
         Boundaries((3.0, 2.0))
 
 
+def test_a_word_counts_at_the_very_moment_at_which_it_ends():
+    """However that was rounded, and no hundredth of a millisecond before."""
+    step, words = FixedStep(333.3), range(1, 400)
+    assert any(int(k * 333.3 / 333.3) < k for k in words)  # as it would be without care
+    assert [step.count(k * 333.3, None) for k in words] == list(words)
+    assert [step.count(k * 333.3 - 0.01, None) for k in words] == [k - 1 for k in words]
+    ends = Boundaries((100.1, 250.3))
+    heard = (100.09, 100.1, 250.29, 250.3 - 1e-9)
+    assert [ends.count(ms, None) for ms in heard] == [0, 1, 1, 2]
+
+
 def test_word_ends_from_a_file(tmp_path):
     path = tmp_path / "ends.tsv"
     path.write_text("# of two recordings\n001.ogg\t100 250.5\n002.ogg\t70\n")

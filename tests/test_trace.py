@@ -149,6 +149,17 @@ def test_a_broken_trace_is_left_out_where_faults_are_told(tmp_path):
     assert [fault.split(" of ")[0] for fault in faults] == ["Line 3", f"Line {2 * len(lines) + 3}"]
 
 
+def test_what_comes_before_the_first_trace_is_a_fault(tmp_path):
+    path = tmp_path / "trace.jsonl"
+    path.write_text('{"said": "a", "chunk": 0}\n{\n' + WRITTEN)
+    faults: list[str] = []
+    assert len(list(read_traces(path, faults=faults))) == 1
+    (fault,) = faults
+    assert fault.startswith(f"Line 1 of {path} is not a line of a Dragoman trace")
+    with pytest.raises(DragomanError, match=r"^Line 1 of "):
+        list(read_traces(path))
+
+
 def test_all_references_are_kept(tmp_path):
     path = tmp_path / "trace.jsonl"
     trace = Trace(0, "a.wav", "A.", more_references=("One.", "An A."))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from math import isnan, nan
 from pathlib import Path
@@ -18,7 +19,7 @@ from dragoman.errors import DragomanError
 from dragoman.metrics.doubts import SAME_LENGTH
 from dragoman.metrics.instance import Instance
 from dragoman.metrics.lines import Log
-from dragoman.metrics.score import Report
+from dragoman.metrics.score import AWARE, Report
 from dragoman.metrics.significance import Comparison, Measure, Sampling, compare
 
 _significance = grouped("Significance")
@@ -83,13 +84,17 @@ def command(
     other, other_report = scoring.score(second)
     for log, report in ((one, one_report), (other, other_report)):
         tell_problems(log, report, f" of {log.path}")
+    if common:
+        one_report, other_report = shared(one, one_report, other, other_report)
     with at_work("Resampling …"):
-        if common:
-            one_report, other_report = shared(one, one_report, other, other_report)
         pairs = matched(one, one_report, other, other_report)
         comparisons = compare([a for a, _ in pairs], [b for _, b in pairs], sampling)
-        compared = {each.name: one_report.scores[each.name] for each in comparisons}
-        report = replace(one_report, scores=compared)  # with no signature of what is not here
+    comparisons = [_numbered(each, one_report.instances) for each in comparisons]
+    for log, lacks in ((one, "first_lacks"), (other, "second_lacks")):
+        _tell_lacking(log, comparisons, lacks, len(one_report.instances))
+    comparisons = [each for each in comparisons if each.sentences]
+    compared = {each.name: one_report.scores[each.name] for each in comparisons}
+    report = replace(one_report, scores=compared)  # with no signature of what is not here
     if as_json:
         _print_json(one, other, report, comparisons, sampling)
     else:
@@ -114,7 +119,7 @@ def _with_only(report: Report, indices: set[int]) -> Report:
     rows = [row for row, i in enumerate(report.instances) if i.index in indices]
     scores = {}
     for name, score in report.scores.items():
-        measure = replace(score.measure, statistics=score.measure.statistics[rows])
+        measure = score.measure.of(rows)
         sentences = score.sentences[rows]
         value = nan if np.isnan(sentences).all() else measure.value
         scores[name] = replace(score, measure=measure, sentences=sentences, value=value)
@@ -149,7 +154,7 @@ def matched(
         measure = other_report.scores[name].measure
         if score.signature != other_report.scores[name].signature:
             raise DragomanError(f"{name} is measured in different ways in the two logs.")
-        pairs.append((score.measure, replace(measure, statistics=measure.statistics[order])))
+        pairs.append((score.measure, measure.of(order)))
     return pairs
 
 
@@ -160,6 +165,33 @@ def _difference(one: Instance, other: Instance) -> str | None:
     if one.reference is None and abs(one.source_length - other.source_length) > SAME_LENGTH:
         return f"is {one.source_length:,.0f} and {other.source_length:,.0f} long"
     return None
+
+
+def _numbered(each: Comparison, instances: Sequence[Instance]) -> Comparison:
+    """A comparison that tells sentences by their numbers in the logs."""
+    lacks = (each.first_lacks, each.second_lacks)
+    first, second = (tuple(sorted(instances[row].index for row in rows)) for rows in lacks)
+    return replace(each, first_lacks=first, second_lacks=second)
+
+
+def _tell_lacking(log: Log, comparisons: Sequence[Comparison], lacks: str, size: int) -> None:
+    """Say on standard error which sentences were left out for a log, and of which metrics."""
+    names: dict[tuple[int, ...], list[str]] = {}
+    for each in comparisons:
+        names.setdefault(getattr(each, lacks), []).append(each.name)
+    for indices, sharing in names.items():
+        if indices:
+            click.echo(
+                f"Left out of {_with_twins(sharing)}: sentences without a value in {log.path}, "
+                f"{len(indices)} of {size}: {first_of(indices)}",
+                err=True,
+            )
+
+
+def _with_twins(names: Sequence[str]) -> str:
+    """Metrics by their names, of which a computation-aware one goes with its plain one."""
+    alone = [name for name in names if name.removesuffix(AWARE) not in {*names} - {name}]
+    return " ".join(alone) + f" and their {AWARE}" * (len(alone) < len(names))
 
 
 def _print_json(
@@ -184,23 +216,28 @@ def _print_table(
     console = open_console()
     for title, log in (("first", one), ("second", other)):
         console.print(f"{title:7} [bold]{escape(str(log.path))}[/]", soft_wrap=True)
-    print_rows(console, _columns(sampling.level), _rows(report, comparisons))
+    size = len(report.instances)
+    fewer = any(each.sentences < size for each in comparisons)
+    counts = [str(each.sentences) if fewer else "" for each in comparisons]
+    print_rows(console, _columns(sampling.level), _rows(report, comparisons, counts))
+    counted = f"sentences: {size}" + ", n: those with a value in both" * fewer
     console.print(
-        f"[dim]sentences: {len(report.instances)}, resamples: {sampling.resamples}, seed "
-        f"{sampling.seed}. p-values: paired bootstrap, random swaps, paired t-test; "
-        "* all three are below 0.05.[/]"
+        f"[dim]{counted}, resamples: {sampling.resamples}, seed {sampling.seed}. p-values: paired "
+        "bootstrap, random swaps, paired t-test; * all three are below 0.05.[/]"
     )
     print_signatures(console, report)
 
 
 def _columns(level: float) -> list[Column]:
     plain = ("metric", "first", "second", "change", f"{100 * level:g} % interval")
-    return [*map(Column, plain), *(Column(p, dim=True) for p in ("boot", "swap", "t"))]
+    return [*map(Column, plain), *(Column(p, dim=True) for p in ("boot", "swap", "t", "n"))]
 
 
-def _rows(report: Report, comparisons: list[Comparison]) -> list[list[str]]:
+def _rows(
+    report: Report, comparisons: Sequence[Comparison], counts: Sequence[str]
+) -> list[list[str]]:
     rows = []
-    for each in comparisons:
+    for each, count in zip(comparisons, counts, strict=True):
         digits = 0 if report.scores[each.name].unit == "ms" else 2
         low, high = each.interval.low, each.interval.high
         chances = (each.p_bootstrap, each.p_randomisation, each.p_t_test)
@@ -213,6 +250,7 @@ def _rows(report: Report, comparisons: list[Comparison]) -> list[list[str]]:
                 _number(each.difference, digits, sign="+") + star,
                 "" if isnan(low) else f"{low:,.{digits}f} … {high:,.{digits}f}",
                 *("" if isnan(p) else f"{p:.3f}".lstrip("0") for p in chances),
+                count,
             ]
         )
     return rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from math import isnan
 
@@ -60,9 +60,10 @@ def system_result(setup: Setup, run: Run, scorer: Scorer) -> SystemResult:
         {"index": trace.index} | _defined(dict(zip(report.scores, row, strict=True)))
         for trace, row in zip(run.traces, rows, strict=True)
     ]
-    failed = len(run.failures)
-    failures = (
-        f"{failed} clip{'s' if failed > 1 else ''} could not be interpreted" if failed else ""
+    silent = report.problems.get("nothing said", ())
+    notes = (
+        f"{_clips(run.failures)} could not be interpreted" * bool(run.failures),
+        f"nothing was said of {_clips(silent)}" * bool(silent),
     )
     return SystemResult(
         name=system_name(setup),
@@ -77,8 +78,12 @@ def system_result(setup: Setup, run: Run, scorer: Scorer) -> SystemResult:
             for name, score in report.scores.items()
             if not isnan((interval := score.interval()).low)
         },
-        notes=failures,
+        notes=", ".join(filter(None, notes)),
     )
+
+
+def _clips(some: Sized) -> str:
+    return f"{len(some)} clip{'' if len(some) == 1 else 's'}"
 
 
 def _defined(values: Mapping[str, float]) -> dict[str, float | None]:

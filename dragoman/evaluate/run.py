@@ -63,6 +63,8 @@ class Run:
 
 def nothing_heard(failures: Sequence[Failure]) -> DragomanError:
     """What to say where no clip could be interpreted."""
+    if len(failures) == 1:
+        return DragomanError(f"The only clip could not be interpreted: {failures[0]}")
     return DragomanError(
         f"None of the {len(failures)} clips could be interpreted. The first is {failures[0]}"
     )
@@ -182,6 +184,7 @@ def _run_in(
                 known.append(outcome)
             on_clip(len(clips) - len(todo) + count, len(clips))
     _put_in_order(path, known)
+    failures.sort(key=lambda failure: failure.index)
     return Run([done[index] for index in sorted(done)], failures)
 
 

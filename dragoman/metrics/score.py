@@ -63,7 +63,7 @@ class Score:
         The errors are the jackknife's; for a mean these are the usual ones.
         """
         known = ~np.isnan(self.sentences)
-        counted = Measure(self.name, self.measure.statistics[known], self.measure.score)
+        counted = self.measure.of(known)
         if len(counted.statistics) < 2:
             return np.nan
         shares = pseudo_values(counted)
@@ -144,7 +144,7 @@ class LatencyTable:
         known = ~np.isnan(values)
         counted = np.where(known, weights, 0.0)
         sums = np.stack((np.where(known, values, 0.0) * counted, counted)).T
-        measure = Measure(name, sums, ratio_of_sums)
+        measure = Measure(name, sums, ratio_of_sums, known)
         unit = UNITS[rules.source] if LATENCY[name.removesuffix(AWARE)].is_time else ""
         return Score(measure, measure.value, values, _signature(name, rules), unit)
 
@@ -201,6 +201,8 @@ def _quality_scores(
     several = {place: texts for place, texts in enumerate(every) if len(texts) > 1}
     pairs = Pairs([instances[row].prediction for row in rows], references, several)
     unit: Unit = "word" if rules.compat == "simuleval" else rules.unit
+    compared = np.zeros(len(instances), dtype=bool)
+    compared[rows] = True
     scores: dict[str, Score] = {}
     for name in names:
         metric = QUALITY[name](tokenizer, unit)
@@ -209,7 +211,7 @@ def _quality_scores(
         statistics[rows] = counted
         sentences = np.full(len(instances), np.nan)
         sentences[rows] = metric.scores(counted)
-        measure = Measure(name, statistics, metric.scores)
+        measure = Measure(name, statistics, metric.scores, compared)
         value = measure.value if rows else np.nan
         if name == "WER" and rules.compat == "simuleval":
             # SimulEval's is 0 for an empty reference, and for a corpus that begins with one.

@@ -11,6 +11,9 @@ is one matrix product away from its score, whatever the metric.
 - Paired t-test, on what each sentence contributes to the score (the jackknife's pseudo-values;
   for a mean they are the sentences' own values).
 
+Two systems are compared on the sentences in which both have a value: who says nothing where it
+would be late is not faster for it.
+
 All draws come from a seed, so a result can be had again.
 """
 
@@ -18,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +29,8 @@ from numpy.typing import NDArray
 from dragoman.errors import DragomanError
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 # Numbers drawn at a time: keeps resampling a large corpus within some tens of megabytes.
 DRAWS = 4_000_000
@@ -38,6 +43,21 @@ class Measure:
     name: str
     statistics: Floats  # [sentences, numbers], they add up
     score: Callable[[Floats], Floats]  # sums [rows, numbers] -> scores [rows]
+    defined: Bools | None = None  # [sentences] those that count; all, where nothing is said
+
+    @property
+    def counted(self) -> Bools:
+        """The sentences that count: the others have no value, and zeros for statistics."""
+        return np.ones(len(self.statistics), bool) if self.defined is None else self.defined
+
+    def of(self, rows: Sequence[int] | Ints | Bools) -> Measure:
+        """The same metric on some of the sentences, or on all in another order."""
+        defined = None if self.defined is None else self.defined[rows]
+        return replace(self, statistics=self.statistics[rows], defined=defined)
+
+    def where(self, kept: Bools) -> Measure:
+        """The same metric as if, of the sentences that count, those alone did that are kept."""
+        return replace(self, statistics=np.where(kept[:, None], self.statistics, 0.0), defined=kept)
 
     @property
     def value(self) -> float:
@@ -78,7 +98,7 @@ class Comparison:
     """Two systems by one metric: the difference is the second minus the first.
 
     The p-values say how likely so large a difference is if the systems are equally good; NaN
-    where that cannot be said.
+    where that cannot be said. Everything is about the sentences in which both have a value.
     """
 
     name: str
@@ -89,6 +109,9 @@ class Comparison:
     p_bootstrap: float
     p_randomisation: float
     p_t_test: float
+    sentences: int  # in which both have a value
+    first_lacks: tuple[int, ...] = ()  # those in which only the second has one
+    second_lacks: tuple[int, ...] = ()
 
 
 def mean_measure(name: str, values: Sequence[float] | Floats) -> Measure:
@@ -96,7 +119,7 @@ def mean_measure(name: str, values: Sequence[float] | Floats) -> Measure:
     numbers = np.asarray(values, dtype=float)
     known = np.isfinite(numbers)
     statistics = np.column_stack((np.where(known, numbers, 0.0), known))
-    return Measure(name, statistics, ratio_of_sums)
+    return Measure(name, statistics, ratio_of_sums, known)
 
 
 def ratio_of_sums(sums: Floats) -> Floats:
@@ -124,27 +147,36 @@ def compare(
                 f"Cannot compare {one.name} of {len(one.statistics)} sentences with {other.name} "
                 f"of {len(other.statistics)}: both systems need the same sentences and metrics."
             )
-    # Two computations of the same numbers may differ in the last bit, and a test of nothing but
-    # rounding would call that a difference.
-    second = [one if _same(one, other) else other for one, other in zip(first, second, strict=True)]
-    both = [measure.statistics for measure in (*first, *second)]
-    resampled = _bootstrap_sums(both, sampling)
-    swapped = _swapped_sums(both[: len(first)], both[len(first) :], sampling)
-    return [
-        _compare_one(
-            one,
-            other,
-            other.score(resampled[len(first) + i]) - one.score(resampled[i]),
-            other.score(swapped[1][i]) - one.score(swapped[0][i]),
-            sampling.level,
+    pairs = [_on_the_same(one, other) for one, other in zip(first, second, strict=True)]
+    ones, others = [one.statistics for one, _ in pairs], [other.statistics for _, other in pairs]
+    resampled = _bootstrap_sums([*ones, *others], sampling)
+    swapped = _swapped_sums(ones, others, sampling)
+    found = []
+    for i, (one, other) in enumerate(pairs):
+        drawn = other.score(resampled[len(pairs) + i]) - one.score(resampled[i])
+        exchanged = other.score(swapped[1][i]) - one.score(swapped[0][i])
+        compared = _compare_one(one, other, drawn, exchanged, sampling.level)
+        own, its = first[i].counted, second[i].counted
+        found.append(
+            replace(compared, first_lacks=_rows(its & ~own), second_lacks=_rows(own & ~its))
         )
-        for i, (one, other) in enumerate(zip(first, second, strict=True))
-    ]
+    return found
 
 
-def _same(one: Measure, other: Measure) -> bool:
-    """Whether two measures have the same statistics but for rounding."""
-    return np.allclose(one.statistics, other.statistics, rtol=1e-12, atol=1e-12, equal_nan=True)
+def _on_the_same(one: Measure, other: Measure) -> tuple[Measure, Measure]:
+    """Both on the sentences in which both have a value.
+
+    Two computations of the same numbers may differ in the last bit, and a test of nothing but
+    rounding would call that a difference: then they are taken for one.
+    """
+    both = one.counted & other.counted
+    one, other = one.where(both), other.where(both)
+    rounded = np.allclose(one.statistics, other.statistics, rtol=1e-12, atol=1e-12, equal_nan=True)
+    return one, one if rounded else other
+
+
+def _rows(chosen: Bools) -> tuple[int, ...]:
+    return tuple(np.flatnonzero(chosen).tolist())
 
 
 def _compare_one(
@@ -162,6 +194,7 @@ def _compare_one(
         p_bootstrap=_share_as_large(centred, difference),
         p_randomisation=_share_as_large(swapped[np.isfinite(swapped)], difference),
         p_t_test=paired_t_test(*map(pseudo_values, _counted(one, other))).p,
+        sentences=int(np.count_nonzero(one.counted)),
     )
 
 
@@ -169,7 +202,7 @@ def _counted(one: Measure, other: Measure) -> list[Measure]:
     """Both without the sentences that count for neither, such as those without a value: they say
     nothing about how much sentences differ."""
     rows = (one.statistics != 0).any(axis=1) | (other.statistics != 0).any(axis=1)
-    return [Measure(each.name, each.statistics[rows], each.score) for each in (one, other)]
+    return [one.of(rows), other.of(rows)]
 
 
 def _share_as_large(drawn: Floats, observed: float) -> float:

@@ -14,6 +14,7 @@ from sacrebleu.significance import PairedTest
 
 from dragoman.cli.compare import command
 from dragoman.errors import DragomanError
+from tests.cli.terminal import terminal
 
 ROOT = Path(__file__).parents[2]
 WORDS = "one two three four five six seven eight nine ten".split()  # noqa: SIM905
@@ -239,3 +240,93 @@ def test_what_is_left_out_or_doubtful_is_told_of_each_log(tmp_path):
     told = f"Sentences of {second} with delays beyond the end of their source, 30 of 30: 0, 1"
     assert told in result.stderr
     assert f"Sentences of {first}" not in result.stderr
+
+
+def without(log, indices):
+    """The same log, but of these sentences nothing was said."""
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    silent = {"prediction": "", "delays": [], "elapsed": []}
+    rows = [row | silent if row["index"] in indices else row for row in rows]
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return log
+
+
+def test_latencies_are_compared_on_the_sentences_that_have_them_in_both_logs(tmp_path):
+    """Who says nothing where it would be late is not faster for it."""
+    first, second = write(tmp_path / "a.log"), write(tmp_path / "b.log", late=50)
+    for log in (first, second):  # the first ten sentences are three seconds late in both
+        rows = [json.loads(line) for line in log.read_text().splitlines()]
+        for row in rows:
+            row["source_length"] = 9000
+        for row in rows[:10]:
+            row["delays"] = [delay + 3000 for delay in row["delays"]]
+            row["elapsed"] = [delay + 10 for delay in row["delays"]]
+        log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    without(first, {28})
+    without(second, {0, 1, 2, 3, 28, 29})
+    result = CliRunner().invoke(command, [str(first), str(second), "--json"])
+    found = json.loads(result.stdout)
+    start = found["metrics"]["StartOffset"]
+    starts = [1000 + 7 * (i % 5) + 3000 * (i < 10) for i in range(4, 28)]
+    assert start["first"] == pytest.approx(sum(starts) / 24)
+    assert start["difference"] == pytest.approx(50)
+    assert start["interval"] == pytest.approx({"low": 50, "high": 50})
+    assert start["p_randomisation"] < 0.01
+    assert start["sentences"] == 24
+    assert (start["first_lacks"], start["second_lacks"]) == ([], [0, 1, 2, 3, 29])
+    bleu = found["metrics"]["BLEU"]
+    assert (bleu["sentences"], bleu["first_lacks"], bleu["second_lacks"]) == (30, [], [])
+    told = [line for line in result.stderr.splitlines() if line.startswith("Left out of")]
+    assert len(told) == 1
+    assert told[0].startswith("Left out of AL LAAL DAL AP ATD YAAL StartOffset")
+    assert told[0].endswith(
+        f"RTF and their _CA: sentences without a value in {second}, 5 of 30: 0, 1, 2, 3, 29"
+    )
+    rows = {line.split()[0]: line.split()[-1] for line in run(first, second).splitlines() if line}
+    assert (rows["metric"], rows["BLEU"], rows["StartOffset"]) == ("n", "30", "24")
+    assert "sentences: 30, n: those with a value in both, resamples" in run(first, second)
+
+
+def test_quality_is_compared_where_both_outputs_are_text(tmp_path):
+    """Of a file of sound nobody knows the words, and it is no empty text."""
+    first, second = (write(tmp_path / name, indices=range(40, 70)) for name in ("a.log", "b.log"))
+    rows = [json.loads(line) for line in second.read_text().splitlines()]
+    spoken = {"prediction": "3.wav", "durations": [300.0] * 10, "intervals": []}
+    rows[3] |= spoken | {"prediction_offset": 0.0}
+    second.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = metrics(first, second)
+    for name, best in (("BLEU", 100), ("chrF", 100), ("WER", 0)):
+        assert (found[name]["first"], found[name]["second"]) == (best, best)
+        assert found[name]["sentences"] == 29
+        assert (found[name]["first_lacks"], found[name]["second_lacks"]) == ([], [43])
+
+
+def test_what_is_left_out_is_told_on_lines_of_its_own(tmp_path):
+    """And not behind the sign that turns while the sentences are resampled."""
+    first, second = write(tmp_path / "a.log"), without(write(tmp_path / "b.log"), {0})
+    lacking = write(tmp_path / "c.log", indices=range(1, 30))
+    for other, told in ((second, "Left out of AL LAAL"), (lacking, "Sentences that ")):
+        compared = ("compare", str(first), str(other), "--common", "--resamples", "20000")
+        with terminal(*compared, columns=300, lines=50) as screen:
+            assert screen.rest() == 0
+        assert any(line.startswith(told) for line in screen.everything)
+
+
+def test_sentences_are_counted_in_the_table_only_where_some_are_left_out(tmp_path):
+    first, second = write(tmp_path / "a.log"), write(tmp_path / "b.log", late=50)
+    head, _, rest = run(first, second).partition("BLEU")
+    assert head.splitlines()[2].split()[-1] == "t"
+    assert "n: those" not in rest
+
+
+def test_what_one_log_has_of_no_sentence_is_not_compared(tmp_path):
+    """Such as latency with computation, which not every log knows."""
+    first, second = write(tmp_path / "a.log"), write(tmp_path / "b.log")
+    rows = [json.loads(line) | {"elapsed": []} for line in second.read_text().splitlines()]
+    second.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    result = CliRunner().invoke(command, [str(first), str(second), "--json"])
+    found = json.loads(result.stdout)["metrics"]
+    assert "LAAL" in found
+    assert "LAAL_CA" not in found
+    told = f"StartOffset_CA EndOffset_CA NumChunks_CA: sentences without a value in {second}, 30 of"
+    assert told in result.stderr

@@ -14,10 +14,10 @@ import pytest
 import soundfile
 
 from dragoman.corpora import Clip
-from dragoman.evaluate.chart import Point, curves
+from dragoman.evaluate.chart import Point, _round_step, curves
 from dragoman.evaluate.report import SystemResult, write_report, write_scores
 from dragoman.evaluate.result import Scorer, system_result
-from dragoman.evaluate.run import run_corpus
+from dragoman.evaluate.run import Failure, Run, run_corpus
 from dragoman.evaluate.sounds import spoken_clips
 from dragoman.evaluate.sparing import Sparing
 from dragoman.setup import Setup
@@ -127,8 +127,6 @@ def test_characters_that_were_said_at_once_are_one_piece(tmp_path):
     [("zh", "今天我们讨论。", "zh", "char"), ("en", "We talk about it today .", "13a", "word")],
 )
 def test_the_target_chooses_tokenizer_and_unit(tmp_path, target, reference, tokenizer, unit):
-    from dragoman.evaluate.run import Run
-
     run = Run([trace_of([(reference, 1)], reference)], [])
     system = system_result(SETUP.with_changes(target=target), run, Scorer.of(target))
     assert system.scores["BLEU"] == pytest.approx(100)
@@ -283,3 +281,26 @@ def test_a_report_takes_no_more_than_a_tenth_of_the_time():
     assert written == [5.0, 27.0, 49.0]
     sparing(must=True)
     assert written[-1] == now - 2.0
+
+
+@pytest.mark.parametrize(
+    ("span", "step"), [(6, 1), (6.1, 2), (12, 2), (30, 5), (31, 10), (61, 20), (0.06, 0.01)]
+)
+def test_ticks_are_at_round_numbers_six_steps_apart_at_most(span, step):
+    assert _round_step(span) == pytest.approx(step)
+
+
+def test_a_report_says_of_how_many_clips_a_system_said_nothing(tmp_path):
+    """Its latency is that of the others, and so is better than it should be."""
+    said, silent = trace_of([("word0", 1)], "word0"), trace_of([], "word0")
+    runs = {
+        "": [said, replace(said, index=1)],
+        "nothing was said of 1 clip": [said, replace(silent, index=1)],
+        "nothing was said of 2 clips": [said, *(replace(silent, index=i) for i in (1, 2))],
+    }
+    for words, traces in runs.items():
+        assert system_result(SETUP, Run(traces, []), Scorer.of("en")).notes == words
+    both = Run(runs["nothing was said of 1 clip"], [Failure(3, "3.wav", "no")])
+    system = system_result(SETUP, both, Scorer.of("en"))
+    page, _ = report(tmp_path / "report.html", [system])
+    assert "1 clip could not be interpreted, nothing was said of 1 clip<" in page

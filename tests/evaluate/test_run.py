@@ -231,6 +231,36 @@ def test_a_run_of_which_nothing_came_says_why(tmp_path, clips):
         run_corpus(clips, SETUP, tmp_path / "r").checked()
 
 
+def test_whoever_reads_a_file_says_that_it_is_missing(tmp_path):
+    assert files_of(SETUP.with_changes(model="nowhere:model")) == {}
+    ends = tmp_path / "ends.txt"
+    ends.write_text("100 200")
+    setup = SETUP.with_changes(detector=f"boundaries:{ends}")
+    assert ends.name in files_of(setup)
+    ends.unlink()
+    assert ends.name not in files_of(setup)
+
+
+class LastFirst:
+    """Workers of whom whoever has the last clips is done first."""
+
+    def each(self, work, tasks):
+        for task in reversed(tasks):
+            told = []
+            work(task, told.append)
+            yield from told
+
+
+def test_what_failed_is_told_in_the_order_of_the_corpus(tmp_path, clips):
+    for clip in clips[1:]:
+        clip.audio.write_bytes(b"not sound at all")
+    run = run_corpus(clips, SETUP, tmp_path / "r", workers=LastFirst())
+    assert [failure.index for failure in run.failures] == [1, 2, 3, 4]
+    alone = run_corpus(clips[1:2], SETUP, tmp_path / "alone")
+    with pytest.raises(DragomanError, match=r"^The only clip could not be interpreted: clip 1 \("):
+        alone.checked()
+
+
 @pytest.mark.parametrize("kept", [0.0, 0.3, 0.55, 0.999])
 def test_a_run_that_was_killed_inside_a_line_goes_on(tmp_path, clips, kept):
     whole = run_corpus(clips, SETUP, tmp_path / "r")

@@ -138,10 +138,14 @@ def test_who_was_dropped_is_tried_where_the_last_are_over_the_budget(tmp_path, c
 
     candidates = grid(BASE, ["wait-k:k=1|3|5|7|9|11|13|15"], [280.0])
     everyone = {s.policy: by_delay_alone(s, clips, tmp_path) for s in candidates}
-    budget = everyone["wait-k:k=5"] + 1
-    tuned = tune(clips, candidates, budget, tmp_path / "t", score, first=5)
+    budget, heard = everyone["wait-k:k=5"] + 1, []
+    tuned = tune(
+        clips, candidates, budget, tmp_path / "t", score, first=5,
+        on_trial=lambda trial, done, total: heard.append((trial, done, total)),
+    )  # fmt: skip
     assert tuned.best.setup.policy == "wait-k:k=5"
     assert tuned.best.whole
+    assert heard[-1] == (tuned.best, 1, 1)
 
 
 def test_a_clip_that_nobody_can_read_is_named_and_left_out(tmp_path, clips):
@@ -226,6 +230,29 @@ def test_a_candidate_whose_own_code_fails_is_out_and_the_clips_stay(tmp_path, cl
     ]
     with pytest.raises(DragomanError, match="No policy could be tried: each failed in code of"):
         tune(clips, candidates[:2], 9000, tmp_path / "u", by_delay, first=5)
+
+
+def test_who_was_dropped_may_fail_when_it_is_tried_again(tmp_path, clips):
+    """Of the dropped the better is over the budget on all clips, the other fails on the longer."""
+    first = first_heard(clips, 5)
+    for clip in clips:
+        if clip.index not in first:
+            soundfile.write(clip.audio, np.zeros(16000 * 6, np.float32), 16000)
+
+    def score(traces):
+        found = by_delay(traces)
+        return found | {"LAAL": found["LAAL"] * (1.0 if len(traces) == 20 else 0.5)}
+
+    candidates, failures = [], []
+    for spec in ("tests.own_policies.Fails:at=5500", "wait-k:k=9|11|13|15"):
+        candidates += grid(BASE, [spec], [280.0])
+    budget = by_delay_alone(candidates[1], clips, tmp_path) - 1
+    with pytest.raises(DragomanError, match=r"No policy kept to .* the fastest, wait-k:k=9,"):
+        tune(
+            clips, candidates, budget, tmp_path / "t", score, first=5,
+            on_failure=lambda failure, setup: failures.append(setup.policy),
+        )  # fmt: skip
+    assert failures == ["tests.own_policies.Fails:at=5500"]
 
 
 def test_candidates_tell_speech_from_silence_as_the_lent_system_does(tmp_path, monkeypatch):

@@ -273,3 +273,20 @@ def test_words_of_a_text_are_few():
     assert score_corpus([text], Rules(source="text")).problems == {}
     late = sentence([1, 4], 3, "w w", elapsed=[1, 4])
     assert score_corpus([late], Rules(source="text")).problems == {BEYOND: [0]}
+
+
+def test_the_error_of_a_mean_is_196_standard_errors():
+    """Latencies 1, 2, 3 and 6: their variance is 14/3, with one degree of freedom taken off."""
+    instances = [
+        Instance(index=i, prediction="a", delays=(delay,), source_length=10.0)
+        for i, delay in enumerate([1.0, 2.0, 3.0, 6.0])
+    ]
+    score = score_corpus(instances, metrics=["StartOffset"]).scores["StartOffset"]
+    wanted = 1.96 * (14 / 3) ** 0.5 / 2
+    assert score.error() == pytest.approx(wanted)
+    assert score.interval().low == pytest.approx(3 - wanted)
+    assert score.interval().high == pytest.approx(3 + wanted)
+    alone = score_corpus(instances[:1], metrics=["StartOffset"]).scores["StartOffset"]
+    assert np.isnan(alone.error())
+    both = score_corpus(instances[:2], metrics=["StartOffset"]).scores["StartOffset"]
+    assert both.error() == pytest.approx(1.96 * 0.5)

@@ -223,6 +223,7 @@ def test_characters_may_be_counted_with_their_spaces_or_without(tmp_path):
         (b"\xff\xfe\xfa\n", "line 1: this is not valid JSON"),
         (b"hello\n", "line 1: this is not valid JSON"),
         (b'{"hello": 1}\n', "is not a log that can be scored"),
+        (b'{"delays": [1], "source_length": 2}\n', "is not a log that can be scored"),
         (b"[1]\n", "line 1: Expected `object`"),
     ],
 )

@@ -163,6 +163,16 @@ def test_fbk_says_nothing_before_its_sentence():
     assert values("StreamLAAL_CA", rules, fbk) == pytest.approx([first, second])
 
 
+def test_fbk_takes_the_honest_clock_from_the_beginning_of_each_sentence():
+    """Work ends at 2100 (of two words), 3200 and 3600 (of two: one is before its sentence, 0), then
+    at 5100 and 6200, when the second sentence is over, and at 7100."""
+    fbk = LongRules(stream="fbk")
+    first = (1100 + (1100 - 500) + (2200 - 1000)) / 3
+    second = (0 + (1100 - 500) + (2200 - 1000)) / 3
+    found = values("StreamLAAL_CA", Rules(computation="honest"), fbk)
+    assert found == pytest.approx([first, second])
+
+
 def test_late_work_delays_the_next_sentence():
     """The honest clock runs through the talk: work of the first sentence holds up the second."""
     busy = talk("w1 w5", [1000, 4100], ends=[4500, 4600], elapsed=[4500, 7700])
@@ -426,7 +436,9 @@ def test_recordings_that_do_not_pair_off_are_named(sources, message):
 
 
 def test_what_cannot_be_measured_is_refused():
-    with pytest.raises(DragomanError, match="3 words in its prediction but 1 delays"):
+    with pytest.raises(
+        DragomanError, match=r"for a\.wav has 3 words in its prediction but 1 delays"
+    ):
         score_longform([talk("a b c", [1])], SEGMENTS)
     with pytest.raises(DragomanError, match="speech"):
         score_longform([talk("a.wav", [1], durations=[1])], SEGMENTS)
@@ -442,6 +454,11 @@ def test_every_metric_has_a_value():
 
 def test_a_signature_says_how_talks_were_cut():
     """Punctuation is split off for soft alignment alone."""
+    zero = LongRules(from_first_segment=True)
+    for long_rules, told in ((LongRules(), False), (zero, True)):
+        scores = score_longform([TALK], SEGMENTS, long_rules=long_rules).scores
+        for name in ("LongYAAL", "StreamLAAL_CA"):
+            assert ("|zero:first-segment|" in scores[name].signature) == told
     assert LongRules(language="de").alignment("soft") == "align:soft|lang:de"
     assert LongRules(language="de").alignment("mwer") == "align:mwer"
     assert LongRules(aligner="mwer").alignment("soft") == "align:mwer"

@@ -138,6 +138,11 @@ def test_inserted_words_go_to_the_neighbour_they_resemble():
     assert pieces(units, references) == [units[:4], units[4:]]
 
 
+def test_case_and_width_are_no_difference():
+    assert pieces(["B"], ["a", "b", "c"]) == [[], ["B"], []]
+    assert pieces(["ｂ"], ["A", "B", "C"]) == [[], ["ｂ"], []]
+
+
 def test_stray_punctuation_at_the_start_is_kept_unless_asked():
     units, references = ["-", "the", "cat"], ["the cat"]
     assert cut(units, references) == [0, 3]
@@ -238,7 +243,14 @@ def test_no_more_is_aligned_side_by_side_than_there_is_room_for(sizes, cells):
 
 @pytest.mark.parametrize(
     ("word", "parts"),
-    [("1998,", ["1998,"]), ("1998?", ["1998", "?"]), ("so,", ["so", ","]), (",", [","])],
+    [
+        ("1998,", ["1998,"]),
+        ("A4,", ["A4,"]),
+        ("4a,", ["4a", ","]),
+        ("1998?", ["1998", "?"]),
+        ("so,", ["so", ","]),
+        (",", [","]),
+    ],
 )
 def test_a_comma_stays_on_a_number_as_moses_has_it_at_the_end_of_a_line(word, parts):
     assert _moses("en")(word) == parts
@@ -253,3 +265,5 @@ def test_without_words_in_the_reference_the_first_sentence_has_it_all(aligner):
 def test_no_reference_is_refused():
     with pytest.raises(DragomanError, match="no reference"):
         cut(["a"], [])
+    with pytest.raises(DragomanError, match="no reference"):
+        cut_all([(["a"], ["a"]), (["a"], [])], Cutting())

@@ -219,3 +219,26 @@ def test_sentences_without_a_value_are_no_evidence():
     )
     assert alone.p_t_test == pytest.approx(paired_t_test(first, second).p)
     assert among.p_t_test == pytest.approx(alone.p_t_test)
+
+
+def test_means_are_compared_on_the_sentences_that_have_a_value_in_both():
+    nan = math.nan
+    first = mean_measure("LAAL", [1.0, 9.0, 4.0, nan, nan, 7.0])
+    second = mean_measure("LAAL", [1.5, nan, 4.2, nan, 3.0, 7.9])
+    (found,) = compare([first], [second])
+    (alone,) = compare(
+        [mean_measure("LAAL", [1.0, 4.0, nan, 7.0])], [mean_measure("LAAL", [1.5, 4.2, nan, 7.9])]
+    )
+    assert (found.first, found.second) == (pytest.approx(4.0), pytest.approx(13.6 / 3))
+    assert found.difference == pytest.approx(1.6 / 3)
+    assert found.p_t_test == pytest.approx(alone.p_t_test)
+    assert (found.sentences, found.first_lacks, found.second_lacks) == (3, (4,), (1,))
+    assert (alone.sentences, alone.first_lacks, alone.second_lacks) == (3, (), ())
+
+
+def test_a_ratio_counts_every_sentence_that_is_not_known_to_lack_a_value():
+    """A reference without a word: what was said against it is wrong, and silence is not."""
+    one = Measure("WER", np.array([[1.0, 4.0], [0.0, 0.0]]), ratio_of_sums)
+    other = Measure("WER", np.array([[1.0, 4.0], [3.0, 0.0]]), ratio_of_sums)
+    (found,) = compare([one], [other])
+    assert (found.first, found.second, found.sentences) == (0.25, 1.0, 2)
