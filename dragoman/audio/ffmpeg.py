@@ -38,8 +38,11 @@ _EMPTY = re.compile(r"trailing '\?'|Last message repeated")
 log = logging.getLogger(__name__)
 
 
-def open_ffmpeg(path: Path, span: Span, track: str | None = None) -> Decoded:
-    """Begin to decode a file from the wanted start: ffmpeg seeks, and stops at the wanted end."""
+def open_ffmpeg(path: Path, span: Span, track: str | None = None, complain: bool = True) -> Decoded:
+    """Begin to decode a file from the wanted start: ffmpeg seeks, and stops at the wanted end.
+
+    `complain`: what is damaged is told, as nobody else has.
+    """
     _program(str(path))
     if track is None:
         _tell_tracks(path)
@@ -47,7 +50,8 @@ def open_ffmpeg(path: Path, span: Span, track: str | None = None) -> Decoded:
     seek = ["-ss", f"{span.start:.6f}"] if span.start else []
     stop = [] if span.end is None else ["-t", f"{span.end - span.start + 0.1:.6f}"]
     # 'file:' keeps a name with a colon or a leading dash from being taken for something else.
-    return _decoded(_Pipe.start([*seek, "-i", f"file:{path}"], number, stop, str(path)))
+    pipe = _Pipe.start([*seek, "-i", f"file:{path}"], number, stop, str(path))
+    return _decoded(pipe, complain=complain)
 
 
 @lru_cache(maxsize=64)  # a film may be a whole corpus of clips
@@ -166,7 +170,7 @@ class _Pipe:
         self.complaints.close()
 
 
-def _decoded(pipe: _Pipe, live: bool = False) -> Decoded:
+def _decoded(pipe: _Pipe, live: bool = False, complain: bool = True) -> Decoded:
     try:
         header = read_wav_header(pipe.sound, pipe.name)  # type: ignore[arg-type]
     except DragomanError:
@@ -179,13 +183,13 @@ def _decoded(pipe: _Pipe, live: bool = False) -> Decoded:
         raise DragomanError(
             f"{pipe.name} is not a recording that can be read (ffmpeg: {reason}){hint}."
         ) from None
-    return Decoded(pipe.name, header.format.rate, _frames(pipe, header.format), live)
+    return Decoded(pipe.name, header.format.rate, _frames(pipe, header.format, complain), live)
 
 
-def _frames(pipe: _Pipe, format: RawFormat) -> Iterator[Frames]:
+def _frames(pipe: _Pipe, format: RawFormat, complain: bool) -> Iterator[Frames]:
     try:
         yield from pcm_frames(pipe.sound, format)  # type: ignore[arg-type]
-        if reason := pipe.reason():
+        if complain and (reason := pipe.reason()):
             log.warning("%s is damaged; what can be read of it is (ffmpeg: %s).", pipe.name, reason)
     finally:
         pipe.close()

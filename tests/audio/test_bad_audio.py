@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 import struct
 from types import SimpleNamespace
 
@@ -79,7 +80,8 @@ def test_a_wav_that_is_cut_in_its_header(recording, size, caplog):
     assert "cut short" not in caplog.text  # nothing of it is read
 
 
-def test_a_flac_that_is_cut_is_read_and_said(recording, caplog):
+def test_a_flac_that_is_cut_is_read_and_said(recording, caplog, monkeypatch):
+    monkeypatch.setattr("dragoman.audio.sndfile.has_ffmpeg", lambda: False)
     path = recording("talk.flac", seconds=4.0)
     whole = read_audio(path)
     data = path.read_bytes()
@@ -87,8 +89,16 @@ def test_a_flac_that_is_cut_is_read_and_said(recording, caplog):
     part = read_audio(path)
     assert 2.0 < len(part) / 16000 < 4.0
     assert np.array_equal(part, whole[: len(part)])
-    assert "is damaged after" in caplog.text
-    assert "ffmpeg -i RECORDING mended.wav" in caplog.text  # which finds the next sound frame
+    assert "the rest is lost" in caplog.text
+
+
+@pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="ffmpeg is not installed")
+def test_ffmpeg_tells_that_a_flac_is_cut_and_not_damaged(recording, caplog):
+    path = recording("talk.flac", seconds=4.0)
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) * 3 // 4])
+    assert 2.0 < len(read_audio(path)) / 16000 < 4.0
+    assert caplog.messages == [f"{path} seems to be cut short: its end is missing."]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e30])

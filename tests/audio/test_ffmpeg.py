@@ -155,7 +155,7 @@ def test_of_several_tracks_it_is_said_once_that_the_first_is_heard(tmp_path, mon
         ffmpeg, "contents_of", lambda path: two if "film" in path.name else Contents()
     )
     monkeypatch.setattr(ffmpeg._Pipe, "start", lambda *rest: rest)
-    monkeypatch.setattr(ffmpeg, "_decoded", lambda pipe: pipe)
+    monkeypatch.setattr(ffmpeg, "_decoded", lambda pipe, complain: pipe)
     film, talk = tmp_path / "film.mkv", tmp_path / "talk.mkv"
     for path, track in ((film, "fr"), (talk, None), (film, None), (film, None)):
         ffmpeg.open_ffmpeg(path, Span(0.0, None), track)
