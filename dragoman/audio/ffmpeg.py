@@ -59,7 +59,7 @@ def _tell_tracks(path: Path) -> None:
     """Where there are several, say which one is heard unasked."""
     if len(tracks := contents_of(path).tracks) > 1:
         log.warning(
-            "%s has %s; the first is heard ('dragoman translate --track' hears another).",
+            "%s has %s; the first is heard ('dragoman translate' and 'live' have --track).",
             *(path, listed(tracks)),
         )
 

@@ -25,6 +25,7 @@ from dragoman.audio.decoded import Decoded, Span, skip, wanted
 from dragoman.audio.ffmpeg import ffmpeg_seconds, has_ffmpeg, open_ffmpeg, open_ffmpeg_stream
 from dragoman.audio.mono import Mono
 from dragoman.audio.pcm import (
+    ENCODINGS,
     ByteStream,
     CodedWavError,
     Copied,
@@ -190,8 +191,8 @@ def _open_coded(
     if _is_media(head):
         raise DragomanError(f"{name} is of a kind that needs ffmpeg: install it and try again.")
     raise DragomanError(
-        f"{name} does not begin as a recording does; if these are plain samples, "
-        "say how to read them: --raw s16le:16000:1 (encoding, samples a second, channels)."
+        f"{name} does not begin as a recording does; if these are plain samples, say how to "
+        f"read them: {_SAY_HOW}."
     )
 
 
@@ -242,6 +243,12 @@ _SIGNATURES = (
     *((0, b"\x0bw"), (0, b"MAC "), (0, b"wvpk"), (0, b"\x47\x40"), (0, b"\x00\x00\x01\xba")),
 )
 
+_PLAIN = {"", ".raw", ".pcm", ".bin", ".dat", ".sw", ".s16", ".l16"} | {
+    f".{one}" for one in ENCODINGS
+}
+"""How files of plain samples are called."""
+_SAY_HOW = "--raw s16le:16000:1 (encoding, samples a second, channels)"
+
 
 def _check_media(path: Path, reason: str) -> None:
     """Refuse what libsndfile refused, unless it begins as a recording does.
@@ -251,7 +258,9 @@ def _check_media(path: Path, reason: str) -> None:
     with path.open("rb") as file:
         head = file.read(16)
     if not _is_media(head):
-        raise DragomanError(f"{path} is not a recording, whatever its name says ({reason}).")
+        plain = path.suffix.lower() in _PLAIN
+        hint = f"; if it is plain samples, say how to read them: {_SAY_HOW}" if plain else ""
+        raise DragomanError(f"{path} is not a recording, whatever its name says ({reason}){hint}.")
 
 
 def _is_media(head: bytes) -> bool:

@@ -56,6 +56,20 @@ def test_a_file_that_is_no_recording(tmp_path, name):
         duration(path)
 
 
+@pytest.mark.parametrize("name", ["a.raw", "a.PCM", "a.s16le", "a"])
+def test_plain_samples_may_be_meant(tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(bytes(range(1, 256)) * 400)
+    refuses(path, "if it is plain samples, say how to read them: --raw s16le:16000:1")
+    refuses_without(path.rename(tmp_path / "a.mp3"), "--raw")
+
+
+def refuses_without(path, word):
+    with pytest.raises(DragomanError) as told:
+        open_audio(path)
+    assert word not in str(told.value)
+
+
 def test_a_recording_without_a_sample(tmp_path):
     for name in ("a.wav", "a.aiff"):
         soundfile.write(tmp_path / name, np.zeros(0), 16000)

@@ -162,7 +162,7 @@ def test_of_several_tracks_it_is_said_once_that_the_first_is_heard(tmp_path, mon
     (record,) = caplog.records
     assert record.getMessage() == (
         f"{film} has 2 audio tracks: 1 (German, stereo), 2 (French, mono); the first is heard "
-        "('dragoman translate --track' hears another)."
+        "('dragoman translate' and 'live' have --track)."
     )
 
 
