@@ -61,13 +61,18 @@ def mp3_holes(path: Path) -> tuple[Hole, ...]:
 def tell_damage(name: str, span: Span, holes: Sequence[Hole], outcome: str) -> None:
     """Say where the wanted part of a recording is damaged, if it is."""
     end = math.inf if span.end is None else span.end
-    places = [shown_moment(hole.at_s) for hole in holes if span.start <= hole.at_s < end]
-    if (more := len(places) - MOST_TOLD) > 0:
-        places[MOST_TOLD:] = [f"{more} more {'place' if more == 1 else 'places'}"]
+    places = [hole.at_s for hole in holes if span.start <= hole.at_s < end]
     if places:
-        *others, last = places
-        listed = f"{', '.join(others)} and {last}" if others else last
-        log.warning("%s is damaged at %s: %s.", name, listed, outcome)
+        log.warning("%s is damaged at %s: %s.", name, listed_moments(places), outcome)
+
+
+def listed_moments(places: Sequence[float]) -> str:
+    """Some places of a recording: 0:07, 1:30 and 3 more places."""
+    moments = list(dict.fromkeys(map(shown_moment, places)))
+    if (more := len(moments) - MOST_TOLD) > 0:
+        moments[MOST_TOLD:] = [f"{more} more {'place' if more == 1 else 'places'}"]
+    *others, last = moments
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _state(path: Path) -> tuple[int, int]:

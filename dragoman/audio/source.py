@@ -96,8 +96,8 @@ def duration(path: str | Path) -> float:
     path = _existing(Path(path))
     try:
         seconds = sndfile_seconds(path)
-    except UnknownFormatError as error:
-        _check_media(path, str(error))
+    except UnknownFormatError:
+        _check_media(path)
         known = ffmpeg_seconds(path)
         seconds = sum(c.seconds for c in open_audio(path)) if known is None else known
     if seconds <= 0:
@@ -200,8 +200,8 @@ def _open_file(path: Path, span: Span, raw: RawFormat | None, track: str | None)
     _existing(path)
     try:
         decoded = open_sndfile(path, span) if raw is None else open_pcm(path, raw, span)
-    except UnknownFormatError as error:
-        _check_media(path, str(error))
+    except UnknownFormatError:
+        _check_media(path)
         return open_ffmpeg(path, span, track)
     check_only_track(track, str(path))
     return decoded
@@ -250,7 +250,7 @@ _PLAIN = {"", ".raw", ".pcm", ".bin", ".dat", ".sw", ".s16", ".l16"} | {
 _SAY_HOW = "--raw s16le:16000:1 (encoding, samples a second, channels)"
 
 
-def _check_media(path: Path, reason: str) -> None:
+def _check_media(path: Path) -> None:
     """Refuse what libsndfile refused, unless it begins as a recording does.
 
     ffmpeg tries hard to find sound in anything, and noise is what it finds.
@@ -260,7 +260,7 @@ def _check_media(path: Path, reason: str) -> None:
     if not _is_media(head):
         plain = path.suffix.lower() in _PLAIN
         hint = f"; if it is plain samples, say how to read them: {_SAY_HOW}" if plain else ""
-        raise DragomanError(f"{path} is not a recording, whatever its name says ({reason}){hint}.")
+        raise DragomanError(f"{path} is not a recording, whatever its name says{hint}.")
 
 
 def _is_media(head: bytes) -> bool:
