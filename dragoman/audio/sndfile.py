@@ -226,9 +226,12 @@ def _sought(
                 first -= sound.frames
                 _run_to_end(sound)
                 continue
-            if (at := _seek(sound, first)) is None:
+            at = _seek(sound, first)
+            if at is None and sound.format != "FLAC":
                 return
             try:
+                if at is None:
+                    raise _DamagedError(first)
                 yield from skip(_blocks(sound, at), first - at)
             except _DamagedError as error:
                 yield from _behind(path, sound, error.frame, name)
@@ -236,7 +239,7 @@ def _sought(
 
 
 def _seek(sound: SoundFile, frame: int) -> int | None:
-    """Go to a frame, or to one before it; returns the frame reached, None where the file is cut."""
+    """Go to a frame, or to one before it; returns the frame reached, None where that is damaged."""
     import soundfile
 
     if sound.frames > UNKNOWN:

@@ -109,6 +109,14 @@ def test_a_part_behind_the_damage_is_sought_and_nothing_is_said(written, caplog)
     assert caplog.messages == []
 
 
+@needs_ffmpeg
+def test_a_part_may_begin_within_the_damage(written):
+    path = written("talk.flac")
+    harm(path, "emptied", size=40_000)
+    for start in np.arange(7, 11, 0.25):
+        assert place_of(read_audio(path, start, start + 4)[-RATE:]) == pytest.approx(start + 3)
+
+
 def test_a_part_of_a_damaged_mp3(written, caplog):
     path = written("talk.mp3")
     harm(path, "emptied")
