@@ -90,10 +90,10 @@ def sndfile_seconds(path: Path) -> float:
     if header is not None and header.data_bytes is None:
         size = path.stat().st_size - header.data_start
         return size // header.format.frame_bytes / header.format.rate
-    total, cut = 0.0, is_cut(path)
+    total, whole = 0.0, not is_cut(path) and not mp3_holes(path)
     with path.open("rb") as file:
         for sound in _parts(file):
-            if sound.frames > UNKNOWN or cut:  # what its header says is not what it holds
+            if sound.frames > UNKNOWN or not whole:  # what its header says is not what it holds
                 frames = _frames(path, 0, sound.samplerate, str(path))
                 return float(sum(map(len, frames)) / sound.samplerate)
             total += sound.frames / check_rate(sound.samplerate, str(path))

@@ -124,6 +124,16 @@ def test_a_part_of_a_damaged_mp3(written, caplog):
     assert np.abs(part - whole[10 * RATE : 11 * RATE])[200:-200].max() < 0.02
 
 
+@pytest.mark.parametrize("junk", [bytes(200_000), np.random.default_rng(1).bytes(200_000)])
+def test_the_length_of_a_damaged_mp3(written, junk):
+    path = written("talk.mp3")
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2] + junk + data[len(data) // 2 :])
+    heard = len(read_audio(path)) / RATE
+    assert heard == pytest.approx(SECONDS, abs=0.2)
+    assert duration(path) == pytest.approx(heard, abs=0.01)
+
+
 def test_the_rest_of_a_flac_is_lost_without_ffmpeg(written, caplog, without_ffmpeg):
     path = written("talk.flac")
     harm(path, "overwritten")
