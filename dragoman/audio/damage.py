@@ -58,6 +58,12 @@ def mp3_holes(path: Path) -> tuple[Hole, ...]:
     return _holes(path, "mp3", 0, *_state(path))
 
 
+def frames_follow(file: BinaryIO, at: int) -> bool:
+    """Whether there is more sound in an mp3 from a place on."""
+    first = _frame(file, after_tag(file))
+    return first is not None and _next_frames(file, at, first) is not None
+
+
 def tell_damage(name: str, span: Span, holes: Sequence[Hole], outcome: str) -> None:
     """Say where the wanted part of a recording is damaged, if it is."""
     end = math.inf if span.end is None else span.end

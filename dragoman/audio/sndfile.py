@@ -24,6 +24,7 @@ from dragoman.audio.damage import (
     LOST_BUT_FOR_FFMPEG,
     SILENT,
     Hole,
+    frames_follow,
     mp3_holes,
     ogg_holes,
     tell_damage,
@@ -50,7 +51,7 @@ log = logging.getLogger(__name__)
 
 BLOCK = 4096
 TAGS = 2048
-"""Fewer bytes than this after an mp3 are its tags, not more sound."""
+"""Fewer bytes than this after an mp3 are its tags, if they hold no frames."""
 
 CUT_SHORT = "%s seems to be cut short: its end is missing."
 
@@ -202,7 +203,8 @@ def _parts(file: BinaryIO, holes: Sequence[Hole] = ()) -> Iterator[SoundFile]:
             yield sound
             offset = file.tell() if sound.format == "MP3" else end
             offset = behind.get(offset, offset)
-            if size - offset < (TAGS if sound.format == "MP3" else 1):
+            left = size - offset
+            if left < (TAGS if sound.format == "MP3" else 1) and not frames_follow(file, offset):
                 return
 
 
