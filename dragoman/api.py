@@ -198,6 +198,8 @@ class Talk:
         """Call a function with every event of a kind (`Event`: of every kind), as it happens."""
         if not (isinstance(kind, type) and issubclass(kind, Event)):
             raise DragomanError(f"{kind!r} is no kind of event; Said is one, and Event is all.")
+        if not callable(call):
+            raise DragomanError(f"{call!r} cannot be called with an event; give a function.")
         self._calls.append((kind, call))
         return self
 

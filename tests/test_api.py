@@ -500,6 +500,8 @@ def test_languages_are_named_as_on_the_command_line():
 
 
 def test_calls_are_for_events(translator):
+    with pytest.raises(dragoman.DragomanError, match="5 cannot be called"):
+        translator.talk().on(dragoman.Said, 5)
     with pytest.raises(dragoman.DragomanError, match="is no kind of event"):
         translator.talk().on(str, print)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 PAGE = 65_307  # bytes of the largest page of an ogg
 LAST_PAGE = 4  # the flag
@@ -23,15 +23,21 @@ HERTZ = {3: (44100, 48000, 32000), 2: (22050, 24000, 16000), 0: (11025, 12000, 8
 def is_cut(path: Path) -> bool:
     """Whether the end of an ogg or mp3 is missing, as far as that can be told without decoding."""
     with path.open("rb") as file:
-        head = file.read(4)
-        if head == b"OggS":
-            return _ogg_is_cut(file)
-        if head[:3] == b"ID3" or Frame.read(head) is not None:
-            return _mp3_is_cut(file)
-    return False
+        kind = kind_of(file)
+        if kind == "ogg":
+            return ogg_is_cut(file)
+        return kind == "mp3" and _mp3_is_cut(file)
 
 
-def _ogg_is_cut(file: BinaryIO) -> bool:
+def kind_of(file: BinaryIO) -> Literal["ogg", "mp3"] | None:
+    """What a file is by its beginning, if it is one of the two that are looked into here."""
+    head = file.read(4)
+    if head == b"OggS":
+        return "ogg"
+    return "mp3" if head[:3] == b"ID3" or Frame.read(head) is not None else None
+
+
+def ogg_is_cut(file: BinaryIO) -> bool:
     tail = _tail(file, PAGE)
     at = tail.rfind(b"OggS")
     header = tail[at : at + 27]
@@ -62,12 +68,16 @@ class Frame:
         size = (144_000 if version == 3 else 72_000) * kilobits // hertz + (header[2] >> 1 & 1)
         return cls(version, hertz, size)
 
+    @property
+    def seconds(self) -> float:
+        return (1152 if self.version == 3 else 576) / self.hertz
+
     def is_like(self, other: Frame | None) -> bool:
         return other is not None and (self.version, self.hertz) == (other.version, other.hertz)
 
 
 def _mp3_is_cut(file: BinaryIO) -> bool:
-    start = _after_tag(file)
+    start = after_tag(file)
     file.seek(start)
     beginning = file.read(256)
     first = Frame.read(beginning)
@@ -77,11 +87,18 @@ def _mp3_is_cut(file: BinaryIO) -> bool:
     if (told := _told_bytes(beginning)) is not None:
         return start + told > size
     tail = _without_tags(_tail(file, TAIL))
-    at = _chain(tail, first)
-    return at is not None and at > len(tail)
+    last = chain(tail, first)
+    return last is not None and _would_end(tail, last[1]) > len(tail)
 
 
-def _after_tag(file: BinaryIO) -> int:
+def _would_end(tail: bytes, at: int) -> int:
+    """Where a chain of frames would end that breaks off at a place."""
+    rest = tail[at : at + 4]
+    begun = 0 < len(rest) < 4 and rest.startswith(b"\xff")  # less than a header is left
+    return len(tail) + 1 if begun else at
+
+
+def after_tag(file: BinaryIO) -> int:
     """Where the sound begins: after a tag that says how long it is, seven bits a byte."""
     file.seek(0)
     tag = file.read(10)
@@ -110,16 +127,16 @@ def _without_tags(tail: bytes) -> bytes:
     return tail
 
 
-def _chain(tail: bytes, first: Frame) -> int | None:
-    """Where a chain of frames that reaches the end of the tail would end; None without one."""
-    for begin in range(len(tail)):
+def chain(data: bytes, first: Frame) -> tuple[int, int] | None:
+    """Where the first chain of frames begins, and ends, be it after the data; None without one."""
+    begin = data.find(b"\xff")
+    while begin >= 0:
         at, length = begin, 0
-        while (frame := Frame.read(tail[at : at + 4])) and first.is_like(frame):
+        while (frame := Frame.read(data[at : at + 4])) and first.is_like(frame):
             at, length = at + frame.size, length + 1
         if length >= CHAIN:
-            rest = tail[at : at + 4]
-            begun = 0 < len(rest) < 4 and rest.startswith(b"\xff")  # less than a header is left
-            return len(tail) + 1 if begun else at
+            return begin, at
+        begin = data.find(b"\xff", begin + 1)
     return None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
 import re
 import shutil
 import subprocess
@@ -19,6 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
+from dragoman.audio.damage import listed_moments
 from dragoman.audio.decoded import Decoded, Span
 from dragoman.audio.pcm import (
     READ_BYTES,
@@ -38,8 +40,11 @@ _EMPTY = re.compile(r"trailing '\?'|Last message repeated")
 log = logging.getLogger(__name__)
 
 
-def open_ffmpeg(path: Path, span: Span, track: str | None = None) -> Decoded:
-    """Begin to decode a file from the wanted start: ffmpeg seeks, and stops at the wanted end."""
+def open_ffmpeg(path: Path, span: Span, track: str | None = None, complain: bool = True) -> Decoded:
+    """Begin to decode a file from the wanted start: ffmpeg seeks, and stops at the wanted end.
+
+    `complain`: what is damaged is told, as nobody else has.
+    """
     _program(str(path))
     if track is None:
         _tell_tracks(path)
@@ -47,7 +52,8 @@ def open_ffmpeg(path: Path, span: Span, track: str | None = None) -> Decoded:
     seek = ["-ss", f"{span.start:.6f}"] if span.start else []
     stop = [] if span.end is None else ["-t", f"{span.end - span.start + 0.1:.6f}"]
     # 'file:' keeps a name with a colon or a leading dash from being taken for something else.
-    return _decoded(_Pipe.start([*seek, "-i", f"file:{path}"], number, stop, str(path)))
+    pipe = _Pipe.start([*seek, "-i", f"file:{path}"], number, stop, str(path))
+    return _decoded(pipe, start_s=span.start, complain=complain)
 
 
 @lru_cache(maxsize=64)  # a film may be a whole corpus of clips
@@ -55,7 +61,7 @@ def _tell_tracks(path: Path) -> None:
     """Where there are several, say which one is heard unasked."""
     if len(tracks := contents_of(path).tracks) > 1:
         log.warning(
-            "%s has %s; the first is heard ('dragoman translate --track' hears another).",
+            "%s has %s; the first is heard ('dragoman translate' and 'live' have --track).",
             *(path, listed(tracks)),
         )
 
@@ -148,6 +154,10 @@ class _Pipe:
                 target.write(data)
                 target.flush()
 
+    def complained(self) -> int:
+        """How much ffmpeg has complained so far, in bytes."""
+        return os.fstat(self.complaints.fileno()).st_size
+
     def told(self) -> list[str]:
         """What ffmpeg complained about."""
         self.process.wait()
@@ -166,7 +176,9 @@ class _Pipe:
         self.complaints.close()
 
 
-def _decoded(pipe: _Pipe, live: bool = False) -> Decoded:
+def _decoded(
+    pipe: _Pipe, live: bool = False, start_s: float = 0.0, complain: bool = True
+) -> Decoded:
     try:
         header = read_wav_header(pipe.sound, pipe.name)  # type: ignore[arg-type]
     except DragomanError:
@@ -179,13 +191,28 @@ def _decoded(pipe: _Pipe, live: bool = False) -> Decoded:
         raise DragomanError(
             f"{pipe.name} is not a recording that can be read (ffmpeg: {reason}){hint}."
         ) from None
-    return Decoded(pipe.name, header.format.rate, _frames(pipe, header.format), live)
+    frames = _frames(pipe, header.format, start_s, complain)
+    return Decoded(pipe.name, header.format.rate, frames, live)
 
 
-def _frames(pipe: _Pipe, format: RawFormat) -> Iterator[Frames]:
+def _frames(pipe: _Pipe, format: RawFormat, start_s: float, complain: bool) -> Iterator[Frames]:
+    """What ffmpeg decodes, from a second of the recording on. Where it is damaged is told by what
+    had been heard when ffmpeg complained: it is never far ahead."""
+    heard, places, length = 0, list[float](), 0
     try:
-        yield from pcm_frames(pipe.sound, format)  # type: ignore[arg-type]
-        if reason := pipe.reason():
-            log.warning("%s is damaged; what can be read of it is (ffmpeg: %s).", pipe.name, reason)
+        for frames in pcm_frames(pipe.sound, format):  # type: ignore[arg-type]
+            heard += len(frames)
+            if pipe.complained() > length:
+                places.append(start_s + heard / format.rate)
+                length = pipe.complained()
+            yield frames
+        reason = pipe.reason()
+        if complain and reason:
+            if pipe.complained() > length:
+                places.append(start_s + heard / format.rate)
+            log.warning(
+                "%s is damaged at about %s; what can be read of it is (ffmpeg: %s).",
+                *(pipe.name, listed_moments(places), reason),
+            )
     finally:
         pipe.close()

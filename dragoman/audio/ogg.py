@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from struct import Struct, pack_into
 from typing import BinaryIO
 
@@ -14,6 +15,8 @@ _CHECKSUM_AT = 22
 _CONTINUED, FIRST, LAST = 1, 2, 4  # flags of a page
 _MOST = 1 << 20
 """Bytes of a packet; tags may hold a picture, and nobody needs more."""
+_STRETCH = 1 << 16
+"""Bytes that are looked through at once."""
 _MIRRORED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
 
@@ -30,6 +33,56 @@ def _checksum(data: bytes | bytearray) -> int:
     """CRC-32 with the bits in the order opposite to zlib's, from 0 on."""
     mirrored = zlib.crc32(data.translate(_MIRRORED), 0xFFFFFFFF) ^ 0xFFFFFFFF
     return int(f"{mirrored:032b}"[::-1], 2)
+
+
+def is_intact(page: bytes | bytearray) -> bool:
+    """Whether a page is what its checksum says."""
+    told = int.from_bytes(page[_CHECKSUM_AT : _CHECKSUM_AT + 4], "little")
+    return told == _checksum(page[:_CHECKSUM_AT] + bytes(4) + page[_CHECKSUM_AT + 4 :])
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Where a page of a file is, and what its header tells."""
+
+    start: int
+    end: int
+    flags: int
+    granule: int
+    """What counts the samples up to its end; negative where no packet ends in it."""
+    serial: int
+    number: int
+    body: bytes
+
+    @classmethod
+    def read(cls, file: BinaryIO, start: int) -> Page | None:
+        """The page at a place, if there is a whole one."""
+        file.seek(start)
+        head = file.read(_PAGE.size)
+        if len(head) < _PAGE.size or not head.startswith(b"OggS"):
+            return None
+        _, _, flags, granule, serial, number, _, segments = _PAGE.unpack(head)
+        sizes = file.read(segments)
+        body = file.read(sum(sizes))
+        whole = head + sizes + body
+        if len(sizes) < segments or len(body) < sum(sizes) or not is_intact(whole):
+            return None
+        return cls(start, start + len(whole), flags, granule, serial, number, body)
+
+
+def next_page(file: BinaryIO, start: int) -> Page | None:
+    """The first whole page from a place on: nearly always it is there."""
+    if (page := Page.read(file, start)) is not None:
+        return page
+    while True:
+        file.seek(start)
+        data = file.read(_STRETCH)
+        at = data.find(b"OggS")
+        if at < 0 and len(data) < _STRETCH:
+            return None
+        if at >= 0 and (page := Page.read(file, start + at)) is not None:
+            return page
+        start += at + 1 if at >= 0 else _STRETCH - 3
 
 
 def links(file: BinaryIO) -> list[int]:
@@ -76,9 +129,7 @@ class OggReader:
         if len(sizes) < segments or len(data) < end:
             return None
         whole, self._data = data[:end], data[end:]
-        told = int.from_bytes(whole[_CHECKSUM_AT : _CHECKSUM_AT + 4], "little")
-        whole[_CHECKSUM_AT : _CHECKSUM_AT + 4] = bytes(4)
-        if told != _checksum(whole):
+        if not is_intact(whole):
             raise DragomanError("A page of this stream of Ogg is damaged.")
         return self._packets(bytes(whole[_PAGE.size + segments :]), sizes, flags)
 

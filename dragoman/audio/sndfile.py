@@ -3,6 +3,7 @@
 - The length of an mp3 is a guess where its header has none, or speaks of the first of several
   joined recordings. libsndfile stops there; we open what remains and go on.
 - Of an ogg with several recordings in it libsndfile knows the first alone.
+- What is damaged in the middle is passed over without a word; a flac ends there.
 - An mp3 that is sought in gives noise until enough of it has been decoded.
 - A wav whose recorder was killed says it has no samples, or more than there are.
 """
@@ -11,12 +12,26 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from dragoman.audio.cut import is_cut
+from dragoman.audio.damage import (
+    EARLIER,
+    LEFT_OUT,
+    LOST,
+    LOST_BUT_FOR_FFMPEG,
+    SILENT,
+    Hole,
+    frames_follow,
+    mp3_holes,
+    ogg_holes,
+    tell_damage,
+)
 from dragoman.audio.decoded import Decoded, Span, skip
+from dragoman.audio.ffmpeg import has_ffmpeg, open_ffmpeg
+from dragoman.audio.hushed import hushed
 from dragoman.audio.ogg import links
 from dragoman.audio.pcm import (
     CodedWavError,
@@ -36,7 +51,9 @@ log = logging.getLogger(__name__)
 
 BLOCK = 4096
 TAGS = 2048
-"""Fewer bytes than this after an mp3 are its tags, not more sound."""
+"""Fewer bytes than this after an mp3 are its tags, if they hold no frames."""
+
+CUT_SHORT = "%s seems to be cut short: its end is missing."
 
 UNKNOWN = 1 << 48
 """More frames than this is how libsndfile says that a file does not know its length."""
@@ -59,7 +76,12 @@ def open_sndfile(path: Path, span: Span, name: str = "") -> Decoded:
     with path.open("rb") as file, next(_parts(file)) as sound:
         rate = check_rate(sound.samplerate, name)
     if is_cut(path):
-        log.warning("%s seems to be cut short: its end is missing.", name)
+        log.warning(CUT_SHORT, name)
+    tell_damage(name, span, mp3_holes(path), LEFT_OUT)
+    if holes := ogg_holes(path, rate):
+        tell_damage(name, span, holes, SILENT if has_ffmpeg() else EARLIER)
+        if has_ffmpeg():
+            return open_ffmpeg(path, span, complain=False)
     return Decoded(name, rate, _frames(path, span.first(rate), rate, name))
 
 
@@ -69,10 +91,10 @@ def sndfile_seconds(path: Path) -> float:
     if header is not None and header.data_bytes is None:
         size = path.stat().st_size - header.data_start
         return size // header.format.frame_bytes / header.format.rate
-    total, cut = 0.0, is_cut(path)
+    total, whole = 0.0, not is_cut(path) and not mp3_holes(path)
     with path.open("rb") as file:
         for sound in _parts(file):
-            if sound.frames > UNKNOWN or cut:  # what its header says is not what it holds
+            if sound.frames > UNKNOWN or not whole:  # what its header says is not what it holds
                 frames = _frames(path, 0, sound.samplerate, str(path))
                 return float(sum(map(len, frames)) / sound.samplerate)
             total += sound.frames / check_rate(sound.samplerate, str(path))
@@ -135,8 +157,9 @@ class _Part:
         return self._file.read(left if size < 0 else min(size, left))
 
 
-def _parts(file: BinaryIO) -> Iterator[SoundFile]:
-    """The recordings in a file, one after the other: one, or several joined mp3s or oggs.
+def _parts(file: BinaryIO, holes: Sequence[Hole] = ()) -> Iterator[SoundFile]:
+    """The recordings in a file, one after the other: one, or several joined mp3s or oggs, or what
+    is left of an mp3 between its holes.
 
     The one that was given has to be read to its end before the next is asked for.
     """
@@ -145,31 +168,59 @@ def _parts(file: BinaryIO) -> Iterator[SoundFile]:
     class Forward(soundfile.SoundFile):  # type: ignore[misc]
         """Read onwards only: else the library seeks after every read, which breaks an mp3."""
 
+        @hushed()
+        def __init__(self, file: _Part) -> None:
+            super().__init__(file)
+
         def seekable(self) -> bool:
             return False
 
+        @hushed()
+        def seek(self, frame: int) -> int:
+            return int(super().seek(frame))
+
+        @hushed()
+        def read(self, frames: int) -> Frames:
+            block: Frames = super().read(frames, dtype="float32", always_2d=True)
+            return block
+
     size = file.seek(0, os.SEEK_END)
-    ends = [*links(file)[1:], size]
+    ends = [*links(file)[1:], *(hole.start for hole in holes), size]
+    behind = {hole.start: hole.end for hole in holes}
     offset = 0
     while True:
         end = next(at for at in ends if at > offset)
         try:
             sound = Forward(_Part(file, offset, end))
         except soundfile.LibsndfileError as error:
-            if offset:
+            if not offset:
+                raise UnknownFormatError(error.error_string.rstrip(".")) from None
+            if end == size:
                 return  # only tags remain
-            raise UnknownFormatError(error.error_string.rstrip(".")) from None
+            offset = behind.get(end, end)
+            continue
         with sound:
             yield sound
             offset = file.tell() if sound.format == "MP3" else end
-            if size - offset < (TAGS if sound.format == "MP3" else 1):
+            offset = behind.get(offset, offset)
+            left = size - offset
+            if left < (TAGS if sound.format == "MP3" else 1) and not frames_follow(file, offset):
                 return
 
 
 def _frames(path: Path, first: int, rate: int, name: str) -> Iterator[Frames]:
     """The frames of a file from the given one on."""
+    holes = mp3_holes(path)
+    if holes:  # how long the pieces between them are nobody knows before they are decoded
+        return skip(_sought(path, 0, rate, name, holes), first)
+    return _sought(path, first, rate, name, ())
+
+
+def _sought(
+    path: Path, first: int, rate: int, name: str, holes: Sequence[Hole]
+) -> Iterator[Frames]:
     with path.open("rb") as file:
-        for sound in _parts(file):
+        for sound in _parts(file, holes):
             if sound.samplerate != rate:
                 log.warning("%s changes its sample rate on the way: the rest is left out.", name)
                 return
@@ -177,14 +228,20 @@ def _frames(path: Path, first: int, rate: int, name: str) -> Iterator[Frames]:
                 first -= sound.frames
                 _run_to_end(sound)
                 continue
-            if (at := _seek(sound, first)) is None:
+            at = _seek(sound, first)
+            if at is None and sound.format != "FLAC":
                 return
-            yield from skip(_blocks(sound, name), first - at)
+            try:
+                if at is None:
+                    raise _DamagedError(first)
+                yield from skip(_blocks(sound, at), first - at)
+            except _DamagedError as error:
+                yield from _behind(path, sound, error.frame, name)
             first = 0
 
 
 def _seek(sound: SoundFile, frame: int) -> int | None:
-    """Go to a frame, or to one before it; returns the frame reached, None where the file is cut."""
+    """Go to a frame, or to one before it; returns the frame reached, None where that is damaged."""
     import soundfile
 
     if sound.frames > UNKNOWN:
@@ -204,22 +261,40 @@ def _run_to_end(sound: SoundFile) -> None:
         sound.read(1)
 
 
-def _blocks(sound: SoundFile, name: str) -> Iterator[Frames]:
+class _DamagedError(Exception):
+    """Nothing can be read from a frame on."""
+
+    def __init__(self, frame: int) -> None:
+        self.frame = frame
+
+
+def _blocks(sound: SoundFile, at: int) -> Iterator[Frames]:
+    """What follows the frame that was sought."""
     import soundfile
 
-    read = 0
     while True:
         try:
-            block: Frames = sound.read(BLOCK, dtype="float32", always_2d=True)
+            block: Frames = sound.read(BLOCK)
         except soundfile.LibsndfileError:
-            seconds = read / sound.samplerate
-            log.warning(
-                "%s is damaged after %.3g s: the rest is lost. ffmpeg may read on where this does "
-                "not: ffmpeg -i RECORDING mended.wav",
-                *(name, seconds),
-            )
-            return
+            raise _DamagedError(at) from None
         if not len(block):
             return
-        read += len(block)
+        at += len(block)
         yield block
+
+
+def _behind(path: Path, sound: SoundFile, frame: int, name: str) -> Iterator[Frames]:
+    """What can be read of a damaged recording from a frame on: of a flac ffmpeg finds the next
+    piece that is whole, and its place."""
+    hole = Hole(0, 0, frame / sound.samplerate)
+    if sound.format != "FLAC" or not has_ffmpeg():
+        tell_damage(name, Span(), [hole], LOST if has_ffmpeg() else LOST_BUT_FOR_FFMPEG)
+        return
+    rest = skip(open_ffmpeg(path, Span(), complain=False).frames, frame)
+    first, second = next(rest, None), next(rest, None)
+    if second is None and frame + (0 if first is None else len(first)) < sound.frames:
+        log.warning(CUT_SHORT, name)
+    else:
+        tell_damage(name, Span(), [hole], SILENT)
+    yield from (block for block in (first, second) if block is not None)
+    yield from rest

@@ -25,6 +25,7 @@ from dragoman.audio.decoded import Decoded, Span, skip, wanted
 from dragoman.audio.ffmpeg import ffmpeg_seconds, has_ffmpeg, open_ffmpeg, open_ffmpeg_stream
 from dragoman.audio.mono import Mono
 from dragoman.audio.pcm import (
+    ENCODINGS,
     ByteStream,
     CodedWavError,
     Copied,
@@ -95,8 +96,8 @@ def duration(path: str | Path) -> float:
     path = _existing(Path(path))
     try:
         seconds = sndfile_seconds(path)
-    except UnknownFormatError as error:
-        _check_media(path, str(error))
+    except UnknownFormatError:
+        _check_media(path)
         known = ffmpeg_seconds(path)
         seconds = sum(c.seconds for c in open_audio(path)) if known is None else known
     if seconds <= 0:
@@ -190,8 +191,8 @@ def _open_coded(
     if _is_media(head):
         raise DragomanError(f"{name} is of a kind that needs ffmpeg: install it and try again.")
     raise DragomanError(
-        f"{name} does not begin as a recording does; if these are plain samples, "
-        "say how to read them: --raw s16le:16000:1 (encoding, samples a second, channels)."
+        f"{name} does not begin as a recording does; if these are plain samples, say how to "
+        f"read them: {_SAY_HOW}."
     )
 
 
@@ -199,8 +200,8 @@ def _open_file(path: Path, span: Span, raw: RawFormat | None, track: str | None)
     _existing(path)
     try:
         decoded = open_sndfile(path, span) if raw is None else open_pcm(path, raw, span)
-    except UnknownFormatError as error:
-        _check_media(path, str(error))
+    except UnknownFormatError:
+        _check_media(path)
         return open_ffmpeg(path, span, track)
     check_only_track(track, str(path))
     return decoded
@@ -242,8 +243,14 @@ _SIGNATURES = (
     *((0, b"\x0bw"), (0, b"MAC "), (0, b"wvpk"), (0, b"\x47\x40"), (0, b"\x00\x00\x01\xba")),
 )
 
+_PLAIN = {"", ".raw", ".pcm", ".bin", ".dat", ".sw", ".s16", ".l16"} | {
+    f".{one}" for one in ENCODINGS
+}
+"""How files of plain samples are called."""
+_SAY_HOW = "--raw s16le:16000:1 (encoding, samples a second, channels)"
 
-def _check_media(path: Path, reason: str) -> None:
+
+def _check_media(path: Path) -> None:
     """Refuse what libsndfile refused, unless it begins as a recording does.
 
     ffmpeg tries hard to find sound in anything, and noise is what it finds.
@@ -251,7 +258,9 @@ def _check_media(path: Path, reason: str) -> None:
     with path.open("rb") as file:
         head = file.read(16)
     if not _is_media(head):
-        raise DragomanError(f"{path} is not a recording, whatever its name says ({reason}).")
+        plain = path.suffix.lower() in _PLAIN
+        hint = f"; if it is plain samples, say how to read them: {_SAY_HOW}" if plain else ""
+        raise DragomanError(f"{path} is not a recording, whatever its name says{hint}.")
 
 
 def _is_media(head: bytes) -> bool:

@@ -13,6 +13,7 @@ import click
 
 from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.captions import CaptionFiles, caption_options
+from dragoman.cli.hearing import Hearing, hearing_options
 from dragoman.cli.outputs import check_outputs, check_suffix
 from dragoman.cli.ranges import PATH
 from dragoman.cli.setup_options import LIVE_PAUSE_MS, read_system, setup_options, show_option
@@ -34,6 +35,7 @@ _output = grouped("Output")
 @_input("--microphone", metavar="NAME|N", help="Which microphone (default: the system's).")
 @_input("--list", "list_only", is_flag=True, help="List the microphones and stop.")
 @_input("--file", type=PATH, metavar="FILE", help="The same as FILE.")
+@hearing_options
 @_output("--speak", is_flag=True, help="Speak the translation aloud.")
 @_output("--voice", metavar="NAME", help="Voice to speak with ('dragoman voices' lists them).")
 @caption_options
@@ -48,6 +50,7 @@ def command(
     microphone: str | None,
     list_only: bool,
     file: Path | None,
+    hearing: Hearing,
     speak: bool,
     voice: str | None,
     captions: CaptionFiles,
@@ -72,7 +75,7 @@ def command(
     from dragoman.audio.record import SUFFIXES, check_record
     from dragoman.cli import printed, told
     from dragoman.cli.notes import open_notes
-    from dragoman.cli.sound import check_fit, open_interpreter
+    from dragoman.cli.sound import check_fit, open_file, open_interpreter
 
     if list_only:
         _list_microphones()
@@ -84,6 +87,8 @@ def command(
     file = played or file
     if file is not None and (microphone is not None or record is not None):
         raise DragomanError("A file and --microphone (or --record) exclude each other.")
+    if file is None and hearing.option is not None:
+        raise DragomanError(f"{hearing.option} is about a recording: name one, or leave it out.")
     if file is not None and captions.resume:  # which would be heard from its beginning
         raise DragomanError(
             "--resume goes on with what a microphone hears; with a recording by "
@@ -102,7 +107,9 @@ def command(
         system = read_system(notes.tell, notes.advise, pause_ms=LIVE_PAUSE_MS, **options)
         setup, both = system.setup, show == "both"
         transcript = both or captions.need_transcript
-        sound = _open_file(file, setup) if file is not None else None
+        sound = None
+        if file is not None:
+            sound = open_file(file, setup.step_ms, realtime=True, part=hearing.part())
         audience = [enter(told.summary(setup, notes))]
         if speak:
             audience.append(enter(listeners.spoken(voice, setup.target, notes.tell)))
@@ -134,12 +141,6 @@ def shown(
     printer = text_afterwards(setup, both) if hidden else plain_text(setup, notes, both)
     text = stack.enter_context(printer)
     return [text, stack.enter_context(caption_screen(setup, notes, title))]
-
-
-def _open_file(file: Path, setup: Setup) -> Sound:
-    from dragoman.cli.sound import open_file
-
-    return open_file(file, setup.step_ms, realtime=True)
 
 
 @contextmanager

@@ -12,7 +12,8 @@ import click
 
 from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.captions import CaptionFiles, caption_options
-from dragoman.cli.ranges import CHANNEL, MOMENT, OUTPUT, Number
+from dragoman.cli.hearing import Hearing, hearing_options
+from dragoman.cli.ranges import MOMENT, OUTPUT, Number
 from dragoman.cli.recordings import (
     Dub,
     Recording,
@@ -46,11 +47,7 @@ _output = grouped("Output")
     help="Begin here, such as 90 (seconds) or 1:30; captions keep the recording's times.",
 )
 @_input("--end", type=MOMENT, metavar="TIME", help="Stop here.")  # fmt: skip
-@_input("--raw", metavar="FORMAT", help="FILE is plain samples, such as s16le:16000:1.")
-@_input("--track", metavar="N|LANG", help="Which audio track of a film is heard (default 1).")
-@_input("--channel", type=CHANNEL, metavar="N",
-        help="Hear one channel alone: left, right or its number (default all).",
-        )  # fmt: skip
+@hearing_options
 @_input("--realtime", is_flag=True, help="Hear the file at the speed it was spoken.")
 @show_option
 @_output("--json", "as_json", is_flag=True, help="JSON lines instead of text.")
@@ -70,9 +67,7 @@ def command(
     files: tuple[str, ...],
     start: float | None,
     end: float | None,
-    raw: str | None,
-    track: str | None,
-    channel: int | None,
+    hearing: Hearing,
     realtime: bool,
     show: str,
     as_json: bool,
@@ -100,17 +95,13 @@ def command(
     dragoman translate talks/*.ogg --captions captions/ --speak '{name}.en.mp3'
     arecord -f S16_LE -r 16000 | dragoman translate - --from es
     """
-    from dragoman.audio.pcm import RawFormat
     from dragoman.cli.notes import open_notes
     from dragoman.cli.printed import Headings
     from dragoman.cli.progress import audio_progress
-    from dragoman.cli.sound import Part
 
     recordings = recordings_of(files, Recording("", captions, trace, Dub(speak, mix, duck, voice)))
-    part = Part(start or 0.0, end, track=track, channel=channel)
+    part = hearing.part(start or 0.0, end)
     check_recordings(recordings, part, options["setup"])
-    if raw is not None:
-        part = replace(part, raw=RawFormat.parse(raw))
     with open_notes() as notes:
         system = read_system(notes.tell, notes.advise, **options)
         wanted = Wanted(part, start is not None, realtime, show == "both", as_json, quiet)

@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 import struct
 from types import SimpleNamespace
 
@@ -55,6 +56,20 @@ def test_a_file_that_is_no_recording(tmp_path, name):
         duration(path)
 
 
+@pytest.mark.parametrize("name", ["a.raw", "a.PCM", "a.s16le", "a"])
+def test_plain_samples_may_be_meant(tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(bytes(range(1, 256)) * 400)
+    refuses(path, "if it is plain samples, say how to read them: --raw s16le:16000:1")
+    refuses_without(path.rename(tmp_path / "a.mp3"), "--raw")
+
+
+def refuses_without(path, word):
+    with pytest.raises(DragomanError) as told:
+        open_audio(path)
+    assert word not in str(told.value)
+
+
 def test_a_recording_without_a_sample(tmp_path):
     for name in ("a.wav", "a.aiff"):
         soundfile.write(tmp_path / name, np.zeros(0), 16000)
@@ -79,7 +94,8 @@ def test_a_wav_that_is_cut_in_its_header(recording, size, caplog):
     assert "cut short" not in caplog.text  # nothing of it is read
 
 
-def test_a_flac_that_is_cut_is_read_and_said(recording, caplog):
+def test_a_flac_that_is_cut_is_read_and_said(recording, caplog, monkeypatch):
+    monkeypatch.setattr("dragoman.audio.sndfile.has_ffmpeg", lambda: False)
     path = recording("talk.flac", seconds=4.0)
     whole = read_audio(path)
     data = path.read_bytes()
@@ -87,8 +103,16 @@ def test_a_flac_that_is_cut_is_read_and_said(recording, caplog):
     part = read_audio(path)
     assert 2.0 < len(part) / 16000 < 4.0
     assert np.array_equal(part, whole[: len(part)])
-    assert "is damaged after" in caplog.text
-    assert "ffmpeg -i RECORDING mended.wav" in caplog.text  # which finds the next sound frame
+    assert "the rest is lost" in caplog.text
+
+
+@pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="ffmpeg is not installed")
+def test_ffmpeg_tells_that_a_flac_is_cut_and_not_damaged(recording, caplog):
+    path = recording("talk.flac", seconds=4.0)
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) * 3 // 4])
+    assert 2.0 < len(read_audio(path)) / 16000 < 4.0
+    assert caplog.messages == [f"{path} seems to be cut short: its end is missing."]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e30])

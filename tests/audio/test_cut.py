@@ -9,7 +9,7 @@ import soundfile
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dragoman.audio.cut import Frame, _after_tag, is_cut
+from dragoman.audio.cut import Frame, after_tag, is_cut
 from dragoman.audio.source import duration, read_audio
 
 NOISE = np.random.default_rng(7).standard_normal(3 * 48000).astype(np.float32) / 10
@@ -55,11 +55,11 @@ def test_a_whole_mp3_is_whole(tmp_path, rate, told, tags):
 
 def test_the_length_of_a_tag_has_seven_bits_a_byte():
     assert (
-        _after_tag(io.BytesIO(b"ID3\4\0\0\1\2\3\5and more"))
+        after_tag(io.BytesIO(b"ID3\4\0\0\1\2\3\5and more"))
         == 10 + (1 << 21) + (2 << 14) + (3 << 7) + 5
     )
-    assert _after_tag(io.BytesIO(b"ID3\4\0\0\0\0\0")) == 0  # not a whole one
-    assert _after_tag(io.BytesIO(b"\xff\xfb\0\0\0\0\0\0\0\x7f")) == 0
+    assert after_tag(io.BytesIO(b"ID3\4\0\0\0\0\0")) == 0  # not a whole one
+    assert after_tag(io.BytesIO(b"\xff\xfb\0\0\0\0\0\0\0\x7f")) == 0
 
 
 def test_tags_before_and_after(tmp_path):

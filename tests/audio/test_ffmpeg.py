@@ -1,6 +1,7 @@
 """What libsndfile cannot read, read for real where ffmpeg is installed."""
 
 import io
+import re
 import shutil
 import subprocess
 from types import SimpleNamespace
@@ -101,6 +102,22 @@ def test_a_webm_that_is_cut_is_read_and_said(recording, tmp_path, caplog):
 
 
 @needs_ffmpeg
+@pytest.mark.parametrize("start", [0.0, 10.0])
+@pytest.mark.parametrize("name", ["talk.webm", "talk.m4a"])
+def test_it_is_told_where_one_is_damaged(recording, tmp_path, caplog, name, start):
+    path = convert(recording(seconds=40.0), tmp_path / name)
+    data = bytearray(path.read_bytes())
+    middle = len(data) // 2
+    data[middle : middle + 3000] = np.random.default_rng(1).bytes(3000)
+    path.write_bytes(data)
+    read_audio(path, start)
+    [told] = caplog.messages
+    places = re.findall(r"\b(\d):(\d\d)", told.split(";")[0])
+    assert abs(60 * int(places[0][0]) + int(places[0][1]) - 20) <= 6  # webm has groups of 5 s
+    assert f"{path} is damaged at about 0:" in told
+
+
+@needs_ffmpeg
 def test_an_m4a_that_is_cut_has_lost_its_index(recording, tmp_path):
     path = convert(recording(seconds=10.0), tmp_path / "talk.m4a")
     path.write_bytes(path.read_bytes()[:20000])
@@ -155,14 +172,14 @@ def test_of_several_tracks_it_is_said_once_that_the_first_is_heard(tmp_path, mon
         ffmpeg, "contents_of", lambda path: two if "film" in path.name else Contents()
     )
     monkeypatch.setattr(ffmpeg._Pipe, "start", lambda *rest: rest)
-    monkeypatch.setattr(ffmpeg, "_decoded", lambda pipe: pipe)
+    monkeypatch.setattr(ffmpeg, "_decoded", lambda pipe, **how: pipe)
     film, talk = tmp_path / "film.mkv", tmp_path / "talk.mkv"
     for path, track in ((film, "fr"), (talk, None), (film, None), (film, None)):
         ffmpeg.open_ffmpeg(path, Span(0.0, None), track)
     (record,) = caplog.records
     assert record.getMessage() == (
         f"{film} has 2 audio tracks: 1 (German, stereo), 2 (French, mono); the first is heard "
-        "('dragoman translate --track' hears another)."
+        "('dragoman translate' and 'live' have --track)."
     )
 
 

@@ -208,6 +208,9 @@ def test_tune_writes_a_setup_that_translate_takes(corpus, wav, tmp_path):
         (("evaluate", "no.tsv", "--from", "de"), "There is no corpus at no.tsv."),
         (("live", "--file", "x.wav", "--microphone", "2"), "exclude each other"),
         (("live", "x.wav", "--record", "y.wav"), "exclude each other"),
+        (("live", "--track", "2"), "--track is about a recording"),
+        (("live", "--channel", "left"), "--channel is about a recording"),
+        (("live", "--raw", "s16le"), "--raw is about a recording"),
         (("live", "x.wav", "--file", "y.wav"), "x.wav and y.wav cannot both be heard"),
         (("score", "x" * 300), "cannot be used: File name too long"),
         (("compare", "a", "b", "--resamples", "99999999999"), "is not in the range"),
@@ -244,3 +247,13 @@ def test_live_plays_a_file_as_if_it_were_spoken(tmp_path, named):
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert "".join(row["said"] for row in rows).split() == WORDS
     assert rows[-1]["shown_ms"] >= 1000
+
+
+def test_live_hears_plain_samples_and_the_track_and_channel_that_are_wanted(tmp_path):
+    path = tmp_path / "talk.raw"
+    path.write_bytes(bytes(16000 * 2))  # half a second of two channels
+    live = ("live", path, *SYSTEM, "--policy", "greedy", "--json")
+    done = dragoman(*live, "--raw", "s16le:16000:2", "--track", "1", "--channel", "right")
+    assert (done.returncode, json.loads(done.stdout.splitlines()[-1])["heard_ms"]) == (0, 500)
+    assert "no track 2" in dragoman(*live, "--raw", "s16le", "--track", "2").stderr
+    assert "there is no channel 2" in dragoman(*live, "--raw", "s16le", "--channel", "2").stderr
