@@ -80,7 +80,9 @@ def chosen_workers(jobs: int, cluster: str | None, setup: Setup) -> Workers | No
 
 def check_one_way(jobs: bool, cluster: str | None) -> None:
     if jobs and cluster is not None:
-        raise DragomanError("--jobs are processes here, --cluster has its own; give one of them.")
+        raise DragomanError(
+            "--jobs starts processes here, --cluster has its own; give one of them."
+        )
 
 
 def read_first(

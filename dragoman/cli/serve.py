@@ -107,11 +107,12 @@ def _check(
 
     if settings.token is None and not is_loopback(address.host):
         raise DragomanError(
-            f"Whoever reaches {address.host} could come in; set {TOKEN}, or give --token-file FILE."
+            f"Anybody who reaches {address.host} could come in; set {TOKEN}, or give "
+            "--token-file FILE."
         )
     address.check_tls()
     if replicas is not None and cluster is None:
-        raise DragomanError("--replicas are those of a cluster; give --cluster, too.")
+        raise DragomanError("--replicas is for a cluster; give --cluster, too.")
     if processes > 1 and cluster is not None:
         raise DragomanError("--processes are those of this machine; a cluster has --replicas.")
     if settings.peers and cluster is not None:
