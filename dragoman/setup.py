@@ -186,7 +186,7 @@ def _check_kinds(values: dict[str, Any]) -> None:
         try:
             msgspec.convert(value, kinds[key], strict=True)
         except msgspec.ValidationError as error:
-            raise DragomanError(f"The setting {key}={value!r} cannot be: {error}.") from error
+            raise DragomanError(f"The setting {key}={value!r} is not possible: {error}.") from error
 
 
 class System:

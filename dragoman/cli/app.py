@@ -43,7 +43,7 @@ COMMANDS: dict[str, Entry] = {
     "distill": Entry("Train", "dragoman.cli.distill", "Translate a corpus with a text model."),
     "export": Entry("Train", "dragoman.cli.export", "Make a trained model run without torch."),
     "carbon": Entry("Train", "dragoman.cli.carbon", "Energy of runs, and what one model saves."),
-    "check": Entry("Set up", "dragoman.cli.check", "What is there, what is missing, how fast."),
+    "check": Entry("Set up", "dragoman.cli.check", "Show what is installed, and how fast."),
     "models": Entry("Set up", "dragoman.cli.models", "Fetch, check and remove model weights."),
     "voices": Entry("Set up", "dragoman.cli.voices", "List the voices, hear one."),
 }

@@ -84,7 +84,7 @@ class Report:
 @_check("--no-trial", is_flag=True, help="Do not measure the speed.")
 @_check("--json", "as_json", is_flag=True, help="As JSON.")
 def command(model: str | None, no_trial: bool, as_json: bool) -> None:
-    """Tell what is installed, what is there, how fast this machine is, and what to run next.
+    """Show what is installed and fetched, how fast this machine is, and what to run next.
 
     Nothing is fetched. The speed is measured with a model that is here, in a trial of two seconds
     on real speech.

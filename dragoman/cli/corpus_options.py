@@ -33,10 +33,10 @@ def corpus_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--references",
             type=PATH,
             multiple=True,
-            help="CORPUS lists audio; texts are here. Again for further references.",
+            help="Texts for a CORPUS that lists audio; repeat it for further references.",
         ),
         _corpus("--limit", type=COUNT, metavar="N", help="Only the first N clips."),
-        _corpus("--jobs", type=JOBS, default=1, metavar="N", help="Processes, a model each."),
+        _corpus("--jobs", type=JOBS, default=1, metavar="N", help="Processes, each with a model."),
         cluster_option("Corpus"),
         _corpus(
             "--together",
@@ -80,7 +80,9 @@ def chosen_workers(jobs: int, cluster: str | None, setup: Setup) -> Workers | No
 
 def check_one_way(jobs: bool, cluster: str | None) -> None:
     if jobs and cluster is not None:
-        raise DragomanError("--jobs are processes here, --cluster has its own; give one of them.")
+        raise DragomanError(
+            "--jobs starts processes here, --cluster has its own; give one of them."
+        )
 
 
 def read_first(

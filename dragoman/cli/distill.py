@@ -23,7 +23,7 @@ _search = grouped("Search")
     metavar="LANGUAGE",
     help="The language to translate into, for a teacher that has several.",
 )
-@_search("--beam", type=COUNT, default=5, help="Beams.")
+@_search("--beam", type=COUNT, default=5, help="Beams of the search.")
 @_search(
     "--cut",
     type=Number(0, 1),

@@ -26,14 +26,18 @@ _output = grouped("Output")
 @click.argument("corpus", type=PATH)
 @setup_options
 @corpus_options
-@_output("--unit", type=click.Choice(["word", "char"]), help="Default: by the target language.")
+@_output(
+    "--unit",
+    type=click.Choice(["word", "char"]),
+    help="What is counted (default: by the language).",
+)
 @_output(
     "--comet",
     metavar="NET",
     help="Compute COMET, too, by this net: a folder, or its name on the model hub if it has been "
     "fetched. CORPUS must have what was spoken; needs torch.",
 )
-@_output("--output", type=PATH, metavar="DIR", help="Keep traces and a SimulEval log; resume.")
+@_output("--output", type=PATH, metavar="DIR", help="Keep traces and a SimulEval log; go on there.")
 @_output("--json", "as_json", is_flag=True, help="The same object as 'dragoman score --json'.")
 def command(
     corpus: Path,

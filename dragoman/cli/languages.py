@@ -15,12 +15,12 @@ _output = grouped("Output")
 
 @click.command(cls=GroupedCommand)
 @click.argument("search", required=False)
-@_system("--model", metavar="NAME", default="whisper-base", help="Whose.")
+@_system("--model", metavar="NAME", default="whisper-base", help="Which model hears.")
 @_output("--json", "as_json", is_flag=True, help="One JSON object: code to name.")
 def command(search: str | None, model: str, as_json: bool) -> None:
     """List the languages that a model hears; Whisper translates all of them into English.
 
-    SEARCH shows only those whose code or name holds it. 'dragoman models list' says what each
+    SEARCH shows only those whose code or name contains it. 'dragoman models list' says what each
     model translates into.
     """
     import json

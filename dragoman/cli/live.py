@@ -86,7 +86,7 @@ def command(
         raise DragomanError(f"{played} and {file} cannot both be heard; name one of them.")
     file = played or file
     if file is not None and (microphone is not None or record is not None):
-        raise DragomanError("A file and --microphone (or --record) exclude each other.")
+        raise DragomanError("A file needs no microphone: leave out --microphone and --record.")
     if file is None and hearing.option is not None:
         raise DragomanError(f"{hearing.option} is about a recording: name one, or leave it out.")
     if file is not None and captions.resume:  # which would be heard from its beginning
@@ -170,7 +170,7 @@ def _list_microphones() -> None:
 
     devices = list_devices("input")
     if not devices:
-        raise DragomanError("There is no microphone.")
+        raise DragomanError("There is no microphone; plug one in, or name a recording.")
     for device in devices:
         mark = "  (default)" if device.default else ""
         click.echo(f"{device.index:3}  {device.name}{mark}")

@@ -53,7 +53,7 @@ def list_models(here: bool, as_json: bool) -> None:
     Languages are those that a model hears, and after the arrow those that it translates into.
     Speed: fast, live (it keeps up with a speaker) or late, on the processors of this machine.
     What begins with ~ was not measured but estimated from the model's size. A star marks the
-    model that is recommended here. Of what is here in part, `get` fetches the rest.
+    model that is recommended here. Where only a part is here, `get` fetches the rest.
     """
     from dragoman.store.overview import cores, overview
 
@@ -225,7 +225,7 @@ def path(name: str) -> None:
     show_default=False,
     help="A language code; may be given several times. Without it: any language.",
 )
-@_about("--licence", default="your own", help="Under which it may be used.")
+@_about("--licence", default="your own", help="Its licence.")
 @_about("--about", default="", show_default=False, help="A line about it.")
 def add(
     name: str, folder: Path, task: Task, languages: tuple[str, ...], licence: str, about: str

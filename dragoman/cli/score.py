@@ -44,7 +44,7 @@ def command(path: Path, scoring: Scoring, resegmented: Path | None, as_json: boo
     """Score a log: latency and quality.
 
     PATH is a SimulEval folder or its instances.log, a simulstream log, or a trace of Dragoman's.
-    With --references it may be plain text, a line for each sentence: that has quality alone.
+    With --references it may be plain text, a line per sentence, which has quality and no latency.
 
     \b
     dragoman score instances.log

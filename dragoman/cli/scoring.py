@@ -73,7 +73,7 @@ class Scoring:
                 "every reference (--sources)."
             )
         if self.sources is not None and self.comet is None:
-            raise DragomanError("--sources are for --comet, which is not asked for.")
+            raise DragomanError("--sources is for --comet; ask for it, too, or leave it out.")
         if COMET in self.metrics and self.comet is None:
             raise DragomanError("COMET needs a net: name one with --comet.")
 
@@ -226,7 +226,7 @@ def _load_traces(file: Path, unit: Unit, *, skip: bool) -> Log:
         try:
             instance.check(str(file))
             if (trace.index, trace.source) in known:  # every talk of one recording has the number 0
-                raise DragomanError(f"{file}: sentence {trace.index} was there before.")
+                raise DragomanError(f"{file}: sentence {trace.index} comes twice.")
         except DragomanError as error:
             if not skip:
                 raise

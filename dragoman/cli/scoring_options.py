@@ -28,7 +28,7 @@ OPTIONS = (
     _measured(
         "--unit",
         type=click.Choice(get_args(Unit)),
-        help="What a delay belongs to.  [default: by --to, else word]",
+        help="What is counted.  [default: by --to, else word]",
     ),
     _measured(
         "-m",

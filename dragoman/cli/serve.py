@@ -45,7 +45,7 @@ _cluster = grouped("Cluster")
     "--processes",
     type=click.IntRange(1, 64),
     default=1,
-    help="Identical ones behind this address, each with --streams talks: for a GPU, which one "
+    help="Identical processes behind this address, each with --streams talks: for a GPU, which one "
     "core of Python does not keep busy.",
 )
 @cluster_option("Cluster", "Replicas on a Ray cluster, or several here (docs/cluster.md).")
@@ -65,12 +65,12 @@ def command(
 ) -> None:
     """Interpret for many at once: a page for browsers, and WebSockets (docs/protocol.md).
 
-    SIGTERM or Ctrl-C: no more talks are let in, those that are going on finish, then it ends. A
-    second one ends it at once.
+    After SIGTERM or Ctrl-C nobody new is let in, talks finish, and then it ends. A second one ends
+    it at once.
 
     \b
     dragoman serve --from de                             # http://127.0.0.1:8020
-    dragoman serve --host 0.0.0.0 --token-file secret    # for others, who know it
+    dragoman serve --host 0.0.0.0 --token-file secret    # for others who have it
     """
     from dragoman.serve.lanes import files_apart, talks_in_a_step
     from dragoman.serve.run import Address
@@ -107,11 +107,12 @@ def _check(
 
     if settings.token is None and not is_loopback(address.host):
         raise DragomanError(
-            f"Whoever reaches {address.host} could come in; set {TOKEN}, or give --token-file FILE."
+            f"Anybody who reaches {address.host} could come in; set {TOKEN}, or give "
+            "--token-file FILE."
         )
     address.check_tls()
     if replicas is not None and cluster is None:
-        raise DragomanError("--replicas are those of a cluster; give --cluster, too.")
+        raise DragomanError("--replicas is for a cluster; give --cluster, too.")
     if processes > 1 and cluster is not None:
         raise DragomanError("--processes are those of this machine; a cluster has --replicas.")
     if settings.peers and cluster is not None:

@@ -25,27 +25,26 @@ _OPTIONS = {
     "voice": _voice(
         "--voice",
         metavar="NAME",
-        help="Who speaks the translation for those who ask for it "
-        "(default: the best that is ready).",
+        help="Voice for those who want to hear the translation (default: the best that is ready).",
     ),
     "token_file": _network(
         "--token-file",
         type=PATH,
         metavar="FILE",
-        help=f"Who comes in must know what this file holds (or ${TOKEN}).",
+        help=f"File with the token that clients must send (or ${TOKEN}).",
     ),
     "secret_file": _network(
         "--secret-file",
         type=PATH,
         metavar="FILE",
-        help=f"Shared by processes that go on with each other's talks (or ${SECRET}).",
+        help=f"Secret of processes that go on with each other's talks (or ${SECRET}).",
     ),
     "peers": _network(
         "--peer",
         "peers",
         multiple=True,
         metavar="URL",
-        help="Another process with this secret, or a name of them all: a room is found in any.",
+        help="Another process with this secret, or a name for all of them; each finds all rooms.",
     ),
     "origins": _network(
         "--origin",
@@ -58,24 +57,28 @@ _OPTIONS = {
         "--captions-to",
         multiple=True,
         metavar="URL",
-        help="Clients may have captions posted to addresses that begin so.",
+        help="Clients may have captions posted to addresses that begin like this.",
     ),
     "proxies": _network(
         "--proxy",
         "proxies",
         multiple=True,
         metavar="ADDRESS",
-        help="A proxy, or a network of them, that tells the addresses of clients; '*': any.",
+        help="A proxy, or a network of them, to believe where clients come from; '*': any.",
     ),
     "streams": _limits("--streams", type=COUNT, default=4, help="Talks at once."),
-    "listeners": _limits("--listeners", type=COUNT, default=500, help="In all rooms."),
-    "longest": _limits("--longest", type=_SECONDS, default=14400, help="Seconds of a talk."),
-    "idle": _limits("--idle", type=_SECONDS, default=60, help="Seconds without a message."),
-    "keep": _limits("--keep", type=_SECONDS, default=60, help="Seconds to come back."),
-    "drain": _limits("--drain", type=_SECONDS, default=600, help="Seconds to finish."),
-    "fastest": _limits("--fastest", type=_SECONDS, default=8, help="Times live speed."),
+    "listeners": _limits("--listeners", type=COUNT, default=500, help="Listeners in all rooms."),
+    "longest": _limits(
+        "--longest", type=_SECONDS, default=14400, help="Seconds that a talk may last."
+    ),
+    "idle": _limits(
+        "--idle", type=_SECONDS, default=60, help="Seconds that a client may be silent."
+    ),
+    "keep": _limits("--keep", type=_SECONDS, default=60, help="Seconds to come back after a loss."),
+    "drain": _limits("--drain", type=_SECONDS, default=600, help="Seconds for talks to finish."),
+    "fastest": _limits("--fastest", type=_SECONDS, default=8, help="Times live speed, at most."),
     "connects": _limits(
-        "--connects", type=COUNT, default=1200, help="Connections of an address in a minute."
+        "--connects", type=COUNT, default=1200, help="Connections from an address in a minute."
     ),
 }
 

@@ -27,7 +27,7 @@ show_option = grouped("Output")(
     "--show",
     type=click.Choice(["translation", "both"]),
     default="translation",
-    help="both: what the speaker says, too, where the model writes it down.",
+    help="both: also what the speaker says, where the model writes it down.",
 )
 
 _OPTIONS = {
@@ -55,20 +55,20 @@ _OPTIONS = {
     "policy": _system(
         "--policy",
         metavar="SPEC",
-        help="When to speak, such as local-agreement:n=2 or wait-k:k=3; follow: as a model that "
-        "decides itself says.",
+        help="When to speak, such as local-agreement:n=2 or wait-k:k=3; follow: when the model "
+        "itself decides to (MMA, CAAT).",
     ),
     "max_latency": _system(
         "--max-latency",
         metavar="TIME|auto",
-        help="How far behind the speaker the words may be: the policy that was tuned for 2s "
-        "(default), 1300ms…; auto: try what this machine can do.",
+        help="How far behind the speaker words may be, such as 2s (default) or 1300ms: takes the "
+        "policy tuned for it; auto: tries what this machine can do.",
     ),
     "detector": _system(
         "--detector",
         metavar="NAME",
-        help="How words are counted: fixed, fixed:120 (ms), ctc, learned, transcript, or your own: "
-        "module.Class:knob=value.",
+        help="How wait-k counts source words: fixed, fixed:120 (ms), ctc, learned, transcript, or "
+        "your own: module.Class:knob=value.",
     ),
     "step": _system(
         "--step", type=STEP, metavar="TIME", help="Audio per chunk, such as 500ms or 1s."
@@ -87,7 +87,7 @@ _OPTIONS = {
     "compute": _system(
         "--compute",
         type=click.Choice(get_args(Compute)),
-        help="In which numbers (default: int8 on the CPU, float16 on a GPU; float32 is exact).",
+        help="Number format (default: int8 on the CPU, float16 on a GPU; float32 is exact).",
     ),
 }
 _TRIED = ("policy", "max_latency", "step")

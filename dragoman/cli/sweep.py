@@ -34,8 +34,10 @@ _sweep = grouped("Sweep")
 @click.argument("corpus", type=PATH)
 @click.argument("output", type=PATH)
 @shared_setup_options
-@_sweep("--policies", multiple=True, metavar="SPEC", help="Such as wait-k:k=1|3|5; repeatable.")
-@_sweep("--steps", type=STEPS, default="1s", help="Such as 500ms,1s,2s.")
+@_sweep(
+    "--policies", multiple=True, metavar="SPEC", help="Such as wait-k:k=1|3|5; may be repeated."
+)
+@_sweep("--steps", type=STEPS, default="1s", help="Steps to try, such as 500ms,1s,2s.")
 @_sweep(
     "--sound",
     type=Number(min=0),

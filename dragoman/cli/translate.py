@@ -55,8 +55,8 @@ _output = grouped("Output")
 @_output("--trace", type=OUTPUT, metavar="FILE", help="Write what was heard and said, when.")
 @_output("--speak", type=OUTPUT, metavar="FILE", help="Speak the translation into a sound file.")
 @_output("--mix", type=OUTPUT, metavar="FILE",
-         help="The recording with the interpreter in it; of a film also .mp4 or .mkv, with its "
-         "picture and the captions.",
+         help="Write the recording with the interpreter in it; for a film also .mp4 or .mkv, with "
+         "picture and captions.",
          )  # fmt: skip
 @_output("--duck", type=Number(0, 60), metavar="DB",
          help="How much softer the speaker is under the interpreter in --mix (default 12).",
@@ -85,8 +85,8 @@ def command(
     Words appear as they become final. By default a file is heard as fast as the machine allows;
     latencies are those of a live speaker all the same. A pipe is live: it is heard as it comes.
 
-    Of several files each is written to a folder, or to a name with {name} in it, which stands for
-    the file's own; one that cannot be heard costs the others nothing.
+    With several files, what is written goes to a folder, or to a name with {name} in it, which
+    stands for the name of each. A file that cannot be heard does not stop the others.
 
     \b
     dragoman translate talk.mp3 --from de > talk.txt

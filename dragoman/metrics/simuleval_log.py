@@ -87,7 +87,7 @@ def _contradiction(
 ) -> str | None:
     """What SimulEval would score without a word, though it cannot be right."""
     if instance.index in sentences:
-        return "was there before"
+        return "comes twice"
     if line.prediction_spm is not None:  # subwords cannot be counted in the text
         return instance.disorder()
     return instance.disorder() or instance.miscount(unit)

@@ -141,7 +141,7 @@ def read(path: Path, unit: Unit, *, strict: bool = True, skip: bool = False) -> 
             recent = recent if line.id is None else line.id
             if line.metadata is not None and line.id is not None:
                 if strict and line.id in talks:
-                    raise ValueError(f"recording {line.id} was there before")
+                    raise ValueError(f"recording {line.id} comes twice")
                 talks[line.id] = Talk(str(line.metadata["wav_name"]), unit, marked or whole_words)
             elif line.id is not None:
                 line.generated_tokens = _pieces(line.generated_tokens, whole_words)

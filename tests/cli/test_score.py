@@ -274,7 +274,7 @@ def traced(index, source="a.wav", chunks=(0, 1)):
 @pytest.mark.parametrize(
     ("second", "words"),
     [
-        (traced(4), "sentence 4 was there before"),
+        (traced(4), "sentence 4 comes twice"),
         (traced(5, chunks=(1, 0)), "sentence 5 has unsorted delays"),
         ([*traced(5)[:2], '{"heard": [1', *traced(5)[2:]], "Line 9 of .* is not a line"),
         ([json.dumps({"dragoman_trace": 1, "index": "5"})], "Line 7 of .*Expected `int`"),
@@ -390,7 +390,7 @@ def test_comet_that_the_hub_s_client_has_fetched(log, comet, tmp_path, monkeypat
     ("options", "words"),
     [
         (["--comet", "net"], "name a file that has it"),
-        (["--sources", "spoken.txt"], "--sources are for --comet"),
+        (["--sources", "spoken.txt"], "--sources is for --comet"),
         (["-m", "COMET"], "COMET needs a net"),
     ],
 )

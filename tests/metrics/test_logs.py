@@ -144,7 +144,7 @@ def test_a_log_in_another_encoding_is_told_where(tmp_path):
 
 
 def test_an_index_twice_is_refused(tmp_path):
-    with pytest.raises(DragomanError, match="line 2: sentence 0 was there before"):
+    with pytest.raises(DragomanError, match="line 2: sentence 0 comes twice"):
         read_log(write_log(tmp_path, LINE, LINE))
 
 
@@ -394,7 +394,7 @@ def test_no_computation_takes_less_than_no_time(tmp_path):
 def test_a_recording_that_begins_twice_is_refused(tmp_path):
     """As in a file that two runs were written to: the first one would be forgotten."""
     lines = [chunk(1.0, 0, ["▁a"]), START[1], chunk(1.0, 0, ["▁b"])]
-    with pytest.raises(DragomanError, match="line 4: recording 1 was there before"):
+    with pytest.raises(DragomanError, match="line 4: recording 1 comes twice"):
         read_talks(tmp_path, *lines)
     (talk,) = read_log(write_log(tmp_path, *START, *lines), strict=False).instances
     assert talk.prediction == "b"
