@@ -26,6 +26,7 @@ FORBIDDEN = np.float32(-1e9)
 IMPOSSIBLE = -1e8  # what is less likely than this is not taken
 FURTHER = 4  # tokens by which a text that is behind may still get ahead of one that has ended
 NEAR = 5.0  # among tokens that are at most exp(5) times less likely, the best are soon found
+SURE = 0.5  # a token that was guessed and is likelier than all others together is not doubted
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,7 @@ class Decoder(Protocol):
 
 
 def search(decoder: Decoder, prompts: Sequence[Prompt], beams: int) -> list[Found]:
-    """Continue every prompt; guesses are for one beam only."""
+    """Continue every prompt."""
     searches = [Search(prompt, decoder.end, beams) for prompt in prompts]
     dropped, parents = [], []
     for index, (one, scores) in enumerate(zip(searches, decoder.read_known(), strict=True)):
@@ -188,32 +189,39 @@ class Search:
     def follow_guess(self, scores: Scores) -> tuple[int, int]:
         """Take tokens as long as they match the guess, and the one after.
 
-        Returns how many matched, and how many texts are followed now.
+        Returns how many matched, and how many texts are followed now. Where there are several
+        beams, the search proper begins at the first token of the guess that is not sure.
         """
         kept, followed, guess = 0, 0, self.prompt.guess
         while not self.over:
             row = slice(kept, kept + 1)
             now = Scores(scores.log_probs[row], scores.looks[row], scores.may_write)
-            followed = len(self.advance(now))
-            if self.over or kept == len(guess) or self.tokens[0] != guess[kept]:
+            alone = kept < len(guess) and self._stands(now.log_probs[0, guess[kept]])
+            followed = len(self.advance(now, beams=1 if alone else self._beams))
+            if self.over or not alone or self.tokens[0] != guess[kept]:
                 break
             kept += 1
         return kept, followed
 
-    def advance(self, scores: Scores) -> list[int]:
+    def _stands(self, log_prob: np.float32) -> bool:
+        """Whether no other token is looked for beside one that was guessed."""
+        return self._beams == 1 or bool(log_prob >= np.log(SURE))
+
+    def advance(self, scores: Scores, beams: int | None = None) -> list[int]:
         """Take the next token of every text; for each text now followed, which one it continues."""
+        beams = beams or self._beams
         if not scores.may_write:
             self.over = True
             return []
         texts: list[_Text] = []
         parents: list[int] = []
-        for rank, (score, row, token) in enumerate(self._candidates(scores.log_probs)):
+        for rank, (score, row, token) in enumerate(self._candidates(scores.log_probs, beams)):
             text = self._open[row]
             if token == self._end:
-                if rank < self._beams and text.length >= self.prompt.least:
+                if rank < beams and text.length >= self.prompt.least:
                     length = len(self.prompt.said) + text.length + 1
                     self._ended.append((score / length, text))
-            elif len(texts) < self._beams:
+            elif len(texts) < beams:
                 log_prob = float(scores.log_probs[row, token])
                 texts.append(text.with_token(token, log_prob, scores.looks[row]))
                 parents.append(row)
@@ -237,21 +245,21 @@ class Search:
             length += min(FURTHER, self.prompt.most - self._open[0].length) + 1  # the end counts
         return all(text.score / length <= best for text in self._open)
 
-    def _candidates(self, log_probs: Floats) -> list[tuple[float, int, int]]:
+    def _candidates(self, log_probs: Floats, beams: int) -> list[tuple[float, int, int]]:
         """(score, text, token) of what may come next, best first."""
         found: list[tuple[float, int, int]] = []
         for row, text in enumerate(self._open):
-            for token in self._next(log_probs[row]):
+            for token in self._next(log_probs[row], beams):
                 if log_probs[row, token] > IMPOSSIBLE:
                     found.append((text.score + float(log_probs[row, token]), row, int(token)))
         found.sort(key=lambda one: -one[0])
         return found
 
-    def _next(self, log_probs: Floats) -> Sequence[int] | NDArray[np.int64]:
+    def _next(self, log_probs: Floats, beams: int) -> Sequence[int] | NDArray[np.int64]:
         """The likeliest tokens, best first: as many as there are beams, besides the end."""
-        if self._beams == 1 and (best := int(log_probs.argmax())) != self._end:
+        if beams == 1 and (best := int(log_probs.argmax())) != self._end:
             return [best]  # most searches, and much faster
-        return _likeliest(log_probs, self._beams + 1)
+        return _likeliest(log_probs, beams + 1)
 
     def _enough(self, text: _Text) -> bool:
         enough = self.prompt.enough

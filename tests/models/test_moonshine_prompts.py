@@ -24,7 +24,7 @@ def test_what_was_said_and_what_may_come_is_told_to_the_search():
     assert engine.prompts[-1].most == 10 + int(7 * 4.0) - 1
 
 
-def test_a_draft_follows_one_beam_and_what_is_final_all_of_them():
+def test_a_draft_follows_three_beams_and_what_is_final_all_of_them():
     model, engine = toy(beams=4)
     streams = [model.open("en", "en") for _ in range(3)]
     for words in ([1, 2], [3]):
@@ -35,7 +35,7 @@ def test_a_draft_follows_one_beam_and_what_is_final_all_of_them():
             model.commit(stream, draft, 0)
     said = [draft.text.strip() for draft in drafts]
     assert said == ["w1 w2 w3", "w2 w3 w4.", "w3 w4 w5"]
-    assert engine.beams == [1, 1, 4] * 2
+    assert engine.beams == [3, 3, 4] * 2
     guesses = [prompt.guess for prompt in engine.prompts[3:]]
     assert guesses == [(4, 5), (6, 7), ()]
 
@@ -66,7 +66,7 @@ def test_a_draft_goes_on_from_what_was_computed_of_the_one_before():
 @pytest.mark.parametrize(
     ("ask", "beams"),
     [
-        (Ask(), 1),
+        (Ask(), 3),
         (Ask(hasty=True), 1),
         (Ask(final=True), 5),
         (Ask(final=True, hasty=True), 1),  # in haste, what is final is not searched, either
@@ -88,7 +88,7 @@ def test_one_draft_for_many_and_few_beams_gives_each_stream_its_own():
     asks = [Ask(), Ask(final=True), Ask(), Ask(final=True)]
     drafts = model.draft(streams, asks)
     assert [draft.text.strip().strip(".") for draft in drafts] == ["w0", "w1", "w2", "w3"]
-    assert sorted(engine.beams) == [1, 1, 5, 5]
+    assert sorted(engine.beams) == [3, 3, 5, 5]
 
 
 def test_a_prompt_asks_for_as_many_tokens_as_fit_and_as_are_wanted():
@@ -129,7 +129,7 @@ def test_a_prompt_is_for_the_window_and_for_what_has_not_settled():
         assert engine.prompts[-1].most == most  # ten, and seven for each of three seconds
         assert engine.prompts[-1].guess == (3 + 9, 3 + 2)[: max(0, most - 1)]
     model.draft([stream], [Ask(final=True)])
-    assert engine.prompts[-1].guess == ()  # several beams follow no guess
+    assert engine.prompts[-1].guess == ()  # of what is final nothing is guessed
 
 
 def test_one_beam_follows_its_guess_to_the_end():

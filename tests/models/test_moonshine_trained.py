@@ -228,6 +228,8 @@ def test_a_net_that_knows_no_languages_takes_any():
     model.hear([stream], [Sound(spoken([4]))])
     model.draft([stream], [Ask()])
     assert engine.prompts[-1].start == (1,)  # the beginning of a sentence
+    model.draft([stream], [Ask(final=True)])
+    assert engine.beams == [1, 3]  # a draft follows one
 
 
 def test_a_translation_is_said_however_sure_it_is():

@@ -28,6 +28,29 @@ def test_a_wide_beam_finds_the_best_of_all(seed, said):
     assert sum(one.log_probs) == pytest.approx(log_prob(seed, said, best, ended=False), abs=1e-4)
 
 
+def test_of_a_guess_stays_what_is_likelier_than_all_else_together():
+    """From there on the best of all is found, as if there had been no guess."""
+    kept_some, left_some = 0, 0
+    for seed, said in itertools.product(range(20), [(), (4,), (5, 4, 4)]):
+        guess = found([seed], [prompt(5, said)])[0].tokens[:4]
+        logs = [log_prob(seed, said, guess[:n], ended=False) for n in range(len(guess) + 1)]
+        likely = [np.exp(after - before) >= 0.5 for before, after in itertools.pairwise(logs)]
+        kept = sum(itertools.accumulate(likely, lambda a, b: a and b))
+        rest = itertools.chain.from_iterable(
+            itertools.product(WORDS, repeat=n) for n in range(5 - kept)
+        )
+
+        def worth(text, seed=seed, said=said) -> float:
+            return log_prob(seed, said, text, ended=True) / (len(said) + len(text) + 1)
+
+        best = max((guess[:kept] + text for text in rest), key=worth)
+        assert found([seed], [prompt(5, said, guess=guess)], beams=40)[0].tokens == best
+        kept_some += kept > 0
+        left_some += kept < len(guess)
+    assert kept_some > 5
+    assert left_some > 5
+
+
 def test_what_was_said_counts_for_every_family():
     """The more was said, the less a mean gains by padding: some texts get shorter, none longer."""
     shorter = 0

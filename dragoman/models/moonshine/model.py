@@ -58,6 +58,7 @@ class MoonshineModel(WindowModel[MoonshineStream]):
     speaks: tuple[str, ...] = (LANGUAGE,)
     per_second = 7.0  # a window holds at most so many tokens a second, and SPARE
     keeps_past = True  # what was computed of a text that is final: it was heard long ago
+    draft_beams = 3  # what is misheard now may have been translated before it is mended
 
     def __init__(self, name: str, engine: Engine, units: Units, *, beams: int = 5) -> None:
         self.name = name
@@ -97,13 +98,11 @@ class MoonshineModel(WindowModel[MoonshineStream]):
             stream.encoded(made)
 
     def speak(self, streams: Sequence[MoonshineStream], asks: Sequence[Ask]) -> list[Found]:
-        """A draft follows one beam: it is made again at every step, and reads the one before in a
-        single pass, but not what was said. What is final is searched with all beams, and read
-        anew."""
+        """A draft reads the one before in a single pass, as far as it is still likely, and what was
+        said not at all. What is final is searched with all beams, and read anew."""
         groups: dict[tuple[bool, int], list[int]] = {}
         for index, ask in enumerate(asks):
-            beams = self._beams if ask.final and not ask.hasty else 1
-            groups.setdefault((ask.final, beams), []).append(index)
+            groups.setdefault((ask.final, self._beams_for(ask)), []).append(index)
         found: dict[int, Found] = {}
         for (final, beams), members in groups.items():
             chosen = [streams[index] for index in members]
@@ -143,14 +142,19 @@ class MoonshineModel(WindowModel[MoonshineStream]):
         stream.doubted = () if good else known
         return found if good else Found()
 
+    def _beams_for(self, ask: Ask) -> int:
+        if ask.hasty:
+            return 1
+        return self._beams if ask.final else min(self._beams, self.draft_beams)
+
     def _prompt(self, stream: MoonshineStream, ask: Ask) -> Prompt:
         window = stream.window
         seconds = (stream.heard_ms - stream.start_ms) / 1000.0
         most = SPARE + int(self.per_second * seconds) - len(window.said)
         if ask.max_tokens is not None:
             most = min(most, ask.max_tokens - len(window.settled.tokens))
-        greedy = self._beams == 1 or not ask.final
-        guess = window.rest.tokens[len(window.settled.tokens) :] if greedy else ()
+        free = ask.final and self._beams_for(ask) > 1
+        guess = () if free else window.rest.tokens[len(window.settled.tokens) :]
         return Prompt(
             start=(self.start(stream.target),),
             most=max(0, most),

@@ -81,6 +81,7 @@ class TrainedMoonshine(MoonshineModel):
 
     per_second = 10.0
     keeps_past = False  # a translation is said early, and then read with what is heard since
+    draft_beams = 1  # more were not tried
 
     def __init__(
         self,
