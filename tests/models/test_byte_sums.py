@@ -12,9 +12,9 @@ from dragoman.models.graphs import Graphs
 
 @pytest.fixture(autouse=True)
 def asked_anew():
-    byte_sums._exact.cache_clear()
+    byte_sums.are_exact.cache_clear()
     yield
-    byte_sums._exact.cache_clear()
+    byte_sums.are_exact.cache_clear()
 
 
 def option(session) -> str | None:
@@ -44,7 +44,7 @@ def processor(*, rounds: int):
 def test_the_slow_way_is_taken_only_where_sums_are_rounded(monkeypatch, rounds, told):
     with monkeypatch.context() as patch:
         patch.setattr(onnxruntime, "InferenceSession", processor(rounds=rounds))
-        byte_sums._exact()
+        byte_sums.are_exact()
     assert option(Graphs(None, 1).session("product", byte_sums._product)) == told
 
 

@@ -14,7 +14,7 @@ def shipped():
 
 @pytest.mark.parametrize("exact", [True, False])
 def test_exported_nets_sleep_while_they_wait_and_sum_up_exactly(shipped, monkeypatch, exact):
-    monkeypatch.setattr(byte_sums, "_exact", lambda: exact)
+    monkeypatch.setattr(byte_sums, "are_exact", lambda: exact)
     net = OnnxNet(shipped, threads=2)
     for session in (net._encoder, net._decoder):
         options = session.get_session_options()

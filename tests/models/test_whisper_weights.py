@@ -52,11 +52,12 @@ def test_the_decoder_speaks_as_ctranslate2_does(folder: Path):
     """The same greedy tokens from the same folder, by its own decoder and by ours.
 
     Random weights are soon undecided between two tokens, and then a rounding error decides: texts
-    are compared as far as our decoder is sure.
+    are compared as far as our decoder is sure. Theirs computes in floats: in bytes it says other
+    things on processors that round sums of them (`models/byte_sums.py`).
     """
     import ctranslate2
 
-    theirs = ctranslate2.models.Whisper(str(folder), compute_type="int8")
+    theirs = ctranslate2.models.Whisper(str(folder), compute_type="float32")
     ours = WhisperEngine(folder, Vocabulary.load(folder), Options(threads=1))
     compared: list[int] = []
     for seed in range(12):
@@ -84,7 +85,9 @@ def test_the_decoder_speaks_as_ctranslate2_does(folder: Path):
 def test_products_with_bytes_are_those_of_plain_arithmetic(tmp_path, monkeypatch, exact_sums):
     """Each row of numbers is brought to bytes by itself, halves to the even one; rows of zeros, and
     a row of which one number is much larger than the rest, too. Whichever way the sums take."""
-    monkeypatch.setattr(byte_sums, "_exact", lambda: exact_sums)
+    if exact_sums and not byte_sums.are_exact():
+        pytest.skip("this processor rounds sums of bytes")
+    monkeypatch.setattr(byte_sums, "are_exact", lambda: exact_sums)
     weights = Weights(made.make(tmp_path / "net", "int8") / "model.bin")
     name = "encoder/layer_0/ffn/linear_0"
     builder = Builder(weights)

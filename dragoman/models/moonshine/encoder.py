@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.audio.chunk import RATE, Samples
+from dragoman.models.byte_sums import are_exact
 from dragoman.models.graphs import Graphs
 from dragoman.models.moonshine.graph import layers_graph, stem_graph
 from dragoman.models.moonshine.tongue import no_judgement
@@ -110,7 +111,8 @@ class Encoder:
         exact: bool = False,
     ) -> None:
         """`remember` is what the decoder makes of states, `label` what a CTC head does, `judge`
-        tells their language; `exact`: in 32-bit floats."""
+        tells their language; `exact`: in 32-bit floats, as it is wherever these are faster."""
+        exact = exact or not are_exact()
         self._pace = pace or Pace()
         self._stem = graphs.session("stem", lambda: stem_graph(weights))
         self._layers = graphs.session(
