@@ -74,8 +74,11 @@ class Deepgram(Dialect):
         self._interim = ""
         self._shown = ""  # what was held and the interim text
         self._end = 0.0  # of the last word, in seconds
+        self._open = False  # an utterance was told of whose end was not
+        self._answers: list[str] = []  # to what was asked in mid-talk
         query = socket.query_params
         self._wants_interim = query.get("interim_results", "false") == "true"
+        self._wants_ends = "utterance_end_ms" in query
 
     @property
     def subprotocol(self) -> str | None:
@@ -142,16 +145,30 @@ class Deepgram(Dialect):
         if isinstance(message, bytes):
             return [Stop()]
         try:
-            kind = json.loads(message)["type"]
+            asked = json.loads(message)
+            kind = asked["type"]
         except (ValueError, KeyError, TypeError, RecursionError):
             raise Fault(Code.MALFORMED, "A message is a JSON object with a 'type'.") from None
         if kind == "Finalize":
             return [Flush()]
         if kind == "CloseStream":
             return [Stop()]
+        if kind == "Configure":
+            self._answers.append(self._not_configured(asked))
+            return []
         if kind == "KeepAlive":
             return []
-        raise Fault(Code.MALFORMED, "There are KeepAlive, Finalize and CloseStream.")
+        raise Fault(Code.MALFORMED, "There are KeepAlive, Finalize, Configure and CloseStream.")
+
+    def _not_configured(self, asked: dict[str, Any]) -> str:
+        """What may be asked for in mid-talk is not to be had here; the talk goes on as it was."""
+        terms = asked.get("keyterms") is not None
+        return _json(
+            "ConfigureFailure",
+            request_id=self._id,
+            code=f"CONFIGURE_{'KEYTERMS_NOT_SUPPORTED' if terms else 'INTERNAL_ERROR'}",
+            description=f"This server has no {'key terms' if terms else 'features to turn on'}.",
+        )
 
     def _sound(self, message: bytes) -> tuple[int, Samples]:
         """Frames need not end with a whole sample: the rest waits for the next one."""
@@ -167,14 +184,22 @@ class Deepgram(Dialect):
         return first, self._mono.of(samples.astype(np.float32) / np.float32(32768))
 
     def write(self, news: Sequence[News]) -> Iterable[str]:
+        answers, self._answers = self._answers, []
+        yield from answers
         closed = [one for one in news if isinstance(one, Closed)]
         asked = any(one.asked for one in closed)
         for event in news:
             self._interim = event.text if isinstance(event, Interim) else self._interim
         over = closed or any(isinstance(one, Error | Summary) for one in news)
         said = self._whole([one for one in news if isinstance(one, Said)], bool(over))
-        if said or asked:
+        self._open |= bool(said)
+        ended = bool(closed) and self._open  # though its last word may have been told before
+        if said or asked or ended:
             yield self._final(said, bool(closed), asked)
+        if ended:
+            self._open = False
+            if self._wants_ends:
+                yield _json("UtteranceEnd", channel=[0, 1], last_word_end=self._end)
         shown = "".join(one.text for one in self._held) + self._interim
         if shown != self._shown and shown.strip() and self._wants_interim:
             yield self._results([], shown.strip(), final=False)

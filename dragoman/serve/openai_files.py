@@ -38,6 +38,8 @@ from dragoman.text.plain import unmarked
 from dragoman.text.words import whole_words
 
 MOST_BYTES = 200 << 20
+MOST_FIELDS, LARGEST_FIELD = 1000, 1 << 14
+"""Beside the file, and of bytes: lists of words come with a field for each, and are not heeded."""
 WARNING = "Dragoman-Warning"
 """The header that says what is wrong with a file of which there is a text all the same."""
 FORMATS = ("json", "text", "srt", "vtt", "verbose_json")
@@ -132,7 +134,9 @@ async def _received(service: Service, request: Request) -> FormData:
         return message
 
     try:
-        return await Request(request.scope, receive).form(max_files=1, max_fields=20)
+        return await Request(request.scope, receive).form(
+            max_files=1, max_fields=MOST_FIELDS, max_part_size=LARGEST_FIELD
+        )
     except UnicodeError:  # it names letters that Python knows, and refuses to read
         raise Fault(Code.MALFORMED, "The form is not as it should be.") from None
 

@@ -16,7 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 from starlette.websockets import WebSocket
 
 from dragoman.audio.pcm import from_pcm16, to_pcm16
@@ -49,7 +49,7 @@ class _Output(Struct):
 
 
 class _Input(Struct):
-    transcription: dict[str, Any] | None = None
+    transcription: dict[str, Any] | UnsetType | None = UNSET  # left out, it stays as it was
 
 
 class _AudioOptions(Struct):
@@ -154,7 +154,7 @@ class OpenAIRealtime(Dialect):
         audio = session.audio or _AudioOptions()
         language = (audio.output and audio.output.language) or self._language
         transcript = self._transcript
-        if audio.input is not None:
+        if audio.input is not None and audio.input.transcription is not UNSET:
             transcript = audio.input.transcription is not None
         if self._began is None:
             self._language, self._transcript = language, transcript

@@ -96,6 +96,29 @@ def test_finalize_says_what_was_heard_and_goes_on():
     assert after == [f"word{i}" for i in range(5, 12)]
 
 
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        ({"keyterms": ["Dragoman"]}, "CONFIGURE_KEYTERMS_NOT_SUPPORTED"),
+        ({"features": {"numerals": True}}, "CONFIGURE_INTERNAL_ERROR"),
+    ],
+)
+def test_what_cannot_be_configured_in_mid_talk_does_not_end_the_talk(asked, code):
+    with running() as (_, url), listen(url, encoding="linear16", sample_rate=16000) as socket:
+        from deepgram.listen.v1.types import ListenV1Configure
+
+        socket.send_media(pcm(2.1, 16000))
+        socket.send_configure(ListenV1Configure(**asked))
+        socket.send_media(pcm(2.7, 16000))
+        socket.send_close_stream()
+        events = list(socket)
+    (failure,) = (event for event in events if event.type == "ConfigureFailure")
+    assert (failure.code, failure.description[:16]) == (code, "This server has ")
+    results = [event for event in events if event.type == "Results"]
+    heard = " ".join(one.channel.alternatives[0].transcript for one in results).split()
+    assert heard == [f"word{i}" for i in range(12)]
+
+
 def test_interim_text_is_told_if_it_is_wanted():
     for wanted in ("true", "false"):
         with running(model="tests.talkers:changing") as (service, url):
@@ -167,6 +190,26 @@ def test_a_word_waits_for_its_mark_only_while_one_may_come():
     assert told(dialect.write([said(6, " Und"), said(7, " 今"), said(8, "日")])) == [
         (True, "Und 今日")
     ]
+
+
+@pytest.mark.parametrize("wanted", [{}, {"utterance_end_ms": "1000"}])
+def test_the_end_of_an_utterance_is_told_though_its_words_were(wanted):
+    """Voice agents wait for it before they answer."""
+    socket = Socket()
+    socket.query_params = {"interim_results": "true", **wanted}
+    dialect = Deepgram(socket, 3600.0)
+    silence = list(dialect.write([Closed(asked=False)]))
+    words = list(dialect.write([said(1, " Ja."), Interim(" Und")]))
+    pause = [json.loads(frame) for frame in dialect.write([Interim(""), Closed(asked=False)])]
+    again = list(dialect.write([Closed(asked=False)]))
+    assert (silence, told(words), again) == ([], [(True, "Ja."), (False, "Und")], [])
+    end = pause[0]
+    assert (end["is_final"], end["speech_final"], end["channel"]["alternatives"][0]["words"]) == (
+        True, True, [],
+    )  # fmt: skip
+    ends = [(one["type"], one["last_word_end"]) for one in pause[1:]]
+    last = json.loads(words[0])
+    assert ends == [("UtteranceEnd", last["start"] + last["duration"])] * len(wanted)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,11 @@
-"""What is there to deploy says what the command and the code say; no engine is needed for that."""
+"""What is there to deploy says what the command and the code say; no engine is needed for that.
+Tools that check such files read them, too, where they are installed."""
 
+import os
 import re
 import shlex
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -149,3 +153,31 @@ def test_kubernetes():
 def test_each_says_how_it_is_started(name):
     commands = [line for line in text(name).splitlines() if line.startswith("#   ")]
     assert any(re.search(r"docker|systemctl", line) for line in commands)
+
+
+def checks():
+    """The commands of docs/service.md, as the environment and the words of each."""
+    page = (ROOT / "docs" / "service.md").read_text(encoding="utf-8")
+    block = re.search(r"To check them after a change:\n\n((?:    .*\n)+)", page)[1]
+    for line in block.splitlines():
+        words = shlex.split(line)
+        named = [word for word in words if re.match(r"[A-Z_]+=", word)]
+        words = words[len(named) :]
+        yield pytest.param(dict(word.split("=", 1) for word in named), words, id=words[0])
+
+
+@pytest.mark.parametrize(("named", "words"), list(checks()))
+def test_tools_that_read_such_files_find_no_fault(named, words, tmp_path):
+    *command, name = words
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not installed")
+    file = ROOT / name
+    if file.suffix == ".service":  # which is not installed where it says
+        file = tmp_path / file.name
+        file.write_text(text(file.name).replace("=/opt/dragoman/bin/dragoman ", "=/bin/true "))
+    told = subprocess.run(
+        [*command, file], env=os.environ | named, capture_output=True, text=True, check=False
+    )
+    assert told.returncode == 0, told.stdout + told.stderr
+    if command[0] == "systemd-analyze":  # what it does not know it only warns of
+        assert told.stderr == ""

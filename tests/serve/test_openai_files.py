@@ -74,6 +74,15 @@ def test_a_file_is_written_down(client):
     assert client.audio.transcriptions.create(file=file, model="any").text == SPOKEN
 
 
+def test_what_a_client_may_wish_for_besides_is_no_fault_of_the_form(client):
+    """A list comes with a field for each word of it."""
+    wishes = {"keywords": [f"word{n}" for n in range(100)], "include": ["logprobs"]}
+    wishes |= {"prompt": "A talk.", "temperature": 0.2, "chunking_strategy": "auto"}
+    file = ("talk.wav", wav())
+    told = client.audio.transcriptions.create(file=file, model="any", **wishes)
+    assert told.text == SPOKEN
+
+
 def test_a_model_that_speaks_other_languages_alone_writes_down_what_it_hears(client, served):
     """As a cascade does, which hears English and writes German."""
     served.system.model.speaks = ("de", "es")

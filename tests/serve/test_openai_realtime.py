@@ -242,6 +242,22 @@ def test_an_update_is_answered_in_mid_talk_too(opened):
             told = json.loads(socket.receive_text())
 
 
+def test_what_an_update_leaves_out_stays_as_it_was(opened):
+    """Who asks for less noise, say, is written down as before; null ends that."""
+    _, web = opened()
+    quiet = {"noise_reduction": {"type": "near_field"}}
+    with web.websocket_connect(ADDRESS) as socket:
+        socket.receive_text()
+        written = []
+        for audio in ({"transcription": {"model": "x"}}, quiet, {"transcription": None}):
+            socket.send_text(update(input=audio))
+            written.append(json.loads(socket.receive_text())["session"]["audio"]["input"])
+        socket.send_text('{"type":"session.close"}')
+        until_closed(socket)
+    yes, no = {"transcription": {"model": "dragoman"}}, {"transcription": None}
+    assert written == [yes, yes, no]
+
+
 def test_a_talk_without_an_end_expires_some_day(opened):
     """--longest inf; the field is a whole number."""
     _, web = opened(longest=float("inf"))

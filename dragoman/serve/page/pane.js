@@ -10,6 +10,7 @@ const NEAR = 48; // pixels from the end that count as the end
 export class Pane {
   pinned = true; // the end is kept in sight, until the reader scrolls up
   following = false; // it is about to be
+  laid = ""; // how large all was when that was done last
   last = null; // the time of the word before
 
   // `box` scrolls; `back` is the button that leads to the end again. `most`: paragraphs that are kept,
@@ -23,7 +24,8 @@ export class Pane {
     this.interim.className = "interim";
     box.addEventListener("scroll", () => this.scrolled());
     back?.addEventListener("click", () => this.toEnd());
-    new ResizeObserver(() => this.follow()).observe(box);
+    this.watching = new ResizeObserver(() => this.follow());
+    this.watching.observe(box);
     this.clear();
   }
 
@@ -53,7 +55,9 @@ export class Pane {
   }
 
   begin() {
+    if (this.paragraph) this.watching.unobserve(this.paragraph);
     this.paragraph = document.createElement("p");
+    this.watching.observe(this.paragraph); // its letters may grow, too
     this.text = document.createTextNode("");
     this.paragraph.append(this.text, this.space, this.interim);
     this.box.append(this.paragraph);
@@ -83,6 +87,7 @@ export class Pane {
       this.following = false;
       // What stands there before there is text is read from its beginning.
       if (this.pinned) this.box.scrollTop = this.box.firstChild ? this.box.scrollHeight : 0;
+      this.laid = this.sizes();
       this.box.classList.toggle("scrolled", this.box.scrollTop > 0);
     });
   }
@@ -93,7 +98,14 @@ export class Pane {
     if (this.back) this.back.hidden = true;
   }
 
+  sizes() {
+    const { scrollHeight, clientHeight } = this.box;
+    return `${scrollHeight} ${clientHeight}`;
+  }
+
   scrolled() {
+    // Where a phone is turned, or letters grow, the browser moves the text, and not the reader.
+    if (this.pinned && this.laid !== this.sizes()) return this.follow();
     const { scrollHeight, scrollTop, clientHeight } = this.box;
     this.pinned = scrollHeight - scrollTop - clientHeight < NEAR;
     if (this.back) this.back.hidden = this.pinned;

@@ -84,10 +84,11 @@ def test_in_a_hall_a_line_at_the_top_fades_and_is_not_cut(visit):
     with staged("endless_orator") as stage:
         page = visit(stage.address)
         start(page, 3)
-        hall = visit(link(page, "share-hall", "href"), 1280, 720)
+        hall = visit(link(page, "share-hall", "href"), 1280, 12000)  # all words have room
         mask = "getComputedStyle(document.getElementById('target')).maskImage"
         hall.wait(SHOWN)
         assert hall.run(f"document.getElementById('target').scrollTop || {mask}") == "none"
+        hall.resize(1280, 720)
         hall.wait("document.getElementById('target').scrollTop > 0")
         hall.wait(f"{mask}.startsWith('linear-gradient')")
         stop(page)
@@ -178,14 +179,33 @@ def test_who_scrolls_up_to_read_is_left_there(visit):
         near = f"{box}.scrollHeight - {box}.scrollTop - {box}.clientHeight"
         assert page.run(near) < 48
         assert page.run("document.getElementById('target-latest').hidden")
-        page.run(f"{box}.scrollTop = 0")
-        page.wait("!document.getElementById('target-latest').hidden")
+        # Until it is seen: a word that comes before the browser tells of it leads to the end again.
+        page.wait(f"({box}.scrollTop = 0, !document.getElementById('target-latest').hidden)")
         before = page.run(f"{SHOWN}.length")
         page.wait(f"{SHOWN}.length > {before + 40}")
         assert page.run(f"{box}.scrollTop") == 0
         page.click("#target-latest")
         page.wait("document.getElementById('target-latest').hidden")
         assert page.run(near) < 48
+
+
+def test_who_turns_the_phone_reads_on_at_the_end(visit):
+    """What the page itself moves, as other lines come at other widths, is nobody's scrolling."""
+    with staged("endless_orator") as stage:
+        page = visit(stage.address, 390, 500)
+        start(page)
+        box = "document.getElementById('target')"
+        near = f"{box}.scrollHeight - {box}.scrollTop - {box}.clientHeight < 48"
+        page.wait(f"{box}.scrollHeight > {box}.clientHeight + 600")
+        for width, height in ((800, 390), (390, 800), (360, 500), (640, 360)) * 2:
+            page.resize(width, height)
+            page.run("document.getElementById('larger').click()")
+            before = page.run(f"{SHOWN}.length")
+            page.wait(f"{SHOWN}.length > {before + 10}")
+            assert page.run("document.getElementById('target-latest').hidden"), (width, height)
+            assert page.run(near)
+            page.run("document.getElementById('smaller').click()")
+        page.wait(f"({box}.scrollTop -= 100, !document.getElementById('target-latest').hidden)")
 
 
 def test_the_page_can_be_used_without_a_mouse(visit):
