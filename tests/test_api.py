@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
@@ -117,6 +118,91 @@ def test_the_loop_goes_on_while_the_model_works():
 
     asyncio.run(listen())
     assert ticks > 20  # in two steps of 1.2 s
+
+
+def test_a_speaker_who_is_faster_than_the_model_is_caught_up_with():
+    """As with a microphone: what waits is heard at once, and it waits where time is taken."""
+
+    async def pieces():
+        for _ in range(30):
+            await asyncio.sleep(0.1)
+            yield silence(seconds=0.1)
+
+    async def listen(translator):
+        return [event async for event in translator.translate_async(pieces())]
+
+    settings = {"source": "de", "model": "tests.talkers:behind", "policy": "greedy"}
+    with dragoman.Translator(**settings, step_ms=100.0) as translator:
+        events = asyncio.run(listen(translator))
+    assert events[-1].heard_ms == 3000
+    assert events[-1].at_ms < 6000  # a step at a time it would be 18 s
+    assert max(event.at_ms - event.heard_ms for event in events) < 2500
+
+
+def test_what_waits_for_another_talk_is_behind_the_speaker(translator):
+    talk = translator.talk(live=True)
+    with ThreadPoolExecutor(1) as thread:
+        with translator._work:  # as another talk has it
+            heard = thread.submit(talk.hear, silence(seconds=0.5))
+            time.sleep(0.5)
+        (said,) = heard.result()
+    assert said.text == " word0"
+    assert said.lag_ms > 500
+
+
+def test_a_recording_that_comes_as_fast_as_it_can_is_taken_step_by_step(translator):
+    """Its sender is no speaker whom nobody keeps up with."""
+
+    async def pieces():
+        for _ in range(50):
+            yield silence(seconds=0.1)
+
+    async def listen():
+        return [event async for event in translator.translate_async(pieces())]
+
+    heard = {event.heard_ms for event in asyncio.run(listen())}
+    assert heard >= set(range(500, 5001, 500))
+
+
+def test_pieces_are_not_taken_without_end(translator):
+    taken = 0
+
+    async def pieces():
+        nonlocal taken
+        while True:
+            taken += 1
+            yield silence(seconds=10)
+
+    async def listen():
+        talk = translator.translate_async(pieces())
+        async for _ in talk:
+            break
+        await asyncio.sleep(0.1)
+        await talk.aclose()
+        count = taken
+        await asyncio.sleep(0.1)
+        return count
+
+    assert asyncio.run(listen()) == taken < 20  # two batches of a minute, and what came while they were taken
+
+
+def test_what_goes_wrong_with_the_pieces_is_told_when_those_before_were_heard(translator):
+    async def pieces(wrong):
+        yield silence(seconds=5)
+        yield wrong()
+
+    async def listen(wrong, events):
+        async for event in translator.translate_async(pieces(wrong)):
+            events.append(event)
+
+    def lost():
+        raise ConnectionResetError("the speaker is gone")
+
+    for wrong, error in (lost, ConnectionResetError), (lambda: b"bytes", dragoman.DragomanError):
+        events = []
+        with pytest.raises(error):
+            asyncio.run(listen(wrong, events))
+        assert text(events)[:10] == WORDS[:10]
 
 
 def test_talks_take_no_thread_of_the_event_loop(translator):
@@ -456,6 +542,7 @@ def test_what_sound_may_be():
         (np.array([0.0, np.nan]), "no numbers"),
         (np.array(["a"]), "floats, integers with a sign or uint8, not <U1"),
         (np.zeros(3, np.uint16), "not uint16"),
+        (np.ones(3, np.int64), r"int64.* sound\.astype\('int16'\)"),
         (np.zeros((2, 16000)), r"would have 16000 channels; .* sound\.T"),
         (np.array([0.0, -3000.0]), "lies between -1 and 1; this reaches 3000"),
     ):
