@@ -183,7 +183,7 @@ def test_pieces_are_not_taken_without_end(translator):
         await asyncio.sleep(0.1)
         return count
 
-    assert asyncio.run(listen()) == taken < 20  # two batches of a minute, and what came while they were taken
+    assert asyncio.run(listen()) == taken < 20  # a minute waits while a minute is heard
 
 
 def test_what_goes_wrong_with_the_pieces_is_told_when_those_before_were_heard(translator):
