@@ -59,6 +59,11 @@ class Translator:
         `policy` or a `setup` has its own. `transcript`: what is spoken is wanted too, of a model
         that can write it down.
         """
+        if setup is not None and not isinstance(setup, Setup):
+            raise DragomanError(
+                f"A setup is a dragoman.Setup, not {_kind(setup)}; Setup.read(PATH) reads a file, "
+                "and settings are given by their names: Translator(source='de')."
+            )
         if max_latency is not None and "policy" in changes:
             raise DragomanError("max_latency chooses a policy; give it or policy, not both.")
         chosen = (setup or Setup()).with_changes(**changes)
