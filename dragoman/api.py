@@ -12,6 +12,7 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -20,7 +21,10 @@ from weakref import WeakSet
 import numpy as np
 
 from dragoman.audio.arrays import Sound, frames_of, refuse_bytes
+from dragoman.audio.arrivals import AHEAD, BACKLOG
+from dragoman.audio.catch_up import caught_up
 from dragoman.audio.chunk import RATE, Chunk, Chunker, Samples
+from dragoman.audio.coming import Arrived, Coming
 from dragoman.audio.mono import Mono
 from dragoman.audio.pcm import Frames
 from dragoman.audio.resample import Resampler, check_rate, is_number
@@ -55,6 +59,11 @@ class Translator:
         `policy` or a `setup` has its own. `transcript`: what is spoken is wanted too, of a model
         that can write it down.
         """
+        if setup is not None and not isinstance(setup, Setup):
+            raise DragomanError(
+                f"A setup is a dragoman.Setup, not {_kind(setup)}; Setup.read(PATH) reads a file, "
+                "and settings are given by their names: Translator(source='de')."
+            )
         if max_latency is not None and "policy" in changes:
             raise DragomanError("max_latency chooses a policy; give it or policy, not both.")
         chosen = (setup or Setup()).with_changes(**changes)
@@ -106,18 +115,24 @@ class Translator:
     async def translate_async(
         self, sound: AsyncIterable[Sound], rate: int = RATE, *, live: bool = True
     ) -> AsyncIterator[Event]:
-        """The same for pieces that come asynchronously; the work is done on a thread."""
+        """The same for pieces that come asynchronously; the work is done on a thread.
+
+        Of a live speaker, what comes meanwhile is heard at once: a slow machine catches up.
+        """
         if not isinstance(sound, AsyncIterable):
             raise DragomanError(
                 f"translate_async takes what comes asynchronously, not {_kind(sound)}; "
                 "that is for translate."
             )
+        check_rate(rate, "This sound")
         talk, loop = self.talk(live=live), asyncio.get_running_loop()
+        coming = Coming(sound, rate, talk._now, BACKLOG if live else 0.0)
         self._awaited.add(talk)
         try:
-            async for piece in sound:
-                for event in await loop.run_in_executor(self._worker, talk.hear, piece, rate):
-                    yield event
+            async with aclosing(coming.batches()) as batches:
+                async for batch in batches:
+                    for event in await loop.run_in_executor(self._worker, talk._hear, batch, rate):
+                        yield event
             for event in await loop.run_in_executor(self._worker, talk.finish):
                 yield event
         finally:
@@ -183,11 +198,14 @@ class Talk:
 
     def __init__(self, system: System, work: threading.Lock, live: bool, transcript: bool) -> None:
         self._setup, self._work = system.setup, work
-        clock = RealClock() if live else SimulatedClock(awake())
+        self._wall = RealClock() if live else None
+        clock = self._wall or SimulatedClock(awake())
         self._interpreter = system.interpreter(clock=clock, transcript=transcript)
         self._chunker = Chunker(system.setup.step_ms)
         self._due: deque[Chunk] = deque()  # to be heard next
         self._ending = False
+        self._began: float | None = None  # when the first sound came
+        self._seconds = 0.0  # of sound that came
         self._resampler, self._mono, self._rate = Resampler(RATE), Mono(RATE), RATE
         self._events = Events()
         self._calls: list[tuple[type[Event], Callable[[Any], object]]] = []
@@ -205,9 +223,16 @@ class Talk:
 
     def hear(self, sound: Sound, rate: int = RATE) -> list[Event]:
         """The next piece of sound, of any size and rate, and what it led to."""
+        return self._hear([(frames_of(sound), self._now())], rate)
+
+    def _hear(self, pieces: Iterable[Arrived], rate: int) -> list[Event]:
         if self._ending or self._interpreter.finished:
             raise DragomanError("This talk is over; open another one.")
-        self._due += self._chunker.feed(self._resampled(frames_of(sound), rate))
+        for frames, arrival in pieces:
+            self._began = arrival if self._began is None else self._began
+            samples = self._resampled(frames, rate)
+            self._seconds += len(frames) / rate
+            self._due += self._chunker.feed(samples, arrival)
         return self._take_due()
 
     def finish(self) -> list[Event]:
@@ -216,8 +241,8 @@ class Talk:
             return []
         if not self._ending:
             self._ending = True
-            self._due += self._chunker.feed(self._resampler.finish())
-            self._due.append(self._chunker.finish())
+            self._due += self._chunker.feed(self._resampler.finish(), self._now())
+            self._due.append(self._chunker.finish(self._now()))
         return self._take_due()
 
     @property
@@ -237,7 +262,7 @@ class Talk:
         self.policy = tuned.policy
         self._setup = tuned
         waiting, self._chunker = self._chunker.finish().samples, Chunker(tuned.step_ms)
-        self._due += self._chunker.feed(waiting)
+        self._due += self._chunker.feed(waiting, self._now())
 
     def _resampled(self, frames: Frames, rate: int) -> Samples:
         if rate == self._rate:
@@ -252,8 +277,7 @@ class Talk:
         told, so that nothing is lost by it."""
         happened: list[Event] = []
         errors: list[Exception] = []
-        while self._due:
-            chunk = self._due.popleft()
+        for chunk in caught_up(self._steps(), self._another_waits):
             with self._work:
                 update = self._interpreter.hear(chunk)
             self.language = update.language or self.language
@@ -263,6 +287,21 @@ class Talk:
         if errors:
             raise errors[0]
         return happened
+
+    def _steps(self) -> Iterator[Chunk]:
+        while self._due:
+            yield self._due.popleft()
+
+    def _another_waits(self) -> bool:
+        """Whether the next step of a live speaker is there: who sends a whole recording at once is
+        none."""
+        if self._wall is None or self._began is None:
+            return False
+        return bool(self._due) and self._seconds - (self._now() - self._began) < AHEAD
+
+    def _now(self) -> float:
+        """Seconds by the clock on the wall, where that counts."""
+        return 0.0 if self._wall is None else self._wall.now() / 1000
 
     def _call(self, event: Event) -> Iterator[Exception]:
         """Call the functions that want an event: what went wrong in them."""

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
@@ -16,6 +17,7 @@ import soundfile
 import dragoman
 from dragoman.audio.arrays import frames_of
 from dragoman.awake import Awake
+from dragoman.clock import RealClock
 from dragoman.events import Events
 from dragoman.interpreter import Update
 from dragoman.trace import Hearing
@@ -117,6 +119,102 @@ def test_the_loop_goes_on_while_the_model_works():
 
     asyncio.run(listen())
     assert ticks > 20  # in two steps of 1.2 s
+
+
+def test_a_speaker_who_is_faster_than_the_model_is_caught_up_with(translator, monkeypatch):
+    """As with a microphone: what comes while the model works is heard at once, 5 s at most."""
+    chunks, come, model = [], threading.Event(), translator._system.model
+    model_hear = model.hear
+
+    def hear(streams, sounds):
+        chunks.append(len(sounds[0].samples) / 16000)
+        assert come.wait(60)
+        model_hear(streams, sounds)
+
+    async def pieces():
+        yield silence(seconds=0.5)
+        while not chunks:  # until the model works
+            await asyncio.sleep(0.01)
+        for _ in range(40):
+            yield silence(seconds=0.15)
+        come.set()
+
+    async def listen():
+        return [event async for event in translator.translate_async(pieces())]
+
+    monkeypatch.setattr("dragoman.api.AHEAD", 100.0)  # this one speaks faster than anybody
+    monkeypatch.setattr(model, "hear", hear)
+    assert text(asyncio.run(listen())) == WORDS
+    assert chunks == [0.5, 5.0, 1.0, 0.0]
+
+
+def test_what_waits_for_another_talk_is_behind_the_speaker(translator):
+    talk = translator.talk(live=True)
+    with ThreadPoolExecutor(1) as thread:
+        with translator._work:  # as another talk has it
+            heard = thread.submit(talk.hear, silence(seconds=0.5))
+            while talk._began is None:
+                time.sleep(0.01)
+            time.sleep(0.5)
+        (said,) = heard.result()
+    assert said.text == " word0"
+    assert said.lag_ms >= 500
+
+
+def test_a_recording_that_comes_as_fast_as_it_can_is_taken_step_by_step(translator, monkeypatch):
+    """Its sender is no speaker whom nobody keeps up with."""
+
+    async def pieces():
+        for _ in range(50):
+            yield silence(seconds=0.1)
+
+    async def listen():
+        return [event async for event in translator.translate_async(pieces())]
+
+    monkeypatch.setattr("dragoman.api.RealClock", lambda: RealClock(lambda: 0.0))  # no time passes
+    heard = {event.heard_ms for event in asyncio.run(listen())}
+    assert heard >= set(range(500, 5001, 500))
+
+
+def test_pieces_are_not_taken_without_end(translator):
+    taken = 0
+
+    async def pieces():
+        nonlocal taken
+        while True:
+            taken += 1
+            yield silence(seconds=10)
+
+    async def listen():
+        talk = translator.translate_async(pieces())
+        async for _ in talk:
+            break
+        await asyncio.sleep(0.1)
+        await talk.aclose()
+        count = taken
+        await asyncio.sleep(0.1)
+        return count
+
+    assert asyncio.run(listen()) == taken < 20  # a minute waits while a minute is heard
+
+
+def test_what_goes_wrong_with_the_pieces_is_told_when_those_before_were_heard(translator):
+    async def pieces(wrong):
+        yield silence(seconds=5)
+        yield wrong()
+
+    async def listen(wrong, events):
+        async for event in translator.translate_async(pieces(wrong)):
+            events.append(event)
+
+    def lost():
+        raise ConnectionResetError("the speaker is gone")
+
+    for wrong, error in (lost, ConnectionResetError), (lambda: b"bytes", dragoman.DragomanError):
+        events = []
+        with pytest.raises(error):
+            asyncio.run(listen(wrong, events))
+        assert text(events)[:10] == WORDS[:10]
 
 
 def test_talks_take_no_thread_of_the_event_loop(translator):
@@ -442,6 +540,12 @@ def test_mistakes_are_sentences(settings, sentence):
         dragoman.Translator(**{"model": "tests.scripted:steady"} | settings)
 
 
+@pytest.mark.parametrize("wrong", ["best.yaml", {"source": "de"}])
+def test_a_setup_is_one(wrong):
+    with pytest.raises(dragoman.DragomanError, match=r"not (str|dict); Setup\.read\(PATH\) reads"):
+        dragoman.Translator(wrong)
+
+
 def test_what_sound_may_be():
     ramp = np.array([-32768, 0, 16384], np.int16)
     assert frames_of(ramp).tolist() == [[-1.0], [0.0], [0.5]]
@@ -456,6 +560,7 @@ def test_what_sound_may_be():
         (np.array([0.0, np.nan]), "no numbers"),
         (np.array(["a"]), "floats, integers with a sign or uint8, not <U1"),
         (np.zeros(3, np.uint16), "not uint16"),
+        (np.ones(3, np.int64), r"int64.* sound\.astype\('int16'\)"),
         (np.zeros((2, 16000)), r"would have 16000 channels; .* sound\.T"),
         (np.array([0.0, -3000.0]), "lies between -1 and 1; this reaches 3000"),
     ):

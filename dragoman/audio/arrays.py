@@ -57,6 +57,11 @@ def _floats(array: NDArray[Any]) -> NDArray[Any]:
     """Integers of full scale become numbers from -1 to 1."""
     if array.dtype == np.uint8:
         return (array.astype(np.float32) - 128) / 128
+    if array.dtype.itemsize == 8 and np.issubdtype(array.dtype, np.signedinteger):
+        raise DragomanError(
+            "Nobody records in int64, which is what smaller integers become when one computes with "
+            "them. Give the sound as what it was, such as sound.astype('int16')."
+        )
     if np.issubdtype(array.dtype, np.signedinteger):
         return array.astype(np.float32) / -float(np.iinfo(array.dtype).min)
     if np.issubdtype(array.dtype, np.floating):

@@ -37,6 +37,9 @@ from dragoman.errors import DragomanError
 _PREFIX = re.compile(r"^(\[[^\]]*\] *)?((file|pipe):[^ ]*: )?")
 _EMPTY = re.compile(r"trailing '\?'|Last message repeated")
 
+NO_INDEX = "moov atom not found"
+"""What is wrong with an m4a or an mp4 whose recorder was killed, or that was copied in part."""
+
 log = logging.getLogger(__name__)
 
 
@@ -182,11 +185,17 @@ def _decoded(
     try:
         header = read_wav_header(pipe.sound, pipe.name)  # type: ignore[arg-type]
     except DragomanError:
-        told, reason = pipe.told(), pipe.reason()
+        told = pipe.told()
         pipe.close()
         if any("matches no streams" in line for line in told):
             there = f"has no audio track {pipe.track + 1}" if pipe.track else "holds no sound"
             raise DragomanError(f"{pipe.name} {there}.") from None
+        if any(NO_INDEX in line for line in told):
+            raise DragomanError(
+                f"{pipe.name} is cut short: the index at its end is missing, without which nothing "
+                "of it can be read. Copy it again, or end the recording properly."
+            ) from None
+        reason = told[0].rstrip(".") if told else "no reason given"
         hint = "; if these are raw samples, say which: --raw s16le:16000:1" if live else ""
         raise DragomanError(
             f"{pipe.name} is not a recording that can be read (ffmpeg: {reason}){hint}."

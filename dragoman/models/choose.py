@@ -68,4 +68,5 @@ def _nothing(source: str, target: str, fitting: list[Entry]) -> str:
             f"{pair}, nor does anything in the catalogue; give a recogniser and a translator of "
             "your own with --model RECOGNISER+FOLDER."
         )
-    return f"{pair} yet; get a translator with 'dragoman models get {fitting[0].name}'."
+    where = ", typed in a clone of Dragoman, which it comes with" if fitting[0].ships else ""
+    return f"{pair} yet; get a translator with 'dragoman models get {fitting[0].name}'{where}."

@@ -81,6 +81,11 @@ class Model:
     def size(self) -> int:
         return sum(file.size for file in self.files.values())
 
+    @property
+    def ships(self) -> bool:
+        """Whether it is had from a clone of this project, and from nowhere else."""
+        return not (self.folder or self.hub or self.archives)
+
 
 def names() -> list[str]:
     """Every model's name: those of the package, then those that the user added."""

@@ -93,6 +93,12 @@ def _fetch_missing(model: Model, folder: Path, bar: Bar) -> None:
     bar.say(f"Fetching {model.name} ({megabytes(size)}, {model.licence}) into {folder}")
     reasons = sources.fetch(model, folder, bar)
     if missing := sources.missing_files(model, folder):
+        if model.ships:
+            raise DragomanError(
+                f"the model '{model.name}' comes with a clone of Dragoman: type 'dragoman models "
+                f"get {model.name}' there, once, or name the clone's folder 'weights' in "
+                "DRAGOMAN_WEIGHTS."
+            )
         why = "; ".join(reasons) or "no source has it"
         listed = f"{', '.join(list(missing)[:4])}{' …' if len(missing) > 4 else ''}"
         raise DragomanError(

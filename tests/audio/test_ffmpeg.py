@@ -121,8 +121,27 @@ def test_it_is_told_where_one_is_damaged(recording, tmp_path, caplog, name, star
 def test_an_m4a_that_is_cut_has_lost_its_index(recording, tmp_path):
     path = convert(recording(seconds=10.0), tmp_path / "talk.m4a")
     path.write_bytes(path.read_bytes()[:20000])
-    with pytest.raises(DragomanError, match="is not a recording that can be read"):
+    with pytest.raises(DragomanError, match="is cut short: the index at its end is missing"):
         open_audio(path)
+
+
+@pytest.mark.parametrize(
+    ("complaint", "told"),
+    [
+        ("[in#0 @ 0x56] moov atom not found", "cut short: the index at its end is missing"),
+        ("[in#0 @ 0x56] EBML header parsing failed", r"\(ffmpeg: EBML header parsing failed\)"),
+    ],
+)
+def test_what_ffmpeg_says_first_says_why(complaint, told, tmp_path, monkeypatch):
+    """The rest is that nothing can be done without that."""
+    program = tmp_path / "ffmpeg"
+    last = "Error opening input files: Invalid data found when processing input"
+    program.write_text(f"#!/bin/sh\necho '{complaint}' >&2\necho '{last}' >&2\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setattr("shutil.which", lambda name: str(program) if name == "ffmpeg" else None)
+    (tmp_path / "talk.m4a").write_bytes(b"\0\0\0\x20ftypM4A " + bytes(1000))
+    with pytest.raises(DragomanError, match=told):
+        open_audio(tmp_path / "talk.m4a")
 
 
 @needs_ffmpeg

@@ -43,6 +43,12 @@ def test_where_nobody_has_a_translator_one_of_ones_own_is_asked_for(nothing_here
         choose("en", "de")
 
 
+def test_where_to_get_what_ships_with_a_clone_is_told(nothing_here):
+    """Nobody else has it, on whatever network."""
+    with pytest.raises(DragomanError, match="'dragoman models get mt-en', typed in a clone of"):
+        choose("en", "de")
+
+
 def test_a_translator_of_everything_serves_any_pair(nothing_here):
     folder = nothing_here / "nllb-600m"
     folder.mkdir(parents=True)

@@ -132,6 +132,12 @@ def test_no_network_and_no_weights_says_what_to_do(enter):
     assert "DRAGOMAN_WEIGHTS" in told
 
 
+def test_what_comes_with_a_clone_alone_says_so(enter):
+    enter("toy", FILES)
+    with pytest.raises(DragomanError, match="comes with a clone of Dragoman: type 'dragoman model"):
+        get("toy")
+
+
 def test_offline_is_respected(enter, hub, server, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     enter("toy", FILES, hub=hub(FILES))
