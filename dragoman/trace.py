@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from operator import index
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Protocol, TextIO
@@ -275,12 +276,16 @@ class _Begun(msgspec.Struct):
 
 def _take(trace: Trace, row: dict[str, Any]) -> None:
     if "heard" in row:
-        trace.heard(Hearing(*map(float, row["heard"])))
+        hearing = Hearing(*msgspec.convert(row["heard"], tuple[float, float, float, float]))
+        if hearing.compute_ms < 0:
+            raise ValueError("work ends before it begins")
+        trace.heard(hearing)
         return
     kind = "said" if "said" in row else "shown"
-    if not 0 <= row["chunk"] < len(trace.hearings):
-        raise ValueError(f"chunk {row['chunk']} was not heard")
+    chunk = index(row["chunk"])
+    if not 0 <= chunk < len(trace.hearings):
+        raise ValueError(f"chunk {chunk} was not heard")
     if kind == "said":
-        trace.said(Saying(str(row["said"]), row["chunk"]))
+        trace.said(Saying(str(row["said"]), chunk))
     else:
-        trace.shown(Showing(str(row["shown"]), row["chunk"]))
+        trace.shown(Showing(str(row["shown"]), chunk))

@@ -254,11 +254,20 @@ def test_what_is_no_text_is_no_trace(tmp_path):
         list(read_traces(path))
 
 
-@pytest.mark.parametrize("line", ["{", '{"said": "x", "chunk": 99}', '{"heard": [1]}', "[]", "7"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("{", '{"said": "x", "chunk": 99}', '{"heard": [1]}', "[]", "7"),
+        '{"heard": [9, 9, 9, "nan"]}',
+        '{"heard": [9, 9, 9, 8]}',  # the work ends before it begins
+        '{"heard": [9, 9, 9, 9]}\n{"said": "x", "chunk": 0.5}',
+    ],
+)
 def test_a_bad_line_of_a_trace_is_named(tmp_path, line):
     path = tmp_path / "trace.jsonl"
     path.write_text('{"dragoman_trace":1,"index":0,"source":"","reference":null}\n' + line + "\n")
-    with pytest.raises(DragomanError, match=r"Line 2 of .* is not a line of a Dragoman trace"):
+    bad = 2 + line.count("\n")
+    with pytest.raises(DragomanError, match=rf"Line {bad} of .* is not a line of a Dragoman trace"):
         list(read_traces(path))
 
 

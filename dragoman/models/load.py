@@ -145,11 +145,11 @@ def _folder(name: str) -> Path:
 
 def _loader(folder: Path, kind: str | None, known: dict[str, str]) -> Any:
     if kind not in known:
-        what = f"a model of the kind '{kind}'" if kind else "no model"
-        raise DragomanError(
-            f"{folder} holds {what} that Dragoman knows here; "
-            f"kinds are: {', '.join({**KINDS, **TRANSLATORS})}."
-        )
+        what = "no model that Dragoman knows"
+        if kind:
+            what = f"a model of the kind '{kind}', which Dragoman does not know"
+        kinds = ", ".join({**KINDS, **TRANSLATORS})
+        raise DragomanError(f"{folder} holds {what}; kinds are: {kinds}.")
     module, _, name = known[kind].partition(":")
     return attrgetter(name)(import_module(module))
 

@@ -58,11 +58,14 @@ def _make_whole(
         for old in (making, folder):
             shutil.rmtree(old, ignore_errors=True)
         making.mkdir(parents=True)
-        make(making)
-        (making / STAMP).write_text(
-            json.dumps({**stamp, "made": stamp_of(making)}), encoding="utf-8"
-        )
-        making.replace(folder)
+        try:
+            make(making)
+            (making / STAMP).write_text(
+                json.dumps({**stamp, "made": stamp_of(making)}), encoding="utf-8"
+            )
+            making.replace(folder)
+        finally:
+            shutil.rmtree(making, ignore_errors=True)  # what was not finished
 
 
 def _made_for_this_process(source: Path, folder: Path, make: Callable[[Path], None]) -> Path:

@@ -17,7 +17,7 @@ from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter, step
 from dragoman.models.options import Options
 from dragoman.models.search import Prompt
-from dragoman.models.whisper.engine import View, WhisperEngine, read_config
+from dragoman.models.whisper.engine import Config, View, WhisperEngine
 from dragoman.models.whisper.mel import LogMel
 from dragoman.models.whisper.model import WhisperModel
 from dragoman.models.whisper.tokens import Vocabulary
@@ -49,7 +49,7 @@ def engine(folder) -> TorchEngine:
 
 
 def engine_of(folder: Path, compute="float32", device="cpu", **more) -> TorchEngine:
-    weights, config = Weights(folder / "model.bin"), read_config(folder)
+    weights, config = Weights(folder / "model.bin"), Config.read(folder)
     return TorchEngine(weights, config, Vocabulary.load(folder), compute, device, **more)
 
 

@@ -40,7 +40,7 @@ def test_every_published_head_exists():
 def test_heads_of_a_folder_are_taken_as_far_as_they_exist():
     shape = {"layers": 2, "heads": 3, "words": 51866}
     assert alignment_heads([[1, 2], [0, 0]], **shape) == [(1, 2), (0, 0)]
-    assert alignment_heads([[1, 2], [1, 3], [2, 0], [7, 0]], **shape) == [(1, 2)]
+    assert alignment_heads([[1, 2], [1, 3], [2, 0], [-1, 0], [0, -1]], **shape) == [(1, 2)]
     assert alignment_heads([[7, 0], [9, 1]], **shape) == [(1, 0), (1, 1), (1, 2)]
     assert alignment_heads(None, **shape) == [(1, 0), (1, 1), (1, 2)]
     turbo = alignment_heads([], layers=4, heads=20, words=51866)
@@ -102,3 +102,45 @@ def test_a_model_of_english_writes_english(tmp_path: Path):
     model.open("en", "en")
     with pytest.raises(DragomanError, match="does not know the language 'de'"):
         model.open("de", "en")
+
+
+def with_settings(folder: Path, **settings: object) -> Path:
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | settings))
+    return folder
+
+
+def test_a_model_may_be_allowed_every_token(tmp_path: Path):
+    """As converters write it of a model that was trained further, whose own settings say null."""
+    folder = made.make(tmp_path)
+    load(with_settings(folder, suppress_ids=None, suppress_ids_begin=None)).open("de", "en")
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"suppress_ids": 5}, "does not describe the settings of a Whisper"),
+        ({"suppress_ids": [50257]}, "names token 50257, and there are 56"),
+        ({"suppress_ids_begin": [-1]}, "names token -1, and there are 56"),
+        ({"alignment_heads": [[1]]}, "does not describe the settings of a Whisper"),
+    ],
+)
+def test_settings_of_another_model_are_a_sentence(tmp_path: Path, settings, sentence):
+    with pytest.raises(DragomanError, match=sentence):
+        load(with_settings(made.make(tmp_path), **settings))
+
+
+@pytest.mark.parametrize("count", [len(made.NAMES) - 1, len(made.NAMES) + 1])
+def test_the_vocabulary_of_another_model_is_a_sentence(tmp_path: Path, count):
+    """It was found out in the middle of a talk, by onnxruntime."""
+    folder = made.make(tmp_path)
+    (folder / "vocabulary.json").write_text(json.dumps([*made.NAMES, "<|0.10|>"][:count]))
+    with pytest.raises(DragomanError, match=f"has {count} tokens and the net 56"):
+        load(folder)
+
+
+def test_what_is_no_vocabulary_is_a_sentence(tmp_path: Path):
+    folder = made.make(tmp_path)
+    (folder / "vocabulary.json").write_text("null")
+    with pytest.raises(DragomanError, match="does not describe a vocabulary"):
+        load(folder)

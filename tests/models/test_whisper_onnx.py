@@ -106,9 +106,11 @@ def test_such_a_folder_is_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     ("file", "text", "sentence"),
     [
         ("onnx/decoder_model_merged_quantized.onnx", "nonsense", "as an ONNX model"),
-        ("config.json", "{}", "does not say"),
-        ("tokenizer.json", "{}", "is no tokenizer"),
-        ("generation_config.json", "[", "Cannot read"),
+        ("config.json", "{}", "does not describe a Whisper in ONNX: .*`encoder_layers`"),
+        ("config.json", "null", "does not describe a Whisper in ONNX"),
+        ("tokenizer.json", "{}", "does not describe a tokenizer"),
+        ("generation_config.json", "{", "is damaged"),
+        ("generation_config.json", '{"suppress_tokens": 5}', "does not describe how a Whisper"),
         ("onnx/encoder_model_quantized.onnx", "", "has no weight"),
     ],
 )

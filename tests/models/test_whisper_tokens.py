@@ -108,8 +108,8 @@ def test_a_foreign_vocabulary_is_refused(tmp_path: Path):
     (tmp_path / "vocabulary.txt").write_text("a\nb\n")
     with pytest.raises(DragomanError, match="not Whisper's"):
         Vocabulary.load(tmp_path)
-    (tmp_path / "vocabulary.json").write_text("{")
-    with pytest.raises(DragomanError, match="not JSON"):
+    (tmp_path / "vocabulary.json").write_text("[")
+    with pytest.raises(DragomanError, match="is damaged"):
         Vocabulary.load(tmp_path)
 
 

@@ -53,13 +53,14 @@ def test_it_is_made_anew_when_anything_changed(source: Path):
     assert (make.times, (folder / "model.bin").read_text()) == (5, "made 5")
 
 
-def test_what_failed_is_not_there(source: Path):
+def test_what_failed_is_not_there(source: Path, tmp_path: Path):
     def fail(folder: Path) -> None:
         (folder / "model.bin").write_text("half")
         raise RuntimeError("no more")
 
     with pytest.raises(RuntimeError, match="no more"):
         prepared(source, "kind", 1, fail)
+    assert not list((tmp_path / "home" / "prepared").rglob("model.bin"))  # nor a part of it
     make = Making()
     folder = prepared(source, "kind", 1, make)
     assert (folder / "model.bin").read_text() == "made 1"

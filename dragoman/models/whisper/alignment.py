@@ -41,14 +41,13 @@ PUBLISHED: dict[tuple[int, int, int], list[Head]] = {
 
 
 def alignment_heads(
-    given: Iterable[Iterable[int]] | None, *, layers: int, heads: int, words: int
+    given: Iterable[Head] | None, *, layers: int, heads: int, words: int
 ) -> list[Head]:
     """The heads that a folder names, as far as the decoder has them; else those published for its
     shape; else all in the later half of its layers.
 
     Distilled models come with the heads of their teacher, of which they have few or none.
     """
-    named = [(int(layer), int(head)) for layer, head in given or []]
-    there = [(layer, head) for layer, head in named if layer < layers and head < heads]
+    there = [(x, y) for x, y in given or [] if 0 <= x < layers and 0 <= y < heads]
     later = list(product(range(layers // 2, layers), range(heads)))
     return there or PUBLISHED.get((layers, heads, words), later)

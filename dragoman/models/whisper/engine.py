@@ -7,7 +7,6 @@ sound, and a decoder that tells where it looks.
 from __future__ import annotations
 
 import ctypes
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -19,9 +18,10 @@ import numpy as np
 
 from dragoman.errors import DragomanError
 from dragoman.models.graphs import Graphs
+from dragoman.models.kind import read_settings
 from dragoman.models.options import Options
 from dragoman.models.search import Found, Prompt
-from dragoman.models.whisper.alignment import alignment_heads
+from dragoman.models.whisper.alignment import Head, alignment_heads
 from dragoman.models.whisper.decoder import Decoder, Rules
 from dragoman.models.whisper.encoder import Encoded, Encoder
 from dragoman.models.whisper.graph import Shape
@@ -76,28 +76,66 @@ class Engine(Protocol[S]):
         """Continue every prompt."""
 
 
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What `config.json` says of a Whisper in CTranslate2's format; null: nothing."""
+
+    suppress_ids: list[int] | None  # tokens that are never made,
+    suppress_ids_begin: list[int] | None  # and those that are not made first
+    alignment_heads: list[Head] | None = None
+
+    @classmethod
+    def read(cls, folder: Path) -> Config:
+        return read_settings(folder / "config.json", cls, "the settings of a Whisper model")
+
+    def checked(self, weights: Weights, vocabulary: Vocabulary) -> Config:
+        """The same, of files that belong to one model."""
+        words, listed = Shape.of(weights).words, len(vocabulary.names)
+        if words != listed:
+            raise DragomanError(
+                f"The vocabulary beside {weights.path} has {listed} tokens and the net {words}: "
+                "they are of two models; get or convert the model again."
+            )
+        if outside := [one for one in (*self.never, *self.not_first) if not 0 <= one < words]:
+            raise DragomanError(
+                f"The config.json beside {weights.path} names token {outside[0]}, and there are "
+                f"{words}: it is another model's; get or convert the model again."
+            )
+        return self
+
+    @property
+    def never(self) -> list[int]:
+        return self.suppress_ids or []
+
+    @property
+    def not_first(self) -> list[int]:
+        return self.suppress_ids_begin or []
+
+    def heads(self, shape: Shape) -> list[Head]:
+        """The decoder's heads that tell where it looks."""
+        return alignment_heads(
+            self.alignment_heads, layers=shape.layers, heads=shape.heads, words=shape.words
+        )
+
+
 class WhisperEngine:
     """Loaded from a folder in CTranslate2's format."""
 
     device = "cpu"
 
     def __init__(self, folder: Path, vocabulary: Vocabulary, options: Options) -> None:
-        config = read_config(folder)
+        weights = Weights(folder / "model.bin")
+        config, shape = Config.read(folder).checked(weights, vocabulary), Shape.of(weights)
         rules = Rules(
-            len(vocabulary.names),
+            shape.words,
             end=vocabulary.end,
             no_speech=vocabulary.no_speech,
-            never=[*config["suppress_ids"], *vocabulary.times],
-            not_first=config["suppress_ids_begin"],
-        )
-        weights = Weights(folder / "model.bin")
-        shape = Shape.of(weights)
-        heads = alignment_heads(
-            config.get("alignment_heads"), layers=shape.layers, heads=shape.heads, words=shape.words
+            never=[*config.never, *vocabulary.times],
+            not_first=config.not_first,
         )
         exact = options.compute != "int8"
         graphs = Graphs(folder, options.threads)
-        self.decoder = Decoder(weights, rules, heads, graphs, exact=exact)
+        self.decoder = Decoder(weights, rules, config.heads(shape), graphs, exact=exact)
         self.encoder = Encoder(weights, graphs, exact=exact)
         self._vocabulary = vocabulary
         self.bands = int(weights.stored("encoder/conv1/weight").shape[1])
@@ -157,14 +195,3 @@ def release_memory() -> None:
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's
         if trim is not None:
             trim(0)
-
-
-def read_config(folder: Path) -> dict[str, Any]:
-    path = folder / "config.json"
-    try:
-        config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        for key in ("suppress_ids", "suppress_ids_begin"):
-            config[key]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DragomanError(f"{path} is not the settings of a Whisper model: {error}.") from error
-    return config

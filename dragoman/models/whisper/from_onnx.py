@@ -6,21 +6,61 @@ rows that do not fit into a byte once their zero point is taken off are rounded 
 
 from __future__ import annotations
 
-import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dragoman.errors import DragomanError
-from dragoman.models.kind import FILES
+from dragoman.models.kind import FILES, read_settings
 from dragoman.models.onnx_weights import Matrix, OnnxWeights
 from dragoman.models.options import Options
-from dragoman.models.whisper.alignment import alignment_heads
+from dragoman.models.whisper.alignment import Head, alignment_heads
 from dragoman.models.whisper.model import WhisperModel
 
 VERSION = 1  # of the folders that are made
 PLACES_PER_SECOND = 50  # in Whisper's tokens for moments
+
+
+@dataclass(frozen=True, slots=True)
+class _Config:
+    """What `config.json` says of the net's shape."""
+
+    encoder_layers: int
+    encoder_attention_heads: int
+    decoder_layers: int
+    decoder_attention_heads: int
+    vocab_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Generation:
+    """What `generation_config.json` says of what may be made; null: nothing."""
+
+    suppress_tokens: list[int] | None = None
+    begin_suppress_tokens: list[int] | None = None
+    lang_to_id: dict[str, int] | None = None
+    alignment_heads: list[Head] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Added:
+    content: str
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Units:
+    vocab: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tokenizer:
+    """What `tokenizer.json` says of the tokens."""
+
+    model: _Units
+    added_tokens: list[_Added]
 
 
 def load(folder: Path, name: str, options: Options) -> WhisperModel:
@@ -42,20 +82,16 @@ def convert(folder: Path, to: Path) -> None:
     encoder, decoder = (_first(folder, names) for names in FILES["whisper-onnx"])
     if encoder is None or decoder is None:
         raise DragomanError(f"{folder} holds no Whisper in ONNX: it has no encoder or no decoder.")
-    config = _settings(folder / "config.json")
-    try:
-        spec = WhisperSpec(
-            config["encoder_layers"],
-            config["encoder_attention_heads"],
-            config["decoder_layers"],
-            config["decoder_attention_heads"],
-        )
-        size = int(config["vocab_size"])
-    except KeyError as error:
-        raise DragomanError(f"{folder / 'config.json'} does not say {error}.") from error
+    config = read_settings(folder / "config.json", _Config, "a Whisper in ONNX")
+    spec = WhisperSpec(
+        config.encoder_layers,
+        config.encoder_attention_heads,
+        config.decoder_layers,
+        config.decoder_attention_heads,
+    )
     _fill_encoder(spec.encoder, OnnxWeights(encoder))
     _fill_decoder(spec.decoder, OnnxWeights(decoder))
-    spec.register_vocabulary(_vocabulary(folder, size))
+    spec.register_vocabulary(_vocabulary(folder, config.vocab_size))
     _configure(spec.config, config, folder)
     spec.validate()
     spec.decoder.projection.weight = "decoder/embeddings/weight"  # tied, so kept once
@@ -112,39 +148,28 @@ def _linear(spec: Any, weights: OnnxWeights, name: str, *parts: str) -> None:
     spec.bias = np.concatenate([weights.array(b) if b in weights else none for b in biases])
 
 
-def _configure(made: Any, config: dict[str, Any], folder: Path) -> None:
+def _configure(made: Any, config: _Config, folder: Path) -> None:
     """What may be said, the languages, and the heads that tell where the decoder looks."""
-    generation = _settings(folder / "generation_config.json")
-    made.suppress_ids = generation.get("suppress_tokens") or []
-    made.suppress_ids_begin = generation.get("begin_suppress_tokens") or []
-    made.lang_ids = sorted(generation.get("lang_to_id", {}).values())
+    path = folder / "generation_config.json"
+    generation = read_settings(path, _Generation, "how a Whisper speaks")
+    made.suppress_ids = generation.suppress_tokens or []
+    made.suppress_ids_begin = generation.begin_suppress_tokens or []
+    made.lang_ids = sorted((generation.lang_to_id or {}).values())
     made.alignment_heads = alignment_heads(
-        generation.get("alignment_heads"),
-        layers=config["decoder_layers"],
-        heads=config["decoder_attention_heads"],
-        words=config["vocab_size"],
+        generation.alignment_heads,
+        layers=config.decoder_layers,
+        heads=config.decoder_attention_heads,
+        words=config.vocab_size,
     )
 
 
 def _vocabulary(folder: Path, size: int) -> list[str]:
     """The tokens by number, as `tokenizer.json` has them; moments come last."""
-    tokenizer = _settings(folder / "tokenizer.json")
-    try:
-        ids = dict(tokenizer["model"]["vocab"])
-        ids |= {token["content"]: token["id"] for token in tokenizer["added_tokens"]}
-    except (KeyError, TypeError) as error:
-        raise DragomanError(f"{folder / 'tokenizer.json'} is no tokenizer: no {error}.") from error
+    tokenizer = read_settings(folder / "tokenizer.json", _Tokenizer, "a tokenizer")
+    ids = tokenizer.model.vocab | {token.content: token.id for token in tokenizer.added_tokens}
     names = sorted(ids, key=ids.__getitem__)
     moments = (f"<|{place / PLACES_PER_SECOND:.2f}|>" for place in range(size - len(names)))
     return [*names, *moments]
-
-
-def _settings(path: Path) -> dict[str, Any]:
-    try:
-        settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DragomanError(f"Cannot read {path}: {error}.") from error
-    return settings
 
 
 def _first(folder: Path, names: tuple[str, ...]) -> Path | None:

@@ -6,13 +6,13 @@ over several more. Only a folder's own vocabulary file is read; nothing has to b
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from dragoman.errors import DragomanError
+from dragoman.models.kind import read_settings
 from dragoman.models.words import Piece, Words, group
 from dragoman.text.languages import written_without_spaces
 
@@ -130,22 +130,17 @@ def _begins_word(text: str, spaceless: bool) -> bool:
 
 
 def _read_names(folder: Path) -> list[str]:
-    for name in ("vocabulary.json", "vocabulary.txt"):
-        path = folder / name
-        try:
-            text = path.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            continue
-        except (OSError, UnicodeDecodeError) as error:
-            raise DragomanError(f"Cannot read the vocabulary {path}: {error}.") from error
-        if name.endswith(".txt"):
-            return text.removesuffix("\n").split("\n")
-        try:
-            names = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise DragomanError(f"The vocabulary {path} is not JSON: {error}.") from error
-        return [str(name) for name in names]
-    raise DragomanError(f"There is no vocabulary.txt or vocabulary.json in {folder}.")
+    if (folder / "vocabulary.json").is_file():
+        return read_settings(folder / "vocabulary.json", list[str], "a vocabulary")
+    path = folder / "vocabulary.txt"
+    try:
+        return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    except FileNotFoundError as error:
+        raise DragomanError(
+            f"There is no vocabulary.txt or vocabulary.json in {folder}."
+        ) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise DragomanError(f"Cannot read the vocabulary {path}: {error}.") from error
 
 
 @lru_cache(maxsize=8192)

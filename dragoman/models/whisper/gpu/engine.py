@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,8 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 from dragoman.models.memory import refuse_too_large_for_gpu
 from dragoman.models.options import Compute, Options
 from dragoman.models.search import Found, Prompt
-from dragoman.models.whisper.alignment import alignment_heads
-from dragoman.models.whisper.engine import View, read_config
+from dragoman.models.whisper.engine import Config, View
 from dragoman.models.whisper.gpu.choice import Choice
 from dragoman.models.whisper.gpu.decoder import Decoder
 from dragoman.models.whisper.gpu.encoder import Encoder
@@ -43,7 +41,7 @@ class TorchEngine:
     def __init__(
         self,
         weights: Weights,
-        config: dict[str, Any],
+        config: Config,
         vocabulary: Vocabulary,
         compute: Compute = "float16",
         device: str = "cuda",
@@ -54,10 +52,7 @@ class TorchEngine:
         of sounds for which steps of the decoder are captured."""
         self._device = torch.device(device)
         dtype = getattr(torch, compute)
-        shape = Shape.of(weights)
-        heads = alignment_heads(
-            config.get("alignment_heads"), layers=shape.layers, heads=shape.heads, words=shape.words
-        )
+        heads = config.checked(weights, vocabulary).heads(Shape.of(weights))
         with torch.inference_mode():
             reader = Reader(weights, self._device, dtype)
             self._encoder, self._decoder = Encoder(reader), Decoder(reader, heads)
@@ -66,8 +61,8 @@ class TorchEngine:
                 self._device,
                 end=vocabulary.end,
                 no_speech=vocabulary.no_speech,
-                never=[*config["suppress_ids"], *vocabulary.times],
-                not_first=config["suppress_ids_begin"],
+                never=[*config.never, *vocabulary.times],
+                not_first=config.not_first,
             )
             self._bank = MelBank(self._encoder.bands, self._device)
         self._dtype, self._start = dtype, vocabulary.start
@@ -88,7 +83,7 @@ class TorchEngine:
             size = torch.finfo(getattr(torch, compute)).bits // 8
             free, _ = torch.cuda.mem_get_info()
             refuse_too_large_for_gpu(weights.numbers * size, folder, free)
-        return cls(weights, read_config(folder), vocabulary, compute, options.device)
+        return cls(weights, Config.read(folder), vocabulary, compute, options.device)
 
     @property
     def device(self) -> str:
