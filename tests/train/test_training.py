@@ -258,13 +258,32 @@ def test_a_run_that_goes_on_may_be_judged_by_another_measure(plain, tmp_path, sc
 
 
 def test_what_was_never_translated_is_judged_from_now_on(plain, tmp_path, scripted):
-    steps = {"total": 3, "log": 100, "patience": 0}
+    """A run that its patience had ended goes on."""
+    steps = {"total": 4, "log": 100, "patience": 2}
     scripted(*APART["losses"])
     train(recipe_of(plain, steps=steps), tmp_path / "run")
-    scripted(4.0, bleu=(3.0,))
-    train(recipe_of(plain, steps=steps | {"translate": 2, "best": "bleu"}), tmp_path / "run")
+    assert RunFolder(tmp_path / "run").metrics()[-1]["step"] == 3
+    for total in (4, 4):  # and once more when it has come to its end
+        scripted(4.0, bleu=(3.0,))
+        later = {"total": total, "translate": 2, "best": "bleu"}
+        train(recipe_of(plain, steps=steps | later), tmp_path / "run")
+        final = json.loads((tmp_path / "run" / "final.json").read_text())
+        assert (final["best"], final["best_by"], final["best_step"]) == (3.0, "bleu", 4)
+
+
+def test_what_was_translated_before_other_losses_is_no_best(plain, tmp_path, scripted):
+    net, sizes, _ = NETS["mma"]
+    latency = {"latency": {"average": 0.1, "after": 4}}
+    settings = plain | {"net": net, "task": "mma", "net_settings": sizes, "task_settings": latency}
+    steps = {"log": 100, "average": 3, "patience": 0}
+    scripted(*APART["losses"], bleu=(9.0, 5.0, 6.0))
+    train(recipe_of(settings, steps=steps | {"total": 3, "translate": 2}), tmp_path / "run")
+    train(recipe_of(settings, steps=steps | {"total": 5}), tmp_path / "run")
+    scripted(5.0, bleu=(4.0,))
+    again = steps | {"total": 5, "translate": 2, "best": "bleu"}
+    train(recipe_of(settings, steps=again), tmp_path / "run")
     final = json.loads((tmp_path / "run" / "final.json").read_text())
-    assert (final["best"], final["best_by"], final["best_step"]) == (3.0, "bleu", 3)
+    assert (final["best"], final["best_by"], final["best_step"]) == (4.0, "bleu", 5)
 
 
 def test_the_best_by_translation_is_of_the_last_losses_too(plain, tmp_path, scripted):
