@@ -10,6 +10,7 @@ import click
 from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.ranges import PATH
 
+MEASURES = {"loss": "loss", "bleu": "BLEU", "chrf": "chrF"}
 WAITS = 0.1  # share of the time spent waiting for data from which on it is worth a word
 
 
@@ -89,7 +90,8 @@ class Show:
                 best = " (best)" if line["best_step"] == line["step"] else ""
                 say(f"step {line['step']}  dev loss {line['loss']:.4f}{best}  " + _shown(line))
             case "end":
-                say(f"best dev loss {line['best']:.4f} at step {line['step']}")
+                by = MEASURES[line["best_by"]]
+                say(f"best dev {by} {line['best']:.4f} at step {line['best_step']}")
 
 
 def _shown(line: dict[str, Any]) -> str:

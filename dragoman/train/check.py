@@ -39,7 +39,10 @@ def check(recipe: Recipe) -> None:
     if recipe.machine.compile:
         compiler(recipe.machine.compile)
     if recipe.machine.strategy == "fsdp" and recipe.steps.translate:
-        raise DragomanError("A sharded net cannot translate dev items: set steps.translate to 0.")
+        raise DragomanError(
+            "A sharded net cannot translate dev items: set steps.translate to 0 and steps.best to "
+            "loss."
+        )
     check_parts(recipe, net)
 
 

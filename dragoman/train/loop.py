@@ -186,7 +186,7 @@ class Training:
         self.write(line)
 
     def validate(self) -> None:
-        """Loss on the dev set; remember the best, keep the weights around it."""
+        """Loss on the dev set, and how it translates; remember the best, keep the weights."""
         self.task.eval()
         tally = Tally()
         with torch.no_grad():
@@ -196,8 +196,8 @@ class Training:
         self.task.train()
         line = {"step": self.state.step, "kind": "dev", "epoch": self.state.epoch}
         line |= tally.means(self.fabric)
-        if self.recipe.steps.translate and self.fabric.is_global_zero:
-            line |= self.translate()
+        if self.recipe.steps.translate:  # one process does it; all must agree on what is best
+            line |= self.fabric.broadcast(self.translate() if self.fabric.is_global_zero else {})
         self.keep_best(line)
         self.write(line)
 
@@ -224,15 +224,30 @@ class Training:
 
     def keep_best(self, line: dict[str, Any]) -> None:
         state = self.state
-        if not self.comparable(state.best_step):
-            state.best = math.inf
-        if line["loss"] < state.best:
-            state.best, state.best_step, state.stale = line["loss"], state.step, 0
-        else:
-            state.stale += 1
+        self.judge(line)
         line["best"], line["best_step"] = state.best, state.best_step
         path = checkpoints.path_for(self.run.folder, "weights", state.step)
         checkpoints.save(self.fabric, path, {"task": self.task})
+
+    def judge(self, line: dict[str, Any]) -> None:
+        """Whether a validation is the best so far, by the measure of the recipe."""
+        state, by = self.state, self.recipe.steps.best
+        known = state.best_step and self.comparable(state.best_step)
+        ahead = state.best - line[by] if by == "loss" else line[by] - state.best
+        if known and not ahead > 0:
+            state.stale += 1
+        else:
+            state.best, state.best_step, state.stale = line[by], line["step"], 0
+
+    def judge_anew(self) -> None:
+        """The best so far by another measure than it was chosen by, of those that can be had."""
+        state, by = self.state, self.recipe.steps.best
+        state.best_by, state.best_step, state.stale = by, 0, 0
+        kept = dict(checkpoints.numbered(self.run.folder, "weights"))
+        for line in self.run.metrics():
+            past = line["step"] <= state.step and line["step"] in kept
+            if line["kind"] == "dev" and past and by in line and self.comparable(line["step"]):
+                self.judge(line)
 
     def comparable(self, step: int) -> bool:
         """Whether the losses of another step were the sum of the same terms as today's."""
@@ -295,6 +310,8 @@ class Training:
                     "the disk is well and try again; without its resume-*.pt it begins anew."
                 )
         self.best_before = self.state.best_step
+        if self.state.best_by != self.recipe.steps.best:
+            self.judge_anew()
         if self.fabric.is_global_zero:
             self.run.forget_after(self.state.step)
             checkpoints.drop_weights_after(self.run.folder, self.state.step)

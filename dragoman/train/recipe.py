@@ -117,6 +117,14 @@ class Steps:
     average: Whole = 7  # checkpoints around the best that make the final weights
     log: Whole = 50
     translate: Count = 0  # dev items to translate at every validation, for BLEU and chrF
+    best: Literal["loss", "bleu", "chrf"] = "loss"  # by what one validation is better than another
+
+    def __post_init__(self) -> None:
+        if self.best != "loss" and not self.translate:
+            raise ValueError(
+                f"the best by {self.best} is found by translating: set translate to a number of "
+                "dev items, such as 400, or best to loss"
+            )
 
 
 @dataclass(frozen=True)

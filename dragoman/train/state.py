@@ -17,8 +17,9 @@ class State:
     micro_batch: int = 0
     epoch: int = 0
     index: int = 0  # of the next batch in the epoch
-    best: float = float("inf")
-    best_step: int = 0
+    best: float = float("inf")  # what the best validation has measured
+    best_by: str = "loss"  # as `steps.best` has it
+    best_step: int = 0  # none yet: 0
     stale: int = 0  # validations since the best
     spent: float = 0.0  # seconds of training
     total: int = 0  # updates after which the time is up, once that is known,

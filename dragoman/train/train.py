@@ -26,6 +26,7 @@ from dragoman.train.nets.base import Vocabularies
 from dragoman.train.prepare import describe, prepare
 from dragoman.train.recipe import Machine, Recipe
 from dragoman.train.run import RunFolder
+from dragoman.train.state import State
 
 # How long processes wait for another one: the first may be packing a corpus, or translating.
 PATIENCE = timedelta(days=2)
@@ -119,12 +120,16 @@ def train_in(run: RunFolder, fabric: Fabric, recipe: Recipe, watch: Watch) -> No
         training.fit()
     fabric.barrier()
     if fabric.is_global_zero:
-        finish(run, training.final_weights(), training.state.best_step)
-        watch({"kind": "end", "best": training.state.best, "step": training.state.best_step})
+        finish(run, training.final_weights(), training.state)
+        watch({"kind": "end"} | best_of(training.state))
 
 
-def finish(run: RunFolder, paths: list[Path], best: int) -> None:
+def best_of(state: State) -> dict[str, Any]:
+    return {"best": state.best, "best_by": state.best_by, "best_step": state.best_step}
+
+
+def finish(run: RunFolder, paths: list[Path], state: State) -> None:
     """Average the checkpoints around the best into final.pt."""
     weights = {"net": checkpoints.average(paths)}
     write_whole(run.folder / "final.pt", partial(torch.save, weights))
-    run.write_json("final.json", {"averaged": [path.name for path in paths], "best_step": best})
+    run.write_json("final.json", {"averaged": [path.name for path in paths]} | best_of(state))

@@ -12,15 +12,18 @@ import torch
 from dragoman.models.exported.config import ExportedNet
 from dragoman.train.check import check
 from dragoman.train.checkpoints import fitting
+from dragoman.train.data.vocabulary import Pieces
 from dragoman.train.make import make_net
 from dragoman.train.nets.base import Vocabularies
 from dragoman.train.nets.registry import build
-from dragoman.train.recipe import read_recipe
+from dragoman.train.recipe import Units, read_recipe
 from dragoman.train.start import starts_of
 
 FOLDER = Path(__file__).parents[2] / "recipes"
 RECIPES = sorted(FOLDER.glob("*.yaml"))
 CLAIMS = sorted((FOLDER / "claims").glob("*.yaml"))
+TINY = {"size": 288, "heads": 8, "encoder_layers": 6, "decoder_layers": 6, "ffn": 1152}
+MOONSHINE = {"store:moonshine-base": {}, "store:moonshine-tiny": TINY}
 
 
 def net_of(recipe):
@@ -43,15 +46,19 @@ def test_nets_have_the_papers_sizes(name, paper):
 
 
 def net_before(run):
-    """The net of a run that a recipe starts from, or Moonshine base with its own units, or a text
-    model that is shipped."""
-    if run == "store:moonshine-base":
+    """The net of a run that a recipe starts from, or Moonshine with its own units, or a net that
+    is shipped."""
+    if run.startswith("store:"):
         with torch.device("meta"):
-            return build("moonshine", {}, Vocabularies(32_768, 1))
+            return build("moonshine", MOONSHINE[run], Vocabularies(32_768, 1))
     if run.startswith("weights/"):
-        known = ExportedNet.read(FOLDER.parent / run)
+        folder = FOLDER.parent / run
+        known = ExportedNet.read(folder)
+        target, source = (
+            len(Pieces(folder / f"{side}.model", Units())) for side in ("target", "source")
+        )
         with torch.device("meta"):
-            return build(known.net, known.settings, Vocabularies(16_000, 16_000))
+            return build(known.net, known.settings, Vocabularies(target, source))
     return net_of(read_recipe(FOLDER / f"{Path(run).relative_to('runs')}.yaml"))
 
 

@@ -46,6 +46,21 @@ def test_two_processes_learn_what_one_learns(kind, perturbed, tmp_path):
     assert logged[0][-1] < logged[0][0]
 
 
+def test_two_processes_agree_on_what_translates_best(perturbed, tmp_path):
+    """One of them translates; all need to know when nothing gets better any more."""
+    net, sizes, _ = NETS["offline"]
+    steps = {"total": 5, "log": 1, "validate": 1, "save": 1, "average": 1}
+    settings = perturbed | {
+        **{"net": net, "net_settings": sizes, "optimiser": {"rate": 0.0}},
+        "steps": steps | {"translate": 2, "best": "chrf", "patience": 2},
+        "machine": {"devices": 2, "strategy": f"ddp_{METHOD}"},
+    }
+    train(convert(Recipe, settings), tmp_path / "run")
+    final = json.loads((tmp_path / "run" / "final.json").read_text())
+    assert (final["best_by"], final["best_step"]) == ("chrf", 1)
+    assert [line["step"] for line in _lines(tmp_path / "run", "dev")] == [1, 2, 3]
+
+
 def _lines(folder, kind):
     lines = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
     return [line for line in lines if line["kind"] == kind]

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from dragoman.errors import DragomanError
+from dragoman.train import loop
 from dragoman.train.checkpoints import load_weights
 from dragoman.train.data.loader import Loader
 from dragoman.train.data.plan import Plan
@@ -96,9 +97,13 @@ def test_every_micro_batch_has_chance_of_its_own(plain, tmp_path, monkeypatch, c
 def scripted(monkeypatch):
     """Validations that say what they are told to."""
 
-    def tell(*losses: float) -> None:
+    def tell(*losses: float, **scores: tuple[float, ...]) -> None:
         script = iter(losses)
         monkeypatch.setattr(Tally, "means", lambda self, fabric: {"loss": next(script)})
+        translated = (
+            dict(zip(scores, one, strict=True)) for one in zip(*scores.values(), strict=True)
+        )
+        monkeypatch.setattr(loop, "translation_quality", lambda *_, **__: next(translated))
 
     return tell
 
@@ -190,6 +195,114 @@ def test_the_best_is_sought_among_losses_of_the_same_terms(
     final = json.loads((tmp_path / "run" / "final.json").read_text())
     assert final["best_step"] == best
     assert final["averaged"] == [f"weights-{step:08d}.pt" for step in averaged]
+
+
+# The loss is best at first, BLEU at the end, chrF in between.
+APART = {
+    "losses": (1.0, 2.0, 3.0, 4.0, 5.0, 6.0),
+    "scores": {"bleu": (9.0, 5.0, 6.0, 7.0, 20.0, 19.0), "chrf": (1.0, 2.0, 9.5, 9.0, 9.5, 8.0)},
+}
+
+
+@pytest.mark.parametrize(
+    ("by", "best", "averaged"),
+    [("loss", 1, [1, 2, 3]), ("bleu", 5, [4, 5, 6]), ("chrf", 3, [2, 3, 4])],
+)
+def test_the_recipe_says_by_what_the_best_is_judged(plain, tmp_path, scripted, by, best, averaged):
+    steps = {"total": 6, "log": 100, "average": 3, "translate": 2, "best": by, "patience": 0}
+    scripted(*APART["losses"], **APART["scores"])
+    told = []
+    train(recipe_of(plain, steps=steps), tmp_path / "run", told.append)
+    final = json.loads((tmp_path / "run" / "final.json").read_text())
+    assert final["averaged"] == [f"weights-{step:08d}.pt" for step in averaged]
+    values = {"loss": APART["losses"]} | APART["scores"]
+    found = {"best": values[by][best - 1], "best_by": by, "best_step": best}
+    assert {key: final[key] for key in found} == found
+    assert told[-1] == {"kind": "end"} | found
+    dev = [line for line in RunFolder(tmp_path / "run").metrics() if line["kind"] == "dev"]
+    assert (dev[-1]["best"], dev[-1]["best_step"]) == (found["best"], best)
+
+
+def test_patience_waits_as_long_as_translations_get_better(plain, tmp_path, scripted):
+    steps = {"total": 6, "log": 100, "translate": 2, "patience": 2}
+    for by, last in (("loss", 3), ("bleu", 3), ("chrf", 5)):
+        scripted(*APART["losses"], **APART["scores"])
+        train(recipe_of(plain, steps=steps | {"best": by}), tmp_path / by)
+        assert RunFolder(tmp_path / by).metrics()[-1]["step"] == last
+
+
+def test_a_finished_run_may_be_judged_by_another_measure(plain, tmp_path, scripted):
+    """Among the weights that are still there: those around the best loss, and the last."""
+    steps = {"total": 6, "log": 100, "average": 2, "translate": 2, "patience": 0}
+    scripted(*APART["losses"], **APART["scores"])
+    train(recipe_of(plain, steps=steps), tmp_path / "run")
+    assert not (tmp_path / "run" / "weights-00000003.pt").exists()
+    for by, best in (("bleu", 5), ("chrf", 5), ("loss", 1)):
+        train(recipe_of(plain, steps=steps | {"best": by}), tmp_path / "run")
+        final = json.loads((tmp_path / "run" / "final.json").read_text())
+        assert (final["best_by"], final["best_step"]) == (by, best)
+
+
+def test_a_run_that_goes_on_may_be_judged_by_another_measure(plain, tmp_path, scripted):
+    """What was validated before counts, with the patience since, as far as it was translated."""
+    steps = {"total": 3, "log": 100, "average": 3, "translate": 2, "patience": 0}
+    scripted(*APART["losses"], **APART["scores"])
+    train(recipe_of(plain, steps=steps), tmp_path / "run")
+    later = steps | {"total": 6, "best": "bleu", "patience": 4}
+    scripted(4.0, 5.0, 6.0, bleu=(8.0, 7.0, 6.0), chrf=(1.0, 1.0, 1.0))
+    train(recipe_of(plain, steps=later), tmp_path / "run")
+    state = torch.load(tmp_path / "run" / "resume-00000005.pt")["state"]
+    assert (state["best"], state["best_by"], state["best_step"]) == (9.0, "bleu", 1)
+    assert state["stale"] == 4
+    assert not (tmp_path / "run" / "resume-00000006.pt").exists()
+
+
+def test_what_was_never_translated_is_judged_from_now_on(plain, tmp_path, scripted):
+    """A run that its patience had ended goes on."""
+    steps = {"total": 4, "log": 100, "patience": 2}
+    scripted(*APART["losses"])
+    train(recipe_of(plain, steps=steps), tmp_path / "run")
+    assert RunFolder(tmp_path / "run").metrics()[-1]["step"] == 3
+    for _ in range(2):  # and once more when it has come to its end
+        scripted(4.0, bleu=(3.0,))
+        later = {"translate": 2, "best": "bleu"}
+        train(recipe_of(plain, steps=steps | later), tmp_path / "run")
+        final = json.loads((tmp_path / "run" / "final.json").read_text())
+        assert (final["best"], final["best_by"], final["best_step"]) == (3.0, "bleu", 4)
+
+
+def test_what_was_translated_before_other_losses_is_no_best(plain, tmp_path, scripted):
+    net, sizes, _ = NETS["mma"]
+    latency = {"latency": {"average": 0.1, "after": 4}}
+    settings = plain | {"net": net, "task": "mma", "net_settings": sizes, "task_settings": latency}
+    steps = {"log": 100, "average": 3, "patience": 0}
+    scripted(*APART["losses"], bleu=(9.0, 5.0, 6.0))
+    train(recipe_of(settings, steps=steps | {"total": 3, "translate": 2}), tmp_path / "run")
+    train(recipe_of(settings, steps=steps | {"total": 5}), tmp_path / "run")
+    scripted(5.0, bleu=(4.0,))
+    again = steps | {"total": 5, "translate": 2, "best": "bleu"}
+    train(recipe_of(settings, steps=again), tmp_path / "run")
+    final = json.loads((tmp_path / "run" / "final.json").read_text())
+    assert (final["best"], final["best_by"], final["best_step"]) == (4.0, "bleu", 5)
+
+
+def test_the_best_by_translation_is_of_the_last_losses_too(plain, tmp_path, scripted):
+    """A net that has not learned yet to be early translates better, and is not what is wanted."""
+    net, sizes, _ = NETS["mma"]
+    latency = {"latency": {"average": 0.1, "after": 4}}
+    settings = plain | {"net": net, "task": "mma", "net_settings": sizes, "task_settings": latency}
+    steps = {"total": 6, "log": 100, "translate": 2, "best": "bleu", "average": 1}
+    scripted(*APART["losses"], bleu=(9.0, 30.0, 8.0, 7.0, 7.5, 7.0))
+    train(recipe_of(settings, steps=steps), tmp_path / "run")
+    final = json.loads((tmp_path / "run" / "final.json").read_text())
+    assert (final["best"], final["best_step"]) == (7.5, 5)
+
+
+def test_who_judges_by_translation_must_translate(plain):
+    with pytest.raises(DragomanError, match=r"'steps': the best by chrf is found by translating"):
+        recipe_of(plain, steps={"best": "chrf"})
+    with pytest.raises(DragomanError, match=r"'steps\.best' is 'wer'; it may be loss, bleu, chrf"):
+        recipe_of(plain, steps={"best": "wer", "translate": 9})
 
 
 def test_parts_of_another_run_are_taken_over_and_stay_if_frozen(plain, tmp_path):
