@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -193,7 +194,7 @@ def _parts(file: BinaryIO, holes: Sequence[Hole] = ()) -> Iterator[SoundFile]:
         try:
             sound = Forward(_Part(file, offset, end))
         except soundfile.LibsndfileError as error:
-            if not offset:
+            if not offset and end not in behind:
                 raise UnknownFormatError(error.error_string.rstrip(".")) from None
             if end == size:
                 return  # only tags remain
@@ -288,13 +289,16 @@ def _behind(path: Path, sound: SoundFile, frame: int, name: str) -> Iterator[Fra
     piece that is whole, and its place."""
     hole = Hole(0, 0, frame / sound.samplerate)
     if sound.format != "FLAC" or not has_ffmpeg():
-        tell_damage(name, Span(), [hole], LOST if has_ffmpeg() else LOST_BUT_FOR_FFMPEG)
+        more = sound.format == "FLAC"
+        tell_damage(name, Span(), [hole], LOST_BUT_FOR_FFMPEG if more else LOST)
         return
     rest = skip(open_ffmpeg(path, Span(), complain=False).frames, frame)
-    first, second = next(rest, None), next(rest, None)
-    if second is None and frame + (0 if first is None else len(first)) < sound.frames:
-        log.warning(CUT_SHORT, name)
-    else:
+    blocks = list(islice(rest, 2))
+    goes_on = len(blocks) == 2 or frame + sum(map(len, blocks)) >= sound.frames
+    if goes_on:
         tell_damage(name, Span(), [hole], SILENT)
-    yield from (block for block in (first, second) if block is not None)
-    yield from rest
+    for block in chain(blocks, rest):
+        frame += len(block)
+        yield block
+    if not goes_on or frame < sound.frames < UNKNOWN:
+        log.warning(CUT_SHORT, name)

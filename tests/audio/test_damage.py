@@ -1,6 +1,7 @@
 """A recording that is damaged in its middle: it is told where, and heard on behind it."""
 
 import io
+import itertools
 import shutil
 import subprocess
 import sys
@@ -124,7 +125,14 @@ def test_a_part_of_a_damaged_mp3(written, caplog):
     assert np.abs(part - whole[10 * RATE : 11 * RATE])[200:-200].max() < 0.02
 
 
-@pytest.mark.parametrize("junk", [bytes(200_000), np.random.default_rng(1).bytes(200_000)])
+NOTHING = {
+    "zeros": bytes(200_000),
+    "erased flash": b"\xff" * 200_000,
+    "noise": np.random.default_rng(1).bytes(200_000),
+}
+
+
+@pytest.mark.parametrize("junk", NOTHING.values(), ids=NOTHING)
 def test_the_length_of_a_damaged_mp3(written, junk):
     path = written("talk.mp3")
     data = path.read_bytes()
@@ -149,6 +157,52 @@ def test_the_rest_of_a_flac_is_lost_without_ffmpeg(written, caplog, without_ffmp
     [told] = caplog.messages
     assert "is damaged at 0:0" in told
     assert told.endswith("the rest is lost; with ffmpeg installed more of it may be heard.")
+
+
+@needs_ffmpeg
+def test_a_flac_that_is_damaged_and_cut(written, caplog):
+    path = written("talk.flac")
+    harm(path, "emptied")
+    data = path.read_bytes()
+    path.write_bytes(data[: int(0.8 * len(data))])
+    assert len(read_audio(path)) / RATE == pytest.approx(16, abs=0.5)
+    damaged, cut = caplog.messages
+    assert damaged.endswith("silence is heard there.")
+    assert cut.endswith("seems to be cut short: its end is missing.")
+    caplog.clear()
+    assert len(read_audio(path, 10.0, 12.0)) == 2 * RATE
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize("intact", [1, 2, 3, 5])
+def test_an_mp3_that_is_damaged_at_its_beginning(written, intact, caplog):
+    """What stands before the damage may be too little for a decoder."""
+    path = written("talk.mp3")
+    data = path.read_bytes()
+    at = sum(frame.size for frame in itertools.islice(mp3_frames(data), intact))
+    size = Frame.read(data[at : at + 4]).size
+    path.write_bytes(data[:at] + b"\0" * size + data[at + size :])
+    heard = read_audio(path)
+    assert place_of(heard[RATE : 2 * RATE]) == pytest.approx(1, abs=0.5)
+    assert duration(path) == pytest.approx(len(heard) / RATE)
+
+
+def test_the_rest_of_an_mp3_is_lost_whether_there_is_ffmpeg_or_not(written, caplog, monkeypatch):
+    path = written("talk.mp3")
+    data = path.read_bytes()
+    path.write_bytes(data[: int(0.8 * len(data))] + bytes(len(data) // 5))
+    for ffmpeg in (True, False):
+        monkeypatch.setattr(sndfile, "has_ffmpeg", lambda ffmpeg=ffmpeg: ffmpeg)
+        caplog.clear()
+        assert len(read_audio(path)) / RATE == pytest.approx(16, abs=2)
+        assert caplog.messages[-1].endswith(": the rest is lost.")
+
+
+def mp3_frames(data: bytes):
+    at = 0
+    while frame := Frame.read(data[at : at + 4]):
+        yield frame
+        at += frame.size
 
 
 def test_many_places_are_counted(written, caplog):
