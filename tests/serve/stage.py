@@ -109,7 +109,7 @@ class Line:
         self._ready.set()
         self._loop.run_forever()
         server.close()
-        self._loop.run_until_complete(asyncio.sleep(0))
+        self._loop.run_until_complete(_ended())
         self._loop.close()
 
     def _break(self, done: threading.Event) -> None:
@@ -127,6 +127,14 @@ class Line:
         self._writers |= {writer, to_writer}
         await asyncio.gather(_pass_on(reader, to_writer), _pass_on(to_reader, writer))
         self._writers -= {writer, to_writer}
+
+
+async def _ended() -> None:
+    """Whatever a loop still does is given up, and has noticed that."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 async def _pass_on(reader, writer) -> None:
