@@ -205,7 +205,7 @@ class Encoder:
     def _turns(self, places: Sequence[int], count: int) -> Layers:
         """By how much the places of a batch turn queries and keys."""
         at = np.array(places)[:, None] + np.arange(count)
-        turns = at[:, None, :, None] * self._angles
+        turns = at[..., None] * self._angles
         return {n: f(turns).astype(np.float32) for n, f in (("cosine", np.cos), ("sine", np.sin))}
 
 

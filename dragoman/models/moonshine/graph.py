@@ -45,15 +45,16 @@ def stem_graph(weights: Weights) -> bytes:
 def layers_graph(weights: Weights, *, exact: bool) -> bytes:
     """From `x` `[batch, n, width]` to `states`, and every layer's keys and values of them.
 
-    `cosine` and `sine` `[batch, 1, n, half]` are by how much each place turns; `keys_0`, `values_0`
+    `cosine` and `sine` `[batch, n, half]` are by how much each place turns; `keys_0`, `values_0`
     and so on are kept of earlier frames; `mask` is added to how much a frame looks at each of the
     earlier ones and of the new ones. `exact`: in 32-bit floats; else in 8 bits.
     """
     b = Builder(weights, exact=exact)
     names = ["x", "cosine", "sine", "mask"]
+    angles = b.angles("cosine", "sine")
     x, made = "x", []
     for layer in range(weights.layers("encoder")):
-        seen, keys, values = _look_around(b, x, layer)
+        seen, keys, values = _look_around(b, x, layer, angles)
         x = b.node("Add", x, seen)
         x = b.node("Add", x, _think(b, x, f"encoder/layer_{layer}/ffn"))
         made += [keys, values]
@@ -76,13 +77,14 @@ def _gone_on(b: Builder, before: str, new: str) -> str:
     return b.node("Add", before, change, name=f"new_{before}")
 
 
-def _look_around(b: Builder, x: str, layer: int) -> tuple[str, str, str]:
+def _look_around(
+    b: Builder, x: str, layer: int, angles: tuple[str, str, str]
+) -> tuple[str, str, str]:
     """Self-attention over kept and new frames; the keys and values of the new ones."""
     name = f"encoder/layer_{layer}/self_attention"
     made = b.linear(b.norm(x, f"{name}/layer_norm"), f"{name}/linear_0")
     query, keys, values = (b.heads(part) for part in b.split(made, *[b.shape.width] * 3))
-    place = ("cosine", "sine")
-    query, keys = b.turned(query, place), b.turned(keys, place)
+    query, keys = b.turned(query, angles), b.turned(keys, angles)
     keys = b.node("Identity", keys, name=f"new_keys_{layer}")
     values = b.node("Identity", values, name=f"new_values_{layer}")
     all_keys = b.node("Concat", f"keys_{layer}", keys, axis=2)

@@ -147,17 +147,19 @@ class Builder:
         shape = self.number([0, 0, self.shape.heads, self.shape.head_width])
         return self.node("Transpose", self.node("Reshape", x, shape), perm=[0, 2, 1, 3], name=name)
 
-    def turned(self, x: str, position: tuple[str, str]) -> str:
-        """Heads `[batch, heads, n, head width]`, turned by `[batch, 1, n, half]` cosines, sines."""
-        half, (cosine, sine) = self.shape.turning // 2, position
-        a, b, rest = self.split(x, half, half, self.shape.head_width - 2 * half)
+    def angles(self, cosine: str, sine: str) -> tuple[str, str, str]:
+        """Of `[batch, n, half]` cosines and sines a table, and where in it each place is."""
+        half = self.number([-1, self.shape.turning // 2])
+        shape = self.node("Shape", cosine, start=0, end=2)
+        count = self.node("ReduceProd", shape, keepdims=0)
+        places = self.node("Range", self.number(np.int64(0)), count, self.number(np.int64(1)))
+        tables = (self.node("Reshape", one, half) for one in (cosine, sine))
+        return self.node("Reshape", places, shape), *tables
 
-        def product(one: str, other: str) -> str:
-            return self.node("Mul", one, other)
-
-        left = self.node("Sub", product(a, cosine), product(b, sine))
-        right = self.node("Add", product(b, cosine), product(a, sine))
-        return self.node("Concat", left, right, rest, axis=3)
+    def turned(self, x: str, angles: tuple[str, str, str]) -> str:
+        """Heads `[batch, heads, n, head width]`, turned by their places' angles."""
+        part = {"num_heads": self.shape.heads, "rotary_embedding_dim": self.shape.turning}
+        return self.node("RotaryEmbedding", x, *angles, domain=CONTRIB, **part)
 
     def attend(self, query: str, keys: str, values: str, mask: str) -> tuple[str, str]:
         """What the heads of a query see, joined, and how they spread their attention."""
@@ -221,10 +223,10 @@ def decoder_graph(
     b = Builder(weights, exact=exact)
     kinds: dict[str, type] = {"x": np.float32, "mask": np.float32, "memory_mask": np.float32}
     kinds |= {"rows": np.int64, "allowed": np.float32, "kinds": np.int64}
-    x, position = _positioned(b)
+    x, angles = _positioned(b)
     looks, caches = [], []
     for layer in range(b.shape.layers):
-        seen, keys, values = _look_back(b, x, layer, position)
+        seen, keys, values = _look_back(b, x, layer, angles)
         x = b.node("Add", x, seen)
         seen, spread = _look_at_sound(b, x, layer)
         x = b.node("Add", x, seen)
@@ -244,27 +246,25 @@ def decoder_graph(
     return b.model(kinds, [log_probs, attention, *caches])
 
 
-def _positioned(b: Builder) -> tuple[str, tuple[str, str] | None]:
+def _positioned(b: Builder) -> tuple[str, tuple[str, str, str] | None]:
     """The tokens, and by how much their positions turn, if they do."""
     half = b.shape.turning // 2
     if not half:
         return "x", None
     x, cosine, sine = b.split("x", b.shape.width, half, half)
-    one = b.number([1])  # the same for all heads
-    return x, (b.node("Unsqueeze", cosine, one), b.node("Unsqueeze", sine, one))
+    return x, b.angles(cosine, sine)
 
 
 def _look_back(
-    b: Builder, x: str, layer: int, position: tuple[str, str] | None
+    b: Builder, x: str, layer: int, angles: tuple[str, str, str] | None
 ) -> tuple[str, str, str]:
     """Self-attention over the text so far; its keys and values with those of the new tokens."""
     name = f"decoder/layer_{layer}/self_attention"
     made = b.linear(b.norm(x, f"{name}/layer_norm"), f"{name}/linear_0")
     query, keys, values = b.split(made, *[b.shape.width] * 3)
-    if position is None:
-        query, keys = b.heads(query), b.heads(keys)
-    else:
-        query, keys = b.turned(b.heads(query), position), b.turned(b.heads(keys), position)
+    query, keys = b.heads(query), b.heads(keys)
+    if angles is not None:
+        query, keys = b.turned(query, angles), b.turned(keys, angles)
     keys = b.node("Concat", f"keys_{layer}", keys, axis=2, name=f"new_keys_{layer}")
     values = b.node(
         "Concat", f"values_{layer}", b.heads(values), axis=2, name=f"new_values_{layer}"
