@@ -86,10 +86,9 @@ def _state(path: Path) -> tuple[int, int]:
     return state.st_size, state.st_mtime_ns
 
 
-@lru_cache(
-    maxsize=64
-)  # a recording may be read in a thousand parts; `state` is what tells it changed
+@lru_cache(maxsize=64)  # a recording may be read in a thousand parts
 def _holes(path: Path, kind: str, rate: int, *state: int) -> tuple[Hole, ...]:
+    """`state` tells whether it has changed."""
     with path.open("rb") as file:
         if kind_of(file) != kind:
             return ()
