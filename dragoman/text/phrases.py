@@ -9,8 +9,8 @@ from dragoman.text.sentences import CLOSING, ends_sentence, is_abbreviation, is_
 
 SENTENCE, CLAUSE, JOINED, PHRASE, WORD, INSIDE = 0.0, 0.25, 0.4, 0.6, 1.0, 2.5
 """What a break costs: after a sentence, after a comma, before a conjunction, before what begins a
-phrase, between any two words, inside what belongs together (an article and its noun, a title and its name,
-a preposition and what it leads)."""
+phrase, between any two words, inside what belongs together (an article and its noun, a title and
+its name, a preposition and what it leads)."""
 
 CLAUSE_END = re.compile(rf"[,;:…—–、，；：،؛][{re.escape(CLOSING)}]*$")
 
@@ -55,7 +55,7 @@ _CONJUNCTIONS = """
 _ARTICLE = frozenset(_ARTICLES.split())
 _PREPOSITION = frozenset(_PREPOSITIONS.split())
 _CONJUNCTION = frozenset(_CONJUNCTIONS.split())
-# Before "der" as "which" there is a comma. Where there is none it is an article, often a genitive's.
+# Before "der" as "which" there is a comma; where there is none, it is an article.
 _BEGINS = _PREPOSITION | frozenset(("der", "die", "das"))
 _LEADS_ON = _ARTICLE | _PREPOSITION | _CONJUNCTION | frozenset(_TITLES.split())
 
