@@ -16,7 +16,13 @@ from dragoman.cli.captions import CaptionFiles, caption_options
 from dragoman.cli.hearing import Hearing, hearing_options
 from dragoman.cli.outputs import check_outputs, check_suffix
 from dragoman.cli.ranges import PATH
-from dragoman.cli.setup_options import LIVE_PAUSE_MS, read_system, setup_options, show_option
+from dragoman.cli.setup_options import (
+    LIVE_PAUSE_MS,
+    auto_is_left,
+    read_system,
+    setup_options,
+    show_option,
+)
 from dragoman.errors import DragomanError
 
 if TYPE_CHECKING:
@@ -110,7 +116,8 @@ def command(
         sound = None
         if file is not None:
             sound = open_file(file, setup.step_ms, realtime=True, part=hearing.part())
-        audience = [enter(told.summary(setup, notes))]
+        advice = told.slow_advice(setup, auto_is_left(options))
+        audience = [enter(told.summary(setup, notes, advice))]
         if speak:
             audience.append(enter(listeners.spoken(voice, setup.target, notes.tell)))
         click.echo(f"Loading {setup.model} …", err=True)
@@ -119,7 +126,7 @@ def command(
         trace_record = enter(listeners.traced(trace, str(file or "microphone"), notes.tell))
         sound = sound or enter(_open_microphone(microphone, setup, record, notes))
         audience.append(enter(told.detected(system, notes)))
-        audience.append(enter(told.pressed(setup, notes)))
+        audience.append(enter(told.pressed(setup, notes, advice)))
         if as_json:
             audience.append(enter(printed.json_lines(both)))
         else:

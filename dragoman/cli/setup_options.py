@@ -143,6 +143,11 @@ def read_system(
     return trial.system
 
 
+def auto_is_left(options: dict[str, Any]) -> bool:
+    """Whether '--max-latency auto' may still be tried: a policy of one's own excludes it."""
+    return options.get("max_latency") != AUTO and options.get("policy") is None
+
+
 def read_setup(
     setup: str | None = None,
     source: str | None = None,

@@ -71,14 +71,14 @@ def language_name(code: str) -> str:
 
 
 @contextmanager
-def pressed(setup: Setup, notes: Notes) -> Iterator[Listener]:
+def pressed(setup: Setup, notes: Notes, advice: str = "") -> Iterator[Listener]:
     """Tells once, while a live talk runs, that the machine is too slow for the setting."""
-    yield _Pressed(setup, notes)
+    yield _Pressed(setup, notes, advice or slow_advice(setup))
 
 
 class _Pressed:
-    def __init__(self, setup: Setup, notes: Notes) -> None:
-        self._setup, self._notes = setup, notes
+    def __init__(self, setup: Setup, notes: Notes, advice: str) -> None:
+        self._setup, self._notes, self._advice = setup, notes, advice
         self._late = 0
         self._work_ms = self._speech_ms = 0.0  # of the chunks that came late
 
@@ -98,24 +98,28 @@ class _Pressed:
             verdict = "is too slow for the setting" if slow else "hardly keeps up with the setting"
             self._notes.advise(
                 f"This machine {verdict}: {self._work_ms / 1000:.1f} s of work "
-                f"for {self._speech_ms / 1000:.1f} s of speech. {_advice(self._setup)}"
+                f"for {self._speech_ms / 1000:.1f} s of speech. {self._advice}"
             )
 
 
-def _advice(setup: Setup) -> str:
-    smaller = "a smaller model ('dragoman models list'); 'dragoman check' measures it."
+def slow_advice(setup: Setup, auto: bool = True) -> str:
+    """What to do about a machine that is too slow for a setup.
+
+    `auto`: whether '--max-latency auto' is left to try.
+    """
     cheaper = [f"--step {max(1.0, setup.step_ms / 500):g}s"] if setup.step_ms < 2000 else []
     cheaper += ["--beams 1"] if setup.beams > 1 else []
-    if not cheaper:
-        return f"Try {smaller}"
-    return f"Try '--max-latency auto', or {' '.join(cheaper)}, or {smaller}"
+    ways = ["'--max-latency auto'"] if auto and cheaper else []
+    ways += [" ".join(cheaper)] if cheaper else []
+    ways.append("a smaller model ('dragoman models list'); 'dragoman check' measures it.")
+    return f"Try {', or '.join(ways)}"
 
 
 @contextmanager
 def summary(setup: Setup, notes: Notes, advice: str = "") -> Iterator[Listener]:
     """At the end: how far behind the speaker the words were.
 
-    `advice` is what to do about a machine that is too slow, where other options are no help.
+    `advice` is what to do about a machine that is too slow, where it is not the usual.
     """
     counter = _Summary(setup)
     try:
@@ -124,7 +128,7 @@ def summary(setup: Setup, notes: Notes, advice: str = "") -> Iterator[Listener]:
         if counter.lag.audio_ms:
             notes.tell(counter.sentence())
     if counter.lag.load > 1:
-        notes.advise(f"A live speaker is too fast for this machine. {advice or _advice(setup)}")
+        notes.advise(f"A live speaker is too fast for this machine. {advice or slow_advice(setup)}")
 
 
 class _Summary:

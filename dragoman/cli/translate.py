@@ -21,7 +21,7 @@ from dragoman.cli.recordings import (
     one_after_the_other,
     recordings_of,
 )
-from dragoman.cli.setup_options import read_system, setup_options, show_option
+from dragoman.cli.setup_options import auto_is_left, read_system, setup_options, show_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,6 +95,7 @@ def command(
     dragoman translate talks/*.ogg --captions captions/ --speak '{name}.en.mp3'
     arecord -f S16_LE -r 16000 | dragoman translate - --from es
     """
+    from dragoman.cli import told
     from dragoman.cli.notes import open_notes
     from dragoman.cli.printed import Headings
     from dragoman.cli.progress import audio_progress
@@ -104,7 +105,8 @@ def command(
     check_recordings(recordings, part, options["setup"])
     with open_notes() as notes:
         system = read_system(notes.tell, notes.advise, **options)
-        wanted = Wanted(part, start is not None, realtime, show == "both", as_json, quiet)
+        advice = told.slow_advice(system.setup, auto_is_left(options))
+        wanted = Wanted(part, start is not None, realtime, show == "both", as_json, quiet, advice)
         run = FileRun(system, notes, wanted, recordings[0])
         if len(recordings) == 1:
             run.interpret(recordings[0])
@@ -131,6 +133,8 @@ class Wanted:
     both: bool
     as_json: bool
     quiet: bool
+    advice: str
+    """What to do about a machine that is too slow."""
 
 
 class FileRun:
@@ -179,7 +183,7 @@ class FileRun:
             enter = stack.enter_context
             # First in, last out: the summary comes after the last line of text has been ended, and
             # so does the wait for a voice that needs longer than the talk.
-            audience = [] if quiet else [enter(told.summary(setup, notes))]
+            audience = [] if quiet else [enter(told.summary(setup, notes, wanted.advice))]
             spoken = []
             if voice is not None:
                 film = recording.film(setup, part)
@@ -195,7 +199,7 @@ class FileRun:
             if not quiet:
                 audience.append(enter(told.detected(self._system, notes)))
             if sound.live and not quiet:
-                audience.append(enter(told.pressed(setup, notes)))
+                audience.append(enter(told.pressed(setup, notes, wanted.advice)))
             offset = part.start if wanted.from_there or before is not None else None
             audience += map(enter, captions.listeners(setup, offset))
             audience += spoken

@@ -128,9 +128,13 @@ def is_cascade(name: str) -> bool:
 
 def _halves(name: str) -> tuple[str, str]:
     """The two names of a cascade, or the only one and nothing."""
-    if Path(name).expanduser().exists():
+    if name and Path(name).expanduser().exists():
         return name, ""
-    recogniser, _, translator = name.partition("+")
+    recogniser, plus, translator = name.partition("+")
+    if not recogniser or (plus and not translator):  # an empty path would be this very folder
+        raise DragomanError(
+            f"'{name}' is not the name of a model: a name, or RECOGNISER+TRANSLATOR, is."
+        )
     return recogniser, translator
 
 

@@ -8,9 +8,9 @@ import unicodedata
 from dragoman.text.sentences import CLOSING, ends_sentence, is_abbreviation, is_ordinal
 
 SENTENCE, CLAUSE, JOINED, PHRASE, WORD, INSIDE = 0.0, 0.25, 0.4, 0.6, 1.0, 2.5
-"""What a break costs: after a sentence, after a comma, before a conjunction, before a preposition,
-between any two words, inside what belongs together (an article and its noun, a title and its name,
-a preposition and what it leads)."""
+"""What a break costs: after a sentence, after a comma, before a conjunction, before what begins a
+phrase, between any two words, inside what belongs together (an article and its noun, a title and
+its name, a preposition and what it leads)."""
 
 CLAUSE_END = re.compile(rf"[,;:…—–、，；：،؛][{re.escape(CLOSING)}]*$")
 
@@ -47,7 +47,7 @@ _TITLES = "mr mrs ms herr herrn frau señor señora señoría monsieur madame"
 _CONJUNCTIONS = """
     and or but nor so because if when while where which who whom whose although though unless
     whether
-    und oder aber denn sondern weil dass daß ob wenn während obwohl damit sowie der die das
+    und oder aber denn sondern weil dass daß ob wenn während obwohl damit sowie
     et ou mais donc que qui dont où parce quand lorsque si
     y e o u pero sino que porque cuando donde aunque quien
     ma perché che quando dove mas porque quem en maar omdat dat
@@ -55,6 +55,8 @@ _CONJUNCTIONS = """
 _ARTICLE = frozenset(_ARTICLES.split())
 _PREPOSITION = frozenset(_PREPOSITIONS.split())
 _CONJUNCTION = frozenset(_CONJUNCTIONS.split())
+# Before "der" as "which" there is a comma; where there is none, it is an article.
+_BEGINS = _PREPOSITION | frozenset(("der", "die", "das"))
 _LEADS_ON = _ARTICLE | _PREPOSITION | _CONJUNCTION | frozenset(_TITLES.split())
 
 
@@ -77,7 +79,7 @@ def break_cost(before: str, after: str, language: str = "") -> float:
     second = _bare(after)
     if second in _CONJUNCTION:
         return JOINED
-    return PHRASE if second in _PREPOSITION else WORD
+    return PHRASE if second in _BEGINS else WORD
 
 
 def _bare(word: str) -> str:

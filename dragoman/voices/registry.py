@@ -29,6 +29,8 @@ class Offer:
     """
     local: bool = True
     """Whether the text stays on this machine; a voice that sends it away is never a default."""
+    alone: bool = False
+    """Whether it is the voice of one speaker, who has no name."""
     draw: Callable[[str, np.random.Generator], str] | None = None
     """Somebody to speak one utterance of a corpus, where there are several."""
 
@@ -46,6 +48,7 @@ VOICES: dict[str, Offer] = {
         lambda: ("en",),
         lambda language: None,
         _hibari,
+        alone=True,
     ),
     "kokoro": Offer(
         "natural, 41 speakers",
@@ -61,6 +64,7 @@ VOICES: dict[str, Offer] = {
         lambda: ("en",),
         lambda language: piper.missing("piper-en_US-joe"),
         lambda language, speaker: piper.from_store("piper-en_US-joe"),
+        alone=True,
     ),
     "dittli-de": Offer(
         "German, male",
@@ -68,6 +72,7 @@ VOICES: dict[str, Offer] = {
         lambda: ("de",),
         dittli.missing,
         lambda language, speaker: dittli.DittliVoice(),
+        alone=True,
     ),
     "espeak": Offer(
         "robotic",
@@ -107,11 +112,16 @@ def open_voice(name: str | None, language: str) -> Voice:
 
 def check_name(name: str) -> None:
     """Refuse the name of a voice that there is not, whatever it shall speak."""
-    if not _is_file(name) and name.partition(":")[0] not in VOICES:
+    if _is_file(name):
+        return
+    kind, _, speaker = name.partition(":")
+    if kind not in VOICES:
         raise DragomanError(
             f"There is no voice '{name}'; there are {', '.join(VOICES)}, and the paths of Piper "
             "voices (.onnx)."
         )
+    if speaker and VOICES[kind].alone:
+        raise DragomanError(f"The voice {kind} has no speaker '{speaker}'; it has only one.")
 
 
 def _is_file(name: str) -> bool:

@@ -109,7 +109,26 @@ def test_a_live_speaker_who_is_too_fast_is_told_of_while_he_talks(tmp_path):
         "This machine (is too slow for|hardly keeps up with) the setting", done.stderr
     )
     assert len(told) == 1
-    assert done.stderr.count("Try '--max-latency auto', or --step 1s --beams 1") == 1
+    assert done.stderr.count("Try --step 1s --beams 1, or a smaller model") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "advice"),
+    [
+        ((), "Try '--max-latency auto', or --step 1s --beams 1, or a smaller model"),
+        (("--max-latency", "auto"), "Try --step 1s --beams 1, or a smaller model"),
+        (("--policy", "greedy"), "Try --step 1s --beams 1, or a smaller model"),
+        (("--step", "2s", "--beams", "1"), "Try a smaller model"),
+    ],
+)
+@pytest.mark.parametrize("command", [("translate",), ("live", "--file")], ids=["translate", "live"])
+def test_what_was_tried_or_cannot_be_is_no_advice(wav, command, options, advice, monkeypatch):
+    tried = lambda setup, **_: Trial(System(setup), 0.5)  # noqa: E731
+    monkeypatch.setattr("dragoman.trial.suited", tried)
+    monkeypatch.setattr("dragoman.lag.Lag.load", property(lambda lag: 1.5))
+    done = dragoman(*command, wav, "--model", "tests.talkers:sentences", *options)
+    assert f"this machine. {advice}" in done.stderr
+    assert ("'--max-latency auto'" in done.stderr) == ("auto" in advice)
 
 
 def test_auto_tries_the_machine_and_says_what_it_chose(wav):

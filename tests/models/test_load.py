@@ -84,6 +84,12 @@ def test_a_translator_works_on_the_cpu_wherever_the_recogniser_does(monkeypatch)
     assert told[1:] == [("mouth", Options(threads=0, beams=5, device="cpu"))]
 
 
+@pytest.mark.parametrize("name", ["", "+mt-en", "moonshine-tiny+"])
+def test_an_empty_name_is_not_the_folder_in_which_we_are(name):
+    with pytest.raises(DragomanError, match="is not the name of a model"):
+        load_model(name)
+
+
 def test_functions_are_told_from_folders(tmp_path):
     assert is_function("package.module:make")
     assert is_function("package.module:make+somewhere")

@@ -101,6 +101,12 @@ def test_a_sentence_that_fills_half_a_line_ends_its_cue():
     assert lines(spoken(text)) == [("This sentence ends right here.",), ("Another one begins",)]
 
 
+def test_an_article_is_not_taken_for_a_relative_pronoun():
+    text = "Dennoch sind wir der Meinung, dass der Bericht nicht so ehrgeizig ist wie sein sollte."
+    first, *_ = lines(spoken(text), "de")
+    assert first == ("Dennoch sind wir der Meinung,",)
+
+
 def test_short_sentences_share_a_cue():
     assert lines(spoken("Yes. I do. It is so.")) == [("Yes. I do. It is so.",)]
 

@@ -40,7 +40,7 @@ def test_better_breaks_cost_less():
         ("dem", "Haus", INSIDE),
         ("and", "members", INSIDE),
         ("20", "houses", INSIDE),
-        ("15%", "der", JOINED),
+        ("15%", "der", PHRASE),
         ("Dr.", "Smith", INSIDE),
         ("z.", "B.", INSIDE),
         ("Mio.", "Euro", INSIDE),

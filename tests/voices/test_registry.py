@@ -86,3 +86,11 @@ def test_an_unknown_voice_names_the_known_ones(voices):
 
 def test_a_speaker_stands_after_a_colon(voices):
     assert open_voice("third:anna", "de").speaker == "anna"
+
+
+@pytest.mark.parametrize(
+    ("name", "language"), [("hibari", "en"), ("piper-en_US-joe", "en"), ("dittli-de", "de")]
+)
+def test_a_voice_of_one_speaker_has_no_other(name, language):
+    with pytest.raises(DragomanError, match=f"{name} has no speaker 'anna'; it has only one"):
+        open_voice(f"{name}:anna", language)
