@@ -128,6 +128,7 @@ def test_on_a_small_screen_the_code_is_seen_first(visit, size):
         page.wait("document.getElementById('share').open")
         box = "document.querySelector('#share-code svg').getBoundingClientRect()"
         assert page.run(f"{box}.top") > 0
+        assert page.run(f"{box}.bottom < innerHeight")
         assert page.run("document.activeElement.id") == "share-copy"
 
 
