@@ -72,7 +72,9 @@ class _Warnings(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         if _reader.get(None) is self:
-            self._warnings.append(record.getMessage().replace(self._path, "The file"))
+            # Changed for the log of the server, too, which gets it after us: it holds no paths.
+            record.msg, record.args = record.getMessage().replace(self._path, "The file"), ()
+            self._warnings.append(record.msg)
 
 
 @contextmanager

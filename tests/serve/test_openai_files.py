@@ -263,6 +263,13 @@ def test_who_sends_a_file_that_is_cut_short_is_told_so(opened, wanted):
             assert answer.json().get("warnings") == (told and [told])
 
 
+def test_the_log_tells_of_a_file_that_is_cut_short_without_its_path(opened, caplog):
+    _, web = opened(model="tests.talkers:bilingual")
+    web.post("/v1/audio/translations", files={"file": ("talk.wav", wav()[:90000])})
+    (told,) = [one.getMessage() for one in caplog.records if one.name.startswith("dragoman.audio")]
+    assert told.startswith("The file is cut short: ")
+
+
 def test_the_last_event_tells_that_a_file_is_cut_short(opened):
     _, web = opened(model="tests.talkers:bilingual")
     whole, lasts = wav(), []

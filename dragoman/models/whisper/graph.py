@@ -153,17 +153,17 @@ class Builder:
         shape = self.node("Shape", cosine, start=0, end=2)
         count = self.node("ReduceProd", shape, keepdims=0)
         places = self.node("Range", self.number(np.int64(0)), count, self.number(np.int64(1)))
-        cosines, sines = (self.node("Reshape", one, half) for one in (cosine, sine))
-        return self.node("Reshape", places, shape), cosines, sines
+        places = self.node("Reshape", places, shape)
+        return places, self.node("Reshape", cosine, half), self.node("Reshape", sine, half)
 
     def turned(self, x: str, angles: tuple[str, str, str]) -> str:
         """Heads `[batch, heads, n, head width]`, turned by their places' angles."""
-        heads, part = self.shape.heads, self.shape.turning
+        heads, turning = self.shape.heads, self.shape.turning
         return self.node(
             *("RotaryEmbedding", x, *angles),
             domain=CONTRIB,
             num_heads=heads,
-            rotary_embedding_dim=part,
+            rotary_embedding_dim=turning,
         )
 
     def attend(self, query: str, keys: str, values: str, mask: str) -> tuple[str, str]:

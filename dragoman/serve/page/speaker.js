@@ -127,6 +127,7 @@ async function share() {
     return trouble(error.message);
   }
   $("share").showModal();
+  $("share").scrollTop = 0; // on a small screen the button with the focus is far below the code
 }
 
 function hearSound() {

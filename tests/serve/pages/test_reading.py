@@ -120,6 +120,27 @@ def test_on_a_phone_nothing_moves_below_a_finger_when_the_server_is_behind(visit
         stop(page)
 
 
+@pytest.mark.parametrize("size", [(320, 568), (844, 390)])
+def test_on_a_small_screen_the_code_is_seen_first(visit, size):
+    with staged() as stage:
+        page = visit(stage.address, *size)
+        page.click("#share-open")
+        page.wait("document.getElementById('share').open")
+        box = "document.querySelector('#share-code svg').getBoundingClientRect()"
+        assert page.run(f"{box}.top") > 0
+        assert page.run(f"{box}.bottom < innerHeight")
+        assert page.run("document.activeElement.id") == "share-copy"
+
+
+def test_on_a_phone_on_its_side_the_texts_have_the_screen(visit):
+    with staged("endless_orator") as stage:
+        page = visit(stage.address, 844, 390)
+        start(page, 20)
+        assert page.run("document.body.scrollHeight") <= 390
+        assert page.run("document.getElementById('target').clientHeight") > 100
+        stop(page)
+
+
 OVERLAPS = """
 (() => {
   const parts = "header > *, #setup label, #setup button, .text, footer > *";
