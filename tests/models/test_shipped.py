@@ -33,7 +33,10 @@ def weights():
     ("target", "words"),
     [
         ("de", ("Damen und Herren", "sauberes Wasser", "gute Schulen", "Vielen Dank")),
-        ("es", ("Comisión", "agua limpia", "escuelas", "Muchas gracias")),
+        (
+            "es",
+            ("Comisión", "agua limpia", "escuelas", "racias por su atención"),
+        ),  # G…, or Muchas g…
     ],
 )
 def test_it_tells_a_report(target, words):
