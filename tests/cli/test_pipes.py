@@ -85,9 +85,7 @@ def test_a_slow_machine_catches_up_and_tells_the_lag_that_was_lived_through(tmp_
     assert min(said) >= 1200
     # Which of the two depends on how much had come when it looked, on a busy machine above all.
     assert re.search("This machine (is too slow for|hardly keeps up with) the setting", err)
-    assert (
-        "Try --step 1s" in err
-    )  # a policy was named, beside which there is no "--max-latency auto"
+    assert "Try --step 1s" in err  # beside a policy there is no "--max-latency auto"
 
 
 def test_a_machine_that_keeps_up_hears_equal_steps(tmp_path):

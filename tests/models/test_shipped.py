@@ -33,10 +33,7 @@ def weights():
     ("target", "words"),
     [
         ("de", ("Damen und Herren", "sauberes Wasser", "gute Schulen", "Vielen Dank")),
-        (
-            "es",
-            ("Comisión", "agua limpia", "escuelas", "racias por su atención"),
-        ),  # G…, or Muchas g…
+        ("es", ("Comisión", "agua limpia", "escuelas", "racias por")),  # "Gracias" or "Muchas …"
     ],
 )
 def test_it_tells_a_report(target, words):
