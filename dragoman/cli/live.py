@@ -116,7 +116,7 @@ def command(
         sound = None
         if file is not None:
             sound = open_file(file, setup.step_ms, realtime=True, part=hearing.part())
-        advice = told.slow_advice(setup, auto_is_left(options))
+        advice = told.slow_advice(setup, auto=auto_is_left(options))
         audience = [enter(told.summary(setup, notes, advice))]
         if speak:
             audience.append(enter(listeners.spoken(voice, setup.target, notes.tell)))

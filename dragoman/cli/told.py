@@ -71,9 +71,9 @@ def language_name(code: str) -> str:
 
 
 @contextmanager
-def pressed(setup: Setup, notes: Notes, advice: str = "") -> Iterator[Listener]:
+def pressed(setup: Setup, notes: Notes, advice: str) -> Iterator[Listener]:
     """Tells once, while a live talk runs, that the machine is too slow for the setting."""
-    yield _Pressed(setup, notes, advice or slow_advice(setup))
+    yield _Pressed(setup, notes, advice)
 
 
 class _Pressed:
@@ -102,7 +102,7 @@ class _Pressed:
             )
 
 
-def slow_advice(setup: Setup, auto: bool = True) -> str:
+def slow_advice(setup: Setup, *, auto: bool) -> str:
     """What to do about a machine that is too slow for a setup.
 
     `auto`: whether '--max-latency auto' is left to try.
@@ -116,10 +116,10 @@ def slow_advice(setup: Setup, auto: bool = True) -> str:
 
 
 @contextmanager
-def summary(setup: Setup, notes: Notes, advice: str = "") -> Iterator[Listener]:
+def summary(setup: Setup, notes: Notes, advice: str) -> Iterator[Listener]:
     """At the end: how far behind the speaker the words were.
 
-    `advice` is what to do about a machine that is too slow, where it is not the usual.
+    `advice` is what to do about a machine that is too slow.
     """
     counter = _Summary(setup)
     try:
@@ -128,7 +128,7 @@ def summary(setup: Setup, notes: Notes, advice: str = "") -> Iterator[Listener]:
         if counter.lag.audio_ms:
             notes.tell(counter.sentence())
     if counter.lag.load > 1:
-        notes.advise(f"A live speaker is too fast for this machine. {advice or slow_advice(setup)}")
+        notes.advise(f"A live speaker is too fast for this machine. {advice}")
 
 
 class _Summary:

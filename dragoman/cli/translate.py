@@ -105,7 +105,7 @@ def command(
     check_recordings(recordings, part, options["setup"])
     with open_notes() as notes:
         system = read_system(notes.tell, notes.advise, **options)
-        advice = told.slow_advice(system.setup, auto_is_left(options))
+        advice = told.slow_advice(system.setup, auto=auto_is_left(options))
         wanted = Wanted(part, start is not None, realtime, show == "both", as_json, quiet, advice)
         run = FileRun(system, notes, wanted, recordings[0])
         if len(recordings) == 1:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -51,6 +52,11 @@ def kind_of(folder: Path) -> str | None:
     if (folder / "config.json").is_file():
         return EXPORTED.get(_settings(folder / "config.json").get("input", ""))
     return None
+
+
+def first_file(folder: Path, names: Sequence[str]) -> Path | None:
+    """Whichever of some files a folder has, the first one if there are several."""
+    return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
 def write_settings(path: Path, settings: object) -> None:

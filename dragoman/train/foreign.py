@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 
 from dragoman.models.exported.config import ExportedNet
-from dragoman.models.kind import kind_of
-from dragoman.models.moonshine.engine import DECODERS, ENCODERS, first_file
+from dragoman.models.kind import first_file, kind_of
+from dragoman.models.moonshine.engine import DECODERS, ENCODERS
 from dragoman.models.onnx_weights import Matrix, OnnxWeights
 from dragoman.train.recipe import Data, Recipe, Units, Vocabulary
 

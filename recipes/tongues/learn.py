@@ -25,9 +25,10 @@ from dragoman.audio.chunk import RATE
 from dragoman.audio.source import read_audio
 from dragoman.files import whole_file
 from dragoman.models.graphs import Graphs
+from dragoman.models.kind import first_file
 from dragoman.models.moonshine import tongue
 from dragoman.models.moonshine.encoder import Encoded, Encoder, no_labels
-from dragoman.models.moonshine.engine import DECODERS, ENCODERS, first_file
+from dragoman.models.moonshine.engine import DECODERS, ENCODERS
 from dragoman.models.moonshine.weights import moonshine_weights
 from dragoman.store import get
 from dragoman.train.data.rooms import add_noise, impulse_response, in_room, random_room

@@ -14,7 +14,7 @@ import soundfile
 from dragoman.audio.chunk import Chunk
 from dragoman.cli import EXTRAS
 from dragoman.cli.notes import Notes
-from dragoman.cli.told import detected, pressed, summary
+from dragoman.cli.told import detected, pressed, slow_advice, summary
 from dragoman.interpreter import Update
 from dragoman.setup import Setup, System
 from dragoman.trace import Hearing
@@ -323,7 +323,7 @@ def test_a_driver_that_brings_much_at_once_is_no_slow_machine(work_ms, told, mon
     notes = Notes()
     monkeypatch.setattr(notes, "tell", heard.append)
     chunk = Chunk(np.zeros(16000, np.float32), last=False)
-    with pressed(Setup(step_ms=500.0), notes) as listener:
+    with pressed(Setup(step_ms=500.0), notes, "Rest.") as listener:
         for n in range(10):
             arrival = 1000.0 * (n + 1)
             hearing = Hearing(arrival, arrival, arrival, arrival + work_ms)
@@ -343,7 +343,8 @@ def test_what_to_do_about_a_slow_machine_is_told_once(live, monkeypatch):
     notes, setup = Notes(), Setup(step_ms=500.0)
     monkeypatch.setattr(notes, "tell", heard.append)
     chunk = Chunk(np.zeros(16000, np.float32), last=False)
-    with summary(setup, notes) as ending, pressed(setup, notes) as warning:
+    advice = slow_advice(setup, auto=True)
+    with summary(setup, notes, advice) as ending, pressed(setup, notes, advice) as warning:
         for n in range(10):
             arrival = 1000.0 * (n + 1)
             update = Update((" word",), "", Hearing(arrival, arrival, arrival, arrival + 1500))
@@ -360,7 +361,7 @@ def test_the_summary_names_the_language_of_most_words():
     def told(*said, source=None):
         notes, sentences = Notes(), []
         notes.tell = sentences.append
-        with summary(Setup(source=source), notes) as listener:
+        with summary(Setup(source=source), notes, "") as listener:
             for number, (language, words) in enumerate(said, 1):
                 hearing = Hearing(*(1000.0 * number,) * 4)
                 texts = tuple(f" {word}" for word in words.split())

@@ -21,8 +21,9 @@ from dragoman.models.exported.decoder import Texts
 from dragoman.models.exported.pieces import Pieces, open_units, tag_of
 from dragoman.models.grafted.encoder import GraftedEncoder, GraftedNet, Heard
 from dragoman.models.graphs import Graphs
+from dragoman.models.kind import first_file
 from dragoman.models.moonshine.encoder import Encoded
-from dragoman.models.moonshine.engine import DECODERS, ENCODERS, first_file
+from dragoman.models.moonshine.engine import DECODERS, ENCODERS
 from dragoman.models.moonshine.stream import MoonshineStream
 from dragoman.models.moonshine.trained import Settings, TrainedMoonshine, counting
 from dragoman.models.moonshine.weights import moonshine_weights

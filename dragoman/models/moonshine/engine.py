@@ -9,6 +9,7 @@ from pathlib import Path
 from dragoman.audio.chunk import RATE, Samples
 from dragoman.errors import DragomanError
 from dragoman.models.graphs import Graphs
+from dragoman.models.kind import first_file
 from dragoman.models.moonshine.encoder import STATE, Encoded, Encoder, Labels, Pace, no_labels
 from dragoman.models.moonshine.tongue import no_judgement, tongues
 from dragoman.models.moonshine.units import END, MoonshineUnits
@@ -117,7 +118,3 @@ def alignment(shape: Shape) -> list[tuple[int, int]]:
     """Heads that follow the sound; where nobody has looked for them, those of the later layers."""
     later = [(layer, head) for layer in range(shape.layers) for head in range(shape.heads)]
     return ALIGNMENT.get(shape.layers, later[len(later) // 2 :])
-
-
-def first_file(folder: Path, names: Sequence[str]) -> Path | None:
-    return next((folder / name for name in names if (folder / name).is_file()), None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dragoman.models.whisper.graph import CONTRIB, Builder
+from dragoman.models.whisper.graph import CONTRIB, Angles, Builder
 from dragoman.models.whisper.weights import Weights
 
 EPSILON = 1e-5
@@ -77,9 +77,7 @@ def _gone_on(b: Builder, before: str, new: str) -> str:
     return b.node("Add", before, change, name=f"new_{before}")
 
 
-def _look_around(
-    b: Builder, x: str, layer: int, angles: tuple[str, str, str]
-) -> tuple[str, str, str]:
+def _look_around(b: Builder, x: str, layer: int, angles: Angles) -> tuple[str, str, str]:
     """Self-attention over kept and new frames; the keys and values of the new ones."""
     name = f"encoder/layer_{layer}/self_attention"
     made = b.linear(b.norm(x, f"{name}/layer_norm"), f"{name}/linear_0")

@@ -22,14 +22,13 @@ from dragoman.models.exported.counting import Evidence, WordCounter
 from dragoman.models.exported.net import BOS, EOS, PAD
 from dragoman.models.exported.pieces import Pieces
 from dragoman.models.graphs import Graphs
-from dragoman.models.kind import FILE, read_settings, write_settings
+from dragoman.models.kind import FILE, first_file, read_settings, write_settings
 from dragoman.models.moonshine.encoder import OPEN, Labels, Pace
 from dragoman.models.moonshine.engine import (
     CTC,
     ENCODERS,
     MoonshineEngine,
     MoonshineRules,
-    first_file,
 )
 from dragoman.models.moonshine.model import BOUNDS, Engine, MoonshineModel
 from dragoman.models.moonshine.stream import MoonshineStream

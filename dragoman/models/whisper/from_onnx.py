@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dragoman.errors import DragomanError
-from dragoman.models.kind import FILES, read_settings
+from dragoman.models.kind import FILES, first_file, read_settings
 from dragoman.models.onnx_weights import Matrix, OnnxWeights
 from dragoman.models.options import Options
 from dragoman.models.whisper.alignment import Head, alignment_heads
@@ -79,7 +79,7 @@ def convert(folder: Path, to: Path) -> None:
     """Write the model of an ONNX folder into another, in CTranslate2's format."""
     from ctranslate2.specs import WhisperSpec
 
-    encoder, decoder = (_first(folder, names) for names in FILES["whisper-onnx"])
+    encoder, decoder = (first_file(folder, names) for names in FILES["whisper-onnx"])
     if encoder is None or decoder is None:
         raise DragomanError(f"{folder} holds no Whisper in ONNX: it has no encoder or no decoder.")
     config = read_settings(folder / "config.json", _Config, "a Whisper in ONNX")
@@ -170,7 +170,3 @@ def _vocabulary(folder: Path, size: int) -> list[str]:
     names = sorted(ids, key=ids.__getitem__)
     moments = (f"<|{place / PLACES_PER_SECOND:.2f}|>" for place in range(size - len(names)))
     return [*names, *moments]
-
-
-def _first(folder: Path, names: tuple[str, ...]) -> Path | None:
-    return next((folder / name for name in names if (folder / name).is_file()), None)

@@ -23,6 +23,9 @@ OPSET, IR = 18, 9
 INPUTS_PER_LAYER = ("keys", "values", "memory_keys", "memory_values")
 CONTRIB = "com.microsoft"  # where onnxruntime keeps operators of its own
 
+Angles = tuple[str, str, str]
+"""Where in two tables each place is, and the tables, of cosines and of sines."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -147,8 +150,8 @@ class Builder:
         shape = self.number([0, 0, self.shape.heads, self.shape.head_width])
         return self.node("Transpose", self.node("Reshape", x, shape), perm=[0, 2, 1, 3], name=name)
 
-    def angles(self, cosine: str, sine: str) -> tuple[str, str, str]:
-        """Of `[batch, n, half]` cosines and sines a table, and where in it each place is."""
+    def angles(self, cosine: str, sine: str) -> Angles:
+        """Those of places whose cosines and sines are `[batch, n, half]`."""
         half = self.number([-1, self.shape.turning // 2])
         shape = self.node("Shape", cosine, start=0, end=2)
         count = self.node("ReduceProd", shape, keepdims=0)
@@ -156,7 +159,7 @@ class Builder:
         places = self.node("Reshape", places, shape)
         return places, self.node("Reshape", cosine, half), self.node("Reshape", sine, half)
 
-    def turned(self, x: str, angles: tuple[str, str, str]) -> str:
+    def turned(self, x: str, angles: Angles) -> str:
         """Heads `[batch, heads, n, head width]`, turned by their places' angles."""
         heads, turning = self.shape.heads, self.shape.turning
         return self.node(
@@ -251,7 +254,7 @@ def decoder_graph(
     return b.model(kinds, [log_probs, attention, *caches])
 
 
-def _positioned(b: Builder) -> tuple[str, tuple[str, str, str] | None]:
+def _positioned(b: Builder) -> tuple[str, Angles | None]:
     """The tokens, and by how much their positions turn, if they do."""
     half = b.shape.turning // 2
     if not half:
@@ -260,9 +263,7 @@ def _positioned(b: Builder) -> tuple[str, tuple[str, str, str] | None]:
     return x, b.angles(cosine, sine)
 
 
-def _look_back(
-    b: Builder, x: str, layer: int, angles: tuple[str, str, str] | None
-) -> tuple[str, str, str]:
+def _look_back(b: Builder, x: str, layer: int, angles: Angles | None) -> tuple[str, str, str]:
     """Self-attention over the text so far; its keys and values with those of the new tokens."""
     name = f"decoder/layer_{layer}/self_attention"
     made = b.linear(b.norm(x, f"{name}/layer_norm"), f"{name}/linear_0")
