@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from dragoman.audio.chunk import RATE, Samples
 from dragoman.models.byte_sums import are_exact
 from dragoman.models.graphs import Graphs
-from dragoman.models.moonshine.graph import layers_graph, stem_graph
+from dragoman.models.moonshine.ease import eased, murmur, readers
+from dragoman.models.moonshine.graph import layers_graph, past_names, stem_graph
 from dragoman.models.moonshine.tongue import no_judgement
 from dragoman.models.search import FORBIDDEN, Floats
 from dragoman.models.whisper.graph import Shape
@@ -114,15 +115,17 @@ class Encoder:
         tells their language; `exact`: in 32-bit floats, as it is wherever these are faster."""
         exact = exact or not are_exact()
         self._pace = pace or Pace()
-        self._stem = graphs.session("stem", lambda: stem_graph(weights))
-        self._layers = graphs.session(
-            "layers", lambda: layers_graph(weights, exact=exact), of=exact
-        )
         self._remember, self._label, self._judge = remember, label, judge
-        self._names = [one.name for one in self._layers.get_inputs()][4:]
+        self._names = past_names(weights)
         self._angles = weights.array("encoder/angles").astype(np.float64)
         shape = Shape.of(weights)
         self._nothing = np.zeros((1, shape.heads, 0, shape.head_width), np.float32)
+        self._stem = graphs.session("stem", lambda: stem_graph(weights))
+
+        def layers() -> bytes:
+            return layers_graph(weights if exact else self._eased(weights), exact=exact)
+
+        self._layers = graphs.session("layers", layers, of=exact)
 
     def encode(self, windows: Sequence[Encoded], sounds: Sequence[Samples]) -> list[Encoded]:
         """Encode the sound behind each window; its first sample belongs to a new state."""
@@ -167,10 +170,28 @@ class Encoder:
             made.append(replace(window, level=level, frames=joined, count=count))
         return made
 
+    def _eased(self, weights: Weights) -> Weights:
+        """The same net, which loses less in 8 bits: told by what its norms put out."""
+        norms = list(readers(weights))
+        graph = layers_graph(weights, exact=True, more=norms)
+        window = self._stemmed([Encoded()], murmur()[None], 0)[0]
+        feed = self._feed([window], [len(window.frames)])
+        put_out = Graphs(None, 1).session("norms", lambda: graph).run(norms, feed)
+        return eased(weights, dict(zip(norms, put_out, strict=True)))
+
     def _look(self, windows: Sequence[Encoded]) -> list[Encoded]:
         """The windows with states of more of their frames; those that are older become final."""
-        finals = [one.final for one in windows]
         opens = [self._pace.pass_over(len(one.frames)) for one in windows]
+        states, *outputs = self._layers.run(None, self._feed(windows, opens))
+        made = []
+        for index, one in enumerate(windows):
+            layers = {n: a[index : index + 1] for n, a in zip(self._names, outputs, strict=True)}
+            made.append(self._looked(one, states[index, : opens[index]], layers))
+        return made
+
+    def _feed(self, windows: Sequence[Encoded], opens: Sequence[int]) -> dict[str, Any]:
+        """What the layers are given of so many of each window's open frames."""
+        finals = [one.final for one in windows]
         kept, longest = max(finals), max(opens)
         feed: dict[str, Any] = {
             "x": np.stack(
@@ -182,12 +203,7 @@ class Encoder:
         for name in self._names:
             past = (one.past.get(name, self._nothing) for one in windows)
             feed[name] = np.concatenate([filled(array, kept, 2) for array in past])
-        states, *outputs = self._layers.run(None, feed)
-        made = []
-        for index, one in enumerate(windows):
-            layers = {n: a[index : index + 1] for n, a in zip(self._names, outputs, strict=True)}
-            made.append(self._looked(one, states[index, : opens[index]], layers))
-        return made
+        return feed
 
     def _looked(self, window: Encoded, states: Floats, layers: Layers) -> Encoded:
         """A window with states of its first open frames."""

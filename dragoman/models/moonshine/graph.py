@@ -7,9 +7,11 @@ ones are only kept keys and values.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from dragoman.models.whisper.graph import CONTRIB, Angles, Builder
+from dragoman.models.whisper.graph import CONTRIB, GELU_LEAST, Angles, Builder
 from dragoman.models.whisper.weights import Weights
 
 EPSILON = 1e-5
@@ -42,15 +44,22 @@ def stem_graph(weights: Weights) -> bytes:
     return b.model({**inputs, "skip": np.int64}, ["frames", mean, square])
 
 
-def layers_graph(weights: Weights, *, exact: bool) -> bytes:
+def past_names(weights: Weights) -> list[str]:
+    """The inputs of `layers_graph` that are kept of earlier frames."""
+    layers = range(weights.layers("encoder"))
+    return [f"{kind}_{layer}" for layer in layers for kind in ("keys", "values")]
+
+
+def layers_graph(weights: Weights, *, exact: bool, more: Sequence[str] = ()) -> bytes:
     """From `x` `[batch, n, width]` to `states`, and every layer's keys and values of them.
 
     `cosine` and `sine` `[batch, n, half]` are by how much each place turns; `keys_0`, `values_0`
     and so on are kept of earlier frames; `mask` is added to how much a frame looks at each of the
-    earlier ones and of the new ones. `exact`: in 32-bit floats; else in 8 bits.
+    earlier ones and of the new ones. `exact`: in 32-bit floats; else in 8 bits. `more`: norms that
+    hand out what they make, too.
     """
     b = Builder(weights, exact=exact)
-    names = ["x", "cosine", "sine", "mask"]
+    names = ["x", "cosine", "sine", "mask", *past_names(weights)]
     angles = b.angles("cosine", "sine")
     x, made = "x", []
     for layer in range(weights.layers("encoder")):
@@ -58,9 +67,8 @@ def layers_graph(weights: Weights, *, exact: bool) -> bytes:
         x = b.node("Add", x, seen)
         x = b.node("Add", x, _think(b, x, f"encoder/layer_{layer}/ffn"))
         made += [keys, values]
-        names += [f"keys_{layer}", f"values_{layer}"]
     states = b.node("Identity", b.norm(x, "encoder/layer_norm"), name="states")
-    return b.model(dict.fromkeys(names, np.float32), [states, *made])
+    return b.model(dict.fromkeys(names, np.float32), [states, *made, *more])
 
 
 def _convolved(b: Builder, x: str, number: int, *, stride: int) -> str:
@@ -93,4 +101,4 @@ def _look_around(b: Builder, x: str, layer: int, angles: Angles) -> tuple[str, s
 
 def _think(b: Builder, x: str, name: str) -> str:
     inner = b.linear(b.norm(x, f"{name}/layer_norm"), f"{name}/linear_0")
-    return b.linear(b.node("Gelu", inner, domain=CONTRIB), f"{name}/linear_1")
+    return b.linear(b.node("Gelu", inner, domain=CONTRIB), f"{name}/linear_1", least=GELU_LEAST)

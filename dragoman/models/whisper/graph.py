@@ -22,6 +22,8 @@ from dragoman.models.whisper.weights import Weights
 OPSET, IR = 18, 9
 INPUTS_PER_LAYER = ("keys", "values", "memory_keys", "memory_values")
 CONTRIB = "com.microsoft"  # where onnxruntime keeps operators of its own
+GELU_LEAST = -0.17  # no value of it is below this
+BYTES_BELOW = 16  # steps that numbers get below zero which go hardly below it
 
 Angles = tuple[str, str, str]
 """Where in two tables each place is, and the tables, of cosines and of sines."""
@@ -113,29 +115,35 @@ class Builder:
     def norm(self, x: str, name: str) -> str:
         known = [f"{name}/{part}" for part in ("gamma", "beta")]  # Moonshine has no beta
         scales = [self.constant(self.weights.array(one)) for one in known if one in self.weights]
-        return self.node("LayerNormalization", x, *scales, axis=-1, epsilon=1e-5)
+        return self.node("LayerNormalization", x, *scales, axis=-1, epsilon=1e-5, name=name)
 
-    def linear(self, x: str, name: str) -> str:
-        """x times a matrix, and a bias where there is one."""
+    def linear(self, x: str, name: str, *, least: float | None = None) -> str:
+        """x times a matrix, and a bias where there is one; `least`: nothing in x is below it."""
         if self._exact:
             matrix = np.ascontiguousarray(self.weights.array(f"{name}/weight").T)
             y = self.node("MatMul", x, self.constant(matrix))
         else:
-            y = self._product(x, f"{name}/weight")
+            y = self._product(x, f"{name}/weight", least)
         if f"{name}/bias" not in self.weights:
             return y
         return self.node("Add", y, self.constant(self.weights.array(f"{name}/bias")))
 
-    def _product(self, x: str, name: str) -> str:
-        """x times an 8-bit matrix: each row of x is brought to unsigned bytes around 128."""
-        largest = self.node("ReduceMax", self.node("Abs", x), self.number([-1]), keepdims=1)
-        step = self.node("Max", self.node("Mul", largest, self.number(1 / 127)), self.number(1e-9))
-        zero = self.number(np.uint8(128))
+    def _product(self, x: str, name: str, least: float | None) -> str:
+        """x times an 8-bit matrix: each row of x is brought to unsigned bytes."""
+        zero, step = self._row_steps(x, least)
         raised = self.node("QuantizeLinear", self.node("Div", x, step), self.number(1.0), zero)
         weight, scale = (self.constant(part) for part in quantized(self.weights, name))
         factors = (raised, weight, self.number(1.0), scale, zero)
         product = self.node("MatMulIntegerToFloat", *factors, domain=CONTRIB)
         return self.node("Mul", product, step)
+
+    def _row_steps(self, x: str, least: float | None) -> tuple[str, str]:
+        """The byte that stands for zero, and what a step is worth in each row of x."""
+        zero, smallest = (128, 1e-9) if least is None else (BYTES_BELOW, -least / BYTES_BELOW)
+        sizes = self.node("Abs", x) if least is None else x
+        largest = self.node("ReduceMax", sizes, self.number([-1]), keepdims=1)
+        step = self.node("Mul", largest, self.number(1 / (255 - zero)))
+        return self.number(np.uint8(zero)), self.node("Max", step, self.number(smallest))
 
     def split(self, x: str, *widths: int) -> list[str]:
         """Cut the last axis into parts."""
