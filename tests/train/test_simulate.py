@@ -133,7 +133,7 @@ def test_how_much_of_the_lag_is_work(run, clips, simulate, tmp_path, monkeypatch
 
 
 def test_a_run_at_work_is_its_net(run):
-    model = RunModel.load(run, options=Options(threads=1))
+    model = RunModel.load(run, options=Options(threads=1, device="cpu"))
     compare_with_net(open_run(run).task.net.eval(), model._net)
     assert (model.hears, model.speaks) == (("en",), ("de",))
     assert load_model(str(run), threads=1, device="cpu").features == model.features

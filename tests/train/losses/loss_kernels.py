@@ -1,5 +1,7 @@
 """Triton's kernels of losses against PyTorch."""
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 
@@ -8,10 +10,10 @@ from dragoman.train.losses import ctc_triton, entropy_triton
 PAD = 0
 
 
-def plain_ctc(logits, lengths, targets, target_lengths, blank):
+def plain_ctc(logits, lengths, targets, target_lengths, blank, kind=torch.double):
     """By PyTorch, in double precision."""
     return F.ctc_loss(
-        logits.double().log_softmax(-1).transpose(0, 1),
+        logits.to(kind).log_softmax(-1).transpose(0, 1),
         targets,
         lengths,
         target_lengths,
@@ -47,9 +49,13 @@ def check_ctc(device, kind, close, states=23, units=40, wanted=9):
     targets[torch.arange(wanted) >= target_lengths[:, None]] = PAD
     given = (t.to(device) for t in (logits, lengths, targets, target_lengths))
     logits, *rest = given
-    ours, theirs = both(ctc_triton.ctc, plain_ctc, logits.to(kind), *rest, units)
+    logits = logits.to(kind)
+    ours, theirs = both(ctc_triton.ctc, plain_ctc, logits, *rest, units)
+    # Sums over hundreds of states round more, PyTorch's as well.
+    in_floats, _ = both(partial(plain_ctc, kind=torch.float), plain_ctc, logits, *rest, units)
+    rounded = float((in_floats[1] - theirs[1]).abs().max())
     torch.testing.assert_close(ours[0], theirs[0], rtol=close, atol=close)
-    torch.testing.assert_close(ours[1], theirs[1], rtol=0, atol=close)
+    torch.testing.assert_close(ours[1], theirs[1], rtol=0, atol=max(close, 2 * rounded))
     assert ours[1].abs().max() > 0.05
     assert not ours[1][3].any()  # no path: counts as nothing
 
