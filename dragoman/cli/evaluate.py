@@ -11,7 +11,7 @@ import click
 
 from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.corpus_options import chosen_workers, corpus_options, read_first
-from dragoman.cli.outputs import check_folder
+from dragoman.cli.outputs import check_folder, check_standard_output
 from dragoman.cli.ranges import PATH
 from dragoman.cli.setup_options import read_system, setup_options
 from dragoman.errors import DragomanError
@@ -79,6 +79,7 @@ def command(
     with ExitStack() as stack:
         folder = output or Path(stack.enter_context(TemporaryDirectory(prefix="dragoman-")))
         check_folder(folder)
+        check_standard_output()
         on_clip = stack.enter_context(clip_progress(corpus.name))
         run = run_corpus(
             clips, setup, folder, workers=workers, together=together, on_clip=on_clip

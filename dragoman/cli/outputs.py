@@ -3,13 +3,14 @@ would be destroyed."""
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Sequence
 from pathlib import Path
 
 from dragoman.errors import DragomanError, either
-from dragoman.files import sentences_for
+from dragoman.files import sentence_of, sentences_for
 
 ROOM = 1 << 16
 """Bytes for which there must be room on the disk; how many a talk needs, nobody knows before."""
@@ -47,6 +48,18 @@ def check_folder(folder: Path) -> None:
     _check_room(folder, folder)
 
 
+def check_standard_output() -> None:
+    """Refuse a standard output that could not take what a command says when all is done."""
+    try:
+        os.write(1, b"")  # which /dev/full refuses, too
+        disk = os.fstatvfs(1)
+        if stat.S_ISREG(os.fstat(1).st_mode) and disk.f_bavail * disk.f_frsize < ROOM:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    except OSError as error:
+        if sentence := sentence_of(error, "standard output"):
+            raise DragomanError(sentence) from error  # else it is closed: nobody wants to know
+
+
 def _check_room(folder: Path, named: Path) -> None:
     """Write something there and take it away; `named` is what a fault is told of."""
     probe = folder / f".dragoman.{os.getpid()}.tmp"
@@ -67,10 +80,21 @@ def _check_file(path: Path) -> None:
             # A device or a pipe, which may wait when it is opened.
             if not os.access(path, os.W_OK):
                 raise DragomanError(f"Cannot write {path}: that is not allowed.")
+            if path.is_char_device():
+                _check_device(path)
             return
         if path.exists():
             path.open("ab").close()
     _check_room(path.resolve().parent, path)
+
+
+def _check_device(path: Path) -> None:
+    """Write nothing, which /dev/full refuses, too."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        os.write(descriptor, b"")
+    finally:
+        os.close(descriptor)
 
 
 def _identity(path: str | Path) -> _Identity | None:

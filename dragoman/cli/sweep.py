@@ -18,7 +18,7 @@ from dragoman.cli.corpus_options import (
     tell_failures,
     tell_left_out,
 )
-from dragoman.cli.outputs import check_folder
+from dragoman.cli.outputs import check_folder, check_standard_output
 from dragoman.cli.ranges import PATH, STEPS, Number
 from dragoman.cli.setup_options import read_setup, shared_setup_options
 from dragoman.cli.tables import UNDEFINED
@@ -83,6 +83,7 @@ def command(
     scorer = Scorer.of(base.target)
     clips = read_first(corpus, base, references, limit)
     check_folder(output)
+    check_standard_output()
     workers, system = chosen_workers(jobs, cluster, base), System(base)
     if cluster is None:
         setups = followed(setups, bool(policies), clips, System(base) if workers else system)

@@ -17,7 +17,7 @@ from dragoman.cli.corpus_options import (
     read_first,
     tell_failures,
 )
-from dragoman.cli.outputs import check_folder, check_outputs
+from dragoman.cli.outputs import check_folder, check_outputs, check_standard_output
 from dragoman.cli.ranges import PATH, STEPS, Time
 from dragoman.cli.setup_options import read_setup, shared_setup_options
 from dragoman.cli.wrap import fitted
@@ -85,6 +85,7 @@ def command(
     clips = read_first(corpus, base, references, limit)
     used = options["setup"] and Path(options["setup"])
     check_outputs([corpus, *references, used], [output])
+    check_standard_output()
 
     def on_trial(trial: Trial, done: int, total: int) -> None:
         clips = "clip " if trial.clips == 1 else "clips"

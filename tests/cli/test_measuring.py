@@ -59,6 +59,30 @@ def test_evaluate_scores_by_the_target(corpus):
     assert chinese["scores"]["chrF"] > 0
 
 
+@pytest.mark.parametrize(
+    "words", [("evaluate", "--output"), ("sweep",), ("tune", "best.yaml", "--runs")]
+)
+def test_a_full_disk_is_told_before_any_work(corpus, tmp_path, words):
+    name, *rest = words
+    plan = [name, corpus, *rest, tmp_path / "runs"]
+    plan = [tmp_path / word if word == "best.yaml" else word for word in plan]
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "dragoman", *map(str, [*plan, *MODEL])]
+        told = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert told.returncode == 2
+    assert told.stderr == (
+        "dragoman: Cannot write standard output: the disk is full; make room and run the same "
+        "command again.\n"
+    )
+    assert not [*(tmp_path / "runs").rglob("*")]
+
+
+def test_tune_refuses_a_full_device_before_any_work(corpus, tmp_path):
+    with pytest.raises(DragomanError, match="Cannot write /dev/full: the disk is full"):
+        call("tune", corpus, "/dev/full", *QUICK, "--runs", tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()
+
+
 def test_evaluate_takes_a_manifest_of_lhotse(corpus, tmp_path):
     pytest.importorskip("lhotse")
     from dragoman.corpora import read_clips

@@ -31,6 +31,14 @@ def test_outputs_that_cannot_be_written(tmp_path):
         check_folder(Path("/proc/nowhere"))
 
 
+def test_devices(tmp_path):
+    (tmp_path / "link").symlink_to("/dev/full")
+    for full in (Path("/dev/full"), tmp_path / "link"):
+        with pytest.raises(DragomanError, match=f"Cannot write {full}: the disk is full"):
+            check_outputs([], [full])
+    check_outputs([], [Path("/dev/null")])
+
+
 def test_no_output_is_an_input(tmp_path):
     corpus = tmp_path / "corpus.tsv"
     corpus.write_text("")
