@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,25 @@ class Times(Time):
         convert = super().convert
         times = [convert(each, param, ctx) for each in value.split(",")]
         return list(dict.fromkeys(times))
+
+
+class Policies(click.ParamType):  # type: ignore[type-arg]
+    """One policy, or one with alternatives (`wait-k:k=1|3`): others have options of their own."""
+
+    name = "policies"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from dragoman.policies import POLICIES
+
+        names = "|".join(POLICIES)
+        several = re.split(rf"\s*;\s*|[\s,|]+(?=(?:{names})(?:[\s:;,|]|$))", value.strip(" ;"))
+        if len(several) > 1:
+            asked = " ".join(f"--policies {shlex.quote(one)}" for one in several)
+            self.fail(f"'{value}' names several policies; repeat the option: {asked}", param, ctx)
+        return value
+
+
+POLICY_SPECS = Policies()
 
 
 class Replicas(click.ParamType):  # type: ignore[type-arg]

@@ -19,7 +19,7 @@ from dragoman.cli.corpus_options import (
     tell_left_out,
 )
 from dragoman.cli.outputs import check_folder, check_standard_output
-from dragoman.cli.ranges import PATH, STEPS, Number
+from dragoman.cli.ranges import PATH, POLICY_SPECS, STEPS, Number
 from dragoman.cli.setup_options import read_setup, shared_setup_options
 from dragoman.cli.tables import UNDEFINED
 from dragoman.cli.wrap import fitted
@@ -35,7 +35,11 @@ _sweep = grouped("Sweep")
 @click.argument("output", type=PATH)
 @shared_setup_options
 @_sweep(
-    "--policies", multiple=True, metavar="SPEC", help="Such as wait-k:k=1|3|5; may be repeated."
+    "--policies",
+    type=POLICY_SPECS,
+    multiple=True,
+    metavar="SPEC",
+    help="Such as 'wait-k:k=1|3|5'; repeat it for others.",
 )
 @_sweep("--steps", type=STEPS, default="1s", help="Steps to try, such as 500ms,1s,2s.")
 @_sweep(

@@ -18,7 +18,7 @@ from dragoman.cli.corpus_options import (
     tell_failures,
 )
 from dragoman.cli.outputs import check_folder, check_outputs, check_standard_output
-from dragoman.cli.ranges import PATH, STEPS, Time
+from dragoman.cli.ranges import PATH, POLICY_SPECS, STEPS, Time
 from dragoman.cli.setup_options import read_setup, shared_setup_options
 from dragoman.cli.wrap import fitted
 
@@ -45,7 +45,13 @@ CANDIDATES = (
 @_tune("--max-latency", type=Time(), default="2s", metavar="TIME",
        help="How far behind the speaker the words may be.")  # fmt: skip
 @_tune("--aware", is_flag=True, help="The budget includes computation on this machine.")
-@_tune("--policies", multiple=True, metavar="SPEC", help="Candidates, e.g. alignatt:last=300|600.")
+@_tune(
+    "--policies",
+    type=POLICY_SPECS,
+    multiple=True,
+    metavar="SPEC",
+    help="Candidates, such as 'alignatt:last=300|600'; repeat it for others.",
+)
 @_tune("--steps", type=STEPS, default="500ms,1s", help="Steps to try.")
 @_tune("--runs", type=PATH, metavar="DIR", help="Keep the runs, to go on after an interruption.")
 @corpus_options

@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from dragoman.cli.app import dragoman
-from dragoman.cli.ranges import MOMENT, REPLICAS, STEP, STEPS, Time
+from dragoman.cli.ranges import MOMENT, POLICY_SPECS, REPLICAS, STEP, STEPS, Time
 
 
 def test_times_are_read_and_kept_within_their_range():
@@ -54,6 +54,28 @@ def test_steps_and_budgets_out_of_range():
         result = CliRunner().invoke(dragoman, [args[0], "corpus.tsv", *args[1:]])
         assert result.exit_code == 2
         assert f"Invalid value for '{args[-2]}'" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "way_out"),
+    [
+        ("greedy;offline", "--policies greedy --policies offline"),
+        ("a;b", "--policies a --policies b"),
+        ("wait-k:k=1|3, greedy", "--policies 'wait-k:k=1|3' --policies greedy"),
+        ("alignatt:last=300 wait-k:k=3", "--policies alignatt:last=300 --policies wait-k:k=3"),
+        ("greedy|offline;", "--policies greedy --policies offline"),
+    ],
+)
+@pytest.mark.parametrize("command", ["tune", "sweep"])
+def test_several_policies_are_several_options(command, text, way_out):
+    result = CliRunner().invoke(dragoman, [command, "corpus.tsv", "out", "--policies", text])
+    assert result.exit_code == 2
+    assert f"names several policies; repeat the option: {way_out}" in result.stderr
+
+
+def test_one_policy_may_have_alternatives():
+    for text in ("greedy", "wait-k:k=1|3,strict=true", "own.module.Class:word=greedy"):
+        assert POLICY_SPECS.convert(text, None, None) == text
 
 
 def test_replicas_are_a_number_or_two():
