@@ -43,29 +43,33 @@ NO_INDEX = "moov atom not found"
 log = logging.getLogger(__name__)
 
 
-def open_ffmpeg(path: Path, span: Span, track: str | None = None, complain: bool = True) -> Decoded:
-    """Begin to decode a file from the wanted start: ffmpeg seeks, and stops at the wanted end.
+def open_ffmpeg(
+    path: Path, span: Span, track: str | None = None, name: str = "", complain: bool = True
+) -> Decoded:
+    """Begin to decode a file, told of by its path or a name, from the wanted start: ffmpeg seeks,
+    and stops at the wanted end.
 
     `complain`: what is damaged is told, as nobody else has.
     """
-    _program(str(path))
+    name = name or str(path)
+    _program(name)
     if track is None:
-        _tell_tracks(path)
-    number = 0 if track is None else number_of(track, contents_of(path).tracks, str(path))
+        _tell_tracks(path, name)
+    number = 0 if track is None else number_of(track, contents_of(path).tracks, name)
     seek = ["-ss", f"{span.start:.6f}"] if span.start else []
     stop = [] if span.end is None else ["-t", f"{span.end - span.start + 0.1:.6f}"]
     # 'file:' keeps a name with a colon or a leading dash from being taken for something else.
-    pipe = _Pipe.start([*seek, "-i", f"file:{path}"], number, stop, str(path))
+    pipe = _Pipe.start([*seek, "-i", f"file:{path}"], number, stop, name)
     return _decoded(pipe, start_s=span.start, complain=complain)
 
 
 @lru_cache(maxsize=64)  # a film may be a whole corpus of clips
-def _tell_tracks(path: Path) -> None:
+def _tell_tracks(path: Path, name: str) -> None:
     """Where there are several, say which one is heard unasked."""
     if len(tracks := contents_of(path).tracks) > 1:
         log.warning(
             "%s has %s; the first is heard ('dragoman translate' and 'live' have --track).",
-            *(path, listed(tracks)),
+            *(name, listed(tracks)),
         )
 
 

@@ -82,7 +82,7 @@ def open_sndfile(path: Path, span: Span, name: str = "") -> Decoded:
     if holes := ogg_holes(path, rate):
         tell_damage(name, span, holes, SILENT if has_ffmpeg() else EARLIER)
         if has_ffmpeg():
-            return open_ffmpeg(path, span, complain=False)
+            return open_ffmpeg(path, span, name=name, complain=False)
     return Decoded(name, rate, _frames(path, span.first(rate), rate, name))
 
 
@@ -292,7 +292,7 @@ def _behind(path: Path, sound: SoundFile, frame: int, name: str) -> Iterator[Fra
         more = sound.format == "FLAC"
         tell_damage(name, Span(), [hole], LOST_BUT_FOR_FFMPEG if more else LOST)
         return
-    rest = skip(open_ffmpeg(path, Span(), complain=False).frames, frame)
+    rest = skip(open_ffmpeg(path, Span(), name=name, complain=False).frames, frame)
     blocks = list(islice(rest, 2))
     goes_on = len(blocks) == 2 or frame + sum(map(len, blocks)) >= sound.frames
     if goes_on:

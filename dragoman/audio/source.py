@@ -38,7 +38,13 @@ from dragoman.audio.pcm import (
 )
 from dragoman.audio.resample import Resampler
 from dragoman.audio.sndfile import UnknownFormatError, open_pcm, open_sndfile, sndfile_seconds
-from dragoman.audio.spooled import is_spoolable, open_spooled
+from dragoman.audio.spooled import (
+    index_is_last,
+    is_boxed,
+    is_spoolable,
+    open_boxed,
+    open_spooled,
+)
 from dragoman.audio.tracks import check_only_track
 from dragoman.errors import DragomanError
 
@@ -181,8 +187,14 @@ def _open_stream(
 def _open_coded(
     stream: ByteStream, name: str, span: Span, head: bytes, track: str | None
 ) -> Decoded:
-    """What has to be decoded: by ffmpeg, as it comes, or by libsndfile, when all has come."""
+    """What has to be decoded: by ffmpeg, as it comes, where it can be, or when all has come."""
     if has_ffmpeg():
+        if is_boxed(head):
+            copied = Copied(stream)
+            last = index_is_last(copied)
+            stream = Reread(copied.taken, stream)
+            if last:
+                return open_boxed(stream, name, span, track)
         decoded = open_ffmpeg_stream(stream, name, track)
         return Decoded(name, decoded.rate, skip(decoded.frames, span.first(decoded.rate)), True)
     if is_spoolable(head):

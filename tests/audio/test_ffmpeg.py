@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dragoman.audio import ffmpeg
+from dragoman.audio import ffmpeg, spooled
 from dragoman.audio.chunk import RATE
 from dragoman.audio.decoded import Span
 from dragoman.audio.source import duration, open_audio, read_audio
@@ -91,6 +91,56 @@ def test_any_kind_on_standard_input(recording, tmp_path, monkeypatch, name):
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(path.read_bytes())))
     samples = joined(open_audio("-", start=0.5, step_ms=100))
     assert len(samples) / RATE == pytest.approx(1.5, abs=0.1)
+
+
+@pytest.fixture
+def stdin(monkeypatch):
+    def set_input(path):
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(path.read_bytes())))
+
+    return set_input
+
+
+@needs_ffmpeg
+@pytest.mark.parametrize("name", ["talk.m4a", "talk.mp4", "talk.mov"])
+def test_a_pipe_whose_index_comes_last_gives_what_the_file_gives(recording, tmp_path, stdin, name):
+    path = convert(recording(seconds=3.0), tmp_path / name, "-c:a", "aac")
+    stdin(path)
+    assert np.array_equal(joined(open_audio("-", step_ms=100)), read_audio(path))
+    stdin(path)
+    part = joined(open_audio("-", start=0.7, end=2.2, step_ms=100))
+    assert np.array_equal(part, read_audio(path, 0.7, 2.2))
+
+
+@needs_ffmpeg
+def test_a_pipe_whose_index_comes_first_is_heard_as_it_comes(
+    recording, tmp_path, stdin, monkeypatch
+):
+    how = ["-c:a", "aac", "-movflags", "+faststart"]
+    path = convert(recording(seconds=3.0), tmp_path / "talk.m4a", *how)
+    monkeypatch.setattr(spooled.tempfile, "NamedTemporaryFile", None)  # nothing is kept
+    stdin(path)
+    assert len(joined(open_audio("-"))) / RATE == pytest.approx(3.0, abs=0.1)
+
+
+@needs_ffmpeg
+def test_a_pipe_without_its_index_is_cut(recording, tmp_path, stdin):
+    path = convert(recording(seconds=10.0), tmp_path / "talk.m4a")
+    path.write_bytes(path.read_bytes()[:20000])
+    stdin(path)
+    with pytest.raises(DragomanError, match=r"^Standard input is cut short: the index"):
+        next(open_audio("-"))
+
+
+@needs_ffmpeg
+def test_a_pipe_whose_index_comes_last_is_told_to_be_awaited(
+    recording, tmp_path, stdin, monkeypatch, caplog
+):
+    monkeypatch.setattr(spooled, "PATIENCE", -1.0)
+    stdin(convert(recording(), tmp_path / "talk.m4a"))
+    joined(open_audio("-"))
+    [told] = caplog.messages
+    assert "has its index at its end: it is heard when it has ended" in told
 
 
 @needs_ffmpeg
