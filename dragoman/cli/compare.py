@@ -248,7 +248,7 @@ def _rows(
                 _number(each.first, digits),
                 _number(each.second, digits),
                 _number(each.difference, digits, sign="+") + star,
-                "" if isnan(low) else f"{low:,.{digits}f} … {high:,.{digits}f}",
+                "" if isnan(low) else f"{low:z,.{digits}f} … {high:z,.{digits}f}",
                 *("" if isnan(p) else f"{p:.3f}".lstrip("0") for p in chances),
                 count,
             ]
@@ -257,4 +257,4 @@ def _rows(
 
 
 def _number(value: float, digits: int, sign: str = "") -> str:
-    return UNDEFINED if isnan(value) else f"{value:{sign},.{digits}f}"
+    return UNDEFINED if isnan(value) else f"{value:{sign}z,.{digits}f}"

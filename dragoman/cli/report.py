@@ -108,4 +108,4 @@ def _cells(score: Score | None) -> tuple[str, str]:
         return UNDEFINED, ""
     digits = 0 if score.unit == "ms" else 3 if abs(score.value) < 10 else 2
     error = score.error()
-    return f"{score.value:,.{digits}f}", "" if error != error else f"{error:,.{digits}f}"
+    return f"{score.value:z,.{digits}f}", "" if error != error else f"{error:,.{digits}f}"

@@ -188,7 +188,7 @@ class CaptionScreen:
             behind = "listening"
         elif self._recent:
             behind = (
-                f"{sum(lag for _, lag in self._recent) / len(self._recent) / 1000:.1f} s behind"
+                f"{sum(lag for _, lag in self._recent) / len(self._recent) / 1000:z.1f} s behind"
             )
         else:
             behind = f"{self._lag.words} words"

@@ -142,7 +142,7 @@ def _line(result: SystemResult) -> str:
 
     def show(metric: str, scale: float, digits: int) -> str:
         value = result.scores.get(metric)
-        return UNDEFINED if value is None else f"{value / scale:.{digits}f}"
+        return UNDEFINED if value is None else f"{value / scale:z.{digits}f}"
 
     return (
         f"BLEU {show('BLEU', 1, 1):>5}  LAAL {show('LAAL', 1000, 2):>5} s  "

@@ -171,8 +171,8 @@ def _nothing(seconds: float, source: str | None) -> str:
 
 def _behind(lag: Lag) -> str:
     if lag.plain_ms is None or lag.aware_ms is None:
-        return f", shown {lag.wait_ms / 1000:.1f} s after the sound that led to them"
+        return f", shown {lag.wait_ms / 1000:z.1f} s after the sound that led to them"
     return (
-        f", on average {lag.aware_ms / 1000:.1f} s behind the speaker "
-        f"({lag.plain_ms / 1000:.1f} s without computation)"
+        f", on average {lag.aware_ms / 1000:z.1f} s behind the speaker "
+        f"({lag.plain_ms / 1000:z.1f} s without computation)"
     )

@@ -126,6 +126,6 @@ def _line(trial: Trial) -> str:
     from dragoman.evaluate.result import system_name
 
     return (
-        f"BLEU {trial.quality:5.1f}  latency {trial.latency_ms / 1000:5.2f} s  "
+        f"BLEU {trial.quality:5.1f}  latency {trial.latency_ms / 1000:z5.2f} s  "
         f"{system_name(trial.setup)}"
     )

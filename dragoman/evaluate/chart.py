@@ -61,7 +61,7 @@ def curves(points: Sequence[Point], quality: str, latency: str) -> str:
         parts += [
             f'<circle cx="{x(p.latency):.1f}" cy="{y(p.quality):.1f}" r="4" fill="{fill}" '
             f'stroke="{colour}" stroke-width="2">'
-            f"<title>{escape(p.label)}: {p.quality:.1f} at {p.latency:.2f} s</title></circle>"
+            f"<title>{escape(p.label)}: {p.quality:.1f} at {p.latency:z.2f} s</title></circle>"
             for p in own
         ]
     return "".join(parts) + "</svg>" + _legend(names)

@@ -132,11 +132,11 @@ def _cell(system: SystemResult, column: str) -> str:
     if value is None:
         return f'<td {label} data-value="">–</td>'
     scale, digits = (1000.0, 2) if column in IN_SECONDS else (1.0, 2 if column in _RATIOS else 1)
-    text = f"{value / scale:.{digits}f}"
+    text = f"{value / scale:z.{digits}f}"
     if column in system.intervals:
         low, high = system.intervals[column]
         between = " to " if low < 0 else "–"  # -1.2–3.4 is hard to read
-        ends = f"{low / scale:.{digits}f}{between}{high / scale:.{digits}f}"
+        ends = f"{low / scale:z.{digits}f}{between}{high / scale:z.{digits}f}"
         text += f'<span class="range">{ends}</span>'
     return f'<td {label} data-value="{value}">{text}</td>'
 

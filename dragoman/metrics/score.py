@@ -72,7 +72,7 @@ class Score:
     def __str__(self) -> str:
         if np.isnan(self.value):
             return f"{self.signature} = undefined"
-        return f"{self.signature} = {self.value:.2f} {self.unit}".rstrip()
+        return f"{self.signature} = {self.value:z.2f} {self.unit}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)

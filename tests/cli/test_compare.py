@@ -1,6 +1,7 @@
 """`dragoman compare` as a user calls it."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -92,6 +93,14 @@ def test_the_table_stars_what_differs(tmp_path):
     assert "+500*" in rows["StartOffset"]
     assert "*" not in rows["BLEU"]
     assert "BLEU|nrefs:1" in rows["BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"]
+
+
+def test_nothing_is_not_below_zero(tmp_path):
+    """A difference of -0.4 ms, and an interval around it."""
+    first, second = write(tmp_path / "a.log"), write(tmp_path / "b.log", late=-0.4)
+    shown = run(first, second)
+    assert " +0*" in shown  # every sentence differs by as much
+    assert not re.search(r" -0(\.0+)?[* ]", shown)
 
 
 def test_there_is_no_signature_of_what_is_not_compared(tmp_path):

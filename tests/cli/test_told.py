@@ -95,6 +95,14 @@ def test_nobody_is_told_what_he_said_himself(wav):
     assert "Welsh" not in done.stderr
 
 
+def test_words_that_come_a_trifle_too_soon_are_no_minus_nothing_behind():
+    notes = Notes()
+    hearing = Hearing(2000.0, 1000.0, 1000.0, 1000.0)
+    with summary(Setup(source="en"), notes, "") as listener:
+        listener.take(None, Update(("word",), "", hearing, lag_ms=-20.0))
+    assert ", on average 0.0 s behind the speaker (0.0 s without computation)" in notes.latest
+
+
 def test_quiet_is_quiet(wav):
     done = dragoman("translate", wav, "--model", "tests.talkers:detecting", *SYSTEM, "--quiet")
     assert done.stderr == ""

@@ -109,6 +109,28 @@ def test_an_interval_below_zero_can_be_read(tmp_path):
     assert ">0.80–1.00<" in page
 
 
+def test_nothing_is_not_below_zero(tmp_path):
+    system = SystemResult(
+        "s", "c", {"LAAL": -4.0, "BLEU": 1.0}, {}, [], [], intervals={"LAAL": (-4.0, 4.0)}
+    )
+    page, _ = report(tmp_path / "r.html", [system])
+    assert ">0.00<" in page
+    assert ">0.00 to 0.00<" in page
+    assert "s: 1.0 at 0.00 s<" in page
+    assert not re.search(r"-0\.0+\b", re.sub("<script.*", "", page, flags=re.S))
+    formatted = re.search("const seconds = .*", page)[0]
+    assert node(f"{formatted}\nconsole.log(seconds(-20), seconds(-51), seconds(1960))") == (
+        "0.0 s -0.1 s 2.0 s"
+    )
+
+
+def node(script):
+    if shutil.which("node") is None:
+        pytest.skip("node is not installed")
+    done = subprocess.run(["node", "-e", script], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
 def test_characters_that_were_said_at_once_are_one_piece(tmp_path):
     trace = trace_of([("今天", 0), ("我们", 1), ("讨论", 1)], "今天我们讨论")
     system = SystemResult("s", "c", {}, {}, [], [trace], unit="char")

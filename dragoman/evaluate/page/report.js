@@ -12,7 +12,7 @@ const make = (tag, attributes = {}, ...children) => {
 };
 const SVG = "http://www.w3.org/2000/svg";
 let redraw = () => {};
-const seconds = (ms) => (ms / 1000).toFixed(1) + " s";
+const seconds = (ms) => (Math.round(ms / 100) / 10).toFixed(1) + " s"; // never -0.0
 
 // Sort a table by a click on its head; undefined values go last.
 for (const head of document.querySelectorAll("th")) {

@@ -22,7 +22,8 @@ export class LagChart {
 
   draw() {
     const { values } = this;
-    this.number.textContent = values.length ? `${values.at(-1).toFixed(1)} s behind` : "";
+    const now = (Math.round(10 * values.at(-1)) / 10).toFixed(1); // never -0.0
+    this.number.textContent = values.length ? `${now} s behind` : "";
     const top = Math.max(4, ...values); // so that small changes do not look large
     this.line.setAttribute("points", values.map((value, i) => {
       const x = (100 * (i + SHOWN - values.length)) / (SHOWN - 1);
