@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import Message
 
 from dragoman.errors import DragomanError
+from dragoman.serve.advice import LISTED, for_client
 from dragoman.serve.downloads import timed
 from dragoman.serve.forward import forwarded
 from dragoman.serve.logs import note
@@ -212,7 +213,7 @@ def _language(form: FormData) -> str | None:
     try:
         return find_language(str(form["language"])).code if form.get("language") else None
     except DragomanError as error:
-        raise Fault(Code.LANGUAGE, str(error)) from error
+        raise Fault(Code.LANGUAGE, for_client(str(error), LISTED)) from error
 
 
 async def _while_there(request: Request, work: Coroutine[Any, Any, None]) -> bool:
