@@ -19,7 +19,7 @@ from dragoman.serve.connection import Connection
 from dragoman.serve.deepgram import Deepgram
 from dragoman.serve.dialect import Dialect, Native
 from dragoman.serve.doors import FrontDoor, turn_away
-from dragoman.serve.openai_files import answer_file, answer_models
+from dragoman.serve.openai_files import answer_file, answer_model, answer_models
 from dragoman.serve.openai_realtime import OpenAIRealtime
 from dragoman.serve.pages import page_routes
 from dragoman.serve.patience import InPieces
@@ -57,6 +57,7 @@ class _Routes:
             Route("/v1/audio/transcriptions", self._transcriptions, methods=["POST"]),
             Route("/v1/audio/translations", self._translations, methods=["POST"]),
             Route("/v1/models", self._models),
+            Route("/v1/models/{name:path}", self._model),
             Route("/health", self._health),
             Route("/metrics", self._metrics),
         ]
@@ -93,6 +94,9 @@ class _Routes:
 
     async def _models(self, request: Request) -> Response:
         return answer_models(self._service, request)
+
+    async def _model(self, request: Request) -> Response:
+        return answer_model(self._service, request, request.path_params["name"])
 
     async def _health(self, request: Request) -> Response:
         """200 if another talk would be let in; which is what a balancer wants to know. With

@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import Message
 
 from dragoman.errors import DragomanError
+from dragoman.serve.advice import LISTED, for_client
 from dragoman.serve.downloads import timed
 from dragoman.serve.forward import forwarded
 from dragoman.serve.logs import note
@@ -45,6 +46,7 @@ WARNING = "Dragoman-Warning"
 FORMATS = ("json", "text", "srt", "vtt", "verbose_json")
 STREAMED = ("json", "text")  # of a text that grows
 _GONE = 499  # nobody reads it
+_MODEL = {"id": "dragoman", "object": "model", "created": 0, "owned_by": "dragoman"}
 _STATUS = {
     Close.TOKEN: 401,
     Close.ORIGIN: 403,
@@ -85,12 +87,30 @@ async def answer_file(
 
 def answer_models(service: Service, request: Request) -> Response:
     """What a client may name as its `model`: whatever it names, this server has one."""
+    return _to_visitor(service, request, {"object": "list", "data": [_MODEL]})
+
+
+def answer_model(service: Service, request: Request, name: str) -> Response:
+    """That one by its name, as clients ask that look before they send anything."""
+    if name == _MODEL["id"]:
+        return _to_visitor(service, request, _MODEL)
+    told = {
+        "message": f"There is no model '{name}' here; there is '{_MODEL['id']}'.",
+        "type": "invalid_request_error",
+        "param": "model",
+        "code": "model_not_found",
+    }
+    return _to_visitor(service, request, {"error": told}, 404)
+
+
+def _to_visitor(
+    service: Service, request: Request, body: dict[str, Any], status: int = 200
+) -> Response:
     try:
         _check_visitor(service, request)
     except Fault as fault:
         return _refused(service, fault)
-    one = {"id": "dragoman", "object": "model", "created": 0, "owned_by": "dragoman"}
-    return JSONResponse({"object": "list", "data": [one]})
+    return JSONResponse(body, status)
 
 
 def _refused(service: Service, fault: Fault) -> Response:
@@ -193,7 +213,7 @@ def _language(form: FormData) -> str | None:
     try:
         return find_language(str(form["language"])).code if form.get("language") else None
     except DragomanError as error:
-        raise Fault(Code.LANGUAGE, str(error)) from error
+        raise Fault(Code.LANGUAGE, for_client(str(error), LISTED)) from error
 
 
 async def _while_there(request: Request, work: Coroutine[Any, Any, None]) -> bool:

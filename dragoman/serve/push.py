@@ -27,6 +27,7 @@ TIMEOUT = 5.0
 MOST_BYTES = 1000  # of an answer
 MOST_LETTERS = 400
 """Of one post: what an address that was gone for minutes is told of the past."""
+_NOT_THERE = "Captions may not be sent there; whoever runs the server says where they may."
 _NUMBER = re.compile(r"[0-9]{1,18}")
 
 Post = Callable[[str, bytes | None], Awaitable[str]]
@@ -45,7 +46,7 @@ _opener = urllib.request.build_opener(_Straight)
 def check(captions: Captions, allowed: tuple[str, ...]) -> None:
     """Whether the server was told that captions may go there; else a fault."""
     if not any(_begins_with(captions.url, prefix) for prefix in allowed):
-        raise Fault(Code.UNFIT, "Captions may not be sent there; see --captions-to.")
+        raise Fault(Code.UNFIT, _NOT_THERE)
 
 
 def _begins_with(url: str, prefix: str) -> bool:

@@ -20,8 +20,8 @@ from dragoman.serve.settings import may_enter, offered_token, origin_allowed
 
 _FRESH = {"Cache-Control": "no-store"}
 _STRANGER = (
-    "This page counts as another site's. Whoever runs the server can let it in: by a token and a "
-    "proxy that hands on 'Host', or by --origin."
+    "This page counts as another site's. Whoever runs the server can let it in; the server's log "
+    "says what it was taken for."
 )
 _SPEAKERS = "This needs the speaker's token of the room."
 

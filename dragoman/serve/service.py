@@ -15,6 +15,7 @@ from dragoman.clock import RealClock
 from dragoman.errors import DragomanError
 from dragoman.policies import make_policy
 from dragoman.serve import push
+from dragoman.serve.advice import for_client, misfit
 from dragoman.serve.logs import note
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.past import Past
@@ -227,7 +228,7 @@ class Service:
                 session, setattr, session.interpreter, "policy", make_policy(setup.policy)
             )
         except DragomanError as error:
-            raise Fault(Code.UNFIT, str(error)) from error
+            raise Fault(Code.UNFIT, for_client(str(error))) from error
         session.change(setup)
         self.scheduler.wake()
 
@@ -306,5 +307,5 @@ class Service:
             )
             interpreter = system.interpreter(clock=clock, transcript=request.transcript)
         except DragomanError as error:
-            raise Fault(Code.UNFIT, str(error)) from error
+            raise misfit(error, setup, self.system.model) from error
         return Session(interpreter, setup, clock, audio, self.settings, past)

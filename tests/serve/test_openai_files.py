@@ -58,6 +58,18 @@ def test_a_client_that_asks_which_models_there_are_is_told(client):
         client.with_options(api_key="another").models.list()
 
 
+def test_a_client_that_asks_for_one_model_is_told_whether_it_is_there(client):
+    openai = pytest.importorskip("openai")
+    assert client.models.retrieve("dragoman") == next(iter(client.models.list()))
+    with pytest.raises(openai.NotFoundError, match="no model 'org/other' here") as refused:
+        client.models.retrieve("org/other")
+    assert (refused.value.code, refused.value.param) == ("model_not_found", "model")
+    assert refused.value.type == "invalid_request_error"
+    for name in ("dragoman", "org/other"):
+        with pytest.raises(openai.AuthenticationError, match="wants an access token"):
+            client.with_options(api_key="another").models.retrieve(name)
+
+
 def test_a_file_is_translated(client):
     assert translated(client).text == TEXT
     assert translated(client, response_format="text").strip() == TEXT
@@ -224,7 +236,7 @@ def test_what_is_wrong_is_told(opened, changes, status, code):
     assert answer.status_code == status
     told = answer.json()["error"]
     assert told["code"] == code
-    assert "/" not in told["message"].replace("https://", "")
+    assert "/" not in told["message"].replace("/v1/languages", "")
     assert service.streams == 0
 
 

@@ -3,9 +3,9 @@
 // "" if there is one to ask for. Told before anything else, so that nobody talks to a deaf page.
 export async function microphoneTrouble() {
   if (!window.isSecureContext) {
-    return "This page cannot use the microphone, for it came without encryption. Open it as "
-      + "https:// (start the server with --tls-cert, or behind a proxy that has a certificate), "
-      + "or on the server's own machine as http://localhost. A file can be translated all the same.";
+    return "This page cannot use the microphone, for it came without encryption. Ask whoever runs "
+      + "the server for an address that begins with https://, or open the page on the server's own "
+      + "machine as http://localhost. A file can be translated all the same.";
   }
   if (!navigator.mediaDevices?.getUserMedia) {
     return "This browser offers pages no microphone. Use another one, or translate a file.";

@@ -1,0 +1,131 @@
+"""Whoever has come over the network types no commands: they are told what they can do."""
+
+import json
+import logging
+import re
+
+import pytest
+
+from dragoman.errors import DragomanError
+from dragoman.serve.advice import for_client
+from dragoman.serve.pages import PAGE
+from dragoman.serve.protocol import Captions
+from tests.scripted import ScriptedModel
+from tests.serve.clients import PATH, Client
+
+COMMANDS = re.compile(r"--[a-z]|dragoman (tune|languages|models|translate)")
+
+
+def german():
+    """Hears German and Dutch, and speaks English and French; what else it is asked for it
+    refuses as a model does that somebody typed the name of."""
+    model = ScriptedModel([("word", 400.0)])
+    model.hears, model.speaks = ("de", "nl"), ("en", "fr")
+    open_stream = model.open
+
+    def open_some(source, target, *, transcript=False):
+        if source is None:
+            raise DragomanError("Say with --from which language 'it' shall hear.")
+        if (source, target) == ("nl", "fr"):
+            raise DragomanError("Dutch goes into English; name it with --to, or take another.")
+        if source not in model.hears or target not in model.speaks:
+            raise DragomanError("Put a translator behind it: --model it+TRANSLATOR.")
+        return open_stream(source, target, transcript=transcript)
+
+    model.open = open_some
+    return model
+
+
+LISTED = "/v1/languages lists what this server has"
+
+
+@pytest.mark.parametrize(
+    ("start", "told"),
+    [
+        ({"source": "xx"}, f"'xx' is not a language that is known here; {LISTED}."),
+        ({"source": "germn"}, "'germn' is not a language that is known here. Did you mean"),
+        ({"source": "es"}, f"This server hears German or Dutch, not Spanish; {LISTED}."),
+        ({"source": "de", "target": "es"}, "This server speaks English or French, not Spanish; "),
+        ({"source": "nl", "target": "fr"}, f"Dutch goes into English; {LISTED}."),
+        ({}, "Say which language 'it' shall hear."),
+        (
+            {"source": "de", "latency_ms": 1000},
+            "No policy is tuned for less than 1.3 s, and 1 s is less; give a longer 'latency_ms', "
+            "or a 'policy'.",
+        ),
+        (
+            {"source": "de", "captions": Captions("http://a.test/")},
+            "Captions may not be sent there; whoever runs the server says where they may.",
+        ),
+    ],
+)
+def test_who_asks_for_what_cannot_be_had_is_told_what_can(opened, start, told):
+    _, web = opened(model="tests.serve.test_advice:german")
+    with web.websocket_connect(PATH) as socket:
+        message = Client(socket).start(**start).message
+    assert message.startswith(told)
+    assert COMMANDS.search(message) is None
+
+
+def test_of_many_languages_a_sentence_names_none(opened):
+    service, web = opened(model="tests.serve.test_advice:german")
+    service.system.model.hears = ("de", "nl", "da", "sv")
+    with web.websocket_connect(PATH) as socket:
+        told = Client(socket).start(source="ja").message
+    assert told == f"This server hears 4 languages, not Japanese; {LISTED}."
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("It is so; do that, or this.", "It is so; do that, or this."),
+        ("It is so; give --that. It is new.", "It is so. It is new; send mp3."),
+        ("It is so (see --that); do this.", "It is so; do this."),
+        ("Give --that.", "What was asked for cannot be had; send mp3."),
+    ],
+)
+def test_what_is_for_those_who_type_is_left_out(text, told):
+    assert for_client(text, "send mp3") == told
+
+
+def test_who_sends_a_file_of_noise_is_not_asked_for_options(opened):
+    _, web = opened()
+    answer = web.post("/v1/audio/transcriptions", files={"file": ("x", b"\1\2\3" * 999)})
+    error = answer.json()["error"]
+    assert error["message"] == "The file is not a recording, whatever its name says."
+
+
+def test_a_language_of_a_file_that_is_none_is_told_without_commands(opened):
+    _, web = opened()
+    form, files = {"language": "xx"}, {"file": ("x", b"abc")}
+    told = web.post("/v1/audio/transcriptions", data=form, files=files).json()["error"]["message"]
+    assert told == f"'xx' is not a language that is known here; {LISTED}."
+
+
+def test_a_warning_of_a_file_names_no_options_to_who_has_sent_it(opened, monkeypatch):
+    """The log, whose readers have started the server, has them."""
+    _, web = opened()
+    sndfile = logging.getLogger("dragoman.audio.ffmpeg")
+
+    def open_and_warn(path):
+        sndfile.warning("%s has two; the first is heard ('dragoman live' has --track).", path)
+        return iter(())
+
+    monkeypatch.setattr("dragoman.serve.uploads.open_audio", open_and_warn)
+    answer = web.post("/v1/audio/translations", files={"file": ("x", b"abc")})
+    assert answer.json()["warnings"] == ["The file has two; the first is heard."]
+
+
+def test_a_page_names_no_options():
+    for file in PAGE.iterdir():
+        if file.suffix == ".html" or file.name == "microphone.js":
+            assert re.findall(r"--[a-z][\w-]+", file.read_text("utf-8").replace("<!--", "")) == []
+
+
+def test_a_policy_that_is_changed_to_is_refused_without_commands(opened):
+    _, web = opened(model="tests.serve.test_advice:german")
+    with web.websocket_connect(PATH) as socket:
+        client = Client(socket)
+        client.start(source="de")
+        socket.send_text(json.dumps({"type": "change", "latency_ms": 5}))
+        assert COMMANDS.search(client.next().message) is None
