@@ -245,13 +245,16 @@ def test_of_speech_in_another_language_nothing_is_said_and_that_is_told(named):
     """Who speaks German to a net of English would wait for ever, and not know for what."""
     model, _ = net(Languages("en", "de"), {"de": MoonshineUnits(NAMES)})
     stream = model.open(named, "de")
-    told = []
+    told, doubted = [], []
     for judged in (-9.0, -9.0, 9.0):
         stream.judged = np.full(tongue.NEWEST, judged, np.float32)
         model.hear([stream], [Sound(spoken([4]))])
         (draft,) = model.draft([stream], [Ask()])
         told.append((stream.language, bool(draft.words)))
+        doubted.append(stream.doubted)
     assert told == [(None, False), (None, False), ("en", True)]
+    # How sure it was of the word and the full stop: with these, old sound is let go.
+    assert doubted == [(-0.1, -0.1), (-0.1, -0.1), ()]
 
 
 def test_words_are_counted_by_a_net_that_hears_them():
