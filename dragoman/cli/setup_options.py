@@ -12,6 +12,7 @@ import click
 from dragoman.cli.app import grouped
 from dragoman.cli.ranges import BEAMS, STEP, THREADS, milliseconds
 from dragoman.errors import DragomanError
+from dragoman.models.choose import with_recogniser
 from dragoman.models.load import exported_net
 from dragoman.models.options import Compute, Device
 from dragoman.policies import make_policy
@@ -201,8 +202,7 @@ def _check_hears(model: str) -> None:
     if entry.task in ("translation", "recognition"):
         return
     if entry.task == "text translation":
-        recogniser = "moonshine-base" if entry.languages == ("en",) else "whisper-base"
-        what = f"translates text; put a recogniser before it: --model {recogniser}+{model}"
+        what = f"translates text; put a recogniser before it: {with_recogniser(model)}"
     elif entry.task == "synthesis":
         what = f"is a voice; --voice {model} speaks with it, and --model takes what hears"
     else:

@@ -30,15 +30,36 @@ def choose(source: str | None, target: str) -> str:
             f"Say with --from which language is spoken: only what is translated into English, "
             f"not into '{target}', can be in a language that is yet to be found out."
         )
-    # Who translates everything is larger, and no better, than who was made for the pair.
-    fitting = sorted(_translators(source, target), key=lambda entry: entry.languages == ("mul",))
+    fitting = _translators(source, target)
     here = next((entry.name for entry in fitting if _is_here(entry)), None)
     if here is None:
         raise DragomanError(_nothing(source, target, fitting))
     return f"{RECOGNISERS.get(source, WHISPER)}+{here}"
 
 
-def _translators(source: str, target: str) -> Iterator[Entry]:
+def with_translator(recogniser: str, source: str | None, target: str) -> str:
+    """What puts a translator behind a recogniser: one that is here, or else one that can be had."""
+    fitting = _translators(source, target) if source else []
+    best = next((entry for entry in fitting if _is_here(entry)), next(iter(fitting), None))
+    return f"--model {recogniser}+{best.name if best else 'TRANSLATOR'}"
+
+
+def with_recogniser(translator: str) -> str:
+    """What puts a recogniser before a translator of text."""
+    from dragoman.store import catalogue
+
+    known = translator in catalogue.names()
+    languages = catalogue.model(translator).languages if known else ()
+    recogniser = RECOGNISERS.get(languages[0], WHISPER) if len(languages) == 1 else WHISPER
+    return f"--model {recogniser}+{translator}"
+
+
+def _translators(source: str, target: str) -> list[Entry]:
+    """Who translates everything is larger, and no better, than who was made for the pair."""
+    return sorted(_fitting(source, target), key=lambda entry: entry.languages == ("mul",))
+
+
+def _fitting(source: str, target: str) -> Iterator[Entry]:
     from dragoman.store import catalogue
 
     for name in catalogue.names():

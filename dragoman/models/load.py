@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.errors import DragomanError
 from dragoman.models.base import Model
+from dragoman.models.choose import with_recogniser
 from dragoman.models.kind import kind_of
 from dragoman.models.memory import refuse_too_large
 from dragoman.models.options import Compute, Device, Options
@@ -132,10 +133,21 @@ def _halves(name: str) -> tuple[str, str]:
         return name, ""
     recogniser, plus, translator = name.partition("+")
     if not recogniser or (plus and not translator):  # an empty path would be this very folder
-        raise DragomanError(
-            f"'{name}' is not the name of a model: a name, or RECOGNISER+TRANSLATOR, is."
-        )
+        raise DragomanError(_half(name, recogniser, translator))
     return recogniser, translator
+
+
+def _half(name: str, recogniser: str, translator: str) -> str:
+    """What is missing of RECOGNISER+TRANSLATOR, and what would be whole."""
+    if recogniser:
+        return (
+            f"'{name}' is half a name: a translator is missing behind the +, such as "
+            f"{recogniser}+mt-en; 'dragoman models list' shows them as 'text'."
+        )
+    if translator:
+        way_out = with_recogniser(translator)
+        return f"'{name}' is half a name: a recogniser is missing before the +; try {way_out}."
+    return f"'{name}' is not the name of a model; 'dragoman models list' shows which there are."
 
 
 def _folder(name: str) -> Path:

@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.errors import DragomanError
-from dragoman.models.choose import choose
+from dragoman.models.choose import choose, with_translator
 from dragoman.setup import Setup
 from dragoman.store import catalogue, home
 
@@ -55,6 +55,16 @@ def test_a_translator_of_everything_serves_any_pair(nothing_here):
     for file in catalogue.model("nllb-600m").files:
         (folder / file).touch()
     assert choose("fr", "de") == "whisper-base+nllb-600m"
+
+
+def test_what_goes_behind_a_recogniser_is_here_or_can_be_had(nothing_here):
+    assert with_translator("mine", "en", "de") == "--model mine+mt-en"
+    folder = nothing_here / "opus-en-de"
+    folder.mkdir(parents=True)
+    for file in catalogue.model("opus-en-de").files:
+        (folder / file).touch()
+    assert with_translator("mine", "en", "de") == "--model mine+opus-en-de"
+    assert with_translator("mine", None, "de") == "--model mine+TRANSLATOR"
 
 
 def test_who_speaks_must_be_known(nothing_here):

@@ -84,9 +84,24 @@ def test_a_translator_works_on_the_cpu_wherever_the_recogniser_does(monkeypatch)
     assert told[1:] == [("mouth", Options(threads=0, beams=5, device="cpu"))]
 
 
-@pytest.mark.parametrize("name", ["", "+mt-en", "moonshine-tiny+"])
+@pytest.mark.parametrize("name", ["", "+"])
 def test_an_empty_name_is_not_the_folder_in_which_we_are(name):
     with pytest.raises(DragomanError, match="is not the name of a model"):
+        load_model(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "way_out"),
+    [
+        ("moonshine-tiny+", r"a translator is missing .*, such as moonshine-tiny\+mt-en;"),
+        ("+mt-en", r"a recogniser is missing .*; try --model moonshine-base\+mt-en\."),
+        ("+opus-de-en", r"--model whisper-base\+opus-de-en\."),
+        ("+nllb-600m", r"--model whisper-base\+nllb-600m\."),
+        ("+./net", r"--model whisper-base\+\./net\."),
+    ],
+)
+def test_half_a_name_is_told_with_a_whole_one(name, way_out):
+    with pytest.raises(DragomanError, match=way_out):
         load_model(name)
 
 

@@ -13,6 +13,7 @@ from typing import Protocol
 from dragoman.audio.chunk import Samples
 from dragoman.errors import DragomanError
 from dragoman.models.base import Ask, Draft, Feature, Stream
+from dragoman.models.choose import with_translator
 from dragoman.models.guard import understood
 from dragoman.models.life import WindowModel
 from dragoman.models.moonshine.encoder import Encoded
@@ -82,7 +83,7 @@ class MoonshineModel(WindowModel[MoonshineStream]):
         if target != LANGUAGE:
             raise DragomanError(
                 f"Model '{self.name}' writes down English and cannot translate it into '{target}'; "
-                f"put a translator behind it: --model {self.name}+TRANSLATOR."
+                f"put a translator behind it: {with_translator(self.name, LANGUAGE, target)}."
             )
         return MoonshineStream(target, Window(BOUNDS, self._units), LANGUAGE)
 

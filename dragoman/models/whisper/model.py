@@ -14,6 +14,7 @@ from typing import Any
 
 from dragoman.errors import DragomanError
 from dragoman.models.base import Ask, Feature
+from dragoman.models.choose import with_translator
 from dragoman.models.guard import cut_loop
 from dragoman.models.life import WindowModel
 from dragoman.models.options import Options
@@ -79,25 +80,25 @@ class WhisperModel(WindowModel[WhisperStream]):
         return self.hears
 
     def open(self, source: str | None, target: str, *, transcript: bool = False) -> WhisperStream:
-        for language in (source, target):
-            if language is not None and language not in self._vocabulary.languages:
-                raise DragomanError(
-                    f"Model '{self.name}' does not know the language '{language}'; "
-                    "see 'dragoman languages'."
-                )
+        if source is not None and source not in self._vocabulary.languages:
+            raise DragomanError(
+                f"Model '{self.name}' does not know the language '{source}'; "
+                "see 'dragoman languages'."
+            )
         if source is None and len(self.hears) == 1:
             (source,) = self.hears
         if not self._translates and target != source:
             raise DragomanError(
                 f"Model '{self.name}' writes down what it hears and was not trained to translate; "
                 "name the same language with --from and --to, take another Whisper, or put a "
-                f"translator behind it: --model {self.name}+TRANSLATOR."
+                f"translator behind it: {with_translator(self.name, source, target)}."
             )
         if target not in ("en", source):
             heard = f"'{source}'" if source else "a language to be detected"
             raise DragomanError(
-                f"Model '{self.name}' cannot translate from {heard} into '{target}': "
-                "it translates into English, or writes down what it hears in one language."
+                f"Model '{self.name}' cannot translate from {heard} into '{target}': it translates "
+                "into English, or writes down what it hears in one language; put a translator "
+                f"behind it: {with_translator(self.name, source, target)}."
             )
         return WhisperStream(
             target,
