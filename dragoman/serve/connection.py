@@ -180,7 +180,7 @@ class Connection:
             await self._socket.send_text(text)
             self._answered += 1
 
-        request, acts = await dialect.begin(receive, send)
+        request, acts = await dialect.begin(receive, send, self._service.check)
         if not dialect.token_comes_first:
             self._check(dialect.token(request))
         return request, acts

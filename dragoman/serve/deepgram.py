@@ -23,6 +23,7 @@ from dragoman.audio.opus_stream import Container, OpusStream, container_of
 from dragoman.serve.dialect import (
     Act,
     Beginning,
+    Check,
     Closed,
     Dialect,
     Flush,
@@ -93,7 +94,7 @@ class Deepgram(Dialect):
             return str(offered[1])
         return offered_token(self.socket.headers, ("token", "bearer"))
 
-    async def begin(self, receive: Receive, send: Send) -> Beginning:
+    async def begin(self, receive: Receive, send: Send, check: Check) -> Beginning:
         query = self.socket.query_params
         rate = _number(query.get("sample_rate", str(_DEFAULT_RATE)), "sample_rate")
         self._channels = _number(query.get("channels", "1"), "channels")

@@ -35,6 +35,8 @@ from dragoman.serve.settings import offered_token
 
 Receive = Callable[[], Awaitable[str | bytes]]
 Send = Callable[[str], Awaitable[None]]
+Check = Callable[[Start], Awaitable[None]]
+"""Whether such a talk could be had; else a fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ class Dialect(ABC):
         return offered_token(self.socket.headers) or (request.access_token if request else None)
 
     @abstractmethod
-    async def begin(self, receive: Receive, send: Send) -> Beginning:
+    async def begin(self, receive: Receive, send: Send, check: Check) -> Beginning:
         """Greet, and read until it is known what the client wants."""
 
     def expect(self, audio: Audio) -> None:  # noqa: B027  most need not know
@@ -119,7 +121,7 @@ class Native(Dialect):
     def expect(self, audio: Audio) -> None:
         self._opus = OpusDecoder() if audio.encoding == "opus" else None
 
-    async def begin(self, receive: Receive, send: Send) -> Beginning:
+    async def begin(self, receive: Receive, send: Send, check: Check) -> Beginning:
         message = await receive()
         if isinstance(message, bytes):
             raise Fault(Code.MALFORMED, "Sound comes after 'start' or 'resume'.")

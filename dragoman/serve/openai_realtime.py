@@ -21,7 +21,7 @@ from starlette.websockets import WebSocket
 
 from dragoman.audio.pcm import from_pcm16, to_pcm16
 from dragoman.audio.resample import resample
-from dragoman.serve.dialect import Act, Beginning, Dialect, News, Receive, Send, Turn
+from dragoman.serve.dialect import Act, Beginning, Check, Dialect, News, Receive, Send, Turn
 from dragoman.serve.protocol import (
     MOST_SOUND,
     Audio,
@@ -113,11 +113,19 @@ class OpenAIRealtime(Dialect):
                 return str(offered).removeprefix(_KEY)
         return offered_token(self.socket.headers)
 
-    async def begin(self, receive: Receive, send: Send) -> Beginning:
+    async def begin(self, receive: Receive, send: Send, check: Check) -> Beginning:
         await send(self._told("session.created"))
+        before = self._language, self._transcript
         while not (acts := self.read(await receive())):
-            await send(self._told("session.updated"))
-        return self._start(self._language, self._transcript), acts
+            try:
+                await check(self._start(self._language, self._transcript))
+            except Fault as fault:  # it stays as it was, and the client may try another
+                self._language, self._transcript = before
+                await send(_error(fault.event))
+            else:
+                before = self._language, self._transcript
+                await send(self._told("session.updated"))
+        return self._start(*before), acts
 
     def _start(self, language: str | None, transcript: bool) -> Start:
         speech: Encoding | None = "pcm16"
@@ -186,9 +194,7 @@ class OpenAIRealtime(Dialect):
                 at_ms = self._before.sound_ms + event.source_ms
                 yield _delta("input", event.text, at_ms, language=event.language)
             elif isinstance(event, Error):
-                kind = "server_error" if event.code is Code.FAILED else "invalid_request_error"
-                told = {"type": kind, "code": event.code, "message": event.message, "param": None}
-                yield _json("error", error=told)
+                yield _error(event)
             elif isinstance(event, Summary):
                 yield _json("session.closed")
 
@@ -230,6 +236,12 @@ class OpenAIRealtime(Dialect):
 def _delta(what: str, text: str, elapsed_ms: float, **more: Any) -> str:
     kind = f"session.{what}_transcript.delta"
     return _json(kind, delta=text, elapsed_ms=round(elapsed_ms), **more)
+
+
+def _error(event: Error) -> str:
+    kind = "server_error" if event.code is Code.FAILED else "invalid_request_error"
+    told = {"type": kind, "code": event.code, "message": event.message, "param": None}
+    return _json("error", error=told)
 
 
 def _json(kind: str, **fields: Any) -> str:

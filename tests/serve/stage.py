@@ -58,7 +58,7 @@ def arabic_orator() -> Orator:
 
 def endless_orator() -> Orator:
     """More words than any test waits for."""
-    return Orator(" ".join(f"word{i}{'.' if i % 9 == 8 else ''}" for i in range(400)))
+    return Orator(" ".join(f"word{i}{'.' if i % 9 == 8 else ''}" for i in range(1500)))
 
 
 @dataclass
@@ -78,7 +78,7 @@ class Line:
     """Passes bytes on to a port, until it is cut."""
 
     def __init__(self, port: int) -> None:
-        self._port = port
+        self.leads_to = port
         self._writers: set[asyncio.StreamWriter] = set()
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
@@ -89,7 +89,7 @@ class Line:
 
     def lead_to(self, port: int) -> None:
         """Where connections lead from now on."""
-        self._port = port
+        self.leads_to = port
 
     def cut(self) -> None:
         done = threading.Event()
@@ -120,7 +120,7 @@ class Line:
 
     async def _connected(self, reader, writer) -> None:
         try:
-            to_reader, to_writer = await asyncio.open_connection("127.0.0.1", self._port)
+            to_reader, to_writer = await asyncio.open_connection("127.0.0.1", self.leads_to)
         except OSError:  # nobody is there
             writer.close()
             return

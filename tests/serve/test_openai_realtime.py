@@ -133,7 +133,6 @@ def test_the_speaker_is_written_down_if_that_is_wanted():
         ('{"type":"session.sing"}', "malformed"),
         ('{"type":"session.input_audio_buffer.append","audio":"?"}', "sound"),
         ('{"type":"session.input_audio_buffer.append","audio":"AAAA"}', "sound"),
-        ('{"type":"session.update","session":{"audio":{"output":{"language":"xx"}}}}', "language"),
     ],
 )
 def test_what_is_wrong_is_told_in_its_words(opened, message, code):
@@ -141,9 +140,6 @@ def test_what_is_wrong_is_told_in_its_words(opened, message, code):
     with web.websocket_connect(ADDRESS) as socket:
         socket.receive_text()
         socket.send_text(message)
-        if code == "language":  # which is known once the talk begins
-            assert json.loads(socket.receive_text())["type"] == "session.updated"
-            socket.send_text('{"type":"session.close"}')
         told = json.loads(socket.receive_text())
     assert (told["type"], told["error"]["code"]) == ("error", code)
     assert told["error"]["message"]
@@ -222,6 +218,46 @@ def test_a_language_that_is_none_leaves_the_talk_as_it_is(opened):
     assert "session.updated" not in [one["type"] for one in more]
     said = [one["word"] for one in more if one["type"] == "session.output_transcript.delta"]
     assert said[-1] == 12
+
+
+@pytest.mark.parametrize(("language", "code"), [("xx", "language"), ("fr", "unfit")])
+def test_a_language_that_cannot_be_had_is_told_before_any_sound(opened, language, code):
+    """And another may be asked for; until then it is as it was."""
+    service, web = opened()
+    service.system.model.speaks = ("en", "de")
+    refuse_others(service.system.model)
+    with web.websocket_connect(ADDRESS) as socket:
+        socket.receive_text()
+        for wanted in ("de", language, None, "en"):
+            more = {"transcription": {"model": "x"}} if wanted == language else {}
+            socket.send_text(update(output={"language": wanted}, input=more))
+        told = [json.loads(socket.receive_text()) for _ in range(4)]
+        assert service.streams == 0
+        socket.send_text(append(5.2))
+        socket.send_text('{"type":"session.close"}')
+        more = until_closed(socket)
+    assert [one["type"] for one in told] == [
+        "session.updated", "error", "session.updated", "session.updated",
+    ]  # fmt: skip
+    assert (told[1]["error"]["type"], told[1]["error"]["code"]) == ("invalid_request_error", code)
+    assert [told[at]["session"]["audio"]["output"]["language"] for at in (0, 2, 3)] == [
+        "de", "de", "en",
+    ]  # fmt: skip
+    assert told[2]["session"]["audio"]["input"] == {"transcription": None}
+    assert not [one for one in more if one["type"] == "error"]
+    assert "session.output_transcript.delta" in [one["type"] for one in more]
+
+
+def refuse_others(model):
+    """Languages that it does not say it speaks."""
+    open_stream = model.open
+
+    def open_some(source, target, **how):
+        if target not in model.speaks:
+            raise DragomanError("Put a translator behind it: --model it+TRANSLATOR.")
+        return open_stream(source, target, **how)
+
+    model.open = open_some
 
 
 def test_an_update_is_answered_in_mid_talk_too(opened):

@@ -37,12 +37,14 @@ export function shareRoom(ours) {
   $("share-code").replaceChildren(qrPicture(address, "QR code of the link for listeners"));
 }
 
-// `room()` is one whose audience nobody else tells, or null; looked at while somebody sees it.
+// `room()` is one whose audience nobody else tells, or null; looked at while somebody sees it. Who cannot be
+// asked tells of nobody: the last number may be wrong by now.
 export function watchAudience(room) {
   const look = async () => {
     const asked = document.visibilityState === "visible" && room();
-    const listeners = asked ? await audience(asked) : null;
-    if (listeners !== null && asked === room()) tellAudience(listeners);
+    if (!asked) return;
+    const listeners = await audience(asked);
+    if (asked === room()) tellAudience(listeners);
   };
   setInterval(look, EVERY);
   look();

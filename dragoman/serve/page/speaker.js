@@ -23,7 +23,7 @@ import { keepAwake } from "./wake.js";
 const source = new Pane($("source"), $("source-latest"));
 const target = new Pane($("target"), $("target-latest"));
 const announcer = new Announcer($("announced"));
-const lag = new LagChart($("lag-now"), $("lag-line"));
+const lag = new LagChart($("lag"), $("lag-now"), $("lag-line"));
 const voice = new Voice();
 let offer = null; // what the server offers
 let room = null; // of this tab, once it was needed
@@ -58,7 +58,9 @@ const TAKES = {
   error: (event) => refused(event),
   connection: ({ state }) => {
     tell(state);
-    if (state === "reconnecting") target.perhaps(""); // nobody tells what became of it
+    if (talk?.ready) return; // it is still told how it goes
+    lag.age();
+    target.perhaps(""); // nobody tells what became of it
   },
   end: (event) => finish(event.message),
 };
@@ -191,6 +193,7 @@ function finish(message) {
   talk = null;
   giveUp();
   keepAwake(false);
+  lag.age();
   target.perhaps("");
   if (message) trouble(message);
   if ($("state").dataset.state !== "done") tell("idle");

@@ -33,6 +33,32 @@ def test_a_lost_connection_is_come_back_from_and_nothing_is_lost(visit):
         assert page.run("states").count("reconnecting") == 2
 
 
+LAG = "document.getElementById('lag-now').textContent"
+AUDIENCE = "document.getElementById('audience').textContent"
+
+
+def test_while_the_line_is_lost_nothing_passes_for_current(visit):
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        start(page, 6)
+        assert page.text("lag-now")[0].isdigit()
+        (room,) = stage.service.rooms._rooms.values()
+        room.join("somebody")
+        page.wait(f"{AUDIENCE} === '· 1 listening'")
+        port = stage.line.leads_to
+        stage.line.lead_to(1)  # where nobody listens
+        stage.cut()
+        page.wait(f"{STATE} === 'reconnecting'")
+        assert page.text("lag-now").startswith("was ")
+        page.wait("!!document.querySelector('.lag.past polyline')")
+        page.wait(f"{AUDIENCE} === ''")
+        stage.line.lead_to(port)
+        page.wait(f"/^[0-9.]+ s behind$/.test({LAG})")
+        assert page.run("document.querySelector('.lag.past')") is None
+        stop(page)
+        assert page.text("lag-now").startswith("was ")  # and nobody is behind any more
+
+
 def test_who_has_stopped_is_not_told_that_somebody_listens(visit, monkeypatch):
     """However the line breaks, and however the server fares, until the rest is said."""
     go_on, step = threading.Event(), scheduler.step
