@@ -38,8 +38,6 @@ TUNED_CASCADE: tuple[tuple[float, str, float], ...] = (
     (1700.0, "agreeatt:old=0,alone=1000", 640.0),
     (2000.0, "agreeatt:old=0,alone=2000", 640.0),
 )
-# Into Spanish, whose words come in nearly the order of the English ones, three drafts soon agree.
-TUNED_SPANISH = (*TUNED_CASCADE[:-1], (2000.0, "agreeatt:old=0,alone=2000,n=3", 430.0))
 
 # Below 40 ms a chunk holds less than one state of any encoder; above a minute nothing is live.
 STEP_MS = (40.0, 60_000.0)
@@ -98,14 +96,12 @@ class Setup:
 
     @property
     def tuned_rows(self) -> tuple[tuple[float, str, float], ...]:
-        """What was tuned for such a model and target: latency budget, policy, step (ms)."""
+        """What was tuned for such a model: latency budget, policy, step (ms)."""
         if self.model == AUTO:
             cascade = self.target not in ("en", self.source)
         else:
             cascade = is_cascade(self.model)
-        if not cascade:
-            return TUNED
-        return TUNED_SPANISH if self.target == "es" else TUNED_CASCADE
+        return TUNED_CASCADE if cascade else TUNED
 
     def tuned(self, budget_ms: float) -> Setup:
         """The same setup with the policy that was tuned for a latency of at most this."""
