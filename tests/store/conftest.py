@@ -17,7 +17,6 @@ import yaml
 
 from dragoman.store.home import shipped_entries
 
-
 SHIPPED = shipped_entries()
 
 
