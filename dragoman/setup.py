@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -46,6 +46,20 @@ LANGUAGES = ("source", "target")
 MOST_THREADS = 256  # beyond, thread pools fail in ways nobody can read
 
 
+def _told(kind: type[Setup]) -> type[Setup]:
+    """A setting that there is not is answered with a sentence, which Python does not do."""
+    begin = kind.__init__
+
+    @wraps(begin)
+    def begin_checked(self: Setup, *values: Any, **settings: Any) -> None:
+        _check_keys(settings, "There is no setting")
+        begin(self, *values, **settings)
+
+    kind.__init__ = begin_checked  # type: ignore[method-assign]
+    return kind
+
+
+@_told
 @dataclass(frozen=True)
 class Setup:
     """Everything that decides what is said when; the audio and the clock come from outside."""
@@ -65,6 +79,7 @@ class Setup:
 
     def __post_init__(self) -> None:
         """A policy or a detector that does not exist is told before any model is loaded."""
+        _check_kinds(vars(self))
         make_policy(self.policy)
         check_detector(self.detector, self.word_ms)
         if not STEP_MS[0] <= self.step_ms <= STEP_MS[1]:

@@ -14,6 +14,7 @@ from typing import BinaryIO, Literal
 PAGE = 65_307  # bytes of the largest page of an ogg
 LAST_PAGE = 4  # the flag
 TAIL = 16_384  # bytes of an mp3 that are looked at: some frames, whatever its rate
+JUNK = 65_536  # bytes that may stand before the first frame of an mp3
 SYNC = re.compile(rb"\xff[\xe2\xe3\xf2\xf3\xfa\xfb]")  # how a frame of layer III begins
 CHAIN = 3  # frames that follow each other are no accident
 # kbit/s of layer III, by the four bits of a frame's header
@@ -78,6 +79,28 @@ class Frame:
         return other is not None and (self.version, self.hertz) == (other.version, other.hertz)
 
 
+def begins_as_mp3(file: BinaryIO) -> bool:
+    """Whether frames follow one another at the beginning: one by itself is found in any noise."""
+    start = after_tag(file)
+    file.seek(start)
+    data = file.read(JUNK)
+    if start or _may_be_frame(data[:4]):
+        return True
+    for sync in SYNC.finditer(data):
+        first = Frame.read(data[sync.start() : sync.start() + 4])
+        if first is not None and _chain_at(data, sync.start(), first)[0] >= CHAIN:
+            return True
+    return False
+
+
+def _may_be_frame(header: bytes) -> bool:
+    """Of layer II or III; its rate may be of its own, which nobody understands here."""
+    if len(header) < 4 or header[0] != 0xFF or header[1] & 0xE0 != 0xE0:
+        return False
+    version, layer = header[1] >> 3 & 3, header[1] >> 1 & 3
+    return version != 1 and layer in (1, 2) and header[2] >> 4 != 15 and header[2] >> 2 & 3 != 3
+
+
 def _mp3_is_cut(file: BinaryIO) -> bool:
     start = after_tag(file)
     file.seek(start)
@@ -132,13 +155,18 @@ def _without_tags(tail: bytes) -> bytes:
 def chain(data: bytes, first: Frame) -> tuple[int, int] | None:
     """Where the first chain of frames begins, and ends, be it after the data; None without one."""
     for sync in SYNC.finditer(data):
-        begin = at = sync.start()
-        length = 0
-        while (frame := Frame.read(data[at : at + 4])) and first.is_like(frame):
-            at, length = at + frame.size, length + 1
+        length, end = _chain_at(data, sync.start(), first)
         if length >= CHAIN:
-            return begin, at
+            return sync.start(), end
     return None
+
+
+def _chain_at(data: bytes, at: int, first: Frame) -> tuple[int, int]:
+    """How many frames like the first follow each other from a place on, and where they end."""
+    length = 0
+    while (frame := Frame.read(data[at : at + 4])) and first.is_like(frame):
+        at, length = at + frame.size, length + 1
+    return length, at
 
 
 def _tail(file: BinaryIO, size: int) -> bytes:

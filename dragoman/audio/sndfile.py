@@ -17,7 +17,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from dragoman.audio.cut import is_cut
+from dragoman.audio.cut import begins_as_mp3, is_cut
 from dragoman.audio.damage import (
     EARLIER,
     LEFT_OUT,
@@ -201,12 +201,22 @@ def _parts(file: BinaryIO, holes: Sequence[Hole] = ()) -> Iterator[SoundFile]:
             offset = behind.get(end, end)
             continue
         with sound:
+            if not offset and sound.format == "MP3":
+                _check_mp3(file)
             yield sound
             offset = file.tell() if sound.format == "MP3" else end
             offset = behind.get(offset, offset)
             left = size - offset
             if left < (TAGS if sound.format == "MP3" else 1) and not frames_follow(file, offset):
                 return
+
+
+def _check_mp3(file: BinaryIO) -> None:
+    """Refuse what libsndfile takes for an mp3, as it does plain samples, and hears noise."""
+    place = file.tell()
+    if not begins_as_mp3(file):
+        raise UnknownFormatError("it does not begin as an mp3")
+    file.seek(place)
 
 
 def _frames(path: Path, first: int, rate: int, name: str) -> Iterator[Frames]:

@@ -147,9 +147,9 @@ def _models() -> list[Found]:
 
 def _is_here(name: str) -> bool:
     """Whether a model of the catalogue can be loaded without fetching anything."""
-    from dragoman.store import find
+    from dragoman.store import is_whole
 
-    return find(name) is not None
+    return is_whole(name)
 
 
 def _refuse_absent(model: str) -> None:

@@ -13,7 +13,7 @@ import click
 from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.wrap import fitted
 from dragoman.errors import DragomanError
-from dragoman.store import catalogue, find, get, home, shelf
+from dragoman.store import at_hand, catalogue, get, home, shelf
 from dragoman.store.catalogue import Model, Task
 from dragoman.store.home import megabytes
 
@@ -60,6 +60,9 @@ def list_models(here: bool, as_json: bool) -> None:
     rows = [row for row in overview() if row.path or not here]
     if as_json:
         print(json.dumps([_as_json(row, cores()) for row in rows], indent=2))
+        return
+    if not rows:
+        print("No model is here; 'dragoman models list' shows which can be had.", file=sys.stderr)
         return
     order = list(TASKS)
     rows.sort(key=lambda row: (order.index(row.model.task), row.model.size))
@@ -201,7 +204,7 @@ def verify(names: tuple[str, ...]) -> None:
 @click.argument("name")
 def path(name: str) -> None:
     """Print the folder of a model that is here; nothing is fetched."""
-    folder = find(name)
+    folder = at_hand(name)
     if folder is None:
         raise DragomanError(f"'{name}' is not here yet; fetch it: dragoman models get {name}")
     print(folder)

@@ -8,7 +8,7 @@ that is on this machine.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dragoman.errors import DragomanError
@@ -31,16 +31,16 @@ def choose(source: str | None, target: str) -> str:
             f"not into '{target}', can be in a language that is yet to be found out."
         )
     fitting = _translators(source, target)
-    here = next((entry.name for entry in fitting if _is_here(entry)), None)
+    here = _first_here(fitting)
     if here is None:
         raise DragomanError(_nothing(source, target, fitting))
-    return f"{RECOGNISERS.get(source, WHISPER)}+{here}"
+    return f"{RECOGNISERS.get(source, WHISPER)}+{here.name}"
 
 
 def with_translator(recogniser: str, source: str | None, target: str) -> str:
     """What puts a translator behind a recogniser: one that is here, or else one that can be had."""
     fitting = _translators(source, target) if source else []
-    best = next((entry for entry in fitting if _is_here(entry)), next(iter(fitting), None))
+    best = _first_here(fitting) or next(iter(fitting), None)
     return f"--model {recogniser}+{best.name if best else 'TRANSLATOR'}"
 
 
@@ -72,14 +72,11 @@ def _fitting(source: str, target: str) -> Iterator[Entry]:
             yield entry
 
 
-def _is_here(entry: Entry) -> bool:
+def _first_here(fitting: Sequence[Entry]) -> Entry | None:
     """Fetched already, or in a folder of weights."""
-    from dragoman.store import find, home
+    from dragoman.store import at_hand
 
-    if find(entry.name) is not None:
-        return True
-    places = [folder / home.stem(entry.name) for folder in home.weight_folders()]
-    return any(all((place / file).is_file() for file in entry.files) for place in places)
+    return next((entry for entry in fitting if at_hand(entry.name)), None)
 
 
 def _nothing(source: str, target: str, fitting: list[Entry]) -> str:

@@ -11,7 +11,7 @@ from dragoman.store import catalogue, home
 from dragoman.store.catalogue import Model
 from dragoman.store.kinds import kind_of
 from dragoman.store.prepared import size_of
-from dragoman.store.shelf import find, is_here
+from dragoman.store.shelf import at_hand, is_here, is_whole
 
 Speed = Literal["fast", "live", "late"]
 # What is recommended to translate live, best last: the best that keeps up with half of the cores.
@@ -73,18 +73,23 @@ def cost_of(name: str) -> float | None:
 def overview() -> list[Row]:
     """Every model of the catalogue, then those that lie in folders and that no entry names."""
     models = [catalogue.model(name) for name in catalogue.names()]
-    rows = [_row(model, find(model.name)) for model in models]
+    rows = [_row(model, at_hand(model.name) if is_whole(model.name) else None) for model in models]
     rows += [_row(model, Path(model.folder or "")) for model in _unnamed({m.name for m in models})]
     best = recommended(rows, cores(), memory())
     return [
         replace(
             row,
             recommended=row.model.name == best,
-            partial=row.path is None and is_here(row.model.name),
+            partial=row.path is None and _is_begun(row.model),
             prepared=size_of(row.path) if row.path else 0,
         )
         for row in rows
     ]
+
+
+def _is_begun(model: Model) -> bool:
+    """Whether something of it is here, be it all but the model that it stands behind."""
+    return is_here(model.name) or at_hand(model.name) is not None
 
 
 def recommended(rows: list[Row], cores: int, memory: int | None) -> str:

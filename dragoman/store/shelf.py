@@ -40,6 +40,20 @@ def find(name: str) -> Path | None:
     return home.folder_of(name) if home.still_holds(name, entry) else None
 
 
+def at_hand(name: str) -> Path | None:
+    """The folder of a model that can be had without a network: the store's, or one on this machine
+    whose files look right, and which `get` will link; no reading."""
+    from dragoman.store import sources
+
+    return find(name) or sources.whole_folder(catalogue.model(name))
+
+
+def is_whole(name: str) -> bool:
+    """Whether a model is at hand, and the one that it stands behind."""
+    behind = catalogue.model(name).behind
+    return at_hand(name) is not None and (behind is None or at_hand(behind) is not None)
+
+
 def _is_path(name: str) -> bool:
     separated = "/" in name or os.sep in name or name.startswith(("~", "."))
     return separated and not name.startswith(home.HUB)

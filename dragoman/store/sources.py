@@ -104,6 +104,23 @@ def from_folders(model: Model, missing: Files, folder: Path, bar: Bar) -> None:
         raise SourceError(f"{wrong[0]} is not the file that the catalogue names")
 
 
+def whole_folder(model: Model) -> Path | None:
+    """The first folder on this machine with all files of a model, by their sizes."""
+    if not model.files or model.rest_from_hub:
+        return None
+    for place in _folders(model):
+        if all(_has(place / name, file.size) for name, file in model.files.items()):
+            return place
+    return None
+
+
+def _has(path: Path, size: int) -> bool:
+    try:
+        return path.stat().st_size == size
+    except OSError:
+        return False
+
+
 def _folders(model: Model) -> Iterator[Path]:
     if model.folder:
         yield Path(model.folder)

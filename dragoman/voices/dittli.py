@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dragoman.audio.chunk import Samples
-from dragoman.store import find, get
+from dragoman.store import at_hand, get
 from dragoman.voices.base import Synthesiser
 from dragoman.voices.german import GermanReader
 from dragoman.voices.network import load_network, vits_length
@@ -82,7 +82,7 @@ class DittliVoice(Synthesiser):
 
 def missing(language: str) -> str | None:
     """What has to be done before it can speak."""
-    return None if find(MODEL) else f"run: dragoman models get {MODEL}"
+    return None if at_hand(MODEL) else f"run: dragoman models get {MODEL}"
 
 
 def _spelling(symbol: str) -> str:

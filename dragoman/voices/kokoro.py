@@ -17,7 +17,7 @@ import numpy as np
 
 from dragoman.audio.chunk import Samples
 from dragoman.errors import DragomanError
-from dragoman.store import find, get
+from dragoman.store import at_hand, get
 from dragoman.voices import espeak
 from dragoman.voices.base import Synthesiser
 from dragoman.voices.network import load_network
@@ -140,7 +140,7 @@ def languages() -> tuple[str, ...]:
 
 def missing(language: str) -> str | None:
     """What has to be done before Kokoro can speak a language."""
-    if find(MODEL) is None:
+    if at_hand(MODEL) is None:
         return "run: dragoman models get kokoro"
     return None if language == "en" else espeak.missing(language)
 

@@ -13,7 +13,7 @@ import numpy as np
 from dragoman.audio.chunk import Samples
 from dragoman.audio.resample import check_rate
 from dragoman.errors import DragomanError
-from dragoman.store import find, get
+from dragoman.store import at_hand, get
 from dragoman.voices import espeak
 from dragoman.voices.base import Synthesiser
 from dragoman.voices.espeak_library import TIE
@@ -94,7 +94,7 @@ def from_store(model: str) -> PiperVoice:
 
 def missing(model: str) -> str | None:
     """What has to be done before a Piper voice of the weight store can speak."""
-    return espeak.missing("en") if find(model) else f"run: dragoman models get {model}"
+    return espeak.missing("en") if at_hand(model) else f"run: dragoman models get {model}"
 
 
 def _describe(path: Path) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """What is no sound, no setup or no kind of event is answered with a sentence."""
 
 import asyncio
+import inspect
+import re
 import subprocess
 import sys
 
@@ -38,10 +40,28 @@ def test_an_error_leaves_the_rest_unsaid(translator):
     ],
 )
 def test_mistakes_are_sentences(settings, sentence):
-    import re
-
     with pytest.raises(dragoman.DragomanError, match=re.escape(sentence)):
         dragoman.Translator(**{"model": "tests.scripted:steady"} | settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"modle": "whisper-base"}, "There is no setting 'modle'. Did you mean 'model'?"),
+        ({"source": "de", "latency": 2}, "There is no setting 'latency'. Keys are: model, source,"),
+        ({"beams": "5"}, "The setting beams='5' is not possible: Expected `int`, got `str`"),
+        ({"step_ms": "1s"}, "The setting step_ms='1s' is not possible"),
+        ({"policy": None}, "The setting policy=None is not possible"),
+    ],
+)
+def test_a_setup_tells_mistakes_as_a_translator_does(settings, sentence):
+    with pytest.raises(dragoman.DragomanError, match=re.escape(sentence)):
+        dragoman.Setup(**settings)
+
+
+def test_a_setup_shows_what_it_takes():
+    assert list(inspect.signature(dragoman.Setup).parameters)[:3] == ["model", "source", "target"]
+    assert dragoman.Setup("whisper-base", "de").source == "de"
 
 
 @pytest.mark.parametrize("wrong", ["best.yaml", {"source": "de"}])

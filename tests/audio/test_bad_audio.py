@@ -64,6 +64,15 @@ def test_plain_samples_may_be_meant(tmp_path, name):
     refuses_without(path.rename(tmp_path / "a.mp3"), "--raw")
 
 
+@pytest.mark.parametrize("begin", [b"\xff\xff\0\0", b"\xff\xfe\1\0", b"\0\0\1\0"])
+def test_plain_samples_are_no_mp3_in_which_noise_is_heard(tmp_path, begin):
+    """Soft ones begin as frames do; libsndfile finds others on the way, and goes on."""
+    noise = np.random.default_rng(1).normal(0, 3000, 16000 * 20).astype("<i2")
+    path = tmp_path / "a.raw"
+    path.write_bytes(50 * begin + noise.tobytes())
+    refuses(path, "if it is plain samples, say how to read them: --raw s16le:16000:1")
+
+
 def refuses_without(path, word):
     with pytest.raises(DragomanError) as told:
         open_audio(path)

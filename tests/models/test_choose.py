@@ -1,5 +1,7 @@
 """The model for a pair of languages, where nobody names one."""
 
+import os
+
 import pytest
 
 from dragoman.errors import DragomanError
@@ -16,6 +18,15 @@ def nothing_here(tmp_path, monkeypatch):
     return tmp_path / "weights"
 
 
+def put(place, name):
+    """Something that looks like a model."""
+    for file, known in catalogue.model(name).files.items():
+        path = place / name / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        os.truncate(path, known.size)
+
+
 @pytest.mark.parametrize(("source", "target"), [(None, "en"), ("de", "en"), ("de", "de")])
 def test_whisper_translates_into_english_and_writes_down(source, target, nothing_here):
     assert choose(source, target) == "whisper-base"
@@ -26,14 +37,17 @@ def test_into_other_languages_a_translator_that_is_here_stands_behind_a_recognis
 ):
     folder = nothing_here / "opus-en-de"
     folder.mkdir(parents=True)
-    for file in catalogue.model("opus-en-de").files:
+    for file, known in catalogue.model("opus-en-de").files.items():
         with pytest.raises(DragomanError, match="Nothing here translates from 'en' into 'de' yet"):
             choose("en", "de")  # half of a model is none
         (folder / file).touch()
+        with pytest.raises(DragomanError, match="Nothing here translates from 'en' into 'de' yet"):
+            choose("en", "de")  # nor is one whose files are cut
+        os.truncate(folder / file, known.size)
     assert choose("en", "de") == "moonshine-base+opus-en-de"
     with pytest.raises(DragomanError, match="'dragoman models get opus-en-fr'"):
         choose("en", "fr")
-    monkeypatch.setattr("dragoman.store.find", lambda name: name == "opus-en-fr" or None)
+    monkeypatch.setattr("dragoman.store.at_hand", lambda name: name == "opus-en-fr" or None)
     assert choose("en", "fr") == "moonshine-base+opus-en-fr"  # fetched into the store
 
 
@@ -50,19 +64,13 @@ def test_where_to_get_what_ships_with_a_clone_is_told(nothing_here):
 
 
 def test_a_translator_of_everything_serves_any_pair(nothing_here):
-    folder = nothing_here / "nllb-600m"
-    folder.mkdir(parents=True)
-    for file in catalogue.model("nllb-600m").files:
-        (folder / file).touch()
+    put(nothing_here, "nllb-600m")
     assert choose("fr", "de") == "whisper-base+nllb-600m"
 
 
 def test_what_goes_behind_a_recogniser_is_here_or_can_be_had(nothing_here):
     assert with_translator("mine", "en", "de") == "--model mine+mt-en"
-    folder = nothing_here / "opus-en-de"
-    folder.mkdir(parents=True)
-    for file in catalogue.model("opus-en-de").files:
-        (folder / file).touch()
+    put(nothing_here, "opus-en-de")
     assert with_translator("mine", "en", "de") == "--model mine+opus-en-de"
     assert with_translator("mine", None, "de") == "--model mine+TRANSLATOR"
 

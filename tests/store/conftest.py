@@ -15,6 +15,10 @@ from urllib.parse import unquote
 import pytest
 import yaml
 
+from dragoman.store.home import shipped_entries
+
+SHIPPED = shipped_entries()
+
 
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
@@ -22,6 +26,10 @@ def home(tmp_path, monkeypatch):
     for name in list(os.environ):
         if name.lower().startswith(("pip_", "npm_config_", "hf_", "dragoman_")):
             monkeypatch.delenv(name)
+    # Nor does the package lie in a clone, with what ships in it.
+    monkeypatch.setattr("dragoman.store.home.__file__", str(tmp_path / "a" / "b" / "home.py"))
+    monkeypatch.setattr("dragoman.store.home.shipped_entries", lambda: SHIPPED)
+    monkeypatch.chdir(tmp_path)
     home = tmp_path / "home"
     monkeypatch.setenv("DRAGOMAN_HOME", str(home))
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hub-client"))

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from dragoman.cli.models import _print_table, command
+from dragoman.errors import DragomanError
 from dragoman.store.prepared import prepared
 from tests.cli.terminal import terminal
 
@@ -42,6 +43,55 @@ def test_a_model_comes_with_the_one_that_it_stands_behind(toy, enter, hub, home)
     enter("upper", FILES, hub=hub(FILES), behind="toy")
     assert run("get", "upper") == f"{home / 'models' / 'upper'}\n"
     assert run("path", "toy") == f"{home / 'models' / 'toy'}\n"
+
+
+@pytest.mark.parametrize("around", [True, False])
+def test_what_lies_in_a_clone_is_here_before_anybody_has_loaded_it(
+    enter, home, tmp_path, monkeypatch, around
+):
+    """Whether the package is of the clone, or is installed and typed there."""
+    enter("ours", FILES)
+    enter("upper", FILES, behind="ours")
+    clone = tmp_path / "clone"
+    package = clone if around else tmp_path / "site-packages"
+    monkeypatch.setattr("dragoman.store.home.__file__", str(package / "dragoman/store/home.py"))
+    if not around:
+        (clone / "weights").mkdir(parents=True)
+        monkeypatch.chdir(clone)
+    for name in ("upper", "ours"):
+        assert json.loads(run("list", "--here", "--json")) == []
+        assert "not here" in str(run_refused("path", name))
+        lies = clone / "weights" / name
+        lies.mkdir(parents=True)
+        (lies / "model.bin").write_bytes(b"half")
+        assert json.loads(run("list", "--here", "--json")) == []
+        (lies / "model.bin").write_bytes(b"weights")
+    rows = {row["name"]: row for row in json.loads(run("list", "--here", "--json"))}
+    assert {name: row["path"] for name, row in rows.items()} == {
+        name: str(clone / "weights" / name) for name in ("ours", "upper")
+    }
+    assert not home.joinpath("models").exists()  # looking makes nothing
+    for name in ("ours", "upper"):
+        assert run("path", name) == f"{clone / 'weights' / name}\n"
+        assert run("get", name) == f"{home / 'models' / name}\n"
+
+
+def test_half_of_a_model_is_not_here(enter, tmp_path, monkeypatch):
+    """That is one without the model that it stands behind."""
+    monkeypatch.setenv("DRAGOMAN_WEIGHTS", str(tmp_path))
+    enter("lower", FILES)
+    enter("upper", FILES, behind="lower")
+    (tmp_path / "upper").mkdir()
+    (tmp_path / "upper" / "model.bin").write_bytes(b"weights")
+    rows = {row["name"]: row for row in json.loads(run("list", "--json"))}
+    assert [rows[name]["partial"] for name in ("upper", "lower")] == [True, False]
+    assert rows["upper"]["path"] is None
+
+
+def run_refused(*arguments):
+    with pytest.raises(DragomanError) as told:
+        run(*arguments)
+    return told.value
 
 
 def test_list_as_json(toy, home):

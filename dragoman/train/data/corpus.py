@@ -139,8 +139,10 @@ class TrainingSet:
             for number, (ours, theirs) in enumerate(zip(sources, targets, strict=True))
             if (fault := self._unit_fault(number, ours, theirs))
         }
-        for fault in found.values():
-            faults.leave_out(fault)
+        for number, fault in found.items():
+            part = self.parts[number]
+            if faults.is_new(self.packs[part.pack].folder.resolve(), part.item, fault.kind):
+                faults.leave_out(fault)
         kept = [number for number in range(len(self)) if number not in found]
         fit = whole.subset(kept)
         fit.source = Ragged.of([sources[number] for number in kept])
@@ -194,13 +196,14 @@ def open_set(folders: list[Path], data: Data, faults: Faults) -> TrainingSet:
     parts = []
     for number, pack in enumerate(packs):
         _check_languages(pack, data)
-        faults.seen(len(pack))
-        faults.recall(read_faults(pack.folder / FAULTS))
+        if new := faults.is_new(pack.folder.resolve()):
+            faults.seen(len(pack))
+            faults.recall(read_faults(pack.folder / FAULTS))
         for place, item in enumerate(pack.items):
             seconds = item.samples / RATE
             if pack.silent or data.min_seconds <= seconds <= data.max_seconds:
                 parts.append(Part(number, place))
-            else:
+            elif new:
                 where = f"{pack.folder.name} item {item.id}"
                 faults.leave_out(Fault("odd length", where, f"{seconds:.1f} s of sound"))
     if not parts:

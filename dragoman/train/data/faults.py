@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from pathlib import Path
 
 import msgspec
@@ -36,6 +36,14 @@ class Faults:
         self.items = 0
         self.found: list[Fault] = []
         self.left: list[Fault] = []
+        self._met: set[Hashable] = set()
+
+    def is_new(self, *what: Hashable) -> bool:
+        """Whether something is met for the first time: who trains on a pack may validate on it,
+        too, and its faults count once."""
+        new = what not in self._met
+        self._met.add(what)
+        return new
 
     def seen(self, items: int = 1) -> None:
         """Count items that were looked at, good or bad."""
