@@ -178,6 +178,7 @@ def _read_secret(what: str, file: Path | None, variable: str) -> str | None:
     """What others must know; never an option, which every user of the machine could read."""
     if file is None:
         text = os.environ.get(variable)
+        text = text and text.strip()  # no header could hold it
     else:
         try:
             text = file.read_text(encoding="utf-8").strip()
@@ -186,7 +187,8 @@ def _read_secret(what: str, file: Path | None, variable: str) -> str | None:
             raise DragomanError(f"Cannot read the {what} in {file}: {why}.") from error
     if text is not None and len(text) < 16:
         raise DragomanError(
-            f"A {what} has at least 16 characters; make one with "
+            f"The {what} in {file or variable} has {len(text)} of at least 16 characters; make "
+            "one with "
             "'python -c \"import secrets; print(secrets.token_urlsafe())\"'."
         )
     return text

@@ -40,14 +40,13 @@ def misfit(error: DragomanError, setup: Setup, model: Model) -> Fault:
     sides = ((setup.source, model.hears, "hears"), (setup.target, model.speaks, "speaks"))
     for code, known, does in sides:
         if code and known and code not in known:
-            there = f"This server {does} {_few(known)}, not {_name(code)}"
-            return Fault(Code.UNFIT, f"{there}; {LISTED}.")
+            return Fault(Code.UNFIT, f"This server {does} {_few(known)}, not {_name(code)}.")
     return Fault(Code.UNFIT, for_client(str(error), LISTED))
 
 
 def _few(codes: tuple[str, ...]) -> str:
     if len(codes) > _MOST:
-        return f"{len(codes)} languages"
+        return f"{len(codes)} languages (/v1/languages lists them)"
     return either([_name(code) for code in codes])
 
 

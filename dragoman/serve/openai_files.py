@@ -45,6 +45,7 @@ WARNING = "Dragoman-Warning"
 """The header that says what is wrong with a file of which there is a text all the same."""
 FORMATS = ("json", "text", "srt", "vtt", "verbose_json")
 STREAMED = ("json", "text")  # of a text that grows
+_GRANULAR = "timestamp_granularities[]"
 _GONE = 499  # nobody reads it
 _MODEL = {"id": "dragoman", "object": "model", "created": 0, "owned_by": "dragoman"}
 _STATUS = {
@@ -75,8 +76,8 @@ async def answer_file(
             await form.close()
     except ClientDisconnect:
         return Response(status_code=_GONE)
-    except HTTPException:
-        fault = Fault(Code.MALFORMED, "The form is not as it should be.")
+    except HTTPException as error:
+        fault = Fault(Code.MALFORMED, f"The form is not as it should be: {error.detail}")
     except OSError as error:  # as where the disk is full
         note("file not kept", error=type(error).__name__, why=error.strerror)
         fault = Fault(Code.FAILED, "This server could not keep the file; try again later.")
@@ -158,15 +159,20 @@ async def _received(service: Service, request: Request) -> FormData:
             max_files=1, max_fields=MOST_FIELDS, max_part_size=LARGEST_FIELD
         )
     except UnicodeError:  # it names letters that Python knows, and refuses to read
-        raise Fault(Code.MALFORMED, "The form is not as it should be.") from None
+        raise Fault(Code.MALFORMED, "The form names letters that nobody can read.") from None
 
 
 async def _answer(service: Service, request: Request, form: FormData, translate: bool) -> Response:
     file, wanted = form.get("file"), str(form.get("response_format", "json"))
+    if isinstance(file, str):
+        raise Fault(Code.MALFORMED, "'file' is a text in this form; curl sends file=@talk.wav.")
     if not isinstance(file, UploadFile):
         raise Fault(Code.MALFORMED, "There is no 'file' in the form.")
     if wanted not in FORMATS:
         raise Fault(Code.MALFORMED, f"'response_format' is one of {', '.join(FORMATS)}.")
+    granular = {str(one) for one in form.getlist(_GRANULAR)} or {"segment"}
+    if granular - {"segment", "word"}:
+        raise Fault(Code.MALFORMED, f"'{_GRANULAR}' is segment or word.")
     streamed = str(form.get("stream", "")).lower() in ("true", "1")
     if streamed and wanted not in STREAMED:
         raise Fault(Code.MALFORMED, f"With 'stream' there is no {wanted}, only the text.")
@@ -185,12 +191,11 @@ async def _answer(service: Service, request: Request, form: FormData, translate:
         return Response(status_code=_GONE)
     if session.fault is not None:
         raise session.fault
-    granular = {str(one) for one in form.getlist("timestamp_granularities[]")}
     target = session.setup.target if not start.transcript else _spoken(session)
     # Half of a text shall not pass for the whole.
     told = {"warnings": upload.warnings} if upload.warnings else {}
     response = await asyncio.to_thread(  # captions take their time
-        _response, wanted, words, session, target, granular or {"segment"}, translate, told
+        _response, wanted, words, session, target, granular, translate, told
     )
     if told:  # not every format has a place for it; a header is always there
         line = " ".join(" ".join(told["warnings"]).split())

@@ -241,6 +241,27 @@ def test_what_is_wrong_is_told(opened, changes, status, code):
 
 
 @pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        (
+            [("file", (None, "talk.wav"))],
+            "'file' is a text in this form; curl sends file=@talk.wav.",
+        ),
+        ([("file", ("a", b"x")), ("file", ("b", b"x"))], "Too many files"),
+        (
+            [("file", ("a", b"x")), ("timestamp_granularities[]", (None, "line"))],
+            "'timestamp_granularities[]' is segment or word.",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_form_is_told_by_name(opened, fields, told):
+    _, web = opened()
+    answer = web.post("/v1/audio/translations", files=fields)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "malformed")
+    assert told in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
     ("head", "told"),
     [
         (b"OggS" + bytes(200), "damaged or cut short"),

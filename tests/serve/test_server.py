@@ -19,6 +19,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from dragoman.cli import main
+from dragoman.cli.serve_options import _read_secret
 from dragoman.errors import DragomanError
 from dragoman.serve.connection import Connection
 from dragoman.serve.intake import MOST_WAITING
@@ -441,7 +442,7 @@ def test_talks_that_do_not_end_are_ended_for_them():
         (["--host", "0.0.0.0"], "could come in; set DRAGOMAN_TOKEN"),
         (["--token-file", "nothing.txt"], "the token in nothing.txt: No such file or directory."),
         (["--token-file", "sound.raw"], "the token in sound.raw: this is no text."),
-        (["--token-file", "short.txt"], "at least 16 characters"),
+        (["--token-file", "short.txt"], "The token in short.txt has 1 of at least 16 characters"),
         (["--token-file", "empty.txt"], "at least 16 characters"),
         (["--proxy", "talks.example"], "--proxy takes an address"),
         (["--proxy", "*", "--proxy", ""], "or '*', not ''."),
@@ -479,6 +480,14 @@ def test_a_wrong_start_is_a_sentence(options, complaint, tmp_path, monkeypatch, 
     told = capsys.readouterr().err
     assert complaint in told
     assert "Ready" not in told
+
+
+def test_a_token_of_the_environment_is_told_by_its_name_and_may_end_with_a_line(monkeypatch):
+    monkeypatch.setenv("DRAGOMAN_TOKEN", " short\n")
+    with pytest.raises(DragomanError, match="The token in DRAGOMAN_TOKEN has 5 of at least 16"):
+        _read_secret("token", None, "DRAGOMAN_TOKEN")
+    monkeypatch.setenv("DRAGOMAN_TOKEN", "x" * 16 + "\n")
+    assert _read_secret("token", None, "DRAGOMAN_TOKEN") == "x" * 16
 
 
 @pytest.mark.parametrize("loaded", [False, True])
