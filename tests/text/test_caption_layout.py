@@ -105,6 +105,20 @@ def test_no_other_way_to_cut_is_cheaper(steps):
     )
 
 
+def test_a_cue_costs_what_its_words_cost_counted_one_by_one():
+    texts = "The end. A word of the and longer, end. Begin lengthy, end."
+    steps = (0.0, 0.1, 1.3, 0.2, 0.1, 0.9, 0.3, 1.2, 0.1, 1.5, 0.2, 0.4)
+    words = timed(zip(texts.split(), steps, strict=True))
+    passage, possible = Passage(words, "en", SETTINGS), 0
+    for first, last in combinations(range(len(words) + 1), 2):
+        found, counted = passage.cost(first, last, 2), price(words, first, last)
+        assert (found is None) == (counted is None)
+        if found is not None:
+            assert module.PER_CUE + found == pytest.approx(counted)
+            possible += 1
+    assert possible > 30
+
+
 @given(WORDS, st.integers(1, 3))
 def test_no_other_way_to_break_lines_is_cheaper(steps, most):
     words = timed(steps)

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.errors import DragomanError
 from dragoman.voices import Speaker, open_voice
-from dragoman.voices.elevenlabs import ElevenLabsVoice
+from dragoman.voices.elevenlabs import ElevenLabsVoice, missing
 from tests.voices.test_speaker import HeldPlayer
 
 KEY = "a-key"
@@ -71,7 +71,7 @@ def test_it_asks_for_the_sound_of_a_text(service):
     assert body["voice_settings"] == {"speed": 1.1}
 
 
-@pytest.mark.parametrize(("wanted", "asked"), [(1.4, 1.2), (0.5, 0.7), (1.0, 1.0)])
+@pytest.mark.parametrize(("wanted", "asked"), [(1.4, 1.2), (0.5, 0.7), (1.0, 1.0), (1.0449, 1.04)])
 def test_it_stays_within_the_speeds_of_the_service(service, wanted, asked):
     ElevenLabsVoice("en").speak("Hello.", wanted)
     assert service.requests[0][2]["voice_settings"]["speed"] == asked
@@ -83,7 +83,10 @@ def test_silence_is_not_asked_for(service):
 
 
 def test_no_key_is_told_before_anything_is_asked(monkeypatch):
+    monkeypatch.setenv("ELEVENLABS_API_KEY", KEY)
+    assert missing("en") is None
     monkeypatch.delenv("ELEVENLABS_API_KEY", raising=False)
+    assert missing("en") == "set ELEVENLABS_API_KEY"
     with pytest.raises(DragomanError, match="needs a key: set ELEVENLABS_API_KEY"):
         open_voice("elevenlabs", "en")
 
@@ -104,6 +107,14 @@ def test_too_many_requests_are_tried_again_when_the_service_says(service):
     sound = ElevenLabsVoice("en", sleep=waits.append).speak("Hello.")
     assert len(sound) > 0
     assert waits == [3.0, 2.0]
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+def test_a_service_in_trouble_is_tried_again(service, status):
+    waits = []
+    service.script = [(status, {}, b""), (status, {}, b"")]
+    assert len(ElevenLabsVoice("en", sleep=waits.append).speak("Hello.")) > 0
+    assert waits == [1.0, 2.0]
 
 
 def test_too_many_requests_for_good_is_told(service):

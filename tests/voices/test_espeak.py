@@ -83,6 +83,19 @@ def test_a_worker_that_cannot_live_is_told(monkeypatch):
         EspeakWorker().ask(do="list")
 
 
+def test_what_the_library_prints_does_not_get_among_the_answers():
+    code = """
+import os
+from dragoman.voices import espeak_worker
+espeak_worker.EspeakLibrary = lambda: os.write(1, b"noise")
+espeak_worker.answer = lambda library, request: ({"given": request}, b"sound")
+espeak_worker.main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], input=b"1\n2\n", capture_output=True)
+    answers = b'{"given": 1, "bytes": 5}\nsound{"given": 2, "bytes": 5}\nsound'
+    assert (done.stdout, done.stderr) == (answers, b"noise")
+
+
 def test_a_worker_ends_with_its_owner():
     """Its input ends when the owner dies, however that comes about."""
     asked = EspeakWorker()

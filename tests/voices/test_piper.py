@@ -51,6 +51,12 @@ def test_the_network_is_given_padded_phonemes_and_scales(voice_file):
     assert "sid" not in inputs
 
 
+@pytest.mark.parametrize(("speed", "length"), [(1.0, 1.0), (2.0, 0.22 / 0.72), (10.0, 0.1)])
+def test_what_is_rounded_up_does_not_shrink_with_the_rest(speed, length):
+    """28 % of the time does not change, so of the rest less is left; but something is."""
+    assert vits_length(speed) == pytest.approx(length)
+
+
 @needs_espeak
 def test_one_of_several_speakers(voice_file):
     path, network = voice_file(num_speakers=2, speaker_id_map={"ann": 0, "bob": 1})
