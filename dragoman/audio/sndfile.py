@@ -57,8 +57,7 @@ TAGS = 2048
 CUT_SHORT = "%s seems to be cut short: its end is missing."
 
 UNFILLED = 0.25
-"""Seconds of a damaged flac that ffmpeg may leave out: what is shorter than a tenth it does not fill
-with silence."""
+"""Seconds of a damaged flac that ffmpeg may leave out: it fills no gap of less than a tenth."""
 UNKNOWN = 1 << 48
 """More frames than this is how libsndfile says that a file does not know its length."""
 
