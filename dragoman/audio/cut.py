@@ -23,13 +23,16 @@ RATES_2 = (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160, 0)
 HERTZ = {3: (44100, 48000, 32000), 2: (22050, 24000, 16000), 0: (11025, 12000, 8000)}
 
 
-def is_cut(path: Path) -> bool:
-    """Whether the end of an ogg or mp3 is missing, as far as that can be told without decoding."""
+def is_cut(path: Path, *, damaged: bool = False) -> bool:
+    """Whether the end of an ogg or mp3 is missing, as far as that can be told without decoding.
+
+    `damaged`: bytes may be missing in its middle, so that its size tells nothing.
+    """
     with path.open("rb") as file:
         kind = kind_of(file)
         if kind == "ogg":
             return ogg_is_cut(file)
-        return kind == "mp3" and _mp3_is_cut(file)
+        return kind == "mp3" and _mp3_is_cut(file, damaged)
 
 
 def kind_of(file: BinaryIO) -> Literal["ogg", "mp3"] | None:
@@ -101,7 +104,7 @@ def _may_be_frame(header: bytes) -> bool:
     return version != 1 and layer in (1, 2) and header[2] >> 4 != 15 and header[2] >> 2 & 3 != 3
 
 
-def _mp3_is_cut(file: BinaryIO) -> bool:
+def _mp3_is_cut(file: BinaryIO, damaged: bool) -> bool:
     start = after_tag(file)
     file.seek(start)
     beginning = file.read(256)
@@ -109,7 +112,7 @@ def _mp3_is_cut(file: BinaryIO) -> bool:
     if first is None:
         return False  # nothing that is understood here
     size = file.seek(0, 2)
-    if (told := _told_bytes(beginning)) is not None:
+    if not damaged and (told := _told_bytes(beginning)) is not None:
         return start + told > size
     tail = _without_tags(_tail(file, TAIL))
     last = chain(tail, first)

@@ -56,6 +56,8 @@ TAGS = 2048
 
 CUT_SHORT = "%s seems to be cut short: its end is missing."
 
+UNFILLED = 0.25
+"""Seconds of a damaged flac that ffmpeg may leave out: it fills no gap of less than a tenth."""
 UNKNOWN = 1 << 48
 """More frames than this is how libsndfile says that a file does not know its length."""
 
@@ -76,9 +78,10 @@ def open_sndfile(path: Path, span: Span, name: str = "") -> Decoded:
             _warn_of_missing(name, header, size)
     with path.open("rb") as file, next(_parts(file)) as sound:
         rate = check_rate(sound.samplerate, name)
-    if is_cut(path):
+    holes = mp3_holes(path)
+    if is_cut(path, damaged=bool(holes)):
         log.warning(CUT_SHORT, name)
-    tell_damage(name, span, mp3_holes(path), LEFT_OUT)
+    tell_damage(name, span, holes, LEFT_OUT)
     if holes := ogg_holes(path, rate):
         tell_damage(name, span, holes, SILENT if has_ffmpeg() else EARLIER)
         if has_ffmpeg():
@@ -310,5 +313,5 @@ def _behind(path: Path, sound: SoundFile, frame: int, name: str) -> Iterator[Fra
     for block in chain(blocks, rest):
         frame += len(block)
         yield block
-    if not goes_on or frame < sound.frames < UNKNOWN:
+    if not goes_on or frame + UNFILLED * sound.samplerate < sound.frames < UNKNOWN:
         log.warning(CUT_SHORT, name)

@@ -159,6 +159,34 @@ def test_the_rest_of_a_flac_is_lost_without_ffmpeg(written, caplog, without_ffmp
     assert told.endswith("the rest is lost; with ffmpeg installed more of it may be heard.")
 
 
+def test_an_mp3_that_lacks_bytes_in_its_middle_has_its_end(written, caplog):
+    """Its first frame counts them."""
+    path = written("talk.mp3")
+    assert b"Info" in path.read_bytes()[:256] or b"Xing" in path.read_bytes()[:256]
+    harm(path, "dropped")
+    read_audio(path)
+    [told] = caplog.messages
+    assert told.endswith("what was there is left out.")
+    path.write_bytes(path.read_bytes()[:-500])
+    caplog.clear()
+    read_audio(path)
+    assert [told.endswith("its end is missing.") for told in caplog.messages] == [True, False]
+
+
+@needs_ffmpeg
+@pytest.mark.parametrize("how", HARMS)
+def test_a_flac_with_a_short_hole_has_its_end(tmp_path, how, caplog):
+    """One block is less than ffmpeg fills with silence."""
+    path = tmp_path / "talk.flac"
+    sound = np.repeat(NOISE[: 10 * RATE], 3)
+    convert = ["ffmpeg", "-v", "error", "-f", "f32le", "-ar", "48000", "-i", "-", str(path)]
+    subprocess.run(convert, input=sound.tobytes(), check=True)
+    harm(path, how, size=1000)
+    assert len(read_audio(path)) / RATE == pytest.approx(10, abs=0.25)
+    [told] = caplog.messages
+    assert told.endswith("silence is heard there.")
+
+
 @needs_ffmpeg
 def test_a_flac_that_is_damaged_and_cut(written, caplog):
     path = written("talk.flac")
