@@ -108,6 +108,13 @@ def test_the_language_of_the_speaker_is_the_one_that_was_heard():
     assert max(len(line) for line in lines if "漢" in line) <= 21
 
 
+def test_the_language_that_the_speaker_has_named_counts_before_the_one_that_was_heard():
+    written = [Transcript(i + 1, c, 100.0 * i, "en") for i, c in enumerate("漢字仮名" * 8)]
+    told = Told(9, (Talk(1, "ja", "en"), *written))
+    lines = file_of("source.srt", told).splitlines()
+    assert max(len(line) for line in lines if "漢" in line) <= 21
+
+
 def test_every_file_is_empty_or_a_header_before_a_talk():
     empty = Told(0, ())
     assert {file_of(name, empty) for name in FILES} == {"", "WEBVTT\n\n"}

@@ -10,7 +10,7 @@ from PIL import Image
 from dragoman.errors import DragomanError
 from dragoman.serve import run, speech
 from dragoman.serve.app import make_app
-from tests.serve.pages.looking import SHOWN, STATE, link, save, start, stop, the_session
+from tests.serve.pages.looking import SHOWN, STATE, link, save, start, stop, the_session, wait_until
 from tests.serve.stage import Line, staged
 from tests.talkers import SPOKEN, TEXT
 from tests.voices.fakes import ToneVoice
@@ -243,6 +243,30 @@ def test_a_speaker_who_leaves_in_mid_talk_ends_it_and_finds_it_again(visit):
         assert page.downloaded("translation.txt").decode() == said + "\n"
 
 
+def test_a_speaker_who_comes_back_to_a_page_that_was_kept_sees_the_talk_to_its_end(visit, folder):
+    """Whether a browser will keep a page nobody knows as it is left, so the talk ends with it."""
+    with staged("endless_orator", keep=600) as stage:
+        page = visit(stage.address)
+        page.choose("sound", "file")
+        page.put_file("#file", folder / "microphone.wav")
+        page.run("window.kept = true")
+        start(page)
+        session = the_session(stage)
+        page.go(f"{stage.address}health")
+        wait_until(page, lambda: session.finished)
+        entries = page.call("Page.getNavigationHistory")["entries"]
+        page.call("Page.navigateToHistoryEntry", entryId=entries[-2]["id"])
+        page.wait("document.getElementById('to')?.options.length")
+        if not page.run("!!window.kept"):
+            pytest.skip("this browser does not keep such a page")
+        page.wait(f"{STATE} === 'done'")
+        assert page.run(SHOWN).split() == [word.text.strip() for word in session.words]
+        page.click("#begin")  # and may speak again
+        wait_until(page, lambda: len(stage.service._sessions) == 2)
+        page.wait(f"{STATE} === 'listening'")
+        stop(page)
+
+
 def test_a_speaker_who_leaves_ends_the_talk_also_if_the_socket_takes_no_more(visit):
     """As a page is closed, what it still writes to its socket may be lost."""
     with staged(keep=600) as stage:
@@ -423,6 +447,45 @@ def test_the_overlay_is_transparent_and_looks_as_its_address_says(visit, tmp_pat
             odd.run("getComputedStyle(document.getElementById('target')).color")
             == "rgb(255, 255, 255)"
         )
+
+
+def test_what_is_wrong_with_an_overlays_address_is_told_until_there_are_words(visit):
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        page.click("#share-open")
+        page.wait("document.getElementById('share').open")
+        page.press("Escape")
+        right = link(page, "share-overlay", "href")
+        wrong = "?lines=x&size=999&color=url(x)&align=left&interim=maybe&colour=red"
+        odd = visit(right.replace("?lines=2&size=48&color=ffffff", wrong))
+        odd.wait("!document.getElementById('trouble').hidden")
+        assert odd.text("trouble") == (
+            "In the address of this page, there is no colour; lines is a number from 1 to 12; "
+            "size is a number from 8 to 400; color is a colour, such as ffffff; "
+            "align is start or center or end; interim is yes or no."
+        )
+        overlay = visit(right.replace("color=ffffff", "color=ffffff&box=00000080&clear=0"))
+        start(page)
+        for one in (overlay, odd):
+            one.wait(SHOWN)
+            assert one.run("document.getElementById('trouble').hidden")
+
+
+def test_no_button_moves_away_from_a_finger_that_turns_the_sound_on(visit, monkeypatch):
+    monkeypatch.setattr(speech, "open_voice", lambda name, language: ToneVoice(0.01))
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        start(page)
+        listener = visit(link(page), 390, 800)
+        listener.wait("!document.getElementById('spoken').hidden")
+        places = (
+            "[...document.querySelectorAll('footer button, footer summary')].slice(0, 6)"
+            ".map((one) => { const { x, y } = one.getBoundingClientRect(); return [x, y]; }).join()"
+        )
+        before = listener.run(places)
+        listener.click("#aloud")
+        listener.wait("!document.getElementById('output-row').hidden")
+        assert listener.run(places) == before
 
 
 def test_a_hall_shows_the_way_in_and_then_huge_words(visit, tmp_path):
