@@ -13,6 +13,7 @@ import numpy as np
 from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.ranges import PATH, Number
 from dragoman.cli.report import first_of, print_object, print_signatures, tell_problems
+from dragoman.cli.same_recordings import lengths_of, tell_other_lengths
 from dragoman.cli.scoring import Scoring, at_work, scoring_options
 from dragoman.cli.tables import UNDEFINED, Column, open_console, print_rows
 from dragoman.errors import DragomanError
@@ -21,6 +22,7 @@ from dragoman.metrics.instance import Instance
 from dragoman.metrics.lines import Log
 from dragoman.metrics.score import AWARE, Report
 from dragoman.metrics.significance import Comparison, Measure, Sampling, compare
+from dragoman.metrics.timings import Medium
 
 _significance = grouped("Significance")
 _files = grouped("Input and output")
@@ -84,6 +86,8 @@ def command(
     other, other_report = scoring.score(second)
     for log, report in ((one, one_report), (other, other_report)):
         tell_problems(log, report, f" of {log.path}")
+    if scoring.references:  # which make the texts the same, whatever was heard
+        tell_other_lengths(one, other, talks=scoring.segments is not None)
     if common:
         one_report, other_report = shared(one, one_report, other, other_report)
     with at_work("Resampling …"):
@@ -140,7 +144,7 @@ def matched(
         )
     order = [places[index] for index in indices]
     for instance, row in zip(one_report.instances, order, strict=True):
-        if differs := _difference(instance, other_report.instances[row]):
+        if differs := _difference(instance, other_report.instances[row], one.source):
             raise DragomanError(
                 f"Sentence {instance.index} {differs} in {one.path} and {other.path}: only outputs "
                 "for one corpus can be compared."
@@ -158,12 +162,12 @@ def matched(
     return pairs
 
 
-def _difference(one: Instance, other: Instance) -> str | None:
+def _difference(one: Instance, other: Instance, source: Medium) -> str | None:
     """What shows that two instances are not the same sentence."""
     if one.references != other.references:
         return "has different references"
     if one.reference is None and abs(one.source_length - other.source_length) > SAME_LENGTH:
-        return f"is {one.source_length:,.0f} and {other.source_length:,.0f} long"
+        return f"is {lengths_of(one, other, source)} long"
     return None
 
 
