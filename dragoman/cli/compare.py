@@ -11,7 +11,7 @@ import click
 import numpy as np
 
 from dragoman.cli.app import GroupedCommand, grouped
-from dragoman.cli.ranges import PATH, Number
+from dragoman.cli.ranges import PATH, Number, Whole
 from dragoman.cli.report import first_of, print_object, print_signatures, tell_problems
 from dragoman.cli.same_recordings import lengths_of, tell_other_lengths
 from dragoman.cli.scoring import Scoring, at_work, scoring_options
@@ -37,13 +37,13 @@ _files = grouped("Input and output")
 @scoring_options
 @_significance(
     "--resamples",
-    type=click.IntRange(1, 1_000_000),
+    type=Whole(1, 1_000_000),
     default=1000,
     help="How often to resample the sentences.",
 )
 @_significance(
     "--seed",
-    type=click.IntRange(min=0),
+    type=Whole(0),
     default=12345,
     help="Where the random draws start; the same seed gives the same result.",
 )
