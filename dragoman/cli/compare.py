@@ -11,6 +11,7 @@ import click
 import numpy as np
 
 from dragoman.cli.app import GroupedCommand, grouped
+from dragoman.cli.notes import tell
 from dragoman.cli.ranges import PATH, Number, Whole
 from dragoman.cli.report import first_of, print_object, print_signatures, tell_problems
 from dragoman.cli.same_recordings import lengths_of, tell_other_lengths
@@ -113,9 +114,7 @@ def shared(one: Log, one_report: Report, other: Log, other_report: Report) -> tu
         raise DragomanError(f"{one.path} and {other.path} have no sentence in common.")
     for log, own in ((one, indices[1]), (other, indices[0])):
         if lacks := sorted(own - both):
-            click.echo(
-                f"Sentences that {log.path} lacks, {len(lacks)}: {first_of(lacks)}", err=True
-            )
+            tell(f"Sentences that {log.path} lacks, {len(lacks)}: {first_of(lacks)}")
     return _with_only(one_report, both), _with_only(other_report, both)
 
 
@@ -185,10 +184,9 @@ def _tell_lacking(log: Log, comparisons: Sequence[Comparison], lacks: str, size:
         names.setdefault(getattr(each, lacks), []).append(each.name)
     for indices, sharing in names.items():
         if indices:
-            click.echo(
+            tell(
                 f"Left out of {_with_twins(sharing)}: sentences without a value in {log.path}, "
-                f"{len(indices)} of {size}: {first_of(indices)}",
-                err=True,
+                f"{len(indices)} of {size}: {first_of(indices)}"
             )
 
 

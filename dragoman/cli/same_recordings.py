@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-import click
-
+from dragoman.cli.notes import tell
 from dragoman.cli.report import first_of
 from dragoman.metrics.doubts import SAME_LENGTH, SLACK
 from dragoman.metrics.instance import Instance
@@ -24,11 +23,10 @@ def tell_other_lengths(one: Log, other: Log, *, talks: bool) -> None:
     if differ:
         indices = sorted(a.index for a, _ in differ)
         a, b = min(differ, key=lambda pair: pair[0].index)
-        click.echo(
+        tell(
             f"{'Talks' if talks else 'Sentences'} of other lengths in {one.path} and {other.path}, "
             f"{len(differ)} of {len(pairs)}: {first_of(indices)}; {a.index} is "
-            f"{lengths_of(a, b, one.source)} long. Are both logs of one corpus?",
-            err=True,
+            f"{lengths_of(a, b, one.source)} long. Are both logs of one corpus?"
         )
 
 

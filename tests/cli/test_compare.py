@@ -14,6 +14,7 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.significance import PairedTest
 
 from dragoman.cli.compare import command
+from dragoman.cli.wrap import filled
 from dragoman.errors import DragomanError
 from tests.cli.terminal import terminal
 
@@ -374,6 +375,14 @@ def test_what_is_left_out_is_told_on_lines_of_its_own(tmp_path):
         with terminal(*compared, columns=300, lines=50) as screen:
             assert screen.rest() == 0
         assert any(line.startswith(told) for line in screen.everything)
+
+
+def test_what_is_told_breaks_between_words_on_a_narrow_terminal(tmp_path):
+    first, second = write(tmp_path / "a.log"), write(tmp_path / "b.log", indices=range(8, 30))
+    with terminal("compare", str(first), str(second), "--common", columns=44) as screen:
+        assert screen.rest() == 0
+    told = filled(f"Sentences that {second} lacks, 8: 0, 1, 2, 3, 4, 5, 6, 7", 44).splitlines()
+    assert [line.rstrip() for line in told] == screen.everything[: len(told)]
 
 
 def test_sentences_are_counted_in_the_table_only_where_some_are_left_out(tmp_path):
