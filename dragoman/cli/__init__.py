@@ -112,12 +112,9 @@ def _tell(error: OSError) -> int:
 
 
 def _print(text: str) -> None:
-    """Say what was wrong, if anybody can be told; a terminal breaks it between words."""
-    from dragoman.cli.wrap import fitted
-    from dragoman.terminal import shown_on
+    from dragoman.cli.notes import tell  # not before there is something to say
 
-    with shown_on(2):
-        print(fitted(text, sys.stderr), file=sys.stderr, flush=True)
+    tell(text)
 
 
 def _missing(module: str) -> str | None:

@@ -11,8 +11,10 @@ import click
 import numpy as np
 
 from dragoman.cli.app import GroupedCommand, grouped
-from dragoman.cli.ranges import PATH, Number
+from dragoman.cli.notes import tell
+from dragoman.cli.ranges import PATH, Number, Whole
 from dragoman.cli.report import first_of, print_object, print_signatures, tell_problems
+from dragoman.cli.same_recordings import lengths_of, tell_other_lengths
 from dragoman.cli.scoring import Scoring, at_work, scoring_options
 from dragoman.cli.tables import UNDEFINED, Column, open_console, print_rows
 from dragoman.errors import DragomanError
@@ -21,6 +23,7 @@ from dragoman.metrics.instance import Instance
 from dragoman.metrics.lines import Log
 from dragoman.metrics.score import AWARE, Report
 from dragoman.metrics.significance import Comparison, Measure, Sampling, compare
+from dragoman.metrics.timings import Medium
 
 _significance = grouped("Significance")
 _files = grouped("Input and output")
@@ -35,13 +38,13 @@ _files = grouped("Input and output")
 @scoring_options
 @_significance(
     "--resamples",
-    type=click.IntRange(1, 1_000_000),
+    type=Whole(1, 1_000_000),
     default=1000,
     help="How often to resample the sentences.",
 )
 @_significance(
     "--seed",
-    type=click.IntRange(min=0),
+    type=Whole(0),
     default=12345,
     help="Where the random draws start; the same seed gives the same result.",
 )
@@ -84,6 +87,8 @@ def command(
     other, other_report = scoring.score(second)
     for log, report in ((one, one_report), (other, other_report)):
         tell_problems(log, report, f" of {log.path}")
+    if scoring.references:  # which make the texts the same, whatever was heard
+        tell_other_lengths(one, other, talks=scoring.segments is not None)
     if common:
         one_report, other_report = shared(one, one_report, other, other_report)
     with at_work("Resampling …"):
@@ -109,9 +114,7 @@ def shared(one: Log, one_report: Report, other: Log, other_report: Report) -> tu
         raise DragomanError(f"{one.path} and {other.path} have no sentence in common.")
     for log, own in ((one, indices[1]), (other, indices[0])):
         if lacks := sorted(own - both):
-            click.echo(
-                f"Sentences that {log.path} lacks, {len(lacks)}: {first_of(lacks)}", err=True
-            )
+            tell(f"Sentences that {log.path} lacks, {len(lacks)}: {first_of(lacks)}")
     return _with_only(one_report, both), _with_only(other_report, both)
 
 
@@ -140,7 +143,7 @@ def matched(
         )
     order = [places[index] for index in indices]
     for instance, row in zip(one_report.instances, order, strict=True):
-        if differs := _difference(instance, other_report.instances[row]):
+        if differs := _difference(instance, other_report.instances[row], one.source):
             raise DragomanError(
                 f"Sentence {instance.index} {differs} in {one.path} and {other.path}: only outputs "
                 "for one corpus can be compared."
@@ -158,12 +161,12 @@ def matched(
     return pairs
 
 
-def _difference(one: Instance, other: Instance) -> str | None:
+def _difference(one: Instance, other: Instance, source: Medium) -> str | None:
     """What shows that two instances are not the same sentence."""
     if one.references != other.references:
         return "has different references"
     if one.reference is None and abs(one.source_length - other.source_length) > SAME_LENGTH:
-        return f"is {one.source_length:,.0f} and {other.source_length:,.0f} long"
+        return f"is {lengths_of(one, other, source)} long"
     return None
 
 
@@ -181,10 +184,9 @@ def _tell_lacking(log: Log, comparisons: Sequence[Comparison], lacks: str, size:
         names.setdefault(getattr(each, lacks), []).append(each.name)
     for indices, sharing in names.items():
         if indices:
-            click.echo(
+            tell(
                 f"Left out of {_with_twins(sharing)}: sentences without a value in {log.path}, "
-                f"{len(indices)} of {size}: {first_of(indices)}",
-                err=True,
+                f"{len(indices)} of {size}: {first_of(indices)}"
             )
 
 

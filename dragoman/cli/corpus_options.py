@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dragoman.cli.app import grouped
+from dragoman.cli.notes import tell
 from dragoman.cli.ranges import COUNT, JOBS, PATH
 from dragoman.errors import DragomanError
 
@@ -104,10 +104,9 @@ def read_first(
         clips = read_corpus(corpus, setup.source or "", setup.target, references)[:limit]
     known = {code for clip in clips for code in clip.texts}
     if setup.source and setup.source not in known and known != {setup.target}:
-        click.echo(
+        tell(
             f"{corpus} has texts in {', '.join(sorted(known))}, and none in '{setup.source}': "
-            "is that what is spoken in it (--from)?",
-            err=True,
+            "is that what is spoken in it (--from)?"
         )
     return clips
 
@@ -141,7 +140,7 @@ def followed(
     if len(fit) < len(told) and (chosen or not fit):
         raise DragomanError(next(filter(None, told.values())))
     for policy, why in {setup.policy: why for setup, why in told.items() if why}.items():
-        click.echo(f"left out: {policy}: {why}", err=True)
+        tell(f"left out: {policy}: {why}")
     return fit
 
 
@@ -166,4 +165,4 @@ def tell_left_out(what: object, setup: Setup | None = None) -> None:
     from dragoman.evaluate.result import system_name
 
     system = "" if setup is None else f"{system_name(setup)}: "
-    print(f"left out: {system}{what}", file=sys.stderr)  # a bar lets this pass, but not click
+    tell(f"left out: {system}{what}")

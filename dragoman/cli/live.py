@@ -120,7 +120,7 @@ def command(
         audience = [enter(told.summary(setup, notes, advice))]
         if speak:
             audience.append(enter(listeners.spoken(voice, setup.target, notes.tell)))
-        click.echo(f"Loading {setup.model} …", err=True)
+        notes.tell(f"Loading {setup.model} …")
         check_fit(system, transcript)  # before the microphone opens: its words cannot wait
         audience += map(enter, captions.listeners(setup))
         trace_record = enter(listeners.traced(trace, str(file or "microphone"), notes.tell))

@@ -41,7 +41,7 @@ class Notes(logging.Handler):
         if self._held:
             self._waiting.append(text)
         else:
-            _print(text)
+            tell(text)
 
     def advise(self, text: str) -> None:
         """Tell that the machine is too slow, and what to do; once, be it before, during or after
@@ -54,13 +54,14 @@ class Notes(logging.Handler):
         """Whether somebody's line is open now; when it is not, what has waited is told."""
         self._held = held
         while self._waiting and not held:
-            _print(self._waiting.pop(0))
+            tell(self._waiting.pop(0))
 
     def emit(self, record: logging.LogRecord) -> None:
         self._put(f"dragoman: {record.getMessage()}")  # which says itself what it is about
 
 
-def _print(text: str) -> None:
+def tell(text: str) -> None:
+    """Say something now, if anybody can be told; a terminal breaks it between words."""
     from dragoman.cli.wrap import fitted
 
     # Not by click, which looks behind what is put before standard error: a bar lets notes pass it.

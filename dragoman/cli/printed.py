@@ -109,18 +109,21 @@ class PairedText:
     """Both languages, a sentence a line, each line with its language before it.
 
     The speaker's words may be written down later than they are translated. A line of the
-    translation waits until the speaker's sentence, if one is open, has ended, but not for long.
+    translation waits until the speaker's sentence, if one is open or the first, has ended, but not
+    for long.
     """
 
     def __init__(self, write: Callable[[str], None], setup: Setup) -> None:
         self._write, self._target = write, setup.target
         self._language = setup.source or "?"
         self._spoken, self._said = _Sentences(setup.source or ""), _Sentences(setup.target)
+        self._begun = False  # the speaker's words have: what is translated before is of them
         self._answered = True  # a line of the translation came after the speaker's last
         self._waiting: list[tuple[float, str]] = []  # lines of the translation, and since when
 
     def take(self, chunk: Chunk, update: Update) -> None:
         self._language = update.language or self._language
+        self._begun = self._begun or bool(update.transcript)
         now = update.hearing.audio_ms
         self._waiting += [(now, line) for line in self._said.add(update.said)]
         for line in self._spoken.add(update.transcript):
@@ -140,7 +143,8 @@ class PairedText:
     def _is_due(self, now: float) -> bool:
         """Whether the first line that waits is to be printed, as nothing of the speaker's is to
         come before it."""
-        return not self._answered or not self._spoken.open or now - self._waiting[0][0] >= WAIT_MS
+        nothing_open = self._begun and not self._spoken.open
+        return not self._answered or nothing_open or now - self._waiting[0][0] >= WAIT_MS
 
     def _answer(self) -> None:
         self._print(self._target, self._waiting.pop(0)[1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
@@ -27,20 +28,43 @@ class FileOrFolder(click.Path):
 
 PATH = click.Path(path_type=Path)
 OUTPUT = FileOrFolder(path_type=Path)
-COUNT = click.IntRange(min=1)  # clips, resamples: one or more
-JOBS = click.IntRange(1, 256)
-BEAMS = click.IntRange(1, MOST_BEAMS)
-THREADS = click.IntRange(0, MOST_THREADS)
+
+
+class Whole(click.IntRange):
+    """A whole number within a range, which is told in words: click writes 1<=x<=64."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"'{value}' is not a whole number {_within(self)}.", param, ctx)
 
 
 class Number(click.FloatRange):
     """A number within a range; nan, which click lets pass, is in none."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        number = super().convert(value, param, ctx)
-        if number != number:
-            self.fail(f"{value} is not a number.", param, ctx)
+        try:
+            number = super().convert(value, param, ctx)
+        except click.BadParameter:
+            number = nan
+        if isnan(number):
+            self.fail(f"'{value}' is not a number {_within(self)}.", param, ctx)
         return number
+
+
+def _within(range: click.IntRange | click.FloatRange) -> str:
+    """A range in words: those of ours that are open are so at every end that they have."""
+    if range.max is None:
+        return f"above {range.min:g}" if range.min_open else f"of at least {range.min:g}"
+    between, and_ = ("between", "and") if range.min_open else ("from", "to")
+    return f"{between} {range.min:g} {and_} {range.max:,}"
+
+
+COUNT = Whole(1)  # clips, resamples: one or more
+JOBS = Whole(1, 256)
+BEAMS = Whole(1, MOST_BEAMS)
+THREADS = Whole(0, MOST_THREADS)
 
 
 class Moment(click.ParamType):  # type: ignore[type-arg]

@@ -6,8 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import click
-
+from dragoman.cli.notes import tell
 from dragoman.cli.tables import UNDEFINED, Column, open_console, print_rows
 from dragoman.metrics.lines import Log
 from dragoman.metrics.score import AWARE, Report, Score
@@ -29,12 +28,10 @@ def tell_problems(log: Log, report: Report, where: str = "") -> None:
     """Say on standard error what of a log was not scored, and what is wrong with the rest; of
     several logs `where` this is."""
     for problem in log.left_out:
-        click.echo(f"left out: {problem}", err=True)
+        tell(f"left out: {problem}")
     size = len(report.instances)
     for what, indices in report.problems.items():
-        click.echo(
-            f"Sentences{where} with {what}, {len(indices)} of {size}: {first_of(indices)}", err=True
-        )
+        tell(f"Sentences{where} with {what}, {len(indices)} of {size}: {first_of(indices)}")
 
 
 def first_of(indices: Sequence[int]) -> str:

@@ -12,8 +12,7 @@ from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any, Literal
 
-import click
-
+from dragoman.cli.notes import tell
 from dragoman.cli.report import first_of
 from dragoman.cli.scoring_options import OPTIONS
 from dragoman.errors import DragomanError
@@ -267,9 +266,8 @@ def _references_of(log: Log, path: Path) -> list[str]:
     between = (range(one + 1, other) for one, other in pairwise(sorted(numbers)))
     gaps = list(islice(chain.from_iterable(between), 11))  # numbers may be anything
     if gaps and len(lines) == len(numbers):
-        click.echo(
+        tell(
             f"{log.path} has no sentence {first_of(gaps)}: the lines of {path} go to those that it "
-            "has, in the order of their numbers.",
-            err=True,
+            "has, in the order of their numbers."
         )
     return wanted

@@ -11,7 +11,7 @@ import click
 
 from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.corpus_options import cluster_option
-from dragoman.cli.ranges import COUNT, PATH, REPLICAS
+from dragoman.cli.ranges import COUNT, PATH, REPLICAS, Whole
 from dragoman.cli.serve_options import TOKEN, settings_options
 from dragoman.cli.setup_options import AUTO, LIVE_PAUSE_MS, read_system, setup_options
 from dragoman.errors import DragomanError
@@ -29,7 +29,7 @@ _cluster = grouped("Cluster")
 @click.command(cls=GroupedCommand)
 @setup_options
 @_network("--host", default="127.0.0.1", help="Address to listen on.")
-@_network("--port", type=click.IntRange(0, 65535), default=8020,
+@_network("--port", type=Whole(0, 65535), default=8020,
           help="Port to listen on; 0 takes one that is free.")  # fmt: skip
 @_network("--tls-cert", type=PATH, metavar="FILE", help="Certificate, to serve wss.")
 @_network("--tls-key", type=PATH, metavar="FILE", help="Its key.")
@@ -37,13 +37,13 @@ _cluster = grouped("Cluster")
 @_limits("--batch", type=COUNT, help="Talks in a step.  [default: all on a GPU, one on a CPU]")
 @_limits(
     "--lanes",
-    type=click.IntRange(1, 64),
+    type=Whole(1, 64),
     help="Steps at the same time, each on --threads threads.  "
     "[default: one per core, where a core keeps up with a talk]",
 )
 @_limits(
     "--processes",
-    type=click.IntRange(1, 64),
+    type=Whole(1, 64),
     default=1,
     help="Identical processes behind this address, each with --streams talks: for a GPU, which one "
     "core of Python does not keep busy.",

@@ -18,6 +18,7 @@ from dragoman.cli.corpus_options import (
     tell_failures,
     tell_left_out,
 )
+from dragoman.cli.notes import tell
 from dragoman.cli.outputs import check_folder, check_standard_output
 from dragoman.cli.ranges import PATH, POLICY_SPECS, STEPS, Number
 from dragoman.cli.setup_options import read_setup, shared_setup_options
@@ -134,7 +135,7 @@ def command(
             sparing(must=True)
     if not results:
         raise nothing_heard(run.failures)
-    click.echo(f"report: {output / 'report.html'}", err=True)
+    tell(f"report: {output / 'report.html'}")
 
 
 def _line(result: SystemResult) -> str:

@@ -11,7 +11,7 @@ import click
 
 from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.corpus_options import check_one_way, cluster_option, tell_pack
-from dragoman.cli.ranges import COUNT, PATH, Number
+from dragoman.cli.ranges import COUNT, PATH, Number, Whole
 from dragoman.errors import DragomanError
 from dragoman.workers import FreshProcesses, Workers
 
@@ -31,7 +31,7 @@ _output = grouped("Output")
 @_text("--speak", default="en", help="The column that is spoken.")
 @_text(
     "--skip",
-    type=click.IntRange(0),
+    type=Whole(0),
     default=0,
     show_default=False,
     help="Leave out this many rows first.",
@@ -51,7 +51,7 @@ _output = grouped("Output")
 )
 @_voices("--rooms", type=Number(0, 1), default=0.5, help="Share heard in a room.")
 @_voices("--noise", type=Number(0, 1), default=0.5, help="Share with noise.")
-@_voices("--seed", type=click.IntRange(0), default=1, help="The same seed gives the same bytes.")
+@_voices("--seed", type=Whole(0), default=1, help="The same seed gives the same bytes.")
 @_output(
     "--codec",
     default="pcm",

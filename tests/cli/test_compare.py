@@ -14,6 +14,7 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.significance import PairedTest
 
 from dragoman.cli.compare import command
+from dragoman.cli.wrap import filled
 from dragoman.errors import DragomanError
 from tests.cli.terminal import terminal
 
@@ -156,12 +157,67 @@ def test_nor_are_recordings_of_different_lengths_where_there_is_no_reference(tmp
         logs.append(tmp_path / f"{name}[draft].log")
         logs[-1].write_text(json.dumps(row) + "\n")
     one, same, other = logs
-    with pytest.raises(DragomanError, match=r"is 4,000 and 9,000 long in .*one corpus"):
+    with pytest.raises(DragomanError, match=r"is 4,000 and 9,000 ms long in .*one corpus"):
         run(one, other)
     found = run(one, same)
     assert "one[draft].log" in found.replace("\n", "")
     assert "BLEU " not in found  # it is undefined, not 0
     assert "LAAL" in found
+
+
+def lengthened(log, path, lengths):
+    """The same log, of recordings of other lengths."""
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    rows = [row | {"source_length": lengths.get(row["index"], 4000)} for row in rows]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_references_that_are_given_to_other_recordings_are_told(tmp_path):
+    """They make the texts of any two logs the same."""
+    one, references = write(tmp_path / "a.log", indices=range(4)), tmp_path / "refs.txt"
+    references.write_text(f"{' '.join(WORDS)}\n" * 4)
+    same = lengthened(one, tmp_path / "same.log", {2: 4090})
+    other = lengthened(one, tmp_path / "other.log", {1: 9000, 3: 7000})
+    given = ("--references", str(references))
+
+    def told(log, *options):
+        result = CliRunner().invoke(command, [str(one), str(log), *options, "--json"])
+        assert json.loads(result.stdout)["sentences"]
+        return result.stderr
+
+    assert told(same, *given) == ""
+    assert told(other) == ""  # the same texts, in another voice
+    assert told(other, *given) == (
+        f"Sentences of other lengths in {one} and {other}, 2 of 4: 1, 3; 1 is 4,000 and 9,000 ms "
+        "long. Are both logs of one corpus?\n"
+    )
+
+
+def test_talks_of_other_lengths_are_told_by_their_names(tmp_path):
+    segments, references = tmp_path / "segments.yaml", tmp_path / "refs.txt"
+    segments.write_text("".join(f"- {{wav: {n}.wav, offset: 0, duration: 4}}\n" for n in "xyz"))
+    references.write_text(f"{' '.join(WORDS)}\n" * 3)
+    one, lengths = write(tmp_path / "a.log", indices=range(3)), (4000, 6000, 8000)
+    rows = [json.loads(line) for line in one.read_text().splitlines()]
+
+    def log(name, talks, lengths):
+        said = [
+            rows[n] | {"source": [f"{talk}.wav"], "source_length": length}
+            for n, (talk, length) in enumerate(zip(talks, lengths, strict=True))
+        ]
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in said))
+        return str(tmp_path / name)
+
+    first = log("first.log", "xyz", lengths)
+    turned = log("turned.log", "zyx", [length + 900 for length in reversed(lengths)])
+    other = log("other.log", "zyx", (8000, 6000, 44000))
+    options = ["--segments", str(segments), "--references", str(references), "--json"]
+    told = CliRunner().invoke(command, [first, turned, *options], catch_exceptions=False)
+    assert told.stderr == ""
+    told = CliRunner().invoke(command, [first, other, *options], catch_exceptions=False)
+    assert "Talks of other lengths" in told.stderr
+    assert "1 of 3: 0; 0 is 4,000 and 44,000 ms long" in told.stderr
 
 
 def test_a_missing_log_is_a_sentence(tmp_path):
@@ -319,6 +375,14 @@ def test_what_is_left_out_is_told_on_lines_of_its_own(tmp_path):
         with terminal(*compared, columns=300, lines=50) as screen:
             assert screen.rest() == 0
         assert any(line.startswith(told) for line in screen.everything)
+
+
+def test_what_is_told_breaks_between_words_on_a_narrow_terminal(tmp_path):
+    first, second = write(tmp_path / "a.log"), write(tmp_path / "b.log", indices=range(8, 30))
+    with terminal("compare", str(first), str(second), "--common", columns=44) as screen:
+        assert screen.rest() == 0
+    told = filled(f"Sentences that {second} lacks, 8: 0, 1, 2, 3, 4, 5, 6, 7", 44).splitlines()
+    assert [line.rstrip() for line in told] == screen.everything[: len(told)]
 
 
 def test_sentences_are_counted_in_the_table_only_where_some_are_left_out(tmp_path):

@@ -213,7 +213,7 @@ def test_tune_writes_a_setup_that_translate_takes(corpus, wav, tmp_path):
         (("live", "--raw", "s16le"), "--raw is about a recording"),
         (("live", "x.wav", "--file", "y.wav"), "x.wav and y.wav cannot both be heard"),
         (("score", "x" * 300), "cannot be used: File name too long"),
-        (("compare", "a", "b", "--resamples", "99999999999"), "is not in the range"),
+        (("compare", "a", "b", "--resamples", "99999999999"), "from 1 to 1,000,000"),
         (("serve", "--voice", "nobody"), "There is no voice 'nobody'"),
         (("serve", "--origin", "talks.example"), "--origin takes an address that begins with"),
         (("serve", "--origin", "https://[x"), "--origin takes a site, like https://talks.example"),

@@ -109,7 +109,7 @@ def test_nor_the_file_that_the_text_goes_to(wav, tmp_path):
         (("--end", "inf"), "'inf' is no place in a recording"),
         (("--start", "5", "--end", "0:03"), "Audio cannot end at 3 s when it starts at 5 s"),
         (("--duck", "3"), "ask for one: --mix FILE"),
-        (("--duck", "nan"), "nan is not a number"),
+        (("--duck", "nan"), "'nan' is not a number from 0 to 60"),
         (("--mix", "{tmp}/film.mp4"), "name a sound file, such as film.wav"),
         (("--mix", "{tmp}/film.mkv", "--start", "5"), "leave out --start, or name a sound file"),
         (("--mix", "{tmp}/film.avi"), ".m4v, .mov or .mkv file, not film.avi"),

@@ -83,6 +83,16 @@ def test_it_is_printed_at_once_where_nothing_of_the_speakers_is_open():
     ]
 
 
+def test_the_first_sentence_is_waited_for_though_nothing_of_it_is_written_down_yet():
+    assert printed(("", "Ja."), ("", ""), ("Yes.", ""), ("", "Ja, ja.")) == [
+        *([], []),
+        ["en: Yes.", "de: Ja."],
+        ["de: Ja, ja."],
+        [],
+    ]
+    assert printed(("", "Ja."), *[("", "")] * 4)[4] == ["de: Ja."]  # but not for long
+
+
 def test_sentences_that_come_at_once_are_paired():
     assert printed(("Yes. Thank you.", "Ja. Danke."), ("So", "")) == [
         ["en: Yes.", "de: Ja.", "en: Thank you.", "de: Danke."],

@@ -5,7 +5,17 @@ import pytest
 from click.testing import CliRunner
 
 from dragoman.cli.app import dragoman
-from dragoman.cli.ranges import MOMENT, POLICY_SPECS, REPLICAS, STEP, STEPS, Time
+from dragoman.cli.ranges import (
+    COUNT,
+    JOBS,
+    MOMENT,
+    POLICY_SPECS,
+    REPLICAS,
+    STEP,
+    STEPS,
+    Number,
+    Time,
+)
 
 
 def test_times_are_read_and_kept_within_their_range():
@@ -27,6 +37,26 @@ def test_times_are_read_and_kept_within_their_range():
     assert Time().convert("20", None, None) == 20
     with pytest.raises(click.UsageError, match="5 ms is out of range"):
         STEPS.convert("1s,5ms", None, None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "told"),
+    [
+        (JOBS, "0", "'0' is not a whole number from 1 to 256."),
+        (JOBS, "x", "'x' is not a whole number from 1 to 256."),
+        (JOBS, "1.5", "'1.5' is not a whole number from 1 to 256."),
+        (COUNT, "-3", "'-3' is not a whole number of at least 1."),
+        (Number(0, 60), "61", "'61' is not a number from 0 to 60."),
+        (Number(0, 60), "half", "'half' is not a number from 0 to 60."),
+        (Number(0, min_open=True), "0", "'0' is not a number above 0."),
+        (Number(0, min_open=True), "nan", "'nan' is not a number above 0."),
+        (Number(0, 1, min_open=True, max_open=True), "1", "'1' is not a number between 0 and 1."),
+    ],
+)
+def test_a_number_that_cannot_be_is_told_with_those_that_can(kind, text, told):
+    with pytest.raises(click.UsageError) as raised:
+        kind.convert(text, None, None)
+    assert raised.value.message == told
 
 
 def test_a_place_in_a_recording_is_told_as_players_do():
@@ -110,5 +140,5 @@ def test_out_of_range(tmp_path, command, option):
     result = CliRunner().invoke(dragoman, [command, str(tmp_path / "corpus.tsv"), *out, *option])
     assert result.exit_code == 2
     assert f"Invalid value for '{option[0]}'" in result.stderr
-    assert "range" in result.stderr
+    assert f"'{option[1]}' is not a whole number " in result.stderr
     assert not list(tmp_path.iterdir())

@@ -237,7 +237,7 @@ def test_a_name_that_is_no_text_costs_no_talk(wav, tmp_path):
     ("options", "words"),
     [
         (("--from", "Germn"), "'Germn' is not a language that is known here."),
-        (("--beams", "0"), "0 is not in the range"),
+        (("--beams", "0"), "'0' is not a whole number from 1 to 64"),
     ],
 )
 def test_what_is_wrong_breaks_between_words_too(options, words):
