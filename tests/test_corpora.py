@@ -183,6 +183,7 @@ def test_further_references_lie_beside_the_first_in_must_c(tmp_path, wav):
         ("c.tsv", "audio\ten\n", "is empty"),
         ("c.tsv", "audio\ten\nno.wav\tx\nno2.wav\ty\n", "not there: .*no.wav and 1 more"),
         ("c.jsonl", '{"audio": "a.wav", "en": "x"}\n{', "Line 2 of .* is not JSON"),
+        ("c.jsonl", '["a.wav", "x"]\n', "Line 1 of .* is not JSON .*`object`, got `array`"),
         ("c.jsonl", '{"en": "x"}\n', "Line 1 of .* names no 'audio'"),
         ("c.jsonl", '{"audio": 5, "en": "x"}\n', "Line 1 of .* names no 'audio'"),
         ("c.tsv", "path\tsentence\n\n\tHello\n", "Line 3 .* columns of its header"),

@@ -55,6 +55,15 @@ def test_a_star_stands_for_each_file(enter):
     assert found.members == {"voices/a": "in/a", "voices/b": "in/b"}
 
 
+def test_a_star_in_the_middle_stands_for_what_lies_between(enter):
+    """So one line names the files of one kind, and those beside them stay out."""
+    members = {"voices/*.bin": "in/*/voice.bin"}
+    archive = {"npm": "x@1", "size": 1, "sha256": "0", "members": members}
+    enter("toy", {"voices/a.bin": b"a", "voices/a.txt": b"b", "c.bin": b"c"}, archives=[archive])
+    (found,) = catalogue.model("toy").archives
+    assert found.members == {"voices/a.bin": "in/a/voice.bin"}
+
+
 @pytest.mark.parametrize("name", ["wisper-base", "whisper_base", "whisper-bas"])
 def test_a_misspelt_name_is_told_the_nearest(name):
     with pytest.raises(DragomanError, match="did you mean 'whisper-base'"):

@@ -113,7 +113,7 @@ def test_a_short_answer_is_a_sentence(fetch, server, waited):
 
 
 def test_a_refusal_is_a_sentence(to, server):
-    with pytest.raises(SourceError, match="the file: the server answers 404"):
+    with pytest.raises(SourceError, match=r"the file: the server answers 404 Not Found$"):
         download(f"{server.address}/nothing", WANTED, to, "the file", Bar())
 
 

@@ -56,6 +56,13 @@ def test_the_best_that_keeps_up_with_half_of_the_machine(cores, memory, name):
     assert overview.recommended(rows, cores, memory) == name
 
 
+def test_the_memory_of_the_machine_is_asked_for(monkeypatch):
+    """On a small machine it decides which model is recommended."""
+    told = {"SC_PHYS_PAGES": 1000, "SC_PAGE_SIZE": 4096}
+    monkeypatch.setattr("os.sysconf", told.__getitem__, raising=False)
+    assert overview.memory() == 4_096_000
+
+
 def test_what_was_not_measured_is_estimated_from_the_size():
     rows = {row.model.name: row for row in overview.overview()}
     tiny, base, small = (rows[f"whisper-{size}"] for size in ("tiny.en", "base", "small"))

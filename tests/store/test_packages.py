@@ -101,6 +101,21 @@ def test_an_interrupted_tarball_continues(enter, npm_package, server, monkeypatc
     assert not partial.exists()
 
 
+def test_an_interrupted_wheel_continues(enter, wheels, server, monkeypatch, tmp_path):
+    """Where pip tells an open address, pip does not fetch: it would begin at the beginning."""
+    archive = wheels("toy", {"a": NOTE}, {"a": "a"})
+    enter("toy", {"a": NOTE}, archives=[archive])
+    address = f"{server.address}/toy.whl"
+    monkeypatch.setattr("dragoman.store.packages._pip_address", lambda wheel: address)
+    wheel = (tmp_path / "wheels" / archive["pypi"]).read_bytes()
+    server.pages["/toy.whl"] = wheel
+    partial = tmp_path / "home" / "partial" / "toy" / archive["sha256"]
+    partial.parent.mkdir(parents=True)
+    partial.write_bytes(wheel[:50])
+    assert (get("toy") / "a").read_bytes() == NOTE
+    assert server.asked == [("/toy.whl", "bytes=50-")]
+
+
 def test_the_registry_of_npmrc(enter, npm_package, server, monkeypatch, tmp_path):
     archive = npm_package("toy", make_tarball({"package/a": NOTE}), {"a": "package/a"})
     monkeypatch.delenv("NPM_CONFIG_REGISTRY")
@@ -121,11 +136,13 @@ def test_no_npm_and_no_registry_is_a_sentence(enter, npm_package, monkeypatch, t
         get("toy")
 
 
-def test_pip_itself_fetches_where_it_hides_the_address(enter, wheels, monkeypatch):
-    """An index with a password is pip's alone to open; here pip is made to tell no address."""
+@pytest.mark.parametrize("address", [None, "http://me:****@127.0.0.1:1/toy.whl"])
+def test_pip_itself_fetches_where_it_hides_the_address(enter, wheels, monkeypatch, address):
+    """An index with a password is pip's alone to open: it tells an address that opens nothing, or
+    none."""
     archive = wheels("toy", {"a": NOTE}, {"a": "a"})
     enter("toy", {"a": NOTE}, archives=[archive])
-    monkeypatch.setattr("dragoman.store.packages._pip_address", lambda wheel: None)
+    monkeypatch.setattr("dragoman.store.packages._pip_address", lambda wheel: address)
     assert (get("toy") / "a").read_bytes() == NOTE
 
 
