@@ -115,10 +115,11 @@ def _tsv(path: Path, source: str, target: str) -> Iterator[Clip]:
                 if not row["path"]:
                     raise DragomanError(_torn(path, rows.reader.line_num))
                 yield _covost_clip(path, index, row, source, target)
-        else:
+        elif names:
+            tabs = "" if len(names) > 1 else "; a tab stands between two columns"
             raise DragomanError(
                 f"{path} has no header Dragoman knows: it needs a column 'audio' and one named "
-                f"'{target}', or CoVoST's 'path' and 'translation'."
+                f"'{target}', or CoVoST's 'path' and 'translation'{tabs}."
             )
 
 

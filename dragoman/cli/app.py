@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -49,6 +49,32 @@ COMMANDS: dict[str, Entry] = {
 }
 
 
+def check_known(
+    ctx: click.Context, args: list[str], commands: Collection[str], otherwise: str
+) -> None:
+    """Refuse a command that there is not, with the one that was meant."""
+    if args and args[0] not in commands:
+        from difflib import get_close_matches
+
+        near = get_close_matches(args[0], commands, n=1)
+        hint = f"Did you mean '{near[0]}'?" if near else otherwise
+        ctx.fail(f"No such command '{args[0]}'. {hint}")
+
+
+class InOrder(click.Group):
+    """A command with some commands below it, which are listed as their file has them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        there = ", ".join(self.commands)
+        check_known(ctx, args, self.commands, f"There are {there}.")
+        return super().resolve_command(ctx, args)
+
+
 class LazyGroup(click.Group):
     """A click group that knows its commands' names and summaries without importing them."""
 
@@ -70,12 +96,7 @@ class LazyGroup(click.Group):
             if len(args) == 1:
                 click.echo(ctx.get_help())
                 ctx.exit()
-        if args and args[0] not in COMMANDS:
-            from difflib import get_close_matches
-
-            near = get_close_matches(args[0], COMMANDS, n=1)
-            hint = f" Did you mean '{near[0]}'?" if near else " See 'dragoman --help'."
-            ctx.fail(f"No such command '{args[0]}'.{hint}")
+        check_known(ctx, args, COMMANDS, "See 'dragoman --help'.")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

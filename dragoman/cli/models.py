@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from dragoman.cli.app import GroupedCommand, grouped
+from dragoman.cli.app import GroupedCommand, InOrder, grouped
 from dragoman.cli.wrap import fitted
 from dragoman.errors import DragomanError
 from dragoman.store import at_hand, catalogue, get, home, shelf
@@ -22,13 +22,6 @@ if TYPE_CHECKING:
 
 _output = grouped("Output")
 _about = grouped("What it is")
-
-
-class InOrder(click.Group):
-    """Lists its commands as this file has them."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
 
 
 @click.group(cls=InOrder)

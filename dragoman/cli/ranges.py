@@ -16,7 +16,20 @@ from dragoman.errors import DragomanError
 from dragoman.setup import MOST_BEAMS, MOST_THREADS, STEP_MS
 
 
-class FileOrFolder(click.Path):
+class Named(click.Path):
+    """A file or a folder. No name at all is told, as where a script has `"$OUT"` and nothing in it:
+    Python would take it for the folder that one is in."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("a name is missing.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class FileOrFolder(Named):
     """A file that is written; after a stroke at its end, one in that folder that has the name of
     what it is made of."""
 
@@ -26,8 +39,7 @@ class FileOrFolder(click.Path):
         return Path(value) / EACH if folder else Path(value)
 
 
-PATH = click.Path(path_type=Path)
-OUTPUT = FileOrFolder(path_type=Path)
+PATH, OUTPUT = Named(), FileOrFolder()
 
 
 class Whole(click.IntRange):

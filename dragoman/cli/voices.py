@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from dragoman.cli.app import GroupedCommand
+from dragoman.cli.app import GroupedCommand, InOrder
 from dragoman.cli.ranges import PATH, Number
 from dragoman.cli.tables import Column, open_console, print_rows
 from dragoman.cli.wrap import fitted
@@ -32,7 +32,7 @@ def _list_options(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=InOrder, invoke_without_command=True)
 @_list_options
 @click.pass_context
 def command(ctx: click.Context, language: str | None, as_json: bool) -> None:

@@ -63,3 +63,23 @@ def test_help_of_nothing_is_a_sentence():
     asked = CliRunner().invoke(dragoman, ["help", "translte"])
     assert asked.exit_code == 2
     assert "Did you mean 'translate'?" in asked.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["translat"], "No such command 'translat'. Did you mean 'translate'?"),
+        (["wrap"], "No such command 'wrap'. See 'dragoman --help'."),
+        (["models", "lst"], "No such command 'lst'. Did you mean 'list'?"),
+        (
+            ["models", "remove", "whisper-base"],
+            "No such command 'remove'. There are list, get, verify, path, add, rm.",
+        ),
+        (["voices", "speak"], "No such command 'speak'. There are list, say."),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_command_that_there_is_not_is_told_with_what_there_is(arguments, told):
+    result = CliRunner().invoke(dragoman, arguments)
+    assert result.exit_code == 2
+    assert result.stderr.endswith(f"Error: {told}\n")

@@ -77,6 +77,26 @@ def test_who_tries_several_does_not_take_one_and_forget_it(command, option):
     assert f"No such option '{option.partition('=')[0]}'" in result.stderr
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("sweep", "corpus.tsv", ""),
+        ("evaluate", "corpus.tsv", "--output", ""),
+        ("score", ""),
+        ("live", ""),
+        ("translate", "talk.wav", "--captions", ""),
+        ("translate", "talk.wav", "--speak", ""),
+    ],
+    ids=" ".join,
+)
+def test_no_name_is_not_the_folder_that_one_is_in(arguments, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(dragoman, arguments)
+    assert result.exit_code == 2
+    assert "a name is missing" in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_steps_and_budgets_out_of_range():
     for args in (["evaluate", "--step", "5ms"], ["sweep", "out", "--steps", "5ms"],
                  ["tune", "out", "--steps", "5ms"], ["tune", "out", "--max-latency", "auto"],
