@@ -75,6 +75,15 @@ def test_must_c(tmp_path, wav):
         assert clips[0].end == pytest.approx(19.58)
 
 
+def test_must_c_with_its_recordings_beside_the_list(tmp_path, wav):
+    """As one lays out a few of one's own: no folder `wav` is needed."""
+    recording = wav("dev/talk.wav")
+    (tmp_path / "dev/dev.yaml").write_text("- {duration: 1.0, offset: 0.5, wav: talk.wav}\n")
+    (tmp_path / "dev/dev.de").write_text("eins\n")
+    (clip,) = read_corpus(tmp_path / "dev", "en", "de")
+    assert clip.audio == recording
+
+
 def test_europarl_st(tmp_path, wav):
     wav("en/audios/en.2009.1.wav")
     split = tmp_path / "en/de/dev"

@@ -5,12 +5,13 @@ import os
 import platform
 import subprocess
 import sys
+import time
 
 import pytest
 
 from dragoman import files
 from dragoman.errors import DragomanError
-from dragoman.files import sweep, temporary_for, whole_file, write_whole
+from dragoman.files import sweep, temporary_for, whole_file, whole_folder, write_whole
 from dragoman.setup import Setup
 
 
@@ -23,6 +24,34 @@ def test_a_file_appears_when_it_is_complete(tmp_path):
         file.write("dich")
     assert path.read_text(encoding="utf-8") == "grüß dich"
     assert os.listdir(path.parent) == ["a.txt"]
+
+
+def test_a_folder_appears_when_it_is_complete(tmp_path):
+    path = tmp_path / "new" / "models" / "a"
+    with whole_folder(path) as folder:
+        (folder / "part").write_text("whole")
+        assert not path.exists()
+    assert (path / "part").read_text() == "whole"
+    assert os.listdir(path.parent) == ["a"]
+
+
+def test_a_folder_that_was_not_completed_leaves_nothing_and_takes_along_what_the_killed_left(
+    tmp_path,
+):
+    """Half a model takes room, and nobody would look for it: its name is hidden."""
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    left = tmp_path / f".b.{dead.pid}.tmp"
+    left.mkdir()
+    (left / "part").write_text("half")
+
+    def fail_half_way(folder):
+        (folder / "part").write_text("half")
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), whole_folder(tmp_path / "a") as folder:
+        fail_half_way(folder)
+    assert os.listdir(tmp_path) == []
 
 
 def test_a_link_stays_one_and_leads_to_what_is_written(tmp_path):
@@ -128,6 +157,8 @@ def test_what_another_machine_writes_is_swept_only_once_it_is_old(tmp_path, monk
     for name in names:
         name.write_text("half")
     os.utime(names[0], (0, 0))
+    half_a_day_ago = time.time() - 12 * 3600
+    os.utime(names[1], (half_a_day_ago, half_a_day_ago))
     sweep(tmp_path)  # on the second
     files._here.cache_clear()
     assert [path for path in names if path.exists()] == [names[1]]

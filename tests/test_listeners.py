@@ -12,9 +12,9 @@ from dragoman.audio.write import _Disk
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter, Update
 from dragoman.lag import Lag, lived_ms
-from dragoman.listeners import Endable, _Narrated, interpret
+from dragoman.listeners import Endable, _Narrated, interpret, traced
 from dragoman.policies import make_policy
-from dragoman.trace import Hearing
+from dragoman.trace import Hearing, Saying, Showing, TraceWriter, read_traces
 from tests.scripted import chunks_of, steady
 from tests.voices.fakes import ToneVoice
 
@@ -146,6 +146,46 @@ def test_who_told_us_not_to_mind_a_terminal_that_is_gone_is_obeyed():
         assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_a_trace_has_what_was_heard_said_and_shown_and_that_it_is_whole(tmp_path):
+    path = tmp_path / "talk.jsonl"
+    events = (Hearing(500.0, 500.0, 510.0, 530.0), Saying(" a", 0), Showing(" b", 0))
+    with traced(path, "talk.wav", TOLD.append) as record:
+        record.heard(events[0])
+        record.said(events[1])
+        record.shown(events[2])
+    (trace,) = read_traces(path, unfinished=False)
+    assert (trace.source, trace.index) == ("talk.wav", 0)
+    assert (*trace.hearings, *trace.sayings, *trace.showings) == events
+
+
+def test_a_trace_that_cannot_be_written_is_told_once_and_at_the_end(tmp_path, monkeypatch):
+    """The talk goes on; a command that made half a trace has failed."""
+
+    def full(writer, event):
+        raise DragomanError("the disk is full")
+
+    told = []
+    monkeypatch.setattr(TraceWriter, "said", full)
+    recorder = traced(tmp_path / "talk.jsonl", "talk.wav", told.append)
+    record = recorder.__enter__()
+    for chunk in range(3):
+        record.heard(Hearing(*(500.0 * chunk,) * 4))
+        record.said(Saying(" a", chunk))
+        assert told == ["the disk is full"]
+    with pytest.raises(DragomanError, match="the disk is full"):
+        recorder.__exit__(None, None, None)
+    (trace,) = read_traces(tmp_path / "talk.jsonl")
+    assert len(trace.hearings) == 1  # nothing stands behind a gap
+
+
+def test_a_long_mix_is_made_where_nobody_wants_to_be_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(listeners, "LONG_MIX", 1.0)
+    chunk = Chunk(np.zeros(2 * 16000, np.float32), last=True)
+    with listeners.narration(None, tmp_path / "mix.wav", ToneVoice(), 12.0) as dub:
+        dub.take(chunk, Update((" One", " word."), "", Hearing(*(2000.0,) * 4)))
+    assert os.listdir(tmp_path) == ["mix.wav"]
 
 
 def test_ctrl_c_while_a_mix_is_written_leaves_it_out_and_keeps_the_rest(tmp_path, monkeypatch):

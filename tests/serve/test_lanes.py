@@ -139,6 +139,14 @@ def test_a_gpu_has_one_lane(monkeypatch):
     assert seen["threads"] == 2  # the lanes share the cores
 
 
+def test_a_model_that_is_on_no_gpu_may_have_several_lanes():
+    class OnCpu(NumberModel):
+        device = "cpu"
+
+    for model in (OnCpu(), NumberModel()):  # one of one's own need not say where it is
+        module.load(System(Setup(model="x", policy="greedy"), model), 2)
+
+
 @pytest.mark.parametrize(
     ("model", "cores", "streams", "setup", "lanes", "threads"),
     [

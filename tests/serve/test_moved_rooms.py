@@ -8,6 +8,7 @@ import signal
 import urllib.error
 import urllib.request
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 from websockets.asyncio.client import connect
@@ -15,6 +16,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from dragoman.serve import places
 from dragoman.serve.client import TalkError
+from dragoman.serve.doors import FrontDoor, RoomDoor
 from dragoman.serve.protocol import (
     Close,
     Code,
@@ -295,6 +297,24 @@ def test_what_a_process_tells_is_handed_on_as_it_is():
             await mouth.end()
 
     in_time(talk())
+
+
+@pytest.mark.parametrize("sent", [False, True])
+def test_who_was_sent_by_another_process_is_not_sent_on(sent):
+    """Two processes, each of which takes the other for the right one, as their clocks differ, would
+    send a speaker to and fro for ever."""
+    place = places.Place("ws://there", "there", 80, "key")
+
+    class Peers:
+        async def choose(self, name, request):
+            return place, 5.0
+
+        async def places_for(self, request):
+            return [place]
+
+    service = SimpleNamespace(rooms=None)
+    for door in (FrontDoor(service, Peers(), sent), RoomDoor(service, "room", Peers(), sent)):
+        assert list(asyncio.run(door.leads(Start()))) == ([] if sent else [place])
 
 
 @pytest.mark.parametrize("came", [0, 1])

@@ -7,7 +7,17 @@ from msgspec import structs
 
 from dragoman.serve import service as services
 from dragoman.serve.past import Past
-from dragoman.serve.protocol import Audio, Code, Elsewhere, Fault, Resume, Said, Start, Summary
+from dragoman.serve.protocol import (
+    Audio,
+    Code,
+    Elsewhere,
+    Fault,
+    Resume,
+    Said,
+    Start,
+    Summary,
+    Transcript,
+)
 from tests.serve.clients import make_service
 from tests.serve.processes import in_time
 
@@ -78,6 +88,36 @@ def test_a_connection_that_is_lost_before_its_sound_was_sent_again_loses_no_talk
         return session.sample, caught.value.code
 
     assert in_time(resumed_twice()) == (16000, "no_session")
+
+
+def numbered(kept, numbers, written):
+    """A talk whose words up to `kept` are not wanted, and these that it brings, or transcripts."""
+    if written:
+        return Elsewhere(Start(), 0, 0, kept, [], [Transcript(n, "a", 0.0, None) for n in numbers])
+    return Elsewhere(Start(), 0, kept, 0, [said(n, 1000.0) for n in numbers])
+
+
+@pytest.mark.parametrize("written", [False, True])
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        *([4, 6], [6, 5, 4], [4, 4]),  # one is missing, or they are in another order
+        *([5, 6], [1, 2]),  # the fourth is missing, or the third
+        [0, 1, 2, 3, 4],  # the first is 1
+    ],
+)
+def test_a_talk_whose_words_are_not_all_there_is_refused(numbers, written):
+    """Those who listen would be told the wrong words, or some twice: they are told by number."""
+    with pytest.raises(Fault, match="after number 3 are not all there, in order") as caught:
+        Past.of(numbered(3, numbers, written), 0, 0.0)
+    assert caught.value.code == Code.MALFORMED
+
+
+@pytest.mark.parametrize("written", [False, True])
+@pytest.mark.parametrize("numbers", [[], [4, 5], [3], [1, 2, 3, 4]])
+def test_words_before_those_that_are_wanted_may_be_there_too(numbers, written):
+    past = Past.of(numbered(3, numbers, written), 0, 0.0)
+    assert (past.last_transcript if written else past.last_word) == max(numbers, default=3)
 
 
 @pytest.mark.parametrize(("word", "transcript"), [(5, 0), (7, 0), (6, 1)])

@@ -134,6 +134,16 @@ def test_no_other_way_to_break_lines_is_cheaper(steps, most):
         assert cost == pytest.approx(best[0])
 
 
+@pytest.mark.parametrize(("text", "short"), [("lengthy lengths", 0), ("lengthy length", 1)])
+def test_a_cue_of_fifteen_columns_is_not_too_short(text, short):
+    """The two lines differ by nothing, or by one of ten columns."""
+    words = timed((word, 0.0) for word in text.split())
+    uneven = short * module.UNEVEN / 10
+    breaks = break_cost(*text.split())
+    found = Passage(words, "en", SETTINGS).cost(0, 2, 2)
+    assert found == pytest.approx((breaks + uneven) / 2 + short * module.SHORT)
+
+
 def test_as_many_lines_as_are_allowed():
     words = timed((text, 0.1) for text in ["lengthy", "word", "longer,", "lengthy"])
     passage = Passage(words, "en", SETTINGS)
