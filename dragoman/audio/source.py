@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import cast
+from urllib.parse import unquote
 
 import numpy as np
 
@@ -236,6 +237,9 @@ def _existing(path: Path) -> Path:
 
 
 def _missing(path: Path) -> str:
+    if str(path).startswith("file:/"):  # as file managers copy it, with %C3%BC for ü
+        place = unquote(str(path).removeprefix("file:"))
+        return f"Name the file itself, without 'file://': {place}"
     if _ADDRESS.match(str(path)):
         address = str(path).replace(":/", "://", 1)
         return (

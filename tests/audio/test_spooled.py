@@ -123,3 +123,9 @@ def test_an_address_is_told_from_a_file():
         DragomanError, match=r"^https://example.org/talk.mp3 is an address, not a file; .*curl"
     ):
         open_audio("https://example.org/talk.mp3")
+
+
+def test_the_address_of_a_file_is_told_with_its_name():
+    """As file managers copy it."""
+    with pytest.raises(DragomanError, match=r"^Name the file itself, .*: /tmp/für dich/a b\.ogg$"):
+        open_audio("file:///tmp/f%C3%BCr%20dich/a%20b.ogg")
