@@ -8,6 +8,7 @@ import click
 
 from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.corpus_options import tell_pack
+from dragoman.cli.notes import told_if_stopped
 from dragoman.cli.ranges import COUNT, PATH, Number
 
 _search = grouped("Search")
@@ -64,7 +65,7 @@ def command(
     from dragoman.cli.progress import clip_progress
     from dragoman.train.distill import distill
 
-    with clip_progress("translating") as count:
+    with told_if_stopped(), clip_progress("translating") as count:
         header = distill(
             run,
             data,

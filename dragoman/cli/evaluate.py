@@ -11,7 +11,7 @@ import click
 
 from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.corpus_options import chosen_workers, corpus_options, read_first
-from dragoman.cli.notes import tell
+from dragoman.cli.notes import tell, told_if_stopped
 from dragoman.cli.outputs import check_folder, check_standard_output
 from dragoman.cli.ranges import PATH
 from dragoman.cli.setup_options import read_system, setup_options
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from dragoman.corpora import Clip
 
 _output = grouped("Output")
+
+LOST = "With --output DIR, the same command would go on from here."
 
 
 @click.command(cls=GroupedCommand)
@@ -81,6 +83,7 @@ def command(
         folder = output or Path(stack.enter_context(TemporaryDirectory(prefix="dragoman-")))
         check_folder(folder)
         check_standard_output()
+        stack.enter_context(told_if_stopped(None if output else LOST))
         on_clip = stack.enter_context(clip_progress(corpus.name))
         run = run_corpus(
             clips, setup, folder, workers=workers, together=together, on_clip=on_clip

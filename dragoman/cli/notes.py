@@ -70,6 +70,16 @@ def tell(text: str) -> None:
 
 
 @contextmanager
+def told_if_stopped(otherwise: str | None = None) -> Iterator[None]:
+    """Whoever stops long work is told that it goes on from there; `otherwise`: how it would."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        tell(f"Stopped. {otherwise or 'The same command goes on from here.'}")
+        raise
+
+
+@contextmanager
 def open_notes() -> Iterator[Notes]:
     """Notes to which the warnings of Dragoman go while it works."""
     notes, logger = Notes(), logging.getLogger("dragoman")

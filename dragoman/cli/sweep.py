@@ -18,7 +18,7 @@ from dragoman.cli.corpus_options import (
     tell_failures,
     tell_left_out,
 )
-from dragoman.cli.notes import tell
+from dragoman.cli.notes import tell, told_if_stopped
 from dragoman.cli.outputs import check_folder, check_standard_output
 from dragoman.cli.ranges import PATH, POLICY_SPECS, STEPS, Number
 from dragoman.cli.setup_options import read_setup, shared_setup_options
@@ -109,7 +109,7 @@ def command(
     try:
         for number, setup in enumerate(setups, start=1):
             name = f"{number}/{len(setups)} {setup.policy}"
-            with clip_progress(name) as on_clip:
+            with told_if_stopped(), clip_progress(name) as on_clip:
                 own = None if workers else system.changed(**asdict(setup))
                 folder = output / slug(setup)
                 run = run_corpus(

@@ -11,6 +11,7 @@ import click
 
 from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.corpus_options import check_one_way, cluster_option, tell_pack
+from dragoman.cli.notes import told_if_stopped
 from dragoman.cli.ranges import COUNT, PATH, Number, Whole
 from dragoman.errors import DragomanError
 from dragoman.workers import FreshProcesses, Workers
@@ -113,7 +114,7 @@ def command(
     )
     workers = _workers(jobs, cluster)
     hours_before, begun, cpu = hours_there(out), time.perf_counter(), _cpu()
-    with voicing_progress(limit) as count:
+    with told_if_stopped(), voicing_progress(limit) as count:
         header = voice_text(
             text,
             out,

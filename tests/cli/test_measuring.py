@@ -49,6 +49,31 @@ def done(*arguments):
     return result
 
 
+@pytest.mark.parametrize(
+    ("command", "kept", "told"),
+    [
+        ("evaluate", ("--output", "out"), "The same command goes on from here."),
+        ("evaluate", (), "With --output DIR, the same command would go on from here."),
+        ("sweep", ("out",), "The same command goes on from here."),
+        ("tune", ("--runs", "out"), "The same command goes on from here."),
+        ("tune", (), "With --runs DIR, the same command would go on from here."),
+    ],
+)
+def test_who_stops_long_work_is_told_whether_it_goes_on(
+    command, kept, told, corpus, tmp_path, monkeypatch
+):
+    def stopped(*given, **named):
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr("dragoman.evaluate.run.interpret_clips", stopped)
+        result = call(command, corpus, *kept, *MODEL)
+    assert result.exit_code
+    assert f"Stopped. {told}\n" in result.stderr
+    assert "Stopped" not in done(command, corpus, *kept, *QUICK[:4]).stderr
+
+
 def test_evaluate_scores_by_the_target(corpus):
     english = json.loads(done("evaluate", corpus, *MODEL, "--policy", "greedy", "--json").stdout)
     assert "|tok:13a|" in english["signature"]["BLEU"]
