@@ -141,7 +141,7 @@ def read_captions(path: Path) -> Kept:
     text = found.decode("utf-8", errors="ignore")  # a crash may leave a part of a character
     if header.startswith(text):
         return Kept()
-    place = len(header) if text.startswith(header) else 0
+    place = len(header)
     cues, numbers, places = [], [], []
     while (block := _BLOCK.match(text, place)) is not None:
         place = block.end()
@@ -150,7 +150,8 @@ def read_captions(path: Path) -> Kept:
         cues.append(Cue(start, end, tuple(shown.splitlines())))
         numbers.append(int(block[1]))
         places.append(place)
-    rest, ours = text[place:], found.startswith(text[:place].encode())
+    ours = text.startswith(header) and found.startswith(text[:place].encode())
+    rest = text[place:]
     if not (ours and len(rest) <= MOST_CUT_OFF and _PART.fullmatch(rest)):
         raise DragomanError(
             f"{path} cannot be gone on with: what follows cue {len(cues)} is not written as "

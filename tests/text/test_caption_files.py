@@ -351,6 +351,8 @@ FOREIGN = {
     "binary.srt": b"\xff\xfe\x00",
     "places.srt": b"1\n00:00:01,000 --> 00:00:02,000 X1:3\nHello.\n\n",
     "words.srt": b"1\n\nHello.\n",
+    "of_another_format.vtt": b"1\n00:00:01,000 --> 00:00:02,000\nHello.\n\n",
+    "number.vtt": b"7",
 }
 
 

@@ -68,6 +68,14 @@ def test_pitch_moves_and_duration_stays():
     )
 
 
+@pytest.mark.parametrize("factor", [0.8, 1.013, 1.2])
+def test_a_shifted_pitch_is_no_louder(factor):
+    """What is read between two samples is their mean, and the heads fade into each other: a level
+    that does not change would else be heard as a tone."""
+    level = torch.full((1, RATE), 1000.0)
+    torch.testing.assert_close(shift_pitch(level, torch.tensor([factor])), level)
+
+
 def test_echo_is_delayed_and_decayed():
     sound = torch.zeros(1, 100)
     sound[0, 10] = 8.0
