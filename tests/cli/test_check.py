@@ -95,7 +95,7 @@ def test_a_model_that_hears_english_alone_is_tried_in_english(run, monkeypatch):
     assert "dragoman translate talk.mp3 --model tests.talkers:english --from en --to de" in text
 
 
-@pytest.mark.parametrize("model", ["whisper-base", "hub:a/b", "tests.talkers:sentences+mt-en"])
+@pytest.mark.parametrize("model", ["whisper-base", "hub:a/b", "tests.talkers:sentences+opus-en-de"])
 def test_nothing_is_fetched(run, model):
     done = CliRunner().invoke(dragoman, ["check", "--model", model])
     assert isinstance(done.exception, DragomanError)

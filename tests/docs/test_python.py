@@ -72,7 +72,6 @@ def prepare_audio(monkeypatch, sandbox, request):
 def prepare_models(monkeypatch, sandbox, request):
     (sandbox / "FOLDER").rename(sandbox / "whisper-base")
     monkeypatch.setattr("dragoman.store.get", lambda name: sandbox / name)
-    monkeypatch.setattr("dragoman.store.find", lambda name: sandbox / name)
     return {}
 
 

@@ -6,6 +6,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from dragoman.models.byte_sums import make_exact
 from dragoman.train.quantise import in_eight_bits, quantise_graph
 
 ROWS, WIDTH = 300, 16
@@ -38,7 +39,9 @@ def tied(tmp_path):
 
 
 def run(path, tokens):
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    options = onnxruntime.SessionOptions()
+    make_exact(options)
+    session = onnxruntime.InferenceSession(str(path), options, ["CPUExecutionProvider"])
     return session.run(None, {"tokens": tokens})
 
 

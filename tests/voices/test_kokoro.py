@@ -91,9 +91,9 @@ def test_who_speaks_in_a_corpus_is_drawn(model):
 
 
 def test_what_has_to_be_done_before_it_speaks(monkeypatch):
-    monkeypatch.setattr(kokoro, "find", lambda name: None)
+    monkeypatch.setattr(kokoro, "at_hand", lambda name: None)
     assert kokoro.missing("en") == "run: dragoman models get kokoro"
-    monkeypatch.setattr(kokoro, "find", lambda name: name)
+    monkeypatch.setattr(kokoro, "at_hand", lambda name: name)
     monkeypatch.setattr(espeak, "missing", lambda language: f"nothing reads {language}")
     assert kokoro.missing("en") is None
     assert kokoro.missing("es") == "nothing reads es"
