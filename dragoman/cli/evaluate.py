@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 _output = grouped("Output")
 
-LOST = "With --output DIR, the same command would go on from here."
-
 
 @click.command(cls=GroupedCommand)
 @click.argument("corpus", type=PATH)
@@ -83,7 +81,7 @@ def command(
         folder = output or Path(stack.enter_context(TemporaryDirectory(prefix="dragoman-")))
         check_folder(folder)
         check_standard_output()
-        stack.enter_context(told_if_stopped(None if output else LOST))
+        stack.enter_context(told_if_stopped("" if output else "--output DIR"))
         on_clip = stack.enter_context(clip_progress(corpus.name))
         run = run_corpus(
             clips, setup, folder, workers=workers, together=together, on_clip=on_clip

@@ -70,12 +70,13 @@ def tell(text: str) -> None:
 
 
 @contextmanager
-def told_if_stopped(otherwise: str | None = None) -> Iterator[None]:
-    """Whoever stops long work is told that it goes on from there; `otherwise`: how it would."""
+def told_if_stopped(lacking: str = "") -> Iterator[None]:
+    """Whoever stops long work is told that it goes on from there, or would with an option."""
     try:
         yield
     except KeyboardInterrupt:
-        tell(f"Stopped. {otherwise or 'The same command goes on from here.'}")
+        with_it = f"With {lacking}, the same command would go on"
+        tell(f"Stopped. {with_it if lacking else 'The same command goes on'} from here.")
         raise
 
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 _tune = grouped("Tuning")
 
 # What may win: policies that look before they speak. Greedy and wait-k lose everywhere.
-LOST = "With --runs DIR, the same command would go on from here."
-
 CANDIDATES = (
     "local-agreement:n=2|3",
     "agreeatt:old=500|1000|1500,alone=2000|3000,sure=0.7|0.9",
@@ -109,7 +107,7 @@ def command(
             mine = System(base) if workers else system
             candidates = followed(candidates, bool(policies), clips, mine)
             del mine  # the processes have models of their own
-        with told_if_stopped(None if runs else LOST), clip_progress(corpus.name) as on_clip:
+        with told_if_stopped("" if runs else "--runs DIR"), clip_progress(corpus.name) as on_clip:
             tuned = tune(
                 *(clips, candidates, max_latency, folder, scorer.values),
                 latency="LAAL_CA" if aware else "LAAL",

@@ -38,3 +38,23 @@ def test_where_nobody_sees_a_bar_a_recording_is_not_decoded_to_know_its_length(m
     talk = "dragoman/talks/report.en.ogg"
     system = ("--model", "tests.talkers:sentences", "--policy", "greedy")
     assert dragoman("translate", talk, *system).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "work"),
+    [
+        (("voice", "nothing.tsv", "out"), "dragoman.train.voicing.corpus.voice_text"),
+        (("distill", "nothing", "pack", "out"), "dragoman.train.distill.distill"),
+    ],
+)
+def test_who_stops_long_work_is_told_that_it_goes_on(args, work, monkeypatch, capsys):
+    pytest.importorskip("torch")
+
+    def stopped(*given, **named):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(work, stopped)
+    with pytest.raises(SystemExit) as end:
+        main(args)
+    assert end.value.code == 130
+    assert capsys.readouterr().err.strip() == "Stopped. The same command goes on from here."
