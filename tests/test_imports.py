@@ -66,7 +66,15 @@ ON_CLUSTER = ("cluster.py", "serve/cluster.py")
 # What works on a GPU needs torch, and is imported only where there is one; so is COMET's net, which
 # is far too large for anything slower.
 ON_GPU = (
-    *("models/whisper/gpu/", "models/device.py", "audio/vad_gpu.py", "voices/gpu/"),
+    *(
+        "models/gpu/",
+        "models/whisper/gpu/",
+        "models/moonshine/gpu/",
+        "models/cascade/gpu/",
+        "models/device.py",
+        "audio/vad_gpu.py",
+        "voices/gpu/",
+    ),
     *("metrics/comet.py", "metrics/xlmr.py"),
 )
 

@@ -15,12 +15,12 @@ from . import tiny_whisper as tiny
 
 torch = pytest.importorskip("torch")
 
-from dragoman.models.whisper.gpu.beams import GROUP, likeliest  # noqa: E402
-from dragoman.models.whisper.gpu.choice import Choice  # noqa: E402
-from dragoman.models.whisper.gpu.decoder import Decoder  # noqa: E402
-from dragoman.models.whisper.gpu.layers import Reader  # noqa: E402
-from dragoman.models.whisper.gpu.speaking import Speaking  # noqa: E402
-from dragoman.models.whisper.gpu.texts import CapturedTexts  # noqa: E402
+from dragoman.models.gpu.beams import GROUP, likeliest  # noqa: E402
+from dragoman.models.gpu.choice import Choice  # noqa: E402
+from dragoman.models.gpu.decoder import Decoder  # noqa: E402
+from dragoman.models.gpu.layers import Reader  # noqa: E402
+from dragoman.models.gpu.speaking import Speaking  # noqa: E402
+from dragoman.models.gpu.texts import CapturedTexts  # noqa: E402
 
 START = (20, 21)
 NEVER, NOT_FIRST = [20, 21, 22, tiny.NO_SPEECH], [3, tiny.END]

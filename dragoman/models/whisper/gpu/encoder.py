@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from dragoman.models.whisper.gpu.layers import Reader, heads_of, joined
+from dragoman.models.gpu.layers import Reader, heads_of, joined
 
 # Neither flash attention, which takes no mask, nor cuDNN's, which makes a plan for every shape.
 BACKENDS = [SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]

@@ -11,18 +11,18 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from dragoman.models.gpu.choice import Choice
+from dragoman.models.gpu.decoder import Decoder
+from dragoman.models.gpu.layers import Reader
+from dragoman.models.gpu.moving import moved
+from dragoman.models.gpu.speaking import Speaking
+from dragoman.models.gpu.texts import CapturedTexts
 from dragoman.models.memory import refuse_too_large_for_gpu
 from dragoman.models.options import Compute, Options
 from dragoman.models.search import Found, Prompt
 from dragoman.models.whisper.engine import Config, View
-from dragoman.models.whisper.gpu.choice import Choice
-from dragoman.models.whisper.gpu.decoder import Decoder
 from dragoman.models.whisper.gpu.encoder import Encoder
 from dragoman.models.whisper.gpu.features import DeviceMel, DeviceWindow, MelBank
-from dragoman.models.whisper.gpu.layers import Reader
-from dragoman.models.whisper.gpu.moving import moved
-from dragoman.models.whisper.gpu.speaking import Speaking
-from dragoman.models.whisper.gpu.texts import CapturedTexts
 from dragoman.models.whisper.graph import Shape
 from dragoman.models.whisper.tokens import Vocabulary
 from dragoman.models.whisper.weights import Weights

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from dragoman.audio.chunk import Samples
-from dragoman.models.whisper.gpu.moving import moved
+from dragoman.models.gpu.moving import moved
 from dragoman.models.whisper.mel import (
     FADING,
     HOP,

@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dragoman.models.gpu.beams import PER_SOUND, Beams
+from dragoman.models.gpu.choice import Choice
+from dragoman.models.gpu.decoder import Decoder, Tape
 from dragoman.models.search import Prompt
-from dragoman.models.whisper.gpu.beams import PER_SOUND, Beams
-from dragoman.models.whisper.gpu.choice import Choice
-from dragoman.models.whisper.gpu.decoder import Decoder, Tape
 
 ALIGNED = 8  # matrices whose sizes are multiples of this are multiplied fastest
 # What a step of the search and of the tape replaces; the rest is written in place.

@@ -10,12 +10,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dragoman.models.gpu.beams import Beams
+from dragoman.models.gpu.choice import Choice
+from dragoman.models.gpu.decoder import Decoder
+from dragoman.models.gpu.moving import moved
+from dragoman.models.gpu.texts import CapturedTexts, Texts, aligned
 from dragoman.models.search import Found, Prompt
-from dragoman.models.whisper.gpu.beams import Beams
-from dragoman.models.whisper.gpu.choice import Choice
-from dragoman.models.whisper.gpu.decoder import Decoder
-from dragoman.models.whisper.gpu.moving import moved
-from dragoman.models.whisper.gpu.texts import CapturedTexts, Texts, aligned
 
 ROOM = 32  # tokens for which there is room at first
 CHECK = 4  # tokens after which it is asked who goes on: the device waits for the answer

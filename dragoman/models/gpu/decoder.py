@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from dragoman.models.whisper.gpu.layers import Attention, Linear, Reader, Thought, heads_of, joined
+from dragoman.models.gpu.layers import Attention, Linear, Reader, Thought, heads_of, joined
 
 
 @dataclass(frozen=True, slots=True)

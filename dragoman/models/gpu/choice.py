@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from dragoman.models.gpu.beams import GROUP, likeliest
+from dragoman.models.gpu.decoder import Decoder
 from dragoman.models.search import FORBIDDEN
-from dragoman.models.whisper.gpu.beams import GROUP, likeliest
-from dragoman.models.whisper.gpu.decoder import Decoder
 
 
 class Choice:

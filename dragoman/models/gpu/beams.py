@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from dragoman.models.gpu.moving import moved
 from dragoman.models.search import FURTHER, IMPOSSIBLE, Found, Prompt
-from dragoman.models.whisper.gpu.moving import moved
 
 GROUP = 64  # tokens of which the likeliest is found first
 
