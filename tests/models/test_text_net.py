@@ -14,6 +14,7 @@ from dragoman.models.exported.net import BOS
 from dragoman.models.exported.pieces import Pieces
 from dragoman.models.options import Options
 from dragoman.models.search import Found
+from tests.models.word_for_word import translated
 
 A, B, STOP, COMMA = 4, 5, 6, 7
 WRITTEN = ("", "", "", "", "▁a", "▁b", ".", ",")
@@ -60,7 +61,7 @@ class Asked:
 
 def test_all_pieces_are_read_and_looks_at_them_are_looks_at_their_words(monkeypatch):
     asked = Asked(monkeypatch)
-    made = asked.net.translate((" ab", " c."), (), closed=True, pair=("en", "de"))
+    made = translated(asked.net, (" ab", " c."), (), closed=True, pair=("en", "de"))
     assert asked.ids.tolist() == [[*map(ord, "abc.")]]
     assert asked.lengths.tolist() == [4]
     assert (made.tokens, made.log_probs, made.ended) == ((A, B, STOP), (-0.1, -0.2, -0.3), True)
@@ -70,7 +71,7 @@ def test_all_pieces_are_read_and_looks_at_them_are_looks_at_their_words(monkeypa
 @pytest.mark.parametrize(("target", "tag"), [("de", 1000), ("es", 1001)])
 def test_of_several_languages_a_tag_tells_which_and_is_nobodys(monkeypatch, target, tag):
     asked = Asked(monkeypatch, "de,es")
-    made = asked.net.translate((" ab", " !"), (), closed=True, pair=("en", target))
+    made = translated(asked.net, (" ab", " !"), (), closed=True, pair=("en", target))
     assert asked.ids.tolist() == [[tag, *map(ord, "ab!")]]
     assert made.attention.tolist() == [[2 + 3, 4], [6 + 7, 8], [10 + 11, 12]]
     # The tag takes no room: ten, and two for each piece.
@@ -91,17 +92,17 @@ def test_what_is_open_is_searched_greedily_and_follows_a_guess(
 ):
     asked = Asked(monkeypatch, **own)
     said = (B, B)
-    asked.net.translate((" a!",), said, closed=closed, pair=("en", "de"), guess=(A,) * 40)
+    translated(asked.net, (" a!",), said, closed=closed, pair=("en", "de"), guess=(A,) * 40)
     assert (asked.prompt.start, asked.prompt.said, asked.prompt.most) == ((BOS,), said, 12)
     assert (asked.beams, asked.prompt.guess) == (beams, guess)
 
 
 def test_a_sentence_that_is_open_gets_no_full_stop(monkeypatch):
     asked = Asked(monkeypatch)
-    made = asked.net.translate((" ab",), (), closed=False, pair=("en", "de"))
+    made = translated(asked.net, (" ab",), (), closed=False, pair=("en", "de"))
     assert (made.tokens, made.ended) == ((A, B), True)
     asked.ended = False
-    made = asked.net.translate((" ab",), (), closed=False, pair=("en", "de"))
+    made = translated(asked.net, (" ab",), (), closed=False, pair=("en", "de"))
     assert (made.tokens, made.ended) == ((A, B, STOP), False)
 
 
@@ -119,7 +120,7 @@ def test_a_sentence_that_is_open_gets_no_full_stop(monkeypatch):
 )
 def test_what_is_over_is_read_with_a_full_stop(monkeypatch, words, source, closed, read, said):
     asked = Asked(monkeypatch)
-    made = asked.net.translate(words, (), closed=closed, pair=(source, "de"))
+    made = translated(asked.net, words, (), closed=closed, pair=(source, "de"))
     assert asked.ids.tolist() == [[*map(ord, read)]]
     assert made.tokens == said
     assert made.attention.shape == (len(said), 1)
@@ -150,24 +151,24 @@ def test_a_net_that_knows_no_full_stop_gets_none(monkeypatch):
     monkeypatch.setattr(
         Letters, "encode", lambda self, text: [3 if c == "." else ord(c) for c in text]
     )
-    asked.net.translate(("ab",), (), closed=True, pair=("en", "de"))
+    translated(asked.net, ("ab",), (), closed=True, pair=("en", "de"))
     assert asked.ids.tolist() == [[*map(ord, "ab")]]
 
 
 @pytest.mark.parametrize(("words", "said"), [((" ",), ()), ((" a!",), (A,) * 14)])
 def test_where_there_is_nothing_to_say_no_net_is_asked(monkeypatch, words, said):
     asked = Asked(monkeypatch)
-    made = asked.net.translate(words, said, closed=True, pair=("en", "de"))
+    made = translated(asked.net, words, said, closed=True, pair=("en", "de"))
     assert (made.tokens, made.ended, made.attention.shape) == ((), bool(said), (0, 1))
     assert not hasattr(asked, "ids")
-    asked.net.translate((" a!",), (A,) * 13, closed=True, pair=("en", "de"))
+    translated(asked.net, (" a!",), (A,) * 13, closed=True, pair=("en", "de"))
     assert asked.prompt.most == 1  # the last that fits
 
 
 @pytest.mark.parametrize(("plain", "read"), [(True, "abc"), (False, "Ab,c!")])
 def test_a_net_reads_what_it_has_learned_to_read(monkeypatch, plain, read):
     asked = Asked(monkeypatch, plain=plain)
-    asked.net.translate((" Ab,", " c!"), (), closed=True, pair=("en", "de"))
+    translated(asked.net, (" Ab,", " c!"), (), closed=True, pair=("en", "de"))
     assert asked.ids.tolist() == [[*map(ord, read)]]
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 from dragoman.errors import DragomanError
 from dragoman.models.cascade.owners import Owned, nothing, over_words, owners, room_for
 from dragoman.models.cascade.tags import Tags
-from dragoman.models.cascade.translator import Pair, Translation
+from dragoman.models.cascade.translator import Pair, Sentence, Translation
 from dragoman.models.options import Options
 from dragoman.models.search import Found
 from dragoman.models.words import Piece, Words, group, unspaced
@@ -50,6 +51,17 @@ class TextUnits:
         name = self.names[token]
         begins = self.spaced and name.startswith(SPACE)
         return Piece(name.replace(SPACE, " "), begins=begins, ends=not self.spaced)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A sentence as the net is given it."""
+
+    source: list[str]  # pieces
+    prefix: list[str]  # what was said
+    limit: int  # of what may stand there in all
+    beams: int
+    owned: Owned
 
 
 class TextModel:
@@ -94,51 +106,90 @@ class TextModel:
     def words(self, tokens: Sequence[int], *, ended: bool, pair: Pair) -> Words:
         return self._units(pair).words(tokens, ended=ended)
 
-    def translate(
-        self,
-        words: Sequence[str],
-        said: Sequence[int],
-        *,
-        closed: bool,
-        pair: Pair,
-        guess: Sequence[int] = (),
-    ) -> Translation:
+    def translate(self, sentences: Sequence[Sentence]) -> list[Translation]:
         """A sentence that is not `closed` is searched greedily, since it will be drafted again."""
+        read = ((index, self._read(one)) for index, one in enumerate(sentences))
+        readings = {index: reading for index, reading in read if reading is not None}
+        found: dict[int, Found] = {}
+        for members in _together(readings):
+            made = self._search([readings[index] for index in members])
+            found.update(zip(members, made, strict=True))
+        return [
+            over_words(
+                found[index],
+                one.said,
+                readings[index].owned,
+                self._units(one.pair),
+                closed=one.closed,
+            )
+            if index in readings
+            else nothing(one.said, len(one.words))
+            for index, one in enumerate(sentences)
+        ]
+
+    def _read(self, sentence: Sentence) -> _Reading | None:
+        """A sentence as it is given to the net; None: there is nothing to translate."""
+        words, said = sentence.words, sentence.said
         pieces = [str(piece) for piece in self._reads.encode("".join(words).strip(), out_type=str)]
         room = room_for(len(pieces), len(said))
         if not pieces or room < 1:
-            return nothing(said, len(words))
-        before_source, before_target = self._tags.told(self._name, *pair)
-        source = [*before_source, *pieces, *self._source_end]
+            return None
+        before_source, before_target = self._tags.told(self._name, *sentence.pair)
         prefix = [*before_target, *(self._names[token] for token in said)]
-        found = self._search(source, prefix, room, beams=self._beams if closed else 1)
-        # A language belongs to no word.
-        owned = Owned(owners(pieces, words), len(words), begin=len(before_source))
-        return over_words(found, said, owned, self._units(pair), closed=closed)
+        return _Reading(
+            [*before_source, *pieces, *self._source_end],
+            prefix,
+            limit=len(prefix) + room,
+            beams=self._beams if sentence.closed else 1,
+            # A language belongs to no word.
+            owned=Owned(owners(pieces, words), len(words), begin=len(before_source)),
+        )
 
     def _units(self, pair: Pair) -> TextUnits:
         return TextUnits(self._written, not written_without_spaces(pair[1]))
 
-    def _search(
-        self, source: Sequence[str], prefix: Sequence[str], room: int, *, beams: int
-    ) -> Found:
-        """The best continuation of a prefix; it looks at the source tokens."""
-        (found,) = self._net.translate_batch(
-            [list(source)],
-            target_prefix=[list(prefix)],
-            beam_size=beams,
-            max_decoding_length=len(prefix) + room,
+    def _search(self, readings: Sequence[_Reading]) -> list[Found]:
+        """The best continuation of each prefix; it looks at the source tokens."""
+        sources = [one.source for one in readings]
+        results = self._net.translate_batch(
+            sources,
+            target_prefix=[one.prefix for one in readings],
+            beam_size=readings[0].beams,
+            max_decoding_length=max(one.limit for one in readings),
             return_attention=True,
             return_end_token=True,
         )
-        text = found.hypotheses[0]
-        ended = len(text) > len(prefix) and text[-1] == self._end
-        new = text[len(prefix) : len(text) - ended]
-        looks = np.array(found.attention[0], np.float32)[len(prefix) : len(prefix) + len(new)]
-        (scored,) = self._net.score_batch([list(source)], [[*prefix, *new]])
-        log_probs = scored.log_probs[len(prefix) : len(prefix) + len(new)]
-        tokens = tuple(self._ids[piece] for piece in new)
-        return Found(tokens, tuple(map(float, log_probs)), tuple(looks), ended)
+        texts = [
+            self._text(one, result.hypotheses[0])
+            for one, result in zip(readings, results, strict=True)
+        ]
+        scored = self._net.score_batch(sources, [text for text, _ in texts])
+        return [self._found(*some) for some in zip(readings, texts, results, scored, strict=True)]
+
+    def _text(self, reading: _Reading, hypothesis: Sequence[str]) -> tuple[list[str], bool]:
+        """A text without its end, and whether it has one. It may be longer than it should be: the
+        limit is that of all who are searched together."""
+        text, known = list(hypothesis[: reading.limit]), len(reading.prefix)
+        ended = len(text) > known and text[-1] == self._end
+        return text[: len(text) - ended], ended
+
+    def _found(
+        self, reading: _Reading, text: tuple[list[str], bool], result: Any, scored: Any
+    ) -> Found:
+        whole, ended = text
+        new = slice(len(reading.prefix), len(whole))
+        tokens = tuple(self._ids[piece] for piece in whole[new])
+        looks = np.array(result.attention[0], np.float32)[new]
+        return Found(tokens, tuple(map(float, scored.log_probs[new])), tuple(looks), ended)
+
+
+def _together(readings: Mapping[int, _Reading]) -> Iterable[list[int]]:
+    """Who is searched together: with several beams, the limit decides what counts as a text, so it
+    must be the same; one beam is cut off where its own limit is."""
+    groups: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for index, one in readings.items():
+        groups[one.beams, one.limit if one.beams > 1 else 0].append(index)
+    return groups.values()
 
 
 def _vocabulary_path(folder: Path) -> Path | None:

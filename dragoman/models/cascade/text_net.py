@@ -11,7 +11,7 @@ import numpy as np
 
 from dragoman.errors import DragomanError
 from dragoman.models.cascade.owners import Owned, nothing, over_words, owners, room_for
-from dragoman.models.cascade.translator import Pair, Translation
+from dragoman.models.cascade.translator import Pair, Sentence, Translation
 from dragoman.models.exported.decoder import Texts
 from dragoman.models.exported.net import BOS, UNK, OnnxNet
 from dragoman.models.exported.pieces import Pieces, open_units, tag_of
@@ -62,37 +62,33 @@ class TextNet:
     def _units(self, pair: Pair) -> Pieces:
         return self._targets.get(pair[1]) or self._targets[""]
 
-    def translate(
-        self,
-        words: Sequence[str],
-        said: Sequence[int],
-        *,
-        closed: bool,
-        pair: Pair,
-        guess: Sequence[int] = (),
-    ) -> Translation:
+    def translate(self, sentences: Sequence[Sentence]) -> list[Translation]:
+        return [self._translate(one) for one in sentences]
+
+    def _translate(self, sentence: Sentence) -> Translation:
         """A sentence that is not `closed` is searched greedily, since it will be drafted again.
 
         One that is over without a full stop is read with one: without, a net that has learned from
         beginnings takes it for one and says less of it. Where the stop stands for a comma, the
         comma is said.
         """
-        unended = closed and self._lacks_stop(words, pair[0])
-        ids, word_of = self._read(with_stop(words, pair[0]) if unended else words, pair[1])
+        words, said, (source, target) = sentence.words, sentence.said, sentence.pair
+        unended = sentence.closed and self._lacks_stop(words, source)
+        ids, word_of = self._read(with_stop(words, source) if unended else words, target)
         room = room_for(len(word_of), len(said))
         if not word_of or room < 1:
             return nothing(said, len(words))
-        source = self._net.encode(np.array([ids], np.int64), np.array([len(ids)], np.int64))
-        beams = self._beams if closed else 1
-        known = tuple(guess[: room - 1]) if beams == 1 else ()
-        prompts = [Prompt((BOS,), room, tuple(said), guess=known)]
-        texts = Texts(self._net, [source.memory], [len(ids)], prompts)
+        encoded = self._net.encode(np.array([ids], np.int64), np.array([len(ids)], np.int64))
+        beams = self._beams if sentence.closed else 1
+        guess = sentence.guess[: room - 1] if beams == 1 else ()
+        prompts = [Prompt((BOS,), room, said, guess=guess)]
+        texts = Texts(self._net, [encoded.memory], [len(ids)], prompts)
         found = search(texts, prompts, beams)[0]
         owned = Owned(word_of, len(words), begin=len(ids) - len(word_of))  # the tag is nobody's
-        units = self._units(pair)
+        units = self._units(sentence.pair)
         if unended and words[-1].endswith(COMMAS):
             found = _with_comma(found, said, units, words[-1][-1])
-        return over_words(found, said, owned, units, closed=closed)
+        return over_words(found, said, owned, units, closed=sentence.closed)
 
     def _read(self, words: Sequence[str], target: str) -> tuple[list[int], list[int]]:
         """Source units of some words, and the word that each belongs to.
