@@ -21,7 +21,7 @@ class Choice:
         device: torch.device,
         *,
         end: int,
-        no_speech: int,
+        no_speech: int | None,
         never: Sequence[int],
         not_first: Sequence[int],
     ) -> None:
@@ -63,5 +63,8 @@ class Choice:
         return values.unflatten(0, shape), self._tokens[places].unflatten(0, shape)
 
     def silence(self, x: Tensor) -> Tensor:
-        """The probability of silence, from what is left of the start of each text."""
+        """The probability of silence, from what is left of the start of each text; 0 where there is
+        no token for it."""
+        if self.no_speech is None:
+            return x.new_zeros(len(x))
         return torch.softmax(self._decoder.logits(x), dim=1)[:, self.no_speech]
