@@ -12,6 +12,8 @@ from torch.nn import functional
 
 from dragoman.models.whisper.weights import Weights
 
+Activation = Callable[[Tensor], Tensor]
+
 
 @dataclass(frozen=True, slots=True)
 class Linear:
@@ -52,7 +54,7 @@ class Thought:
     norm: Norm
     up: Linear
     down: Linear
-    activation: Callable[[Tensor], Tensor] = functional.gelu
+    activation: Activation = functional.gelu
 
     def __call__(self, x: Tensor) -> Tensor:
         return self.down(self.activation(self.up(self.norm(x))))
@@ -64,7 +66,8 @@ def gated(x: Tensor) -> Tensor:
     return inner * functional.silu(gate)
 
 
-ACTIVATIONS = {0: functional.relu, 3: functional.gelu}  # by CTranslate2's numbers
+# By CTranslate2's numbers.
+ACTIVATIONS: dict[int, Activation] = {0: functional.relu, 3: functional.gelu}
 
 
 class Reader:
@@ -109,7 +112,7 @@ class Reader:
             gated if len(up.weight) > down.weight.shape[1] else self._activation(name),
         )
 
-    def _activation(self, name: str) -> Callable[[Tensor], Tensor]:
+    def _activation(self, name: str) -> Activation:
         """That of the encoder or the decoder; where nothing is said, Whisper's."""
         said = f"{name.partition('/')[0]}/activation"
         return ACTIVATIONS[int(self.weights.stored(said)) if said in self.weights else 3]
