@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from dragoman.models.gpu.batches import batches
 from dragoman.models.gpu.choice import Choice
 from dragoman.models.gpu.decoder import Decoder
 from dragoman.models.gpu.layers import Reader
@@ -98,10 +99,10 @@ class TorchEngine:
     def encode(self, views: Sequence[View[Tensor]]) -> list[Tensor]:
         """Windows of about the same length go together; all of each is encoded anew."""
         windows: list[DeviceWindow] = [view.mel for view in views]
-        order = sorted(range(len(windows)), key=lambda index: windows[index].length)
-        placed = self._bank.placed([windows[index] for index in order])
+        groups = list(batches([one.length for one in windows], _filled, self._most))
+        placed = self._bank.placed([windows[index] for group in groups for index in group])
         made: dict[int, Tensor] = {}
-        for group in self._groups(windows, order):
+        for group in groups:
             part = placed[len(made) : len(made) + len(group)]
             mel = self._bank.windows(part, _filled(windows[group[-1]].length))
             states = self._encoder(mel.to(self._dtype), part[:, 3])
@@ -110,24 +111,11 @@ class TorchEngine:
                 made[index] = one[: windows[index].length // 2].clone()
         return [made[index] for index in range(len(windows))]
 
-    def _groups(self, windows: Sequence[DeviceWindow], order: Sequence[int]) -> Iterator[list[int]]:
-        """Windows that are filled up to the same length, as many as there is memory for."""
+    def _most(self, frames: int) -> float:
+        """How many windows of so many frames there is memory for."""
         size = torch.finfo(self._dtype).bits // 8
-        group: list[int] = []
-        for index in order:
-            frames = _filled(windows[index].length)
-            # Of a frame: its bands, in 32 bits, twice; of a state, some 16 times its width.
-            most = self._speaker.memory // (
-                frames * (8 * self.bands + 8 * self._encoder.width * size)
-            )
-            if group and (
-                frames > _filled(windows[group[-1]].length) or len(group) >= max(1, most)
-            ):
-                yield group
-                group = []
-            group.append(index)
-        if group:
-            yield group
+        # Of a frame: its bands, in 32 bits, twice; of a state, some 16 times its width.
+        return self._speaker.memory // (frames * (8 * self.bands + 8 * self._encoder.width * size))
 
     @torch.inference_mode()
     def languages(self, states: Sequence[Tensor]) -> list[dict[str, float]]:
