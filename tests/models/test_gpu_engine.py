@@ -30,6 +30,7 @@ from .toy_whisper import ToyVad
 
 torch = pytest.importorskip("torch")
 
+from dragoman.models.gpu import speaker  # noqa: E402
 from dragoman.models.whisper.gpu import engine as gpu_engine  # noqa: E402
 from dragoman.models.whisper.gpu.engine import TorchEngine  # noqa: E402
 
@@ -234,13 +235,13 @@ def test_little_memory_means_several_batches_and_the_same_texts(folder, engine, 
     prompts = [Prompt(start, most) for most in (4, 12, 3, 8)]
     expected = engine.speak(engine.encode(seen), prompts, 2)
     batches = []
-    speaking = gpu_engine.Speaking
+    speaking = speaker.Speaking
     monkeypatch.setattr(
-        gpu_engine,
+        speaker,
         "Speaking",
         lambda *all: batches.append(len(all[3])) or speaking(*all),
     )
-    monkeypatch.setattr(engine, "_memory", 2.5 * engine._decoder.bytes_of(192, 2))
+    monkeypatch.setattr(engine._speaker, "memory", 2.5 * engine._decoder.bytes_of(192, 2))
     found = engine.speak(engine.encode(seen), prompts, 2)
     assert batches == [2, 2]
     assert [one.tokens for one in found] == [one.tokens for one in expected]
@@ -329,5 +330,5 @@ def test_processes_that_share_a_gpu_plan_with_their_part_of_it(monkeypatch, free
 
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free, 80e9))
     monkeypatch.setattr(torch.cuda, "get_per_process_memory_fraction", fraction)
-    assert gpu_engine._free_bytes(torch.device("cuda")) == pytest.approx(expected)
-    assert gpu_engine._free_bytes(torch.device("cuda:1")) == pytest.approx(expected)
+    assert speaker.free_bytes(torch.device("cuda")) == pytest.approx(expected)
+    assert speaker.free_bytes(torch.device("cuda:1")) == pytest.approx(expected)

@@ -8,22 +8,25 @@ import pytest
 
 from dragoman.errors import DragomanError
 from dragoman.models.moonshine import engine as module
+from dragoman.models.moonshine.alignment import ALIGNMENT, alignment
 from dragoman.models.moonshine.encoder import Encoded, no_labels
 from dragoman.models.moonshine.engine import (
-    ALIGNMENT,
     DECODERS,
     ENCODERS,
     CtcHead,
     MoonshineEngine,
     MoonshineRules,
-    alignment,
     first_file,
+    load_engine,
 )
 from dragoman.models.moonshine.units import END, START, MoonshineUnits
+from dragoman.models.options import Options
 from dragoman.models.search import Past, Prompt
 from dragoman.models.whisper.graph import Shape
 
 from . import made_onnx as made
+
+ON_CPU = Options(threads=1, device="cpu")
 
 
 def test_heads_that_nobody_looked_for_are_those_of_the_later_layers():
@@ -97,7 +100,7 @@ def test_half_a_moonshine_is_a_sentence(tmp_path: Path, lacking):
         if name != lacking:
             (tmp_path / name).write_bytes(b"")
     with pytest.raises(DragomanError, match="lacks its encoder or decoder"):
-        MoonshineEngine.load(tmp_path, MoonshineUnits(()), threads=1)
+        load_engine(tmp_path, MoonshineUnits(()), ON_CPU)
 
 
 def test_tokens_without_a_name_are_never_said_but_the_end_may_come(tmp_path: Path, monkeypatch):
@@ -114,7 +117,7 @@ def test_tokens_without_a_name_are_never_said_but_the_end_may_come(tmp_path: Pat
     monkeypatch.setattr(module, "MoonshineRules", Noting)
     names = ["", "", "", "▁a", "", *["▁b"] * (made.WORDS - 7)]  # two fewer than the net has
     units = MoonshineUnits(tuple(names))
-    engine = MoonshineEngine.load(tmp_path, units, threads=1)
+    engine = load_engine(tmp_path, units, ON_CPU)
     unnamed = [0, 1, 4, made.WORDS - 2, made.WORDS - 1]
     assert told == {
         "words": made.WORDS,

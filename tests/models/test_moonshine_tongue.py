@@ -12,9 +12,10 @@ from dragoman.errors import DragomanError
 from dragoman.models.base import Sound
 from dragoman.models.load import load_model
 from dragoman.models.moonshine.encoder import BEHIND, OPEN, STATE, Encoded
-from dragoman.models.moonshine.engine import MoonshineEngine
+from dragoman.models.moonshine.engine import load_engine
 from dragoman.models.moonshine.tongue import Tongue, foreign, no_judgement, tongues
 from dragoman.models.moonshine.units import MoonshineUnits
+from dragoman.models.options import Options
 from dragoman.models.search import Found
 
 from . import made_onnx as made
@@ -65,7 +66,7 @@ def test_published_weights_judge_and_others_do_not(tmp_path, monkeypatch):
     noise = np.random.default_rng(0).standard_normal(2 * RATE).astype(np.float32)
 
     def judged() -> np.ndarray:
-        engine = MoonshineEngine.load(folder, units, threads=1)
+        engine = load_engine(folder, units, Options(threads=1, device="cpu"))
         return engine.encode([Encoded()], [noise])[0].judged
 
     assert judged().tolist() == []  # nothing was learned for states so narrow

@@ -33,6 +33,11 @@ class ToyEngine:
         self.beams: list[int] = []
         self.pasts: list[Past | None] = []
 
+    device = "cpu"
+
+    def new(self):
+        return Encoded()
+
     def encode(self, windows, sounds):
         self.batches.append(len(sounds))
         return [self._encode(window, sound) for window, sound in zip(windows, sounds, strict=True)]

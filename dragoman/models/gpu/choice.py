@@ -21,7 +21,7 @@ class Choice:
         device: torch.device,
         *,
         end: int,
-        no_speech: int,
+        no_speech: int | None,
         never: Sequence[int],
         not_first: Sequence[int],
     ) -> None:
@@ -62,6 +62,10 @@ class Choice:
         shape = (sounds, texts)
         return values.unflatten(0, shape), self._tokens[places].unflatten(0, shape)
 
-    def silence(self, x: Tensor) -> Tensor:
-        """The probability of silence, from what is left of the start of each text."""
+    def silence(self, x: Tensor, starts: Tensor) -> Tensor:
+        """The probability of silence, from what is left, `[sounds, n, width]`, of the token that
+        starts each text; 0 where there is no token for silence."""
+        if self.no_speech is None:
+            return starts.new_zeros(starts.shape, dtype=torch.float32)
+        x = x.gather(1, starts[:, None, None].expand(-1, -1, x.shape[2]))[:, 0]
         return torch.softmax(self._decoder.logits(x), dim=1)[:, self.no_speech]

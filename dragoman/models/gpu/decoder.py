@@ -15,7 +15,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from dragoman.models.gpu.layers import Attention, Linear, Reader, Thought, heads_of, joined
+from dragoman.models.gpu.layers import (
+    Attention,
+    Linear,
+    Reader,
+    Thought,
+    heads_of,
+    joined,
+    turned,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +90,7 @@ class Decoder:
             for layer in range(reader.weights.layers("decoder"))
         ]
         self._alignment = len(alignment)
-        self.width = self._embeddings.shape[1]
+        self.width = self._norm.gamma.shape[0]
         self.words = self._embeddings.shape[0]
         self.most_tokens = len(self._positions)
 
@@ -180,17 +188,19 @@ class Decoder:
         """
         columns = seen.shape[2]
         positions = positions.clamp(max=self.most_tokens - 1)
-        x = self._embeddings[tokens] + self._positions[positions]
+        x, angles = self._placed(self._embeddings[tokens] + self._positions[positions])
         hidden = ~seen[:, None]
         looked_at = x.new_zeros((), dtype=torch.float32)
         for index, layer in enumerate(self._layers):
-            q, k, v = layer.back.inward(layer.back.norm(x)).chunk(3, dim=-1)
+            made = layer.back.inward(layer.back.norm(x)).chunk(3, dim=-1)
+            q, k, v = (heads_of(part, self._heads) for part in made)
             keys, values = tape.columns[index]
-            keys.index_copy_(2, places, heads_of(k, self._heads))
-            values.index_copy_(2, places, heads_of(v, self._heads))
-            looked, _ = self._attend(q, keys[:, :, :columns], values[:, :, :columns], hidden)
+            keys.index_copy_(2, places, turned(k, angles))
+            values.index_copy_(2, places, v)
+            q, keys, values = turned(q, angles), keys[:, :, :columns], values[:, :, :columns]
+            looked, _ = self._attend(q, keys, values, hidden)
             x = x + layer.back.outward(looked)
-            q = layer.sound.inward(layer.sound.norm(x))
+            q = heads_of(layer.sound.inward(layer.sound.norm(x)), self._heads)
             keys, values = tape.memory[index]
             looked, spread = self._attend(q, keys, values, tape.deaf)
             x = x + layer.sound.outward(looked)
@@ -199,11 +209,20 @@ class Decoder:
                 looked_at = looked_at + spread[:, layer.looks].sum(dim=1, dtype=torch.float32)
         return x, looked_at / self._alignment
 
+    def _placed(self, x: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor] | None]:
+        """Tokens, and by how much their positions turn, if they do: a row of cosines and one of
+        sines follow each, as in `whisper/graph.py`."""
+        half = (x.shape[-1] - self.width) // 2
+        if not half:
+            return x, None
+        x, cosine, sine = x.split([self.width, half, half], dim=-1)
+        return x, (cosine, sine)
+
     def _attend(
         self, q: Tensor, keys: Tensor, values: Tensor, hidden: Tensor
     ) -> tuple[Tensor, Tensor]:
         """What the heads of queries see, joined, and how they spread their attention."""
-        scores = heads_of(q, self._heads) @ keys.transpose(-1, -2)
+        scores = q @ keys.transpose(-1, -2)
         scores.masked_fill_(hidden, -torch.inf)
         spread = torch.softmax(scores, dim=-1)
         return joined(spread @ values), spread

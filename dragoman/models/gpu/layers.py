@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from dragoman.models.whisper.weights import Weights
+
+Activation = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,7 @@ class Norm:
     """Layer normalisation."""
 
     gamma: Tensor
-    beta: Tensor
+    beta: Tensor | None
 
     def __call__(self, x: Tensor) -> Tensor:
         return functional.layer_norm(x, self.gamma.shape, self.gamma, self.beta, 1e-5)
@@ -51,9 +54,20 @@ class Thought:
     norm: Norm
     up: Linear
     down: Linear
+    activation: Activation = functional.gelu
 
     def __call__(self, x: Tensor) -> Tensor:
-        return self.down(functional.gelu(self.up(self.norm(x))))
+        return self.down(self.activation(self.up(self.norm(x))))
+
+
+def gated(x: Tensor) -> Tensor:
+    """The first half of the numbers, as far as the second lets them through."""
+    inner, gate = x.chunk(2, dim=-1)
+    return inner * functional.silu(gate)
+
+
+# By CTranslate2's numbers.
+ACTIVATIONS: dict[int, Activation] = {0: functional.relu, 3: functional.gelu}
 
 
 class Reader:
@@ -78,7 +92,8 @@ class Reader:
         return Linear(weight.flatten(1).contiguous(), self.tensor(f"{name}/bias"))
 
     def norm(self, name: str) -> Norm:
-        return Norm(self.tensor(f"{name}/gamma"), self.tensor(f"{name}/beta"))
+        beta = self.tensor(f"{name}/beta") if f"{name}/beta" in self.weights else None
+        return Norm(self.tensor(f"{name}/gamma"), beta)
 
     def attention(self, name: str, heads: int, outward: str = "linear_1") -> Attention:
         """Queries are scaled already: they are the first rows."""
@@ -92,9 +107,15 @@ class Reader:
     def thought(self, name: str) -> Thought:
         return Thought(
             self.norm(f"{name}/layer_norm"),
-            self.linear(f"{name}/linear_0"),
-            self.linear(f"{name}/linear_1"),
+            up := self.linear(f"{name}/linear_0"),
+            down := self.linear(f"{name}/linear_1"),
+            gated if len(up.weight) > down.weight.shape[1] else self._activation(name),
         )
+
+    def _activation(self, name: str) -> Activation:
+        """That of the encoder or the decoder; where nothing is said, Whisper's."""
+        said = f"{name.partition('/')[0]}/activation"
+        return ACTIVATIONS[int(self.weights.stored(said)) if said in self.weights else 3]
 
 
 def heads_of(x: Tensor, heads: int) -> Tensor:
@@ -105,3 +126,14 @@ def heads_of(x: Tensor, heads: int) -> Tensor:
 def joined(x: Tensor) -> Tensor:
     """`[batch, heads, n, head width]` to `[batch, n, width]`."""
     return x.transpose(1, 2).flatten(2)
+
+
+def turned(x: Tensor, angles: tuple[Tensor, Tensor] | None) -> Tensor:
+    """Heads `[batch, heads, n, head width]` whose first numbers are turned by their places' cosines
+    and sines `[batch, n, half]`: the first half of them with the second."""
+    if angles is None:
+        return x
+    cosine, sine = (part[:, None] for part in angles)
+    half = cosine.shape[-1]
+    a, b, rest = x.split([half, half, x.shape[-1] - 2 * half], dim=-1)
+    return torch.cat([a * cosine - b * sine, b * cosine + a * sine, rest], dim=-1)

@@ -74,9 +74,10 @@ class Speaking:
         self._made = 1  # tokens of every text
         room = min(ROOM, max(1, self._most))
         tape = decoder.begin(states, lengths, 1, aligned(width + room * beams))
-        before = decoder.read_known(tape, known.tokens[:, :-1], known.unused)
-        starts = known.starts[:, None, None].expand(-1, -1, before.shape[2])
-        self._silences = choice.silence(before.gather(1, starts)[:, 0])
+        before = known.tokens[:, :0]
+        if width > 1:
+            before = decoder.read_known(tape, known.tokens[:, :-1], known.unused)
+        self._silences = choice.silence(before, known.starts)
         looks = states.new_zeros(len(prompts), room, beams, states.shape[1])
         search = Beams.of(prompts, most, beams, choice.end, looks)
         # The last token that is known is the first that is read as those that are made will be.

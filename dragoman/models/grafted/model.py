@@ -53,6 +53,11 @@ class GraftedEngine:
         weights = moonshine_weights(encoder, decoder)
         return cls(net, GraftedEncoder(weights, Graphs(place, threads), net))
 
+    device = "cpu"
+
+    def new(self) -> Heard:
+        return Heard()
+
     def encode(self, windows: Sequence[Encoded], sounds: Sequence[Samples]) -> list[Encoded]:
         return self._encoder.encode(windows, sounds)
 
@@ -99,7 +104,7 @@ class GraftedModel(TrainedMoonshine):
 
     def open(self, source: str | None, target: str, *, transcript: bool = False) -> MoonshineStream:
         stream = super().open(source, target, transcript=transcript)
-        stream.states, stream.joined = Heard(), self.joined
+        stream.joined = self.joined
         return stream
 
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, Protocol
 
 from dragoman.audio.chunk import RATE, Samples
 from dragoman.errors import DragomanError
 from dragoman.models.graphs import Graphs
 from dragoman.models.kind import first_file
+from dragoman.models.moonshine.alignment import alignment
 from dragoman.models.moonshine.encoder import STATE, Encoded, Encoder, Labels, Pace, no_labels
+from dragoman.models.moonshine.stream import EncodedWindow
 from dragoman.models.moonshine.tongue import no_judgement, tongues
 from dragoman.models.moonshine.units import END, MoonshineUnits
 from dragoman.models.moonshine.weights import moonshine_weights
+from dragoman.models.options import Options
 from dragoman.models.search import Floats, Found, Past, Prompt
 from dragoman.models.whisper.decoder import Decoder, Rules
 from dragoman.models.whisper.graph import Shape
@@ -26,12 +30,29 @@ DECODERS = ("decoder_model_merged.onnx", "decoder_model_merged.ort")
 # What is older than this is about to be final, anyhow (`cascade/stream.py`).
 ANEW = 5
 CTC = "ctc/weight"  # of a net that counts source words
-# Heads that follow the sound, by layers of the decoder: found by comparing the moments they look at
-# with those of Whisper base on read speech.
-ALIGNMENT = {
-    6: [(3, 0), (3, 5), (3, 6), (4, 3), (4, 6), (4, 7), (5, 6)],
-    8: [(4, 2), (5, 3), (5, 5), (5, 6), (6, 0), (6, 4)],
-}
+
+
+class Engine(Protocol):
+    """Every operation takes a batch; its windows are its own kind of `EncodedWindow`."""
+
+    @property
+    def device(self) -> str:
+        """Where it works: cpu or cuda."""
+
+    def new(self) -> EncodedWindow:
+        """A window of which nothing was heard yet, of somebody who has not spoken yet."""
+
+    def encode(self, windows: Sequence[Any], sounds: Sequence[Samples]) -> Sequence[EncodedWindow]:
+        """Encode the sound behind each window; its first sample belongs to a new state."""
+
+    def speak(
+        self,
+        windows: Sequence[Any],
+        prompts: Sequence[Prompt],
+        beams: int,
+        pasts: Sequence[Past] | None = None,
+    ) -> list[Found]:
+        """Continue every prompt; what is in its past is not computed again."""
 
 
 class MoonshineRules(Rules):
@@ -69,21 +90,10 @@ class MoonshineEngine:
             exact=exact,
         )
 
-    @classmethod
-    def load(cls, folder: Path, units: MoonshineUnits, *, threads: int) -> MoonshineEngine:
-        """Of a folder with an encoder and a decoder, both .onnx or .ort."""
-        encoder, decoder = first_file(folder, ENCODERS), first_file(folder, DECODERS)
-        if encoder is None or decoder is None:
-            raise DragomanError(f"{folder} holds no Moonshine: it lacks its encoder or decoder.")
-        weights = moonshine_weights(encoder, decoder)
-        shape = Shape.of(weights)
-        words = shape.words
-        never = [number for number in range(words) if not units.name(number)]
-        never.remove(END)
-        rules = MoonshineRules(words, end=END, no_speech=END, never=never, not_first=[])
-        judge = tongues().get(shape.width, no_judgement)
-        pace = Pace(ahead=ANEW * RATE // STATE + 1)
-        return cls(weights, rules, Graphs(folder, threads), judge=judge, pace=pace)
+    device = "cpu"
+
+    def new(self) -> Encoded:
+        return Encoded()
 
     def encode(self, windows: Sequence[Encoded], sounds: Sequence[Samples]) -> list[Encoded]:
         return self._encoder.encode(windows, sounds)
@@ -103,6 +113,33 @@ class MoonshineEngine:
         return self._decoder.go_on(memories, prompts, beams, pasts=pasts)
 
 
+def load_engine(folder: Path, units: MoonshineUnits, options: Options) -> Engine:
+    """The engine for the device that is wanted, or that is there, of a folder with an encoder and a
+    decoder, both .onnx or .ort."""
+    encoder, decoder = first_file(folder, ENCODERS), first_file(folder, DECODERS)
+    if encoder is None or decoder is None:
+        raise DragomanError(f"{folder} holds no Moonshine: it lacks its encoder or decoder.")
+    options = options.placed()
+    weights = moonshine_weights(encoder, decoder)
+    shape = Shape.of(weights)
+    never = [number for number in range(shape.words) if not units.name(number)]
+    never.remove(END)
+    tongue = tongues().get(shape.width)
+    if options.device == "cpu":
+        rules = MoonshineRules(shape.words, end=END, no_speech=END, never=never, not_first=[])
+        return MoonshineEngine(
+            weights,
+            rules,
+            Graphs(folder, options.threads),
+            judge=tongue or no_judgement,
+            pace=Pace(ahead=ANEW * RATE // STATE + 1),
+            exact=options.compute == "float32",
+        )
+    from dragoman.models.moonshine.gpu.engine import TorchEngine
+
+    return TorchEngine.load(weights, options, end=END, never=never, tongue=tongue)
+
+
 class CtcHead:
     """From states to source units; the last one is the blank."""
 
@@ -112,9 +149,3 @@ class CtcHead:
     def __call__(self, states: Floats) -> Labels:
         labels: Labels = (states @ self._weight.T + self._bias).argmax(axis=1)
         return labels
-
-
-def alignment(shape: Shape) -> list[tuple[int, int]]:
-    """Heads that follow the sound; where nobody has looked for them, those of the later layers."""
-    later = [(layer, head) for layer in range(shape.layers) for head in range(shape.heads)]
-    return ALIGNMENT.get(shape.layers, later[len(later) // 2 :])

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
 
-from dragoman.audio.chunk import Samples
 from dragoman.errors import DragomanError
 from dragoman.models.base import Ask, Draft, Feature, Stream
 from dragoman.models.choose import with_translator
 from dragoman.models.guard import understood
 from dragoman.models.life import WindowModel
-from dragoman.models.moonshine.encoder import Encoded
-from dragoman.models.moonshine.engine import MoonshineEngine
+from dragoman.models.moonshine.engine import Engine, load_engine
 from dragoman.models.moonshine.stream import MoonshineStream
 from dragoman.models.moonshine.units import START, MoonshineUnits
 from dragoman.models.options import Options
-from dragoman.models.search import Found, Past, Prompt
+from dragoman.models.search import Found, Prompt
 from dragoman.models.window import Bounds, Window
 from dragoman.models.words import Units
 
@@ -32,22 +29,6 @@ SPARE = 10
 LANGUAGE = "en"
 STALLED = 1  # tokens before which a text does not end, where the net was silent too long
 EDGE = 2  # newest tokens of a draft, which nobody is sure of: half of their sound is yet to come
-
-
-class Engine(Protocol):
-    """Every operation takes a batch."""
-
-    def encode(self, windows: Sequence[Encoded], sounds: Sequence[Samples]) -> list[Encoded]:
-        """Encode the sound behind each window; its first sample belongs to a new state."""
-
-    def speak(
-        self,
-        windows: Sequence[Encoded],
-        prompts: Sequence[Prompt],
-        beams: int,
-        pasts: Sequence[Past] | None = None,
-    ) -> list[Found]:
-        """Continue every prompt; what is in its past is not computed again."""
 
 
 class MoonshineModel(WindowModel[MoonshineStream]):
@@ -69,10 +50,13 @@ class MoonshineModel(WindowModel[MoonshineStream]):
 
     @classmethod
     def load(cls, folder: Path, name: str, options: Options) -> MoonshineModel:
-        options = options.on_cpu("Moonshine")
         units = MoonshineUnits.load(folder / "tokenizer.json")
-        engine = MoonshineEngine.load(folder, units, threads=options.threads)
-        return cls(name, engine, units, beams=options.beams)
+        return cls(name, load_engine(folder, units, options), units, beams=options.beams)
+
+    @property
+    def device(self) -> str:
+        """Where it works: cpu or cuda."""
+        return self._engine.device
 
     def open(self, source: str | None, target: str, *, transcript: bool = False) -> MoonshineStream:
         if source not in (None, LANGUAGE):
@@ -85,7 +69,8 @@ class MoonshineModel(WindowModel[MoonshineStream]):
                 f"Model '{self.name}' writes down English and cannot translate it into '{target}'; "
                 f"put a translator behind it: {with_translator(self.name, LANGUAGE, target)}."
             )
-        return MoonshineStream(target, Window(BOUNDS, self._units), LANGUAGE)
+        window = Window(BOUNDS, self._units)
+        return MoonshineStream(target, window, LANGUAGE, states=self._engine.new())
 
     def start(self, target: str) -> int:
         """The token that a text in a language begins with."""

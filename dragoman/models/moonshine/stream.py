@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
@@ -21,13 +22,31 @@ STATE_MS = 1000.0 * STATE / RATE
 PER_MS = RATE / 1000.0
 
 
+class EncodedWindow(Protocol):
+    """A window as far as an engine encoded it, wherever that works."""
+
+    @property
+    def labels(self) -> Labels:
+        """What a CTC head hears in each state."""
+
+    @property
+    def judged(self) -> Floats:
+        """Whether the states are English."""
+
+    def __len__(self) -> int:
+        """How many states there are."""
+
+    def anew(self) -> EncodedWindow:
+        """Nothing of a window yet, of the same speaker."""
+
+
 @dataclass(slots=True, eq=False, kw_only=True)
 class MoonshineStream(WindowStream):
     """Bounded however long the talk."""
 
     samples: Samples = field(default_factory=lambda: np.empty(0, np.float32))  # of the window
     start: int = 0  # samples before the window
-    states: Encoded = field(default_factory=Encoded)  # what the encoder made of it so far
+    states: EncodedWindow = field(default_factory=Encoded)  # what the encoder made of it so far
     past: Past = field(default_factory=Past)  # what the decoder computed of the last draft's text
     joined: int = 1  # states that are one for the decoder
     words_in: Callable[[Labels], int] = len  # that a CTC head hears; without one, there are none
@@ -82,7 +101,7 @@ class MoonshineStream(WindowStream):
         """The sound of the window before a moment."""
         return self.samples[: int(moment_ms * PER_MS) - self.start]
 
-    def to_encode(self, *, closing: bool) -> tuple[Encoded, Samples] | None:
+    def to_encode(self, *, closing: bool) -> tuple[EncodedWindow, Samples] | None:
         """The states to go on from, and the sound to encode; None if there is nothing new.
 
         What is over is encoded anew, since every state may now see all of it; the silence behind it
@@ -101,7 +120,7 @@ class MoonshineStream(WindowStream):
         """The sound of which there are no states yet."""
         return self.samples[len(self.states) * STATE :]
 
-    def encoded(self, states: Encoded) -> None:
+    def encoded(self, states: EncodedWindow) -> None:
         self.states = states
         self.words_heard = self.words_before + self.words_in(states.labels)
 

@@ -27,10 +27,11 @@ from dragoman.models.moonshine.encoder import OPEN, Labels, Pace
 from dragoman.models.moonshine.engine import (
     CTC,
     ENCODERS,
+    Engine,
     MoonshineEngine,
     MoonshineRules,
 )
-from dragoman.models.moonshine.model import BOUNDS, Engine, MoonshineModel
+from dragoman.models.moonshine.model import BOUNDS, MoonshineModel
 from dragoman.models.moonshine.stream import MoonshineStream
 from dragoman.models.moonshine.weights import Arrays, encoder_arrays, positions, wider
 from dragoman.models.options import Options
@@ -123,7 +124,8 @@ class TrainedMoonshine(MoonshineModel):
         known = self._settings.languages
         known.refuse_others(self.name, source, target)
         units = self._by_language.get(target) or self._by_language[""]
-        stream = MoonshineStream(target, Window(NET_BOUNDS, units), source or known.source or None)
+        window, heard = Window(NET_BOUNDS, units), source or known.source or None
+        stream = MoonshineStream(target, window, heard, states=self._engine.new())
         if self._words_in is not None:
             stream.words_in = self._words_in
         return stream

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
+from dragoman.models.gpu.batches import batches
 from dragoman.models.gpu.choice import Choice
 from dragoman.models.gpu.decoder import Decoder
 from dragoman.models.gpu.layers import Reader
 from dragoman.models.gpu.moving import moved
-from dragoman.models.gpu.speaking import Speaking
-from dragoman.models.gpu.texts import CapturedTexts
+from dragoman.models.gpu.speaker import Speaker
 from dragoman.models.memory import refuse_too_large_for_gpu
 from dragoman.models.options import Compute, Options
 from dragoman.models.search import Found, Prompt
@@ -29,10 +27,7 @@ from dragoman.models.whisper.weights import Weights
 
 # Frames that windows are filled up to.
 LENGTHS = (640, 800, 960, 1120, 1280, 1440, 1600, 1920, 2240, 2560, 3000)
-STATES_ALIGNED = 64
-CAPTURED = (8, 32, 128)  # sounds: with more, the device is busy enough
-CAPTURED_TOKENS = 192  # most that a window holds
-SHARE = 0.6  # of the memory that is free once the model is loaded, for one batch
+TOKENS = 192  # most that a window holds
 
 
 class TorchEngine:
@@ -56,7 +51,7 @@ class TorchEngine:
         with torch.inference_mode():
             reader = Reader(weights, self._device, dtype)
             self._encoder, self._decoder = Encoder(reader), Decoder(reader, heads)
-            self._choice = Choice(
+            choice = Choice(
                 self._decoder,
                 self._device,
                 end=vocabulary.end,
@@ -67,10 +62,14 @@ class TorchEngine:
             self._bank = MelBank(self._encoder.bands, self._device)
         self._dtype, self._start = dtype, vocabulary.start
         self._languages = vocabulary.languages
-        self._memory = _free_bytes(self._device)
-        gpu = self._device.type == "cuda"
-        self._sizes = captured if captured is not None else CAPTURED if gpu else ()
-        self._captured: dict[int, list[CapturedTexts]] = {}  # by the number of beams
+        self._speaker = Speaker(
+            self._decoder,
+            choice,
+            self._device,
+            states=self._encoder.most_states,
+            tokens=TOKENS,
+            captured=captured,
+        )
         # Distilled models and turbo have fewer layers in the decoder; none learnt to translate.
         self.copies = weights.layers("encoder") > self._decoder.layers
 
@@ -100,10 +99,10 @@ class TorchEngine:
     def encode(self, views: Sequence[View[Tensor]]) -> list[Tensor]:
         """Windows of about the same length go together; all of each is encoded anew."""
         windows: list[DeviceWindow] = [view.mel for view in views]
-        order = sorted(range(len(windows)), key=lambda index: windows[index].length)
-        placed = self._bank.placed([windows[index] for index in order])
+        groups = list(batches([one.length for one in windows], _filled, self._most))
+        placed = self._bank.placed([windows[index] for group in groups for index in group])
         made: dict[int, Tensor] = {}
-        for group in self._groups(windows, order):
+        for group in groups:
             part = placed[len(made) : len(made) + len(group)]
             mel = self._bank.windows(part, _filled(windows[group[-1]].length))
             states = self._encoder(mel.to(self._dtype), part[:, 3])
@@ -112,26 +111,15 @@ class TorchEngine:
                 made[index] = one[: windows[index].length // 2].clone()
         return [made[index] for index in range(len(windows))]
 
-    def _groups(self, windows: Sequence[DeviceWindow], order: Sequence[int]) -> Iterator[list[int]]:
-        """Windows that are filled up to the same length, as many as there is memory for."""
+    def _most(self, frames: int) -> float:
+        """How many windows of so many frames there is memory for."""
         size = torch.finfo(self._dtype).bits // 8
-        group: list[int] = []
-        for index in order:
-            frames = _filled(windows[index].length)
-            # Of a frame: its bands, in 32 bits, twice; of a state, some 16 times its width.
-            most = self._memory // (frames * (8 * self.bands + 8 * self._encoder.width * size))
-            if group and (
-                frames > _filled(windows[group[-1]].length) or len(group) >= max(1, most)
-            ):
-                yield group
-                group = []
-            group.append(index)
-        if group:
-            yield group
+        # Of a frame: its bands, in 32 bits, twice; of a state, some 16 times its width.
+        return self._speaker.memory // (frames * (8 * self.bands + 8 * self._encoder.width * size))
 
     @torch.inference_mode()
     def languages(self, states: Sequence[Tensor]) -> list[dict[str, float]]:
-        sounds, lengths = self._stack(states)
+        sounds, lengths = self._speaker.stacked(states)
         tape = self._decoder.begin(sounds, lengths, 1, 1)
         start = torch.full((len(states), 1), self._start, device=self._device)
         x = self._decoder.read_known(tape, start, torch.zeros_like(start[:, 0]))
@@ -139,50 +127,8 @@ class TorchEngine:
         found = torch.softmax(self._decoder.logits(x[:, 0])[:, ids], dim=1).tolist()
         return [dict(zip(self._languages, row, strict=True)) for row in found]
 
-    @torch.inference_mode()
     def speak(self, states: Sequence[Tensor], prompts: Sequence[Prompt], beams: int) -> list[Found]:
-        """All prompts at once, as far as there is memory for them."""
-        prompts = [prompt.within(self._decoder.most_tokens) for prompt in prompts]
-        longest = _states_filled(max(map(len, states)))
-        most = max(1, int(self._memory // self._decoder.bytes_of(longest, beams)))
-        each = -(-len(states) // -(-len(states) // most))  # batches of about the same size
-        found: list[Found] = []
-        for at in range(0, len(states), each):
-            part = slice(at, at + each)
-            sounds = self._stack(states[part])
-            found += Speaking(
-                self._decoder, self._choice, sounds, prompts[part], beams, self._buffers(beams)
-            ).results()
-        return [
-            replace(one, looks=tuple(look[: len(sound)] for look in one.looks))
-            for one, sound in zip(found, states, strict=True)
-        ]
-
-    def _buffers(self, beams: int) -> list[CapturedTexts]:
-        """Buffers for few sounds, made when they are first needed; small ones where memory is."""
-        if beams not in self._captured:
-            states = _states_filled(self._encoder.most_states)
-            each = self._decoder.bytes_of(states, beams, CAPTURED_TOKENS)
-            sizes = [size for size in self._sizes if size * each <= self._memory / 4]
-            self._captured[beams] = [
-                CapturedTexts(
-                    self._decoder,
-                    self._choice,
-                    sounds=size,
-                    states=states,
-                    beams=beams,
-                    tokens=CAPTURED_TOKENS,
-                )
-                for size in sizes
-            ]
-        return self._captured[beams]
-
-    def _stack(self, states: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        """Sounds filled up to one length, and how long each is."""
-        lengths = [len(one) for one in states]
-        sounds = pad_sequence(list(states), batch_first=True)
-        more = _states_filled(max(lengths)) - sounds.shape[1]
-        return torch.nn.functional.pad(sounds, (0, 0, 0, more)), self._tensor(lengths)
+        return self._speaker.speak(states, prompts, beams)
 
     def _tensor(self, numbers: Sequence[int]) -> Tensor:
         return moved(np.array(numbers), self._device)
@@ -190,16 +136,3 @@ class TorchEngine:
 
 def _filled(frames: int) -> int:
     return next((length for length in LENGTHS if length >= frames), frames)
-
-
-def _states_filled(states: int) -> int:
-    return -(-states // STATES_ALIGNED) * STATES_ALIGNED
-
-
-def _free_bytes(device: torch.device) -> float:
-    """How much memory one batch may take."""
-    if device.type != "cuda":
-        return 1e9
-    free, whole = torch.cuda.mem_get_info(device)
-    ours = torch.cuda.get_per_process_memory_fraction(device.index)  # it wants a number, or None
-    return SHARE * min(free, whole * ours)

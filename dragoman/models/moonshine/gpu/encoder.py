@@ -1,0 +1,107 @@
+"""Moonshine's encoder for whole windows of different lengths in one batch.
+
+On a GPU, a window is encoded anew at every step, as the net was trained: nothing of it is final
+while it is open. A window that is filled up to the length of others is encoded as if it were alone.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from dragoman.models.gpu.layers import Reader, heads_of, joined, turned
+from dragoman.models.moonshine.encoder import BEHIND, STATE
+from dragoman.models.moonshine.graph import EPSILON
+
+# Neither flash attention, which takes no mask, nor cuDNN's, which makes a plan for every shape.
+BACKENDS = [SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+HEAD_ALIGNED = 8  # numbers: heads of other widths are left to the slowest kernel
+
+
+class Encoder:
+    """From sound to states."""
+
+    def __init__(self, reader: Reader) -> None:
+        # What is faint has few digits in 16 bits: up to its norm, sound is in 32.
+        plain = Reader(reader.weights, reader.device, torch.float32)
+        self._first = plain.tensor("encoder/conv1/weight")
+        self._gamma = plain.tensor("encoder/group_norm/gamma")
+        self._beta = plain.tensor("encoder/group_norm/beta")
+        self._convolutions = [
+            (reader.tensor(f"encoder/conv{n}/weight"), reader.tensor(f"encoder/conv{n}/bias"), step)
+            for n, step in ((2, 3), (3, 2))
+        ]
+        self._angles = plain.tensor("encoder/angles")
+        self._heads = heads = int(reader.weights.stored("decoder/num_heads"))
+        names = [f"encoder/layer_{layer}" for layer in range(reader.weights.layers("encoder"))]
+        self._layers = [
+            (reader.attention(f"{name}/self_attention", heads), reader.thought(f"{name}/ffn"))
+            for name in names
+        ]
+        self._norm = reader.norm("encoder/layer_norm")
+        self._dtype = reader.dtype
+        self.width = self._norm.gamma.shape[0]
+
+    def bytes_of(self, states: int) -> int:
+        """About how much memory a window of so many states takes."""
+        frames = 6 * states  # of the first convolution: as they are, of which they are, normed
+        return 4 * self.width * (3 * frames + 16 * states) + 4 * STATE * states
+
+    def __call__(
+        self, samples: Tensor, counts: Tensor, levels: Tensor, heard: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """`[windows, samples]` of which so many states count, to `[windows, states, width]`.
+
+        `levels` are the mean and the mean square of what each speaker was heard saying before, and
+        `heard` of how many frames; the new ones come out with the states.
+        """
+        x, levels = self._normed(samples, counts, levels, heard)
+        x = x.to(self._dtype)
+        for weight, bias, step in self._convolutions:
+            x = functional.gelu(functional.conv1d(x, weight, bias, stride=step))
+        return self._looked(x.transpose(1, 2), counts), levels
+
+    def _normed(
+        self, samples: Tensor, counts: Tensor, levels: Tensor, heard: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Frames of the first convolution, normed over all that was heard so far."""
+        x = torch.tanh(functional.conv1d(samples[:, None], self._first, stride=64))
+        frames = frames_of(counts)
+        real = (torch.arange(x.shape[2], device=x.device) < frames[:, None])[:, None]
+        numbers = frames * x.shape[1]
+        sums = [(part * real).sum(dim=(1, 2)) / numbers for part in (x, x * x)]
+        share = (frames / (heard + frames))[:, None]
+        levels = levels + share * (torch.stack(sums, dim=1) - levels)
+        mean, square = levels[:, :1, None], levels[:, 1:, None]
+        spread = torch.sqrt(square - mean * mean + EPSILON)
+        return (x - mean) / spread * self._gamma + self._beta, levels
+
+    def _looked(self, x: Tensor, counts: Tensor) -> Tensor:
+        """States of frames, which look at all others of their window."""
+        places = torch.arange(x.shape[1], device=x.device)
+        turns = places[None, :, None] * self._angles
+        angles = turns.cos().to(x.dtype), turns.sin().to(x.dtype)
+        # On a GPU, a mask whose numbers are not side by side is only taken by the slowest kernel.
+        seen = (places < counts[:, None])[:, None, None, :].contiguous()
+        size = self.width // self._heads
+        with sdpa_kernel(BACKENDS):
+            for attention, think in self._layers:
+                made = attention.inward(attention.norm(x)).chunk(3, dim=-1)
+                q, k, v = (heads_of(part, self._heads) for part in made)
+                q, k, v = (_aligned(part) for part in (turned(q, angles), turned(k, angles), v))
+                looked = functional.scaled_dot_product_attention(q, k, v, seen, scale=1.0)
+                x = x + attention.outward(joined(looked[..., :size]))
+                x = x + think(x)
+        return self._norm(x)
+
+
+def frames_of(states: Tensor) -> Tensor:
+    """How many frames of the first convolution so many states are made of."""
+    return (states * STATE + BEHIND - 127) // 64 + 1
+
+
+def _aligned(heads: Tensor) -> Tensor:
+    """Heads with zeros behind them, up to a width that the fast kernels take."""
+    return functional.pad(heads, (0, -heads.shape[-1] % HEAD_ALIGNED))
