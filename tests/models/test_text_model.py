@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 from dragoman.audio.chunk import RATE, Chunk
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter
+from dragoman.models import options as options_module
 from dragoman.models.cascade.owners import Owned
 from dragoman.models.cascade.tags import Tags
+from dragoman.models.cascade.text_files import open_tokenizer, read_config, read_vocabulary
 from dragoman.models.cascade.text_model import (
     TextModel,
     TextUnits,
-    _open_tokenizer,
-    _read_config,
-    _read_vocabulary,
     _Reading,
 )
 from dragoman.models.cascade.translator import Sentence
@@ -180,15 +179,62 @@ def test_as_many_beams_as_the_options_say(folders):
         assert [names[token] for token in found.tokens] == pieces[: len(found.tokens)]
 
 
-def test_a_net_computes_as_the_options_say(folders, monkeypatch):
-    import ctranslate2
+class Translators:
+    """In place of CTranslate2's translators: tells what they are asked for."""
 
-    told = {}
-    monkeypatch.setattr(
-        ctranslate2, "Translator", lambda *where, **more: told.update(more, of=where)
-    )
-    TextModel.load(folders["nllb"], "nllb", Options(threads=3, compute="float32"))
-    assert told == {"of": (str(folders["nllb"]),), "compute_type": "float32", "intra_threads": 3}
+    def __init__(self, monkeypatch, *, gpu=True, works=True) -> None:
+        import ctranslate2
+
+        self.told, self.works = [], works
+        monkeypatch.setattr(ctranslate2, "Translator", self.make)
+        monkeypatch.setattr(options_module, "why_no_gpu", lambda: None if gpu else "none here")
+        monkeypatch.setattr(options_module, "gpu_found", lambda: gpu)
+
+    def make(self, *where, **more):
+        self.told.append(more)
+        return self
+
+    def translate_batch(self, sources, **more):
+        assert sources == [["</s>"]]
+        if not self.works:
+            raise RuntimeError("libcublas is not found")
+
+
+@pytest.mark.parametrize(
+    ("given", "device", "compute"),
+    [
+        ({"compute": "float32"}, "cpu", "float32"),
+        ({}, "cpu", "int8"),
+        ({"compute": "bfloat16"}, "cpu", "float32"),
+    ],
+)
+def test_a_net_computes_as_the_options_say(folders, monkeypatch, given, device, compute):
+    made = Translators(monkeypatch, gpu=False)
+    TextModel.load(folders["nllb"], "nllb", Options(threads=3, **given))
+    assert made.told == [{"device": device, "compute_type": compute, "intra_threads": 3}]
+
+
+@pytest.mark.parametrize(
+    ("given", "works", "devices"),
+    [
+        ({}, True, [("cuda", "float16")]),
+        ({"compute": "bfloat16"}, True, [("cuda", "bfloat16")]),
+        ({"compute": "int8"}, True, [("cpu", "int8")]),
+        ({"device": "cpu"}, True, [("cpu", "int8")]),
+        ({"device": "cuda"}, True, [("cuda", "float16")]),
+        ({}, False, [("cuda", "float16"), ("cpu", "int8")]),  # there, but not for CTranslate2
+    ],
+)
+def test_it_works_on_a_gpu_that_it_can_use(folders, monkeypatch, given, works, devices):
+    made = Translators(monkeypatch, works=works)
+    TextModel.load(folders["nllb"], "nllb", Options(**given))
+    assert [(one["device"], one["compute_type"]) for one in made.told] == devices
+
+
+def test_a_gpu_that_was_asked_for_and_cannot_be_used_is_a_sentence(folders, monkeypatch):
+    Translators(monkeypatch, works=False)
+    with pytest.raises(DragomanError, match="onto the GPU; --device cpu may do: libcublas is not"):
+        TextModel.load(folders["nllb"], "nllb", Options(device="cuda"))
 
 
 class Canned:
@@ -287,34 +333,34 @@ def test_a_language_without_spaces_between_words_has_those_between_other_things(
 
 def test_a_vocabulary_is_a_list_or_lines(tmp_path: Path):
     (tmp_path / "target_vocabulary.txt").write_text("a\n\n▁b\n", encoding="utf-8")
-    assert _read_vocabulary(tmp_path) == ("a", "", "▁b")
+    assert read_vocabulary(tmp_path) == ("a", "", "▁b")
     (tmp_path / "shared_vocabulary.txt").write_text("x\ny", encoding="utf-8")
-    assert _read_vocabulary(tmp_path) == ("x", "y")
+    assert read_vocabulary(tmp_path) == ("x", "y")
     (tmp_path / "shared_vocabulary.json").write_text('["é", "ü"]', encoding="utf-8")
-    assert _read_vocabulary(tmp_path) == ("é", "ü")
+    assert read_vocabulary(tmp_path) == ("é", "ü")
     (tmp_path / "shared_vocabulary.json").write_text("[", encoding="utf-8")
     with pytest.raises(DragomanError, match="Cannot read the vocabulary"):
-        _read_vocabulary(tmp_path)
+        read_vocabulary(tmp_path)
 
 
 def test_what_is_read_has_a_tokenizer_of_its_own(tmp_path: Path, monkeypatch):
     monkeypatch.setattr("dragoman.models.exported.pieces.open_units", lambda path: path.name)
     (tmp_path / "spm.model").write_bytes(b"")
-    assert _open_tokenizer(tmp_path) == "spm.model"
+    assert open_tokenizer(tmp_path) == "spm.model"
     (tmp_path / "target.spm").write_bytes(b"")
-    assert _open_tokenizer(tmp_path) == "spm.model"  # half a pair is none
+    assert open_tokenizer(tmp_path) == "spm.model"  # half a pair is none
     (tmp_path / "source.spm").write_bytes(b"")
-    assert _open_tokenizer(tmp_path) == "source.spm"
+    assert open_tokenizer(tmp_path) == "source.spm"
 
 
 def test_settings_that_are_none(tmp_path: Path):
     with pytest.raises(DragomanError, match=r"Cannot read .*config\.json"):
-        _read_config(tmp_path)
+        read_config(tmp_path)
     (tmp_path / "config.json").write_text("[1]")
     with pytest.raises(DragomanError, match="not the settings of a text model"):
-        _read_config(tmp_path)
+        read_config(tmp_path)
     (tmp_path / "config.json").write_text('{"eos_token": "</s>"}')
-    assert _read_config(tmp_path) == {"eos_token": "</s>"}
+    assert read_config(tmp_path) == {"eos_token": "</s>"}
 
 
 def test_nothing_is_made_of_nothing(models):

@@ -107,7 +107,7 @@ def test_a_net_with_several_targets_reads_a_tag(tmp_path):
     words, plain = [" one", " house"], vocabulary.encode(["one house"])[0]
     for code in ("de", "es"):
         pair = made.between("en", code)
-        assert made._read(words, code)[0] == [vocabulary.tag(code), *plain]
+        assert made._units_of(words, code)[0] == [vocabulary.tag(code), *plain]
         found = translated(made, words, (), closed=True, pair=pair)
         ids = torch.tensor([[vocabulary.tag(code), *plain]])
         with torch.no_grad():

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +10,15 @@ from typing import Any
 import numpy as np
 
 from dragoman.errors import DragomanError
-from dragoman.models.cascade.owners import Owned, nothing, over_words, owners, room_for
+from dragoman.models.cascade.owners import Owned, over_words, owners, room_for
 from dragoman.models.cascade.tags import Tags
+from dragoman.models.cascade.text_files import (
+    open_net,
+    open_tokenizer,
+    read_config,
+    read_vocabulary,
+)
+from dragoman.models.cascade.together import translated
 from dragoman.models.cascade.translator import Pair, Sentence, Translation
 from dragoman.models.options import Options
 from dragoman.models.search import Found
@@ -22,12 +27,6 @@ from dragoman.text.languages import written_without_spaces
 
 SPACE = "▁"
 SPECIAL = ("<s>", "</s>", "<pad>", "<unk>", "<mask>")
-VOCABULARIES = ("shared_vocabulary", "target_vocabulary")
-# SentencePiece models for what is read and for what is written, as the families name them.
-TOKENIZERS = (
-    ("source.spm", "target.spm"),
-    *((name, name) for name in ("sentencepiece.bpe.model", "sentencepiece.model", "spm.model")),
-)
 
 
 @dataclass(frozen=True)
@@ -68,25 +67,17 @@ class TextModel:
     """Loaded once, immutable."""
 
     def __init__(self, folder: Path, name: str, options: Options) -> None:
-        import ctranslate2
-
-        options = options.on_cpu("A text model")
         self._name, self._beams = name, options.beams
-        self._names = _read_vocabulary(folder)
+        self._names = read_vocabulary(folder)
         self._ids = {piece: number for number, piece in enumerate(self._names)}
         self._tags = Tags.of(self._names, name)
-        self._reads = _open_tokenizer(folder)
-        config = _read_config(folder)
+        self._reads = open_tokenizer(folder)
+        config = read_config(folder)
         self._end = str(config.get("eos_token", "</s>"))
         self._source_end = () if config.get("add_source_eos") else (self._end,)
         special = {*SPECIAL, self._end, *self._tags.tokens.values()}
         self._written = tuple("" if piece in special else piece for piece in self._names)
-        try:
-            self._net: Any = ctranslate2.Translator(
-                str(folder), compute_type=options.compute, intra_threads=options.threads
-            )
-        except (RuntimeError, ValueError) as error:
-            raise DragomanError(f"Cannot load a text model from {folder}: {error}.") from error
+        self._net = open_net(folder, options, self._end)
 
     @classmethod
     def load(cls, folder: Path, name: str, options: Options) -> TextModel:
@@ -107,28 +98,10 @@ class TextModel:
         return self._units(pair).words(tokens, ended=ended)
 
     def translate(self, sentences: Sequence[Sentence]) -> list[Translation]:
-        """A sentence that is not `closed` is searched greedily, since it will be drafted again."""
-        read = ((index, self._read(one)) for index, one in enumerate(sentences))
-        readings = {index: reading for index, reading in read if reading is not None}
-        found: dict[int, Found] = {}
-        for members in _together(readings):
-            made = self._search([readings[index] for index in members])
-            found.update(zip(members, made, strict=True))
-        return [
-            over_words(
-                found[index],
-                one.said,
-                readings[index].owned,
-                self._units(one.pair),
-                closed=one.closed,
-            )
-            if index in readings
-            else nothing(one.said, len(one.words))
-            for index, one in enumerate(sentences)
-        ]
+        return translated(sentences, self._read, _alike, self._search, self._write)
 
     def _read(self, sentence: Sentence) -> _Reading | None:
-        """A sentence as it is given to the net; None: there is nothing to translate."""
+        """A sentence that is not `closed` is searched greedily, since it will be drafted again."""
         words, said = sentence.words, sentence.said
         pieces = [str(piece) for piece in self._reads.encode("".join(words).strip(), out_type=str)]
         room = room_for(len(pieces), len(said))
@@ -147,6 +120,10 @@ class TextModel:
 
     def _units(self, pair: Pair) -> TextUnits:
         return TextUnits(self._written, not written_without_spaces(pair[1]))
+
+    def _write(self, sentence: Sentence, reading: _Reading, found: Found) -> Translation:
+        units = self._units(sentence.pair)
+        return over_words(found, sentence.said, reading.owned, units, closed=sentence.closed)
 
     def _search(self, readings: Sequence[_Reading]) -> list[Found]:
         """The best continuation of each prefix; it looks at the source tokens."""
@@ -183,50 +160,7 @@ class TextModel:
         return Found(tokens, tuple(map(float, scored.log_probs[new])), tuple(looks), ended)
 
 
-def _together(readings: Mapping[int, _Reading]) -> Iterable[list[int]]:
-    """Who is searched together: with several beams, the limit decides what counts as a text, so it
-    must be the same; one beam is cut off where its own limit is."""
-    groups: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for index, one in readings.items():
-        groups[one.beams, one.limit if one.beams > 1 else 0].append(index)
-    return groups.values()
-
-
-def _vocabulary_path(folder: Path) -> Path | None:
-    paths = (folder / f"{name}.{kind}" for name in VOCABULARIES for kind in ("json", "txt"))
-    return next((path for path in paths if path.is_file()), None)
-
-
-def _read_vocabulary(folder: Path) -> tuple[str, ...]:
-    path = _vocabulary_path(folder)
-    if path is None:
-        raise DragomanError(f"There is no shared_vocabulary or target_vocabulary in {folder}.")
-    try:
-        text = path.read_text(encoding="utf-8")
-        names = json.loads(text) if path.suffix == ".json" else text.removesuffix("\n").split("\n")
-    except (OSError, ValueError) as error:
-        raise DragomanError(f"Cannot read the vocabulary {path}: {error}.") from error
-    return tuple(map(str, names))
-
-
-def _read_config(folder: Path) -> dict[str, Any]:
-    try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DragomanError(f"Cannot read {folder / 'config.json'}: {error}.") from error
-    if not isinstance(config, dict):
-        raise DragomanError(f"{folder / 'config.json'} is not the settings of a text model.")
-    return config
-
-
-def _open_tokenizer(folder: Path) -> Any:
-    """The SentencePiece model for what is read."""
-    from dragoman.models.exported.pieces import open_units
-
-    for names in TOKENIZERS:
-        if all((folder / name).is_file() for name in names):
-            return open_units(folder / names[0])
-    raise DragomanError(
-        f"The text model in {folder} has no tokenizer: put the original model's source.spm and "
-        "target.spm, or its sentencepiece.bpe.model, beside model.bin."
-    )
+def _alike(reading: _Reading) -> tuple[int, int]:
+    """What must be the same of those that are searched together. With several beams, the limit
+    decides what counts as a text; one beam is cut off where its own limit is."""
+    return reading.beams, reading.limit if reading.beams > 1 else 0
