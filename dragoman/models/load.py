@@ -80,8 +80,8 @@ def _cascade(name: str, recogniser: str, translator: str, options: Options) -> M
     from it."""
     from dragoman.models.cascade.model import CascadeModel
 
-    halves: tuple[Callable[[Options], Any], ...]
-    halves = partial(load_translator, translator), partial(_load, recogniser)
+    halves: list[Callable[[Options], Any]]
+    halves = [partial(load_translator, translator), partial(_load, recogniser)]
     loaded: list[Any] = []
     refused: list[CpuOnlyError] = []
     for load in halves:

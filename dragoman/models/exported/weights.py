@@ -75,13 +75,14 @@ class ExportedWeights:
             node = self._makers[node.input[0]]
         if node.op_type not in PRODUCTS:
             raise self._lacking(f"matrix behind '{name}'")
-        numbers = self._turned(node.input[1])
+        numbers: Floats = self._turned(node.input[1]).astype(np.float32)
         if node.op_type == "MatMul":
-            return numbers.astype(np.float32)
+            return numbers
         scale = self._numbers(node.input[1].replace("_quantized", "_scale"))
         zero = self._numbers(node.input[3]).astype(np.float32)
-        steps = numbers.astype(np.float32) - zero.reshape(-1, 1)
-        return steps * scale.reshape(-1, 1)
+        numbers -= zero.reshape(-1, 1)
+        numbers *= scale.reshape(-1, 1)
+        return numbers
 
     def _turned(self, name: str) -> NDArray[Any]:
         """A matrix `[out, in]`; graphs have `[in, out]`, or turn it themselves."""
