@@ -29,7 +29,7 @@ def test_clips_at_the_same_time_say_what_each_says_alone(tmp_path, monkeypatch):
     monkeypatch.setenv("DRAGOMAN_BENCH_RUNS", str(tmp_path / "runs"))
     system = System(Setup(model="tests.scripted:steady", source="en", target="de", step_ms=500))
     clips = []
-    for index, seconds in enumerate((6, 2, 9)):
+    for index, seconds in enumerate((5, 2, 3)):
         path = tmp_path / f"{index}.wav"
         soundfile.write(path, np.zeros(16000 * seconds, np.float32), 16000)
         clips.append(Clip(index, path, {"de": "eins"}))
