@@ -24,7 +24,7 @@ from typing import TypeVar
 from dragoman.audio.source import open_audio
 from dragoman.clock import SimulatedClock
 from dragoman.corpora import Clip
-from dragoman.interpreter import step
+from dragoman.evaluate.run import Failure, interpret_clips
 from dragoman.setup import Setup, System
 from dragoman.trace import Trace, TraceWriter, read_traces
 
@@ -94,27 +94,24 @@ def _is_of(trace: Trace, clip: Clip, target: str) -> bool:
 
 
 def _interpreted(system: System, clips: Sequence[Clip]) -> list[Trace]:
-    """Clips that begin at the same time, a step of all of them after the other."""
-    timer = time.process_time if len(clips) == 1 else time.perf_counter
-    texts = [clip.texts[system.setup.target] for clip in clips]
-    traces = [Trace(c.index, c.audio.name, text) for c, text in zip(clips, texts, strict=True)]
-    going = [
-        (
-            system.interpreter(trace, SimulatedClock(timer)),
-            open_audio(
-                clip.audio, start=clip.start or 0.0, end=clip.end, step_ms=system.setup.step_ms
-            ),
-        )
-        for clip, trace in zip(clips, traces, strict=True)
-    ]
-    while going:
-        chunks = [next(chunks, None) for _, chunks in going]
-        going = [one for one, chunk in zip(going, chunks, strict=True) if chunk is not None]
-        heard = [chunk for chunk in chunks if chunk is not None]
-        for update in step([interpreter for interpreter, _ in going], heard):
-            if update.error is not None:
-                raise update.error
+    """What is said of clips, of which several are heard side by side."""
+    if len(clips) == 1:
+        return [_interpreted_alone(system, clips[0])]
+    traces = []
+    for outcome in interpret_clips(system, clips):
+        if isinstance(outcome, Failure):
+            raise SystemExit(str(outcome))
+        traces.append(outcome)
     return traces
+
+
+def _interpreted_alone(system: System, clip: Clip) -> Trace:
+    trace = Trace(clip.index, clip.audio.name, clip.texts[system.setup.target])
+    interpreter = system.interpreter(trace, SimulatedClock(time.process_time))
+    step_ms = system.setup.step_ms
+    for chunk in open_audio(clip.audio, start=clip.start or 0.0, end=clip.end, step_ms=step_ms):
+        interpreter.hear(chunk)
+    return trace
 
 
 def cost(traces: Sequence[Trace]) -> float:
