@@ -31,7 +31,7 @@ from dragoman.audio.pcm import (
     read_wav_header,
 )
 from dragoman.audio.tracks import contents_of, listed, number_of
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, Told
 
 # What ffmpeg puts before a message (an address, the file's name), and lines that say nothing.
 _PREFIX = re.compile(r"^(\[[^\]]*\] *)?((file|pipe):[^ ]*: )?")
@@ -68,8 +68,10 @@ def _tell_tracks(path: Path, name: str) -> None:
     """Where there are several, say which one is heard unasked."""
     if len(tracks := contents_of(path).tracks) > 1:
         log.warning(
-            "%s has %s; the first is heard ('dragoman translate' and 'live' have --track).",
-            *(name, listed(tracks)),
+            Told(
+                f"{name} has {listed(tracks)}; the first is heard.",
+                advice="('dragoman translate' and 'live' have --track).",
+            )
         )
 
 
@@ -200,9 +202,9 @@ def _decoded(
                 "of it can be read. Copy it again, or end the recording properly."
             ) from None
         reason = told[0].rstrip(".") if told else "no reason given"
-        hint = "; if these are raw samples, say which: --raw s16le:16000:1" if live else ""
         raise DragomanError(
-            f"{pipe.name} is not a recording that can be read (ffmpeg: {reason}){hint}."
+            f"{pipe.name} is not a recording that can be read (ffmpeg: {reason}).",
+            advice="if these are raw samples, say which: --raw s16le:16000:1." if live else "",
         ) from None
     frames = _frames(pipe, header.format, start_s, complain)
     return Decoded(pipe.name, header.format.rate, frames, live)
