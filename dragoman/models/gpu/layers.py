@@ -145,9 +145,7 @@ class Turns:
         """Of cosines and sines `[places, half]`: the first half of what turns is turned with the
         second, the rest of a head stays."""
         rest = cosine.new_ones(len(cosine), size - 2 * cosine.shape[1])
-        return cls(
-            torch.cat([cosine, cosine, rest], dim=1), torch.cat([sine, sine, 0 * rest], dim=1)
-        )
+        return cls(torch.cat([cosine, cosine, rest], 1), torch.cat([sine, sine, 0 * rest], 1))
 
     def at(self, places: Tensor) -> Turns:
         """Those of `[batch, n]` places."""
