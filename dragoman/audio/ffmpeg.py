@@ -39,17 +39,25 @@ _EMPTY = re.compile(r"trailing '\?'|Last message repeated")
 
 NO_INDEX = "moov atom not found"
 """What is wrong with an m4a or an mp4 whose recorder was killed, or that was copied in part."""
+_NEVER = str(1 << 30)
+"""Seconds."""
 
 log = logging.getLogger(__name__)
 
 
 def open_ffmpeg(
-    path: Path, span: Span, track: str | None = None, name: str = "", complain: bool = True
+    path: Path,
+    span: Span,
+    track: str | None = None,
+    name: str = "",
+    complain: bool = True,
+    gaps: bool = False,
 ) -> Decoded:
     """Begin to decode a file, told of by its path or a name, from the wanted start: ffmpeg seeks,
     and stops at the wanted end.
 
-    `complain`: what is damaged is told, as nobody else has.
+    `complain`: what is damaged is told, as nobody else has. `gaps`: one of ten seconds or more is
+    kept, too, which ffmpeg takes for a new recording.
     """
     name = name or str(path)
     _program(name)
@@ -57,6 +65,7 @@ def open_ffmpeg(
         _tell_tracks(path, name)
     number = 0 if track is None else number_of(track, contents_of(path).tracks, name)
     seek = ["-ss", f"{span.start:.6f}"] if span.start else []
+    seek += ["-dts_delta_threshold", _NEVER] if gaps else []
     stop = [] if span.end is None else ["-t", f"{span.end - span.start + 0.1:.6f}"]
     # 'file:' keeps a name with a colon or a leading dash from being taken for something else.
     pipe = _Pipe.start([*seek, "-i", f"file:{path}"], number, stop, name)
