@@ -5,8 +5,11 @@ the policy and DRAGOMAN_BENCH_STEP the ms of a step (default: what is tuned for 
 DRAGOMAN_BENCH_CLIPS takes so many clips (default: all), evenly over the corpus; DRAGOMAN_BENCH_TAKE
 names them by number, from 0.
 DRAGOMAN_BENCH_RUNS is a folder in which traces are kept, so that a run goes on where it stopped.
+DRAGOMAN_BENCH_TOGETHER interprets so many clips at the same time (1): a GPU does all their steps as
+one batch.
 
-Work is processor time, so that it does not matter who else uses the machine.
+Work is processor time, so that it does not matter who else uses the machine; of several clips at
+the same time it is a share of the time that passes, and what it adds to the lag says nothing.
 """
 
 import os
@@ -21,6 +24,7 @@ from typing import TypeVar
 from dragoman.audio.source import open_audio
 from dragoman.clock import SimulatedClock
 from dragoman.corpora import Clip
+from dragoman.evaluate.run import Failure, interpret_clips
 from dragoman.setup import Setup, System
 from dragoman.trace import Trace, TraceWriter, read_traces
 
@@ -69,15 +73,19 @@ def interpret_all(system: System, clips: Sequence[Clip], name: str) -> list[Trac
 def _traces(
     system: System, clips: Sequence[Clip], done: dict[int, Trace], path: Path | None
 ) -> Iterator[Trace]:
+    together = int(os.environ.get("DRAGOMAN_BENCH_TOGETHER", "1"))
+    target = system.setup.target
+    done = {clip.index: done[clip.index] for clip in clips
+            if clip.index in done and _is_of(done[clip.index], clip, target)}  # fmt: skip
+    left = [clip for clip in clips if clip.index not in done]
     with TraceWriter.open(path) if path else nullcontext() as writer:
-        for number, clip in enumerate(clips, start=1):
-            trace = done.get(clip.index)
-            if trace is None or not _is_of(trace, clip, system.setup.target):
-                trace = _interpreted(system, clip)
+        for begin in range(0, len(left), together):
+            for trace in _interpreted(system, left[begin : begin + together]):
+                done[trace.index] = trace
                 if writer is not None:
                     writer.write(trace)
-            print(f"  {number} of {len(clips)}", file=sys.stderr, flush=True)
-            yield trace
+            print(f"  {len(done)} of {len(clips)}", file=sys.stderr, flush=True)
+    return (done[clip.index] for clip in clips)
 
 
 def _is_of(trace: Trace, clip: Clip, target: str) -> bool:
@@ -85,7 +93,19 @@ def _is_of(trace: Trace, clip: Clip, target: str) -> bool:
     return (trace.source, trace.reference) == (clip.audio.name, clip.texts[target])
 
 
-def _interpreted(system: System, clip: Clip) -> Trace:
+def _interpreted(system: System, clips: Sequence[Clip]) -> list[Trace]:
+    """What is said of clips, of which several are heard side by side."""
+    if len(clips) == 1:
+        return [_interpreted_alone(system, clips[0])]
+    traces = []
+    for outcome in interpret_clips(system, clips):
+        if isinstance(outcome, Failure):
+            raise SystemExit(str(outcome))
+        traces.append(outcome)
+    return traces
+
+
+def _interpreted_alone(system: System, clip: Clip) -> Trace:
     trace = Trace(clip.index, clip.audio.name, clip.texts[system.setup.target])
     interpreter = system.interpreter(trace, SimulatedClock(time.process_time))
     step_ms = system.setup.step_ms

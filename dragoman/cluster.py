@@ -69,8 +69,8 @@ def _check(address: str) -> None:
     found = _ADDRESS.fullmatch(address)
     if found is None or int(found[2]) > 65535:
         raise DragomanError(
-            f"'{address}' is no address of a cluster; write --cluster=HOST:PORT, "
-            f"or --cluster={LOCAL} for this machine alone."
+            f"'{address}' is no address of a cluster.",
+            advice=f"write --cluster=HOST:PORT, or --cluster={LOCAL} for this machine alone.",
         )
     try:
         with socket.create_connection((found[1].strip("[]"), int(found[2])), _PATIENCE) as there:
@@ -78,8 +78,8 @@ def _check(address: str) -> None:
             said = there.recv(9)
     except OSError as error:
         raise DragomanError(
-            f"No cluster answers at {address} ({error.strerror or error}); start one with "
-            "'ray start --head', which says its address."
+            f"No cluster answers at {address} ({error.strerror or error}).",
+            advice="start one with 'ray start --head', which says its address.",
         ) from error
     if said[3:4] != _SETTINGS and os.environ.get("RAY_USE_TLS") != "1":
         raise DragomanError(f"What answers at {address} is no Ray cluster.")
@@ -167,7 +167,7 @@ def answer(ray: Any, promised: Any) -> Any:
         return ray.get(promised)
     except ray.exceptions.RayTaskError as error:
         if isinstance(error.cause, DragomanError):
-            raise DragomanError(str(error.cause)) from error
+            raise error.cause.plain() from error
         raise
     except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as error:
         raise DragomanError(KILLED.format(why=" on the cluster")) from error

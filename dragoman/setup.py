@@ -124,8 +124,8 @@ class Setup:
         if not fitting:
             wanted, least = budget_ms / 1000, self.tuned_rows[0][0] / 1000
             raise DragomanError(
-                f"No policy is tuned for less than {least:g} s, and {wanted:g} s is less; "
-                "find one for your corpus with 'dragoman tune', or name one (--policy)."
+                f"No policy is tuned for less than {least:g} s, and {wanted:g} s is less.",
+                advice="find one for your corpus with 'dragoman tune', or name one (--policy).",
             )
         _, policy, step_ms = fitting[-1]
         return replace(self, policy=policy, step_ms=step_ms)
@@ -158,7 +158,7 @@ class Setup:
         try:
             return replace(setup, **_with_codes({name: getattr(setup, name) for name in LANGUAGES}))
         except DragomanError as error:
-            raise DragomanError(f"{path}: {error}") from error
+            raise DragomanError(f"{path}: {error.what}", advice=error.advice) from error
 
     def write(self, path: Path) -> None:
         """Write the setup so that `read` returns it."""

@@ -150,7 +150,7 @@ def do_and_tell(work: Work[Task, Any], task: Task, answer: Connection) -> None:
     try:
         work(task, answer.send)
     except DragomanError as error:
-        answer.send(DragomanError(str(error)))
+        answer.send(error.plain())
         sys.exit(2)
     except BrokenPipeError:  # nobody is there any more to work for
         sys.exit(1)

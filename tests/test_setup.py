@@ -54,7 +54,7 @@ def test_languages_are_read_as_on_the_command_line(tmp_path, source, target):
         assert (setup.source, setup.target) == ("de", "en")
     path.write_text("target: German\n")
     assert Setup.read(path) == Setup(target="de")  # who speaks may be detected
-    assert read_setup(setup=str(path), source="English").target == "de"
+    assert read_setup(setup=path, source="English").target == "de"
 
 
 def test_models_from_functions_and_folders(tmp_path):

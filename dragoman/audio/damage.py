@@ -26,13 +26,16 @@ OPUS_RATE = 48000
 """What an ogg of Opus counts by, whatever the rate of its sound."""
 LONG_PAGE_S = 10.0
 """A first page with more than this is of a recorder that came later, as those of web radio do."""
+FAR = 60_000
+"""Bytes of an ogg beyond which ffmpeg looks for no page: what follows would be lost."""
 MOST_TOLD = 5
 """Damaged places that a sentence names, at most."""
 
 # What becomes of what was there.
 SILENT = "silence is heard there"
 LEFT_OUT = "what was there is left out"
-EARLIER = f"{LEFT_OUT}, and what follows comes so much earlier; with ffmpeg it keeps its place"
+EARLIER = f"{LEFT_OUT}, and what follows comes so much earlier"
+EARLIER_BUT_FOR_FFMPEG = f"{EARLIER}; with ffmpeg it keeps its place"
 LOST = "the rest is lost"
 LOST_BUT_FOR_FFMPEG = "the rest is lost; with ffmpeg installed more of it may be heard"
 
@@ -46,6 +49,13 @@ class Hole:
     start: int
     end: int
     at_s: float
+
+    @property
+    def is_far_across(self) -> bool:
+        return self.end - self.start > FAR
+
+    def is_in(self, span: Span) -> bool:
+        return span.start <= self.at_s < (math.inf if span.end is None else span.end)
 
 
 def ogg_holes(path: Path, rate: int) -> tuple[Hole, ...]:
@@ -66,8 +76,7 @@ def frames_follow(file: BinaryIO, at: int) -> bool:
 
 def tell_damage(name: str, span: Span, holes: Sequence[Hole], outcome: str) -> None:
     """Say where the wanted part of a recording is damaged, if it is."""
-    end = math.inf if span.end is None else span.end
-    places = [hole.at_s for hole in holes if span.start <= hole.at_s < end]
+    places = [hole.at_s for hole in holes if hole.is_in(span)]
     if places:
         log.warning("%s is damaged at %s: %s.", name, listed_moments(places), outcome)
 

@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -30,8 +30,8 @@ from dragoman.audio.pcm import (
     pcm_frames,
     read_wav_header,
 )
-from dragoman.audio.tracks import contents_of, listed, number_of
-from dragoman.errors import DragomanError
+from dragoman.audio.tracks import Track, contents_by, contents_of, listed, number_of
+from dragoman.errors import DragomanError, Told
 
 # What ffmpeg puts before a message (an address, the file's name), and lines that say nothing.
 _PREFIX = re.compile(r"^(\[[^\]]*\] *)?((file|pipe):[^ ]*: )?")
@@ -39,17 +39,25 @@ _EMPTY = re.compile(r"trailing '\?'|Last message repeated")
 
 NO_INDEX = "moov atom not found"
 """What is wrong with an m4a or an mp4 whose recorder was killed, or that was copied in part."""
+_NEVER = str(1 << 30)
+"""Seconds."""
 
 log = logging.getLogger(__name__)
 
 
 def open_ffmpeg(
-    path: Path, span: Span, track: str | None = None, name: str = "", complain: bool = True
+    path: Path,
+    span: Span,
+    track: str | None = None,
+    name: str = "",
+    complain: bool = True,
+    gaps: bool = False,
 ) -> Decoded:
     """Begin to decode a file, told of by its path or a name, from the wanted start: ffmpeg seeks,
     and stops at the wanted end.
 
-    `complain`: what is damaged is told, as nobody else has.
+    `complain`: what is damaged is told, as nobody else has. `gaps`: one of ten seconds or more is
+    kept, too, which ffmpeg takes for a new recording.
     """
     name = name or str(path)
     _program(name)
@@ -57,6 +65,7 @@ def open_ffmpeg(
         _tell_tracks(path, name)
     number = 0 if track is None else number_of(track, contents_of(path).tracks, name)
     seek = ["-ss", f"{span.start:.6f}"] if span.start else []
+    seek += ["-dts_delta_threshold", _NEVER] if gaps else []
     stop = [] if span.end is None else ["-t", f"{span.end - span.start + 0.1:.6f}"]
     # 'file:' keeps a name with a colon or a leading dash from being taken for something else.
     pipe = _Pipe.start([*seek, "-i", f"file:{path}"], number, stop, name)
@@ -66,21 +75,52 @@ def open_ffmpeg(
 @lru_cache(maxsize=64)  # a film may be a whole corpus of clips
 def _tell_tracks(path: Path, name: str) -> None:
     """Where there are several, say which one is heard unasked."""
-    if len(tracks := contents_of(path).tracks) > 1:
+    _tell_several(contents_of(path).tracks, name)
+
+
+def _tell_several(tracks: Sequence[Track], name: str) -> None:
+    if len(tracks) > 1:
         log.warning(
-            "%s has %s; the first is heard ('dragoman translate' and 'live' have --track).",
-            *(name, listed(tracks)),
+            Told(
+                f"{name} has {listed(tracks)}; the first is heard.",
+                advice="('dragoman translate' and 'live' have --track).",
+            )
         )
 
 
 def open_ffmpeg_stream(stream: ByteStream, name: str, track: str | None = None) -> Decoded:
-    """Begin to decode what comes through a pipe, whose tracks nobody can look at beforehand."""
+    """Begin to decode what comes through a pipe, whose tracks nobody can look at beforehand: they
+    are told of when its sound begins."""
     if track is not None and (not track.isdecimal() or int(track) < 1):
         raise DragomanError(f"{name} is a pipe: choose its audio track by a number, 1 or more.")
     number = int(track or 1) - 1
     pipe = _Pipe.start(["-i", "pipe:0"], number, [], name, stdin=subprocess.PIPE)
-    threading.Thread(target=pipe.pump, args=(stream,), daemon=True).start()
-    return _decoded(pipe, live=True)
+    looked_at = _Beginning(stream)
+    threading.Thread(target=pipe.pump, args=(looked_at,), daemon=True).start()
+    decoded = _decoded(pipe, live=True)
+    beginning = looked_at.taken()
+    if track is None:
+        _tell_several(contents_by(beginning).tracks, name)
+    return decoded
+
+
+class _Beginning:
+    """A byte stream of which a copy is kept while nobody has asked for it."""
+
+    def __init__(self, stream: ByteStream) -> None:
+        self._stream = stream
+        self._copy: bytearray | None = bytearray()
+
+    def read1(self, size: int = -1, /) -> bytes:
+        data = self._stream.read1(size)
+        if (copy := self._copy) is not None:  # it may be taken away, on another thread
+            copy += data
+        return data
+
+    def taken(self) -> bytes:
+        """What has come so far; no more is kept."""
+        copy, self._copy = self._copy, None
+        return bytes(copy or b"")
 
 
 def has_ffmpeg() -> bool:
@@ -200,9 +240,9 @@ def _decoded(
                 "of it can be read. Copy it again, or end the recording properly."
             ) from None
         reason = told[0].rstrip(".") if told else "no reason given"
-        hint = "; if these are raw samples, say which: --raw s16le:16000:1" if live else ""
         raise DragomanError(
-            f"{pipe.name} is not a recording that can be read (ffmpeg: {reason}){hint}."
+            f"{pipe.name} is not a recording that can be read (ffmpeg: {reason}).",
+            advice="if these are raw samples, say which: --raw s16le:16000:1." if live else "",
         ) from None
     frames = _frames(pipe, header.format, start_s, complain)
     return Decoded(pipe.name, header.format.rate, frames, live)

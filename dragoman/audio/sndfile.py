@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from dragoman.audio.cut import begins_as_mp3, is_cut
 from dragoman.audio.damage import (
     EARLIER,
+    EARLIER_BUT_FOR_FFMPEG,
     LEFT_OUT,
     LOST,
     LOST_BUT_FOR_FFMPEG,
@@ -82,11 +83,25 @@ def open_sndfile(path: Path, span: Span, name: str = "") -> Decoded:
     if is_cut(path, damaged=bool(holes)):
         log.warning(CUT_SHORT, name)
     tell_damage(name, span, holes, LEFT_OUT)
-    if holes := ogg_holes(path, rate):
-        tell_damage(name, span, holes, SILENT if has_ffmpeg() else EARLIER)
-        if has_ffmpeg():
-            return open_ffmpeg(path, span, name=name, complain=False)
+    if (holes := ogg_holes(path, rate)) and _fills(path, span, holes, name):
+        with path.open("rb") as file:
+            single = len(links(file)) == 1
+        return open_ffmpeg(path, span, name=name, complain=False, gaps=single)
     return Decoded(name, rate, _frames(path, span.first(rate), rate, name))
+
+
+def _fills(path: Path, span: Span, holes: Sequence[Hole], name: str) -> bool:
+    """Tell what becomes of the holes of an ogg; whether ffmpeg is to fill them with silence."""
+    size = path.stat().st_size
+    inside = [hole for hole in holes if hole.end < size]
+    crossed = not any(hole.is_far_across and hole.is_in(span) for hole in inside)
+    fills = crossed and has_ffmpeg()
+    tell_damage(
+        *(name, span, inside),
+        SILENT if fills else EARLIER_BUT_FOR_FFMPEG if crossed else EARLIER,
+    )
+    tell_damage(name, span, [hole for hole in holes if hole not in inside], LOST)
+    return fills
 
 
 def sndfile_seconds(path: Path) -> float:

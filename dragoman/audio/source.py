@@ -203,10 +203,7 @@ def _open_coded(
         return open_spooled(stream, name, span)
     if _is_media(head):
         raise DragomanError(f"{name} is of a kind that needs ffmpeg: install it and try again.")
-    raise DragomanError(
-        f"{name} does not begin as a recording does; if these are plain samples, say how to "
-        f"read them: {_SAY_HOW}."
-    )
+    raise _no_recording(f"{name} does not begin as a recording does.", are="these are")
 
 
 def _open_file(path: Path, span: Span, raw: RawFormat | None, track: str | None) -> Decoded:
@@ -229,24 +226,24 @@ def _existing(path: Path) -> Path:
             if not file.read(1):
                 raise DragomanError(f"{path} is empty.")
     except FileNotFoundError:
-        raise DragomanError(_missing(path)) from None
+        raise _missing(path) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise DragomanError(f"{str(path)!r} cannot be read: {reason}.") from None
     return path
 
 
-def _missing(path: Path) -> str:
+def _missing(path: Path) -> DragomanError:
     if str(path).startswith("file:/"):  # as file managers copy it, with %C3%BC for ü
         place = unquote(str(path).removeprefix("file:"))
-        return f"Name the file itself, without 'file://': {place}"
+        return DragomanError(f"Name the file itself, without 'file://': {place}")
     if _ADDRESS.match(str(path)):
         address = str(path).replace(":/", "://", 1)
-        return (
-            f"{address} is an address, not a file; fetch it first, or pipe it: "
-            "curl -sL ADDRESS | dragoman translate -"
+        return DragomanError(
+            f"{address} is an address, not a file.",
+            advice="fetch it first, or pipe it: curl -sL ADDRESS | dragoman translate -",
         )
-    return f"There is no file {path}."
+    return DragomanError(f"There is no file {path}.")
 
 
 _ADDRESS = re.compile(r"[a-z]{3,}:/")  # as a Path writes it, with one stroke
@@ -263,7 +260,17 @@ _PLAIN = {"", ".raw", ".pcm", ".bin", ".dat", ".sw", ".s16", ".l16"} | {
     f".{one}" for one in ENCODINGS
 }
 """How files of plain samples are called."""
-_SAY_HOW = "--raw s16le:16000:1 (encoding, samples a second, channels)"
+
+
+def _no_recording(what: str, *, are: str = "") -> DragomanError:
+    """Something is none; what `are`, perhaps, plain samples can be read as such."""
+    return DragomanError(
+        what,
+        advice=f"if {are} plain samples, say how to read them: --raw s16le:16000:1 (encoding, "
+        "samples a second, channels)."
+        if are
+        else "",
+    )
 
 
 def _check_media(path: Path) -> None:
@@ -274,9 +281,8 @@ def _check_media(path: Path) -> None:
     with path.open("rb") as file:
         head = file.read(16)
     if not _is_media(head):
-        plain = path.suffix.lower() in _PLAIN
-        hint = f"; if it is plain samples, say how to read them: {_SAY_HOW}" if plain else ""
-        raise DragomanError(f"{path} is not a recording, whatever its name says{hint}.")
+        what = f"{path} is not a recording, whatever its name says."
+        raise _no_recording(what, are="it is" if path.suffix.lower() in _PLAIN else "")
 
 
 def _is_media(head: bytes) -> bool:

@@ -55,8 +55,16 @@ def contents_of(path: Path) -> Contents:
     program = shutil.which("ffmpeg")
     if program is None:
         raise DragomanError(f"To look into {path}, ffmpeg is needed: install it and try again.")
-    asked = [program, "-nostdin", "-hide_banner", "-i", f"file:{path}"]
-    told = subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True).stderr
+    return _told([program, "-nostdin", "-hide_banner", "-i", f"file:{path}"], b"")
+
+
+def contents_by(beginning: bytes) -> Contents:
+    """What is in something that begins so, as ffmpeg tells, which is there."""
+    return _told(["ffmpeg", "-hide_banner", "-i", "pipe:0"], beginning)
+
+
+def _told(asked: Sequence[str], given: bytes) -> Contents:
+    told = subprocess.run(asked, input=given, capture_output=True).stderr
     return read_contents(told.decode(errors="replace"))
 
 

@@ -49,6 +49,14 @@ COMMANDS: dict[str, Entry] = {
 }
 
 
+ELSEWHERE = {
+    "install": "'dragoman models get' fetches a model.",
+    "report": "'dragoman score' scores a log; 'dragoman sweep' writes a report of several.",
+}
+"""Commands that there are not, though somebody may look for them, and what does it here: the names
+that look like theirs do something else."""
+
+
 def check_known(
     ctx: click.Context, args: list[str], commands: Collection[str], otherwise: str
 ) -> None:
@@ -96,6 +104,8 @@ class LazyGroup(click.Group):
             if len(args) == 1:
                 click.echo(ctx.get_help())
                 ctx.exit()
+        if args and args[0] in ELSEWHERE:
+            ctx.fail(f"No such command '{args[0]}'. {ELSEWHERE[args[0]]}")
         check_known(ctx, args, COMMANDS, "See 'dragoman --help'.")
         return super().resolve_command(ctx, args)
 

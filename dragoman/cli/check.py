@@ -32,7 +32,7 @@ NARROW_INDENT = 7
 WHAT_FOR = {
     "serve": "a web page and a socket: dragoman serve",
     "train": "train, export, distill",
-    "gpu": "Whisper on a GPU, for many speakers: --device cuda",
+    "gpu": "models on a GPU, for many speakers: --device cuda",
     "mic": "live, --speak aloud",
     "espeak": "voices for many languages",
 }

@@ -174,7 +174,7 @@ def recordings_of(files: Sequence[str], asked: Recording) -> list[Recording]:
     return recordings
 
 
-def check_recordings(recordings: Sequence[Recording], part: Part, setup: str | None) -> None:
+def check_recordings(recordings: Sequence[Recording], part: Part, setup: Path | None) -> None:
     """Refuse what cannot be written, before any work."""
     for recording in recordings:
         recording.dub.check(recording.file, part)

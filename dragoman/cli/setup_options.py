@@ -10,7 +10,7 @@ from typing import Any, get_args
 import click
 
 from dragoman.cli.app import grouped
-from dragoman.cli.ranges import BEAMS, STEP, THREADS, milliseconds
+from dragoman.cli.ranges import BEAMS, PATH, STEP, THREADS, milliseconds
 from dragoman.errors import DragomanError
 from dragoman.models.choose import with_recogniser
 from dragoman.models.load import exported_net
@@ -45,7 +45,10 @@ _OPTIONS = {
         help="Language to translate into (default: the model's own, or en).",
     ),
     "setup": _system(
-        "--setup", metavar="FILE", help="Setup file (YAML), such as 'dragoman tune' writes."
+        "--setup",
+        type=PATH,
+        metavar="FILE",
+        help="Setup file (YAML), such as 'dragoman tune' writes.",
     ),
     "model": _system(
         "--model",
@@ -150,7 +153,7 @@ def auto_is_left(options: dict[str, Any]) -> bool:
 
 
 def read_setup(
-    setup: str | None = None,
+    setup: Path | None = None,
     source: str | None = None,
     target: str | None = None,
     model: str | None = None,
@@ -168,7 +171,7 @@ def read_setup(
         raise DragomanError("--max-latency chooses a policy; give it or --policy, not both.")
     if model is not None:
         _check_hears(model)
-    base = Setup() if setup is None else Setup.read(Path(setup))
+    base = Setup() if setup is None else Setup.read(setup)
     known = exported_net(model) if model is not None and setup is None else None
     if known is not None:
         base = replace(  # by whatever codes it has

@@ -90,8 +90,7 @@ def command(
     scorer = Scorer.of(base.target)
     candidates = grid(base, policies or CANDIDATES, steps)
     clips = read_first(corpus, base, references, limit)
-    used = options["setup"] and Path(options["setup"])
-    check_outputs([corpus, *references, used], [output])
+    check_outputs([corpus, *references, options["setup"]], [output])
     check_standard_output()
 
     def on_trial(trial: Trial, done: int, total: int) -> None:

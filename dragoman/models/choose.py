@@ -27,13 +27,14 @@ def choose(source: str | None, target: str) -> str:
         return WHISPER
     if source is None:
         raise DragomanError(
-            f"Say with --from which language is spoken: only what is translated into English, "
-            f"not into '{target}', can be in a language that is yet to be found out."
+            f"Only what is translated into English, not into '{target}', can be in a language that "
+            "is yet to be found out.",
+            advice="say with --from which is spoken.",
         )
     fitting = _translators(source, target)
     here = _first_here(fitting)
     if here is None:
-        raise DragomanError(_nothing(source, target, fitting))
+        raise _nothing(source, target, fitting)
     return f"{RECOGNISERS.get(source, WHISPER)}+{here.name}"
 
 
@@ -79,12 +80,15 @@ def _first_here(fitting: Sequence[Entry]) -> Entry | None:
     return next((entry for entry in fitting if at_hand(entry.name)), None)
 
 
-def _nothing(source: str, target: str, fitting: list[Entry]) -> str:
+def _nothing(source: str, target: str, fitting: list[Entry]) -> DragomanError:
     pair = f"Nothing here translates from '{source}' into '{target}'"
     if not fitting:
-        return (
-            f"{pair}, nor does anything in the catalogue; give a recogniser and a translator of "
-            "your own with --model RECOGNISER+FOLDER."
+        return DragomanError(
+            f"{pair}, nor does anything in the catalogue.",
+            advice="give a recogniser and a translator of your own with --model RECOGNISER+FOLDER.",
         )
     where = ", typed in a clone of Dragoman, which it comes with" if fitting[0].ships else ""
-    return f"{pair} yet; get a translator with 'dragoman models get {fitting[0].name}'{where}."
+    return DragomanError(
+        f"{pair} yet.",
+        advice=f"get a translator with 'dragoman models get {fitting[0].name}'{where}.",
+    )

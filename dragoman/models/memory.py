@@ -23,7 +23,8 @@ def refuse_too_large(folder: Path, name: str, free: int | None = None) -> None:
     if free is not None and needed > free:
         raise DragomanError(
             f"Model '{name}' takes about {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB "
-            "are free; take a smaller one ('dragoman models list'), or close other programs."
+            "are free.",
+            advice="take a smaller one ('dragoman models list'), or close other programs.",
         )
 
 
@@ -33,8 +34,9 @@ def refuse_too_large_for_gpu(weights: int, folder: Path, free: int) -> None:
     if needed > free:
         raise DragomanError(
             f"The model in {folder} takes about {needed / 1e9:.1f} GB of the GPU's memory, and "
-            f"{free / 1e9:.1f} GB are free; take a smaller one ('dragoman models list'), "
-            "--compute float16, or --device cpu."
+            f"{free / 1e9:.1f} GB are free.",
+            advice="take a smaller one ('dragoman models list'), --compute float16, or "
+            "--device cpu.",
         )
 
 

@@ -3,36 +3,21 @@ the server was started."""
 
 from __future__ import annotations
 
-import re
-
-from dragoman.errors import DragomanError, either
+from dragoman.errors import DragomanError, Told, either
 from dragoman.models import Model
+from dragoman.models.load import is_cascade
 from dragoman.serve.protocol import Code, Fault
 from dragoman.setup import Setup
 from dragoman.text.languages import look_up
 
 LISTED = "/v1/languages lists what this server has"
-_TYPED = r"(?:--[a-z]|'dragoman )"
-_ASIDE = re.compile(rf" \([^()]*{_TYPED}[^()]*\)")
 _MOST = 3  # languages that are named in a sentence
 
 
-def for_client(text: str, instead: str = "") -> str:
-    """A message without what it advises whoever types commands; `instead`: what a client can do
-    where it did."""
-    whole = _ASIDE.sub("", text.replace(" with --from", ""))
-    if not re.search(_TYPED, whole):
-        return whole
-    left = " ".join(filter(None, map(_left, re.split(r"(?<=\.) ", whole))))
-    left = left.rstrip(".") or "What was asked for cannot be had"
-    return f"{left}; {instead}." if instead else f"{left}."
-
-
-def _left(sentence: str) -> str:
-    clauses = sentence.split("; ")
-    kept = [one for one in clauses if not re.search(_TYPED, one)]
-    ends = "." if len(kept) < len(clauses) and kept and not kept[-1].endswith(".") else ""
-    return "; ".join(kept) + ends
+def for_client(error: DragomanError, instead: str = "") -> str:
+    """What is wrong, without what it advises whoever types commands; `instead`: what a client can
+    do where it did."""
+    return str(Told(error.what, f"{instead}." if instead and error.advice else ""))
 
 
 def misfit(error: DragomanError, setup: Setup, model: Model) -> Fault:
@@ -41,7 +26,20 @@ def misfit(error: DragomanError, setup: Setup, model: Model) -> Fault:
     for code, known, does in sides:
         if code and known and code not in known:
             return Fault(Code.UNFIT, f"This server {does} {_few(known)}, not {_name(code)}.")
-    return Fault(Code.UNFIT, for_client(str(error), LISTED))
+    if _waits_for_source(setup, model):
+        return Fault(Code.UNFIT, f"Say by 'source' which language is spoken; {LISTED}.")
+    return Fault(Code.UNFIT, for_client(error, LISTED))
+
+
+def _waits_for_source(setup: Setup, model: Model) -> bool:
+    """Whether a translator of text is to begin without a word on which language it will read."""
+    if setup.source or not is_cascade(setup.model):
+        return False
+    try:
+        model.open(None, setup.target)
+    except DragomanError:
+        return True
+    return False
 
 
 def _few(codes: tuple[str, ...]) -> str:

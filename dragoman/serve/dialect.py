@@ -157,4 +157,4 @@ def told_as_sound() -> Iterator[None]:
     try:
         yield
     except DragomanError as error:
-        raise Fault(Code.SOUND, str(error)) from error
+        raise Fault(Code.SOUND, error.what) from error

@@ -33,7 +33,9 @@ def load(system: System, lanes: int) -> None:
     """Load what interprets, before anybody connects."""
     system.model, system.vad  # noqa: B018
     if lanes > 1 and getattr(system.model, "device", "cpu") != "cpu":
-        raise DragomanError("A GPU has one lane; give it larger steps by --batch instead.")
+        raise DragomanError(
+            "A GPU has one lane.", advice="give it larger steps by --batch instead."
+        )
 
 
 def on_gpu(system: System) -> bool:

@@ -218,7 +218,7 @@ def _language(form: FormData) -> str | None:
     try:
         return find_language(str(form["language"])).code if form.get("language") else None
     except DragomanError as error:
-        raise Fault(Code.LANGUAGE, for_client(str(error), LISTED)) from error
+        raise Fault(Code.LANGUAGE, for_client(error, LISTED)) from error
 
 
 async def _while_there(request: Request, work: Coroutine[Any, Any, None]) -> bool:

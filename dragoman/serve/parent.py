@@ -177,7 +177,8 @@ class Parent:
         if self._tell_ready:
             raise DragomanError(
                 f"A process ended while it loaded ({_how(child.process)}), perhaps for want of "
-                "memory; take fewer --processes, or a smaller model."
+                "memory.",
+                advice="take fewer --processes, or a smaller model.",
             )
         if child.leaving:
             note("process replaced", process=number)

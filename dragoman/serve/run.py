@@ -55,15 +55,18 @@ class Address:
             sock.close()
             why = getattr(error, "strerror", "this is no name of a host")
             raise DragomanError(
-                f"Cannot listen on {self.host}, port {self.port}: {why}; "
-                "choose another with --host or --port."
+                f"Cannot listen on {self.host}, port {self.port}: {why}.",
+                advice="choose another with --host or --port.",
             ) from error
         return sock
 
     def check_tls(self) -> None:
         """Whether certificate and key can be served with; else what is wrong, and with which."""
         if (self.cert is None) != (self.key is None):
-            raise DragomanError("--tls-cert and --tls-key go together.")
+            raise DragomanError(
+                "A certificate and its key go together.",
+                advice="name them with --tls-cert and --tls-key.",
+            )
         if self.cert is not None and self.key is not None:
             _check_pair(self.cert, self.key)
 

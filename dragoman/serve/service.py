@@ -228,7 +228,7 @@ class Service:
                 session, setattr, session.interpreter, "policy", make_policy(setup.policy)
             )
         except DragomanError as error:
-            raise Fault(Code.UNFIT, for_client(str(error))) from error
+            raise Fault(Code.UNFIT, for_client(error)) from error
         session.change(setup)
         self.scheduler.wake()
 

@@ -28,8 +28,9 @@ def check_sharing() -> None:
     """Refuse systems that do not share out connections."""
     if sys.platform != "linux":
         raise DragomanError(
-            "--processes needs Linux, which shares out those who connect; start several by hand "
-            "and put a proxy before them (docs/service.md)."
+            "Several processes behind one address need Linux, which shares out those who connect.",
+            advice="leave --processes out, or start several by hand and put a proxy before them "
+            "(docs/service.md).",
         )
 
 
@@ -52,8 +53,8 @@ def serve_in(
 
         if address.port + count > LAST_PORT:
             raise DragomanError(
-                f"Behind port {address.port} there are no ports for {count} processes; choose a "
-                "lower one with --port."
+                f"Behind port {address.port} there are no ports for {count} processes.",
+                advice="choose a lower one with --port.",
             )
         port = reserved(address.host, address.port)
         own = [reserved("127.0.0.1", address.port and port + 1 + n) for n in range(count)]

@@ -18,8 +18,7 @@ from dragoman.audio.chunk import Chunk
 from dragoman.audio.ffmpeg import has_ffmpeg
 from dragoman.audio.source import open_audio
 from dragoman.audio.spooled import is_spoolable
-from dragoman.errors import DragomanError
-from dragoman.serve.advice import for_client
+from dragoman.errors import DragomanError, Told
 from dragoman.serve.protocol import Code, Fault
 from dragoman.serve.service import Service
 from dragoman.serve.session import Session
@@ -73,9 +72,10 @@ class _Warnings(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         if _reader.get(None) is self:
+            told = record.msg.what if isinstance(record.msg, Told) else record.getMessage()
+            self._warnings.append(told.replace(self._path, "The file"))
             # Changed for the log of the server, too, which gets it after us: it holds no paths.
             record.msg, record.args = record.getMessage().replace(self._path, "The file"), ()
-            self._warnings.append(for_client(record.msg))
 
 
 @contextmanager
@@ -95,7 +95,7 @@ def _warnings_of(path: Path, warnings: list[str]) -> Iterator[None]:
 def _trouble(error: DragomanError, path: Path) -> str:
     """What is wrong with a file, for whoever has sent it: they can install nothing here."""
     if has_ffmpeg() or "ffmpeg" not in str(error):
-        return for_client(str(error).replace(str(path), "The file"))
+        return error.what.replace(str(path), "The file")
     if is_spoolable(_head(path)):
         return "The file cannot be read: it is damaged or cut short, or not of a usual kind."
     return "This server cannot read files of this kind; send wav, flac, ogg or mp3."

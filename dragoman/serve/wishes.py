@@ -16,7 +16,7 @@ def wanted(setup: Setup, request: Start) -> Setup:
     try:
         setup = setup.with_changes(source=request.source, target=request.target)
     except DragomanError as error:
-        raise Fault(Code.LANGUAGE, for_client(str(error), LISTED)) from error
+        raise Fault(Code.LANGUAGE, for_client(error, LISTED)) from error
     if request.policy is None and request.latency_ms is None:
         return setup
     return tuned(setup, request.policy, request.latency_ms)
@@ -31,4 +31,4 @@ def tuned(setup: Setup, policy: str | None, latency_ms: float | None) -> Setup:
     try:
         return setup.with_changes(policy=policy) if latency_ms is None else setup.tuned(latency_ms)
     except DragomanError as error:
-        raise Fault(Code.POLICY, for_client(str(error), _OTHERWISE)) from error
+        raise Fault(Code.POLICY, for_client(error, _OTHERWISE)) from error

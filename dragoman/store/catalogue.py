@@ -108,8 +108,10 @@ def entry_path(name: str) -> Path:
             if path.is_file():
                 return path
     near = get_close_matches(name, names(), n=1)
-    hint = f"did you mean '{near[0]}'?" if near else "see 'dragoman models list'."
-    raise DragomanError(f"there is no model '{name}' in the catalogue; {hint}")
+    what = f"there is no model '{name}' in the catalogue"
+    if near:
+        raise DragomanError(f"{what}; did you mean '{near[0]}'?")
+    raise DragomanError(f"{what}.", advice="see 'dragoman models list'.")
 
 
 def _check_hub_name(name: str) -> tuple[str, str]:

@@ -18,7 +18,11 @@ Speed = Literal["fast", "live", "late"]
 PREFERRED = ("whisper-base", "whisper-small")
 SPEECH = ("translation", "recognition")
 KEEPS_UP = 0.8  # of a core's time that the work on a talk may take
-WHISPER_FILES = ("model.bin", "onnx/encoder_model.onnx", "onnx/encoder_model_quantized.onnx")
+# Of what can work on a GPU: Whisper in CTranslate2's format and in ONNX, Moonshine.
+FOR_GPU = (
+    *("model.bin", "onnx/encoder_model.onnx", "onnx/encoder_model_quantized.onnx"),
+    *("encoder_model.onnx", "encoder_model.ort"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +40,10 @@ class Row:
 
     @property
     def on_gpu(self) -> bool:
-        """Whether it can work on a GPU: Whisper can, in CTranslate2's format and in ONNX."""
-        return self.model.task in SPEECH and any(name in self.model.files for name in WHISPER_FILES)
+        """Whether it can work on a GPU: what hears speech, by its files; all that translates
+        text."""
+        hears = self.model.task in SPEECH and any(name in self.model.files for name in FOR_GPU)
+        return hears or self.model.task == "text translation"
 
     def speed(self, cores: int) -> Speed | None:
         """Whether it keeps up with a speaker: with ease, just so, or not at all."""

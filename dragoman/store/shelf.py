@@ -63,8 +63,8 @@ def _own_folder(name: str) -> Path:
     folder = Path(name).expanduser()
     if not folder.is_dir():
         raise DragomanError(
-            f"there is no model folder {folder}; give a folder that exists, or a name that "
-            f"'dragoman models list' shows."
+            f"there is no model folder {folder}.",
+            advice="give a folder that exists, or a name that 'dragoman models list' shows.",
         )
     return folder
 
@@ -109,9 +109,9 @@ def _fetch_missing(model: Model, folder: Path, bar: Bar) -> None:
     if missing := sources.missing_files(model, folder):
         if model.ships:
             raise DragomanError(
-                f"the model '{model.name}' comes with a clone of Dragoman: type 'dragoman models "
-                f"get {model.name}' there, once, or name the clone's folder 'weights' in "
-                "DRAGOMAN_WEIGHTS."
+                f"the model '{model.name}' comes with a clone of Dragoman.",
+                advice=f"type 'dragoman models get {model.name}' there, once, or name the clone's "
+                "folder 'weights' in DRAGOMAN_WEIGHTS.",
             )
         why = "; ".join(reasons) or "no source has it"
         listed = f"{', '.join(list(missing)[:4])}{' …' if len(missing) > 4 else ''}"

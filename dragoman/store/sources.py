@@ -76,7 +76,8 @@ def described(model: Model, folder: Path) -> Model:
         if kind is None:
             raise DragomanError(
                 f"{model.hub.repository} is in CTranslate2's format, but neither a Whisper nor a "
-                f"translator; remove it with 'dragoman models rm {model.name}'."
+                "translator.",
+                advice=f"remove it with 'dragoman models rm {model.name}'.",
             )
         known = replace(known, task=kind.task, languages=kind.languages, targets=kind.targets)
     if known != model:

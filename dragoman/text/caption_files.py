@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from html import escape, unescape
 from pathlib import Path
-from typing import Self
+from typing import Protocol, Self
 
 from dragoman.errors import DragomanError
 from dragoman.text.captions import CaptionMaker, CaptionSettings, Cue, TimedWord
@@ -40,9 +41,10 @@ class CaptionFile:
         offset: float | None = None,
     ) -> None:
         self.path = Path(path)
-        header, self._block = _format_of(self.path)
+        header, block = _format_of(self.path)
         kept = read_captions(self.path) if resume else Kept()
         kept = kept if offset is None else kept.before(offset)
+        self._block = partial(block, point=".") if kept.point == "." else block
         self._count = kept.number
         self._offset = kept.end if offset is None else offset
         self._maker = CaptionMaker(language, settings, source_language, kept.end - self._offset)
@@ -107,6 +109,8 @@ class Kept:
     cues: tuple[Cue, ...] = ()
     numbers: tuple[int, ...] = ()
     places: tuple[int, ...] = ()
+    point: str = ""
+    """What stands before milliseconds: some write SRT with the dots of WebVTT."""
 
     @property
     def end(self) -> float:
@@ -124,7 +128,13 @@ class Kept:
         if not count:
             return Kept()
         text = self.text[: self.places[count - 1]]
-        return Kept(text, self.cues[:count], self.numbers[:count], self.places[:count])
+        return replace(
+            self,
+            text=text,
+            cues=self.cues[:count],
+            numbers=self.numbers[:count],
+            places=self.places[:count],
+        )
 
 
 def read_captions(path: Path) -> Kept:
@@ -141,10 +151,10 @@ def read_captions(path: Path) -> Kept:
     text = found.decode("utf-8", errors="ignore")  # a crash may leave a part of a character
     if header.startswith(text):
         return Kept()
-    place = len(header)
+    place, point = len(header), ""
     cues, numbers, places = [], [], []
     while (block := _BLOCK.match(text, place)) is not None:
-        place = block.end()
+        place, point = block.end(), text[block.start(5) - 1]
         start, end = _seconds(*block.groups()[1:5]), _seconds(*block.groups()[5:9])
         shown = unescape(block[10]) if header else block[10]
         cues.append(Cue(start, end, tuple(shown.splitlines())))
@@ -157,26 +167,34 @@ def read_captions(path: Path) -> Kept:
             f"{path} cannot be gone on with: what follows cue {len(cues)} is not written as "
             "Dragoman writes captions; name another file."
         )
-    return Kept(text[:place], tuple(cues), tuple(numbers), tuple(places))
+    return Kept(text[:place], tuple(cues), tuple(numbers), tuple(places), point)
 
 
 def _seconds(hours: str, minutes: str, seconds: str, milliseconds: str) -> float:
     return int(hours) * 3600 + int(minutes) * 60 + int(seconds) + int(milliseconds) / 1000
 
 
-def srt_block(number: int, cue: Cue) -> str:
+def srt_block(number: int, cue: Cue, point: str = ",") -> str:
     """One cue in an SRT file."""
     text = "\n".join(cue.lines).replace("-->", "→")
-    return f"{number}\n{_clock(cue.start, ',')} --> {_clock(cue.end, ',')}\n{text}\n\n"
+    return _block(number, cue, text, point)
 
 
-def vtt_block(number: int, cue: Cue) -> str:
+def vtt_block(number: int, cue: Cue, point: str = ".") -> str:
     """One cue in a WebVTT file."""
     text = escape("\n".join(cue.lines), quote=False)
-    return f"{number}\n{_clock(cue.start, '.')} --> {_clock(cue.end, '.')}\n{text}\n\n"
+    return _block(number, cue, text, point)
 
 
-_FORMATS: dict[str, tuple[str, Callable[[int, Cue], str]]] = {
+def _block(number: int, cue: Cue, text: str, point: str) -> str:
+    return f"{number}\n{_clock(cue.start, point)} --> {_clock(cue.end, point)}\n{text}\n\n"
+
+
+class _Block(Protocol):
+    def __call__(self, number: int, cue: Cue, /, point: str = ...) -> str: ...
+
+
+_FORMATS: dict[str, tuple[str, _Block]] = {
     ".srt": ("", srt_block),
     ".vtt": ("WEBVTT\n\n", vtt_block),
 }
@@ -192,7 +210,7 @@ def captions_of(suffix: str, cues: Iterable[Cue]) -> str:
     return header + "".join(block(number, cue) for number, cue in enumerate(cues, 1))
 
 
-def _format_of(path: Path) -> tuple[str, Callable[[int, Cue], str]]:
+def _format_of(path: Path) -> tuple[str, _Block]:
     found = _FORMATS.get(path.suffix.lower())
     if found is None:
         raise DragomanError(f"Captions are written to a .srt or a .vtt file, not to {path}.")

@@ -217,10 +217,11 @@ def find_language(text: str) -> Language:
     if language := look_up(text):
         return language
     near = get_close_matches(text.strip().casefold(), _BY_NAME, n=1)
-    hint = "'dragoman languages' lists them."
-    if near:
-        hint = f"Did you mean '{_BY_NAME[near[0]].name}' ({_BY_NAME[near[0]].code})?"
-    raise DragomanError(f"'{text}' is not a language that is known here. {hint}")
+    what = f"'{text}' is not a language that is known here."
+    if not near:
+        raise DragomanError(what, advice="'dragoman languages' lists them.")
+    meant = _BY_NAME[near[0]]
+    raise DragomanError(f"{what} Did you mean '{meant.name}' ({meant.code})?")
 
 
 def look_up(text: str) -> Language | None:

@@ -139,14 +139,18 @@ def _best_for(language: str) -> Voice:
             return offer.open(language, None)
         wishes.append(f"{name}: {wish or 'ask for it by name'}")
     if not wishes:
-        raise DragomanError(f"No voice speaks '{language}'; 'dragoman voices' lists them all.")
-    raise DragomanError(f"No voice for '{language}' is ready ({'; or '.join(wishes)}).")
+        raise DragomanError(
+            f"No voice speaks '{language}'.", advice="'dragoman voices' lists them all."
+        )
+    raise DragomanError(f"No voice for '{language}' is ready.", advice=f"({'; or '.join(wishes)}).")
 
 
 def _check(name: str, offer: Offer, language: str) -> None:
     languages = offer.languages()
     if not languages:
-        raise DragomanError(f"The voice '{name}' is not ready: {offer.missing(language)}.")
+        raise DragomanError(
+            f"The voice '{name}' is not ready.", advice=f"{offer.missing(language)}."
+        )
     if language not in languages:
         raise DragomanError(
             f"The voice '{name}' does not speak '{language}'; {_instead(language)}."

@@ -110,6 +110,65 @@ def test_a_part_behind_the_damage_is_sought_and_nothing_is_said(written, caplog)
     assert caplog.messages == []
 
 
+LONG = 4
+"""Times the noise in a recording of which most is damaged, so that the damage is far across."""
+
+
+@pytest.fixture(params=["talk.ogg", "talk.opus"])
+def mostly_harmed(request, tmp_path):
+    """Of 80 seconds the sound between some 16 and 64 is gone, in the way that is asked for."""
+
+    def write(how: str) -> Path:
+        path = tmp_path / request.param
+        kind = KINDS[request.param]
+        with soundfile.SoundFile(path, "w", RATE, 1, **kind) as file:
+            for part in np.split(np.tile(NOISE, LONG), LONG * SECONDS):  # libvorbis takes no more
+                file.write(part)
+        harm(path, how, share=0.2, size=int(0.6 * path.stat().st_size))
+        return path
+
+    return write
+
+
+@needs_ffmpeg
+@pytest.mark.parametrize("how", ["overwritten", "emptied"])
+def test_what_follows_far_behind_is_heard_and_told_to_come_earlier(mostly_harmed, how, caplog):
+    """ffmpeg would give up, and what is heard be as short as that without a word."""
+    heard = read_audio(mostly_harmed(how))
+    assert place_of(heard[-RATE - 8000 : -8000]) == pytest.approx(SECONDS - 1.5, abs=0.15)
+    [told] = caplog.messages
+    assert told.endswith("left out, and what follows comes so much earlier.")
+
+
+@needs_ffmpeg
+def test_a_long_gap_is_filled_with_silence(mostly_harmed, caplog):
+    heard = read_audio(mostly_harmed("dropped"))
+    assert len(heard) == LONG * SECONDS * RATE
+    assert not heard[40 * RATE : 41 * RATE].any()
+    assert place_of(heard[-RATE:]) == pytest.approx(SECONDS - 1, abs=0.01)
+    [told] = caplog.messages
+    assert told.endswith("silence is heard there.")
+
+
+@needs_ffmpeg
+def test_a_part_far_behind_the_damage_keeps_its_place(mostly_harmed, caplog):
+    part = read_audio(mostly_harmed("emptied"), 75.0, 76.0)
+    assert place_of(part) == pytest.approx(15, abs=0.01)
+    assert caplog.messages == []
+
+
+@needs_ffmpeg
+def test_where_all_pages_to_the_end_are_damaged_the_rest_is_lost(written, caplog):
+    path = written("talk.ogg")
+    data = bytearray(path.read_bytes())
+    for at in (*range(len(data) // 2, len(data), 1000), -1):
+        data[at] ^= 0x55
+    path.write_bytes(data)
+    assert 0 < len(read_audio(path)) < 12 * RATE
+    [told] = caplog.messages
+    assert told.endswith("the rest is lost.")
+
+
 @needs_ffmpeg
 def test_a_part_may_begin_within_the_damage(written):
     path = written("talk.flac")

@@ -264,6 +264,13 @@ def test_the_track_that_is_heard(recording, tmp_path, monkeypatch, caplog):
         with pytest.raises(DragomanError, match=told + track):
             open_audio(path, track=track)
     content = path.read_bytes()
+    caplog.clear()
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+    assert likeness(joined(open_audio("-")), first) > 0.999
+    assert caplog.messages == [
+        "Standard input has 2 audio tracks: 1 (German, stereo), 2 (French, mono); the first is "
+        "heard ('dragoman translate' and 'live' have --track)."
+    ]
     for track, told in (("2", None), ("3", "has no audio track 3"), ("fr", "by a number")):
         monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(content)))
         if told is None:

@@ -18,6 +18,8 @@ from pathlib import Path
 import pyte
 
 ROOT = Path(__file__).parents[2]
+ENTER, LEAVE, HOME = b"\x1b[?1049h", b"\x1b[?1049l", b"\x1b[H"
+"""The alternate screen is entered and left, and a frame begins."""
 
 
 class Terminal:
@@ -31,7 +33,8 @@ class Terminal:
         self._alternate = pyte.Screen(columns, lines)
         self._alternate_stream = pyte.ByteStream(self._alternate)
         self.inside = False  # the alternate screen, which pyte does not know
-        self.last_inside: list[str] = []  # the last frame of that with anything in it
+        self.frames: list[list[str]] = []  # of that, each when it was whole, with anything in it
+        self._held = b""  # of what was written: perhaps the beginning of a mark
 
     def read(self, seconds: float = 0.1) -> bool:
         """Take what was written; False at the end."""
@@ -45,13 +48,22 @@ class Terminal:
         self._feed(data)
         return bool(data)
 
+    @property
+    def last_inside(self) -> list[str]:
+        """The last whole frame."""
+        return self.frames[-1] if self.frames else []
+
     def _feed(self, data: bytes) -> None:
-        enter, leave = b"\x1b[?1049h", b"\x1b[?1049l"
+        """A busy machine writes, and is read, in pieces that end anywhere."""
+        data = self._held + data
+        whole = len(data) - _begun(data)
+        data, self._held = data[:whole], data[whole:]
         while data:
-            mark = leave if self.inside else enter
+            mark = LEAVE if self.inside else ENTER
             part, found, data = data.partition(mark)
             self._draw(part)
             if found:
+                self._keep_frame()
                 self.inside = not self.inside
                 self._alternate.reset()
 
@@ -59,11 +71,15 @@ class Terminal:
         if not self.inside:
             self._stream.feed(data)
             return
-        home = b"\x1b[H"  # begins a frame
-        for number, frame in enumerate(data.split(home)):
-            self._alternate_stream.feed(home + frame if number else frame)
-            if any(self.lines[:1]):  # not on its way to being empty
-                self.last_inside = self.lines
+        for number, frame in enumerate(data.split(HOME)):
+            if number:
+                self._keep_frame()
+            self._alternate_stream.feed(HOME + frame if number else frame)
+
+    def _keep_frame(self) -> None:
+        """Before that it may be half new and half old, in the middle of a word."""
+        if self.inside and any(self.lines[:1]):  # not emptied, as at the end
+            self.frames.append(self.lines)
 
     def until(self, text: str) -> None:
         """Read until the screen shows a text."""
@@ -104,6 +120,17 @@ class Terminal:
         self._alternate.resize(lines, columns)
         self._screen.resize(lines, columns)
         self.process.send_signal(signal.SIGWINCH)
+
+
+def _begun(data: bytes) -> int:
+    """How many bytes at the end may be the beginning of a mark."""
+    at = data.rfind(b"\x1b")
+    end = data[at:] if at >= 0 else b""
+    return (
+        len(end)
+        if any(len(end) < len(m) and m.startswith(end) for m in (ENTER, LEAVE, HOME))
+        else 0
+    )
 
 
 def set_size(descriptor: int, columns: int, lines: int) -> None:

@@ -69,6 +69,12 @@ def test_help_of_nothing_is_a_sentence():
     ("arguments", "told"),
     [
         (["translat"], "No such command 'translat'. Did you mean 'translate'?"),
+        (
+            ["report"],
+            "No such command 'report'. 'dragoman score' scores a log; 'dragoman sweep' "
+            "writes a report of several.",
+        ),
+        (["install"], "No such command 'install'. 'dragoman models get' fetches a model."),
         (["wrap"], "No such command 'wrap'. See 'dragoman --help'."),
         (["models", "lst"], "No such command 'lst'. Did you mean 'list'?"),
         (

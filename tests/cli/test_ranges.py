@@ -86,6 +86,7 @@ def test_who_tries_several_does_not_take_one_and_forget_it(command, option):
         ("live", ""),
         ("translate", "talk.wav", "--captions", ""),
         ("translate", "talk.wav", "--speak", ""),
+        ("translate", "talk.wav", "--setup", ""),
     ],
     ids=" ".join,
 )

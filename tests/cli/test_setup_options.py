@@ -43,7 +43,7 @@ def test_what_is_asked_for_goes_first(exported, tmp_path):
     assert (setup.source, setup.target) == ("en", "de")
     path = Path(tmp_path / "setup.yaml")
     path.write_text("target: fr\n")
-    assert read_setup(model=exported, setup=str(path)).target == "fr"
+    assert read_setup(model=exported, setup=path).target == "fr"
 
 
 def test_who_decides_for_itself_is_followed(exported, tmp_path):

@@ -108,7 +108,7 @@ def test_too_little_sound_for_a_state_changes_nothing(engine):
 def test_a_speaker_is_as_loud_as_so_far(engine, plain):
     """The norm of a new window is over what was heard before it, too; of the older half a minute
     at most counts."""
-    first, second = sound(2.0, 1), 0.1 * sound(1.0, 2)
+    first, second = 0.3 + sound(2.0, 1), 0.1 + 0.1 * sound(1.0, 2)  # their mean is not nothing
     (before,) = engine.encode([engine.new()], [first])
     (window,) = engine.encode([before.anew()], [second])
     frames = [np.tanh(plain.convolved(_trimmed(one)[:, None], 1, 64)) for one in (first, second)]

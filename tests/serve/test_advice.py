@@ -3,10 +3,11 @@
 import json
 import logging
 import re
+from dataclasses import replace
 
 import pytest
 
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, Told
 from dragoman.serve.advice import for_client
 from dragoman.serve.pages import PAGE
 from dragoman.serve.protocol import Captions
@@ -25,11 +26,11 @@ def german():
 
     def open_some(source, target, *, transcript=False):
         if source is None:
-            raise DragomanError("Say with --from which language 'it' shall hear.")
+            raise DragomanError("It hears several languages.", advice="Say with --from which.")
         if (source, target) == ("nl", "fr"):
-            raise DragomanError("Dutch goes into English; name it with --to, or take another.")
+            raise DragomanError("Dutch goes into English.", advice="name it with --to.")
         if source not in model.hears or target not in model.speaks:
-            raise DragomanError("Put a translator behind it: --model it+TRANSLATOR.")
+            raise DragomanError("It cannot.", advice="Put a translator behind it: --model it+MT.")
         return open_stream(source, target, transcript=transcript)
 
     model.open = open_some
@@ -47,7 +48,7 @@ LISTED = "/v1/languages lists what this server has"
         ({"source": "es"}, "This server hears German or Dutch, not Spanish."),
         ({"source": "de", "target": "es"}, "This server speaks English or French, not Spanish."),
         ({"source": "nl", "target": "fr"}, f"Dutch goes into English; {LISTED}."),
-        ({}, "Say which language 'it' shall hear."),
+        ({}, f"It hears several languages; {LISTED}."),
         (
             {"source": "de", "latency_ms": 1000},
             "No policy is tuned for less than 1.3 s, and 1 s is less; give a longer 'latency_ms', "
@@ -67,6 +68,29 @@ def test_who_asks_for_what_cannot_be_had_is_told_what_can(opened, start, told):
     assert COMMANDS.search(message) is None
 
 
+def cascade():
+    """Translates what it is given, once it knows what language that is in."""
+    model = ScriptedModel([("word", 400.0)])
+    open_stream = model.open
+
+    def open_said(source, target, *, transcript=False):
+        if source is None:
+            raise DragomanError("Say with --from which language 'it' shall translate.")
+        return open_stream(source, target, transcript=transcript)
+
+    model.open = open_said
+    return model
+
+
+def test_who_speaks_to_a_translator_of_text_is_asked_for_the_language(opened):
+    service, web = opened(model="tests.serve.test_advice:cascade")
+    assert service.system.model is not None  # loaded, before it is given a name of two
+    service.system.setup = replace(service.system.setup, model="a+b")
+    with web.websocket_connect(PATH) as socket:
+        told = Client(socket).start().message
+    assert told == f"Say by 'source' which language is spoken; {LISTED}."
+
+
 def test_of_many_languages_a_sentence_names_none(opened):
     service, web = opened(model="tests.serve.test_advice:german")
     service.system.model.hears = ("de", "nl", "da", "sv")
@@ -76,16 +100,16 @@ def test_of_many_languages_a_sentence_names_none(opened):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("error", "told"),
     [
-        ("It is so; do that, or this.", "It is so; do that, or this."),
-        ("It is so; give --that. It is new.", "It is so. It is new; send mp3."),
-        ("It is so (see --that); do this.", "It is so; do this."),
-        ("Give --that.", "What was asked for cannot be had; send mp3."),
+        (DragomanError("It is so; do that, or this."), "It is so; do that, or this."),
+        (DragomanError("It is so.", advice="give --that."), "It is so; send mp3."),
+        (DragomanError("It is so.", advice="(see --that)."), "It is so; send mp3."),
     ],
 )
-def test_what_is_for_those_who_type_is_left_out(text, told):
-    assert for_client(text, "send mp3") == told
+def test_what_is_for_those_who_type_is_left_out(error, told):
+    assert for_client(error, "send mp3") == told
+    assert for_client(error) == error.what
 
 
 def test_who_sends_a_file_of_noise_is_not_asked_for_options(opened):
@@ -108,7 +132,8 @@ def test_a_warning_of_a_file_names_no_options_to_who_has_sent_it(opened, monkeyp
     sndfile = logging.getLogger("dragoman.audio.ffmpeg")
 
     def open_and_warn(path):
-        sndfile.warning("%s has two; the first is heard ('dragoman live' has --track).", path)
+        advice = "('dragoman live' has --track)."
+        sndfile.warning(Told(f"{path} has two; the first is heard.", advice=advice))
         return iter(())
 
     monkeypatch.setattr("dragoman.serve.uploads.open_audio", open_and_warn)

@@ -21,11 +21,12 @@ def row(name="toy", cost=None, memory=None, measured=True):
 @pytest.mark.parametrize(
     ("name", "gpu"),
     [
-        *(("whisper-base", True), ("whisper-small-onnx", True), ("moonshine-tiny", False)),
-        *(("mt-en", False), ("silero-vad", False)),
+        *(("whisper-base", True), ("whisper-small-onnx", True)),
+        *(("moonshine-tiny", True), ("moonshine-base", True)),
+        *(("mt-en", True), ("opus-de-en", True), ("st-en", False), ("silero-vad", False)),
     ],
 )
-def test_whisper_alone_works_on_a_gpu(name, gpu):
+def test_recognisers_and_translators_work_on_a_gpu(name, gpu):
     assert Row(catalogue.model(name), None, None, None, True).on_gpu == gpu
 
 

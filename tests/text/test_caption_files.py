@@ -213,6 +213,19 @@ def test_hours_are_gone_on_with(tmp_path):
     assert parse(path.read_text())[-1].start == pytest.approx(3724.567)
 
 
+@pytest.mark.parametrize("offset", [None, 3.0])
+def test_a_file_is_gone_on_with_as_its_times_are_written(tmp_path, offset):
+    """Some write SRT with the dots of WebVTT."""
+    path = tmp_path / "a.srt"
+    cues = [f"{n}\n00:00:0{n}.000 --> 00:00:0{n}.900\nHello.\n\n" for n in (1, 2, 4)]
+    path.write_text("".join(cues))
+    write(path, "Here I am again.", resume=True, offset=offset)
+    written = path.read_text()
+    assert written.startswith("".join(cues[:2]))
+    assert written.endswith("Here I am again.\n\n")
+    assert "," not in written
+
+
 def test_the_time_to_go_on_at_may_be_told(tmp_path):
     write(tmp_path / "a.srt", TALK)
     write(tmp_path / "a.srt", "Here I am again.", resume=True, offset=100.0)

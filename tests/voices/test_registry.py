@@ -66,7 +66,7 @@ def test_a_voice_that_is_wanted_by_name_may_fetch_what_it_lacks(voices):
 
 def test_a_voice_whose_languages_are_unknown_until_it_is_installed(voices):
     voices["fourth"] = offer(missing="run: install it")
-    with pytest.raises(DragomanError, match="'fourth' is not ready: run: install it"):
+    with pytest.raises(DragomanError, match="'fourth' is not ready; run: install it"):
         open_voice("fourth", "en")
     with pytest.raises(DragomanError, match=r"for .xx. is ready .fourth: run: install it"):
         open_voice(None, "xx")

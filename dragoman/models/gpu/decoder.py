@@ -20,9 +20,10 @@ from dragoman.models.gpu.layers import (
     Linear,
     Reader,
     Thought,
+    Turns,
     heads_of,
     joined,
-    turned,
+    looking,
 )
 
 
@@ -70,14 +71,22 @@ class Decoder:
 
     def __init__(self, reader: Reader, alignment: Sequence[tuple[int, int]]) -> None:
         self._device, self._dtype = reader.device, reader.dtype
-        self._embeddings = reader.tensor("decoder/embeddings/weight")
-        self._positions = reader.tensor("decoder/position_encodings/encodings")
         self._heads = int(reader.weights.stored("decoder/num_heads"))
         self._norm = reader.norm("decoder/layer_norm")
+        self.width = self._norm.gamma.shape[0]
+        # Where positions turn, each has a row of cosines and one of sines behind what is added.
+        positions = reader.tensor("decoder/position_encodings/encodings")
+        cosines, sines = positions[:, self.width :].chunk(2, dim=1)
+        turned = 2 * cosines.shape[1]
+        self._turns = Turns.of(cosines, sines, self.width // self._heads) if turned else None
+        self._positions = positions[:, : self.width].contiguous()
+        self._embeddings = reader.tensor("decoder/embeddings/weight")[:, : self.width].contiguous()
         self._projection = reader.linear("decoder/projection")
         self._layers = [
             Layer(
-                reader.attention(f"decoder/layer_{layer}/self_attention", self._heads),
+                reader.attention(
+                    f"decoder/layer_{layer}/self_attention", self._heads, turned=turned
+                ),
                 reader.linear(f"decoder/layer_{layer}/attention/linear_1"),
                 reader.attention(f"decoder/layer_{layer}/attention", self._heads, "linear_2"),
                 reader.thought(f"decoder/layer_{layer}/ffn"),
@@ -90,7 +99,6 @@ class Decoder:
             for layer in range(reader.weights.layers("decoder"))
         ]
         self._alignment = len(alignment)
-        self.width = self._norm.gamma.shape[0]
         self.words = self._embeddings.shape[0]
         self.most_tokens = len(self._positions)
 
@@ -188,17 +196,16 @@ class Decoder:
         """
         columns = seen.shape[2]
         positions = positions.clamp(max=self.most_tokens - 1)
-        x, angles = self._placed(self._embeddings[tokens] + self._positions[positions])
+        x = self._embeddings[tokens] + self._positions[positions]
+        turns = self._turns.at(positions) if self._turns is not None else None
         hidden = ~seen[:, None]
         looked_at = x.new_zeros((), dtype=torch.float32)
         for index, layer in enumerate(self._layers):
-            made = layer.back.inward(layer.back.norm(x)).chunk(3, dim=-1)
-            q, k, v = (heads_of(part, self._heads) for part in made)
+            q, k, v = looking(layer.back, x, self._heads, turns)
             keys, values = tape.columns[index]
-            keys.index_copy_(2, places, turned(k, angles))
+            keys.index_copy_(2, places, k)
             values.index_copy_(2, places, v)
-            q, keys, values = turned(q, angles), keys[:, :, :columns], values[:, :, :columns]
-            looked, _ = self._attend(q, keys, values, hidden)
+            looked, _ = self._attend(q, keys[:, :, :columns], values[:, :, :columns], hidden)
             x = x + layer.back.outward(looked)
             q = heads_of(layer.sound.inward(layer.sound.norm(x)), self._heads)
             keys, values = tape.memory[index]
@@ -208,15 +215,6 @@ class Decoder:
             if looks and len(layer.looks):
                 looked_at = looked_at + spread[:, layer.looks].sum(dim=1, dtype=torch.float32)
         return x, looked_at / self._alignment
-
-    def _placed(self, x: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor] | None]:
-        """Tokens, and by how much their positions turn, if they do: a row of cosines and one of
-        sines follow each, as in `whisper/graph.py`."""
-        half = (x.shape[-1] - self.width) // 2
-        if not half:
-            return x, None
-        x, cosine, sine = x.split([self.width, half, half], dim=-1)
-        return x, (cosine, sine)
 
     def _attend(
         self, q: Tensor, keys: Tensor, values: Tensor, hidden: Tensor

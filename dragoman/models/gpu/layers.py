@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -95,14 +95,18 @@ class Reader:
         beta = self.tensor(f"{name}/beta") if f"{name}/beta" in self.weights else None
         return Norm(self.tensor(f"{name}/gamma"), beta)
 
-    def attention(self, name: str, heads: int, outward: str = "linear_1") -> Attention:
-        """Queries are scaled already: they are the first rows."""
+    def attention(
+        self, name: str, heads: int, outward: str = "linear_1", *, turned: int = 0
+    ) -> Attention:
+        """Queries are scaled already: they are the first rows. `turned`: numbers of a head that
+        turn with their place."""
         inward = self.linear(f"{name}/linear_0")
         width = inward.weight.shape[1]
         for part in (inward.weight, inward.bias):
             if part is not None:
                 part[:width] *= (width // heads) ** -0.5
-        return Attention(self.norm(f"{name}/layer_norm"), inward, self.linear(f"{name}/{outward}"))
+        made = Attention(self.norm(f"{name}/layer_norm"), inward, self.linear(f"{name}/{outward}"))
+        return turning(made, heads, turned) if turned else made
 
     def thought(self, name: str) -> Thought:
         return Thought(
@@ -128,12 +132,52 @@ def joined(x: Tensor) -> Tensor:
     return x.transpose(1, 2).flatten(2)
 
 
-def turned(x: Tensor, angles: tuple[Tensor, Tensor] | None) -> Tensor:
-    """Heads `[batch, heads, n, head width]` whose first numbers are turned by their places' cosines
-    and sines `[batch, n, half]`: the first half of them with the second."""
-    if angles is None:
-        return x
-    cosine, sine = (part[:, None] for part in angles)
-    half = cosine.shape[-1]
-    a, b, rest = x.split([half, half, x.shape[-1] - 2 * half], dim=-1)
-    return torch.cat([a * cosine - b * sine, b * cosine + a * sine, rest], dim=-1)
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """By how much places turn the numbers of a head: `[places, head width]`, or of a batch of them
+    `[batch, 1, n, head width]`."""
+
+    cosine: Tensor
+    sine: Tensor
+
+    @classmethod
+    def of(cls, cosine: Tensor, sine: Tensor, size: int) -> Turns:
+        """Of cosines and sines `[places, half]`: the first half of what turns is turned with the
+        second, the rest of a head stays."""
+        rest = cosine.new_ones(len(cosine), size - 2 * cosine.shape[1])
+        return cls(torch.cat([cosine, cosine, rest], 1), torch.cat([sine, sine, 0 * rest], 1))
+
+    def at(self, places: Tensor) -> Turns:
+        """Those of `[batch, n]` places."""
+        return Turns(self.cosine[places][:, None], self.sine[places][:, None])
+
+
+def turning(attention: Attention, heads: int, numbers: int) -> Attention:
+    """The same, whose matrix makes queries and keys twice: as they are, and with the first so many
+    numbers of each head turned by a right angle. To turn them further is then a sum of two, where
+    many small steps would keep a device waiting."""
+    half, inward = numbers // 2, attention.inward
+
+    def twice(made: Tensor) -> Tensor:
+        query, key, _ = made.chunk(3)
+        rows = torch.cat([query, key]).unflatten(0, (2 * heads, -1))
+        turned = torch.zeros_like(rows)
+        turned[:, :half], turned[:, half:numbers] = -rows[:, half:numbers], rows[:, :half]
+        return torch.cat([made, turned.flatten(0, 1)])
+
+    bias = None if inward.bias is None else twice(inward.bias)
+    return replace(attention, inward=Linear(twice(inward.weight), bias))
+
+
+def looking(
+    attention: Attention, x: Tensor, heads: int, turns: Turns | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries, keys and values of `[batch, n, width]`, `[batch, heads, n, head width]` each;
+    `turns` are those of an attention that is `turning`."""
+    made = attention.inward(attention.norm(x))
+    if turns is None:
+        q, k, v = heads_of(made, 3 * heads).chunk(3, dim=1)
+        return q, k, v
+    both, v, right = heads_of(made, 5 * heads).split([2 * heads, heads, 2 * heads], dim=1)
+    q, k = torch.addcmul(both * turns.cosine, right, turns.sine).chunk(2, dim=1)
+    return q, k, v

@@ -18,7 +18,7 @@ from dragoman.models.gpu.texts import CapturedTexts
 from dragoman.models.search import Found, Prompt
 
 STATES_ALIGNED = 64
-CAPTURED = (8, 32, 128)  # sources: with more, the device is busy enough
+CAPTURED = (8, 32, 128, 512)  # sources; the largest only for a small net
 SHARE = 0.6  # of the memory that is free once the model is loaded, for one batch
 
 

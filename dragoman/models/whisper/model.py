@@ -82,23 +82,23 @@ class WhisperModel(WindowModel[WhisperStream]):
     def open(self, source: str | None, target: str, *, transcript: bool = False) -> WhisperStream:
         if source is not None and source not in self._vocabulary.languages:
             raise DragomanError(
-                f"Model '{self.name}' does not know the language '{source}'; "
-                "see 'dragoman languages'."
+                f"Model '{self.name}' does not know the language '{source}'.",
+                advice="see 'dragoman languages'.",
             )
         if source is None and len(self.hears) == 1:
             (source,) = self.hears
         if not self._translates and target != source:
             raise DragomanError(
-                f"Model '{self.name}' writes down what it hears and was not trained to translate; "
-                "name the same language with --from and --to, take another Whisper, or put a "
-                f"translator behind it: {with_translator(self.name, source, target)}."
+                f"Model '{self.name}' writes down what it hears and was not trained to translate.",
+                advice="name the same language with --from and --to, take another Whisper, or put "
+                f"a translator behind it: {with_translator(self.name, source, target)}.",
             )
         if target not in ("en", source):
             heard = f"'{source}'" if source else "a language to be detected"
             raise DragomanError(
                 f"Model '{self.name}' cannot translate from {heard} into '{target}': it translates "
-                "into English, or writes down what it hears in one language; put a translator "
-                f"behind it: {with_translator(self.name, source, target)}."
+                "into English, or writes down what it hears in one language.",
+                advice=f"put a translator behind it: {with_translator(self.name, source, target)}.",
             )
         return WhisperStream(
             target,

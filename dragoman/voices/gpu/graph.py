@@ -97,8 +97,8 @@ class TorchNetwork:
 
         if one.op_type not in OPERATIONS:
             raise DragomanError(
-                f"{path} needs '{one.op_type}', which voices on a GPU cannot do yet; "
-                "voice without --device."
+                f"{path} needs '{one.op_type}', which voices on a GPU cannot do yet.",
+                advice="voice without --device.",
             )
         read = [a for a in one.attribute if a.name not in UNREAD]
         settings = {a.name: _plain(get_attribute_value(a)) for a in read}

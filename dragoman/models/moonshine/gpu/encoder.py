@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from dragoman.models.gpu.layers import Reader, heads_of, joined, turned
+from dragoman.models.gpu.layers import Reader, Turns, joined, looking
 from dragoman.models.moonshine.encoder import BEHIND, STATE
 from dragoman.models.moonshine.graph import EPSILON
 
@@ -35,9 +35,13 @@ class Encoder:
         ]
         self._angles = plain.tensor("encoder/angles")
         self._heads = heads = int(reader.weights.stored("decoder/num_heads"))
+        turned = 2 * len(self._angles)
         names = [f"encoder/layer_{layer}" for layer in range(reader.weights.layers("encoder"))]
         self._layers = [
-            (reader.attention(f"{name}/self_attention", heads), reader.thought(f"{name}/ffn"))
+            (
+                reader.attention(f"{name}/self_attention", heads, turned=turned),
+                reader.thought(f"{name}/ffn"),
+            )
             for name in names
         ]
         self._norm = reader.norm("encoder/layer_norm")
@@ -81,16 +85,14 @@ class Encoder:
     def _looked(self, x: Tensor, counts: Tensor) -> Tensor:
         """States of frames, which look at all others of their window."""
         places = torch.arange(x.shape[1], device=x.device)
-        turns = places[None, :, None] * self._angles
-        angles = turns.cos().to(x.dtype), turns.sin().to(x.dtype)
+        size = self.width // self._heads
+        angles = places[:, None] * self._angles
+        turns = Turns.of(angles.cos().to(x.dtype), angles.sin().to(x.dtype), size)
         # On a GPU, a mask whose numbers are not side by side is only taken by the slowest kernel.
         seen = (places < counts[:, None])[:, None, None, :].contiguous()
-        size = self.width // self._heads
         with sdpa_kernel(BACKENDS):
             for attention, think in self._layers:
-                made = attention.inward(attention.norm(x)).chunk(3, dim=-1)
-                q, k, v = (heads_of(part, self._heads) for part in made)
-                q, k, v = (_aligned(part) for part in (turned(q, angles), turned(k, angles), v))
+                q, k, v = map(_aligned, looking(attention, x, self._heads, turns))
                 looked = functional.scaled_dot_product_attention(q, k, v, seen, scale=1.0)
                 x = x + attention.outward(joined(looked[..., :size]))
                 x = x + think(x)
