@@ -63,7 +63,7 @@ class Options:
         """The same options for a family that has an engine for the CPU alone."""
         if self.device == "cuda":
             raise CpuOnlyError(
-                f"{what} runs on the CPU only; leave --device cuda out. Whisper, Moonshine and "
-                "text models run on a GPU."
+                f"{what} runs on the CPU only.",
+                advice="leave --device cuda out. Whisper, Moonshine and text models run on a GPU.",
             )
         return replace(self, device="cpu").placed()

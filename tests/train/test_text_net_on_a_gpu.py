@@ -55,7 +55,7 @@ def made_net(seed: int = 1, **more):
         output.weight *= 2
         output.weight[:, 0] = 0.0
         output.weight[[PAD, BOS], 0] = -2.0
-        output.weight[EOS, 0] = 0.7
+        output.weight[EOS, 0] = 0.4
     return net
 
 
@@ -159,9 +159,9 @@ def test_states_and_probabilities_are_those_of_the_graphs(folders, engine, graph
         np.testing.assert_allclose(mine[:, 0], theirs[0], atol=1e-4)
     text = (BOS, 7, 40, 9)
     step = net.step(np.array([text]), encoded.memory, np.array([len(source)]), net.begin(1))
-    (found,) = engine.speak([source], [Prompt((BOS,), 1, text[1:])], 1)
-    assert found.tokens == (int(step.log_probs[0, -1].argmax()),)
-    np.testing.assert_allclose(found.log_probs, step.log_probs[0, -1].max(), atol=1e-4)
+    (found,) = engine.speak([source], [Prompt((BOS,), 1, text[1:], least=1)], 1)
+    assert found.tokens == (4 + int(step.log_probs[0, -1, 4:].argmax()),)
+    np.testing.assert_allclose(found.log_probs, step.log_probs[0, -1, 4:].max(), atol=1e-4)
     layer = net.config.attention_layer
     np.testing.assert_allclose(found.looks[0], step.attention[0, layer, -1], atol=1e-4)
 
@@ -174,7 +174,12 @@ task = st.tuples(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.differing_executors])
+@settings(
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.differing_executors],
+)
 @given(tasks=st.lists(task, min_size=1, max_size=6), beams=st.sampled_from([1, 5]))
 def test_a_batch_says_what_the_graphs_say_one_by_one(engine, graphs, tasks, beams):
     """However long the sentences are, and however much was said of each: token for token."""
@@ -193,8 +198,9 @@ def test_a_batch_says_what_the_graphs_say_one_by_one(engine, graphs, tasks, beam
 
 def test_such_texts_end_and_do_not(graphs):
     """Else the test above would say little."""
-    sources = [list(range(4 + n, 12 + 3 * n)) for n in range(24)]
-    found = graphs.speak(sources, [Prompt((BOS,), 30)] * 24, 5)
+    random = np.random.default_rng(0)
+    sources = [random.integers(4, UNITS, size=random.integers(1, 60)) for _ in range(40)]
+    found = graphs.speak(sources, [Prompt((BOS,), 30)] * 40, 5)
     assert {one.ended for one in found} == {True, False}
     assert len({len(one.tokens) for one in found}) > 4
 

@@ -101,6 +101,6 @@ class ExportedWeights:
 
     def _lacking(self, what: str) -> DragomanError:
         return DragomanError(
-            f"{self._path} has no {what}, which a GPU needs; export the net again, or take "
-            "--device cpu."
+            f"{self._path} has no {what}, which a GPU needs.",
+            advice="export the net again, or take --device cpu.",
         )
