@@ -233,9 +233,7 @@ def test_it_works_on_a_gpu_that_it_can_use(folders, monkeypatch, given, works, d
 
 def test_a_gpu_that_was_asked_for_and_cannot_be_used_is_a_sentence(folders, monkeypatch):
     Translators(monkeypatch, works=False)
-    with pytest.raises(
-        DragomanError, match=r"onto the GPU: libcublas .*; --device cpu may"
-    ):
+    with pytest.raises(DragomanError, match=r"onto the GPU: libcublas .*; --device cpu may"):
         TextModel.load(folders["nllb"], "nllb", Options(device="cuda"))
 
 

@@ -85,10 +85,10 @@ def _opened(folder: Path, options: Options, end: str) -> Any:
         if options.device == "cuda":  # what is missing is missed when it is first used
             net.translate_batch([[end]], max_decoding_length=1)
     except (RuntimeError, ValueError) as error:
-        where, advice = "", ""
-        if options.device == "cuda":
-            where, advice = " onto the GPU", "--device cpu may do."
+        what = f"Cannot load a text model from {folder}"
+        if options.device == "cpu":
+            raise DragomanError(f"{what}: {error}.") from error
         raise DragomanError(
-            f"Cannot load a text model from {folder}{where}: {error}.", advice=advice
+            f"{what} onto the GPU: {error}.", advice="--device cpu may do."
         ) from error
     return net
