@@ -47,11 +47,11 @@ class Options:
             return replace(self, compute=self.compute or "int8")
         missing = why_no_gpu()
         if missing is not None:
-            raise DragomanError(missing)
+            raise missing
         if self.compute == "int8":
             raise DragomanError(
-                "A GPU computes in float16, bfloat16 or float32; name one of them with --compute, "
-                "or take --device cpu for int8."
+                "A GPU computes in float16, bfloat16 or float32.",
+                advice="name one of them with --compute, or take --device cpu for int8.",
             )
         return replace(self, compute=self.compute or "float16")
 
@@ -59,6 +59,7 @@ class Options:
         """The same options for a family that has an engine for the CPU alone."""
         if self.device == "cuda":
             raise DragomanError(
-                f"{what} runs on the CPU only; leave --device cuda out. Whisper runs on a GPU."
+                f"{what} runs on the CPU only.",
+                advice="leave --device cuda out. Whisper runs on a GPU.",
             )
         return replace(self, device="cpu").placed()
