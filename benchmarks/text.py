@@ -13,6 +13,7 @@ from pathlib import Path
 import sacrebleu
 
 from dragoman.metrics.tokenize import tokenizer_for
+from dragoman.models.cascade.translator import Sentence
 from dragoman.models.load import load_translator
 from dragoman.models.options import Options
 
@@ -35,9 +36,9 @@ def run() -> dict[str, float]:
         rows = list(islice(read_rows(Path(path), [source, target], header=False), lines))
         begun, said = time.process_time(), []
         for row in rows:
-            words = [f" {word}" for word in row.text[source].split()]
-            tokens = translator.translate(words, (), closed=True, pair=pair).tokens
-            said.append("".join(translator.words(tokens, ended=True, pair=pair).words).strip())
+            words = tuple(f" {word}" for word in row.text[source].split())
+            (made,) = translator.translate([Sentence(words, pair)])
+            said.append("".join(translator.words(made.tokens, ended=True, pair=pair).words).strip())
         spent = time.process_time() - begun
         wanted = [[row.text[target] for row in rows]]
         for metric in (sacrebleu.BLEU(tokenize=tokenizer_for(target)), sacrebleu.CHRF()):

@@ -5,7 +5,9 @@ A folder says what kind of model it holds. A new family is one line in `KINDS`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from inspect import signature
 from operator import attrgetter
@@ -17,7 +19,7 @@ from dragoman.models.base import Model
 from dragoman.models.choose import with_recogniser
 from dragoman.models.kind import kind_of
 from dragoman.models.memory import refuse_too_large
-from dragoman.models.options import Compute, Device, Options
+from dragoman.models.options import Compute, CpuOnlyError, Device, Options
 from dragoman.own import find_own, own_told
 
 if TYPE_CHECKING:
@@ -66,15 +68,35 @@ def load_model(
 def _load(name: str, options: Options) -> Model:
     recogniser, translator = _halves(name)
     if translator:
-        from dragoman.models.cascade.model import CascadeModel
-
-        # Translators work on the CPU, wherever the recogniser does.
-        second = load_translator(translator, replace(options, device="cpu", compute=None))
-        return CascadeModel(name, _load(recogniser, options), second)
+        return _cascade(name, recogniser, translator, options)
     if is_function(name):
         return _own(name)
     model: Model = _from_folder(name, options, KINDS)
     return model
+
+
+def _cascade(name: str, recogniser: str, translator: str, options: Options) -> Model:
+    """Both halves run where the options say. One that cannot run on a GPU does not keep the other
+    from it."""
+    from dragoman.models.cascade.model import CascadeModel
+
+    halves: list[Callable[[Options], Any]]
+    halves = [partial(load_translator, translator), partial(_load, recogniser)]
+    loaded: list[Any] = []
+    refused: list[CpuOnlyError] = []
+    for load in halves:
+        try:
+            loaded.append(load(options))
+        except CpuOnlyError as error:
+            loaded.append(None)
+            refused.append(error)
+    if len(refused) == len(halves):
+        raise refused[-1]
+    on_cpu = replace(options, device="cpu", compute=None)
+    second, first = (
+        load(on_cpu) if made is None else made for made, load in zip(loaded, halves, strict=True)
+    )
+    return CascadeModel(name, first, second)
 
 
 def load_translator(name: str, options: Options) -> Translator:

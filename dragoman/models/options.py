@@ -12,6 +12,10 @@ Device = Literal["auto", "cpu", "cuda"]
 Compute = Literal["int8", "float16", "bfloat16", "float32"]
 
 
+class CpuOnlyError(DragomanError):
+    """A GPU was asked for, and this has no engine for one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """`threads` 0 leaves their number to the library; `beams` is how wide a search is.
@@ -58,8 +62,8 @@ class Options:
     def on_cpu(self, what: str) -> Options:
         """The same options for a family that has an engine for the CPU alone."""
         if self.device == "cuda":
-            raise DragomanError(
+            raise CpuOnlyError(
                 f"{what} runs on the CPU only.",
-                advice="leave --device cuda out. Whisper runs on a GPU.",
+                advice="leave --device cuda out. Whisper, Moonshine and text models run on a GPU.",
             )
         return replace(self, device="cpu").placed()

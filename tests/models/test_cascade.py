@@ -11,7 +11,8 @@ from dragoman.audio.chunk import RATE, Chunk
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter
 from dragoman.models import Ask, Draft, Feature, Sound
-from dragoman.models.cascade.model import MOST, CascadeModel, _bounded, _unread
+from dragoman.models.cascade.model import CascadeModel
+from dragoman.models.cascade.plan import MOST, _bounded, _unread
 from dragoman.models.cascade.stream import Word, settled_words
 from dragoman.policies import ages, make_policy
 from dragoman.text.again import count_letters

@@ -7,7 +7,9 @@ import pytest
 
 from dragoman.errors import DragomanError
 from dragoman.models import Ask, BatchError, Draft, Feature, Sound
-from dragoman.models.cascade.model import CascadeModel, _guess
+from dragoman.models.base import fail_alone
+from dragoman.models.cascade.model import CascadeModel
+from dragoman.models.cascade.plan import _guess
 from dragoman.models.cascade.stream import Word
 from dragoman.models.cascade.translator import Translation
 from tests.models.word_for_word import WordForWord
@@ -44,8 +46,8 @@ class Undecided(WordForWord):
         super().__init__()
         self.ended = iter(ended)
 
-    def translate(self, words, said, **more) -> Translation:
-        return replace(super().translate(words, said, **more), ended=next(self.ended))
+    def translate_one(self, sentence) -> Translation:
+        return replace(super().translate_one(sentence), ended=next(self.ended))
 
 
 @pytest.mark.parametrize(
@@ -78,10 +80,11 @@ def test_half_a_word_that_does_not_go_on_is_said_as_it_is():
     """The source became another after the first half was said."""
 
     class Changing(WordForWord):
-        def translate(self, words, said, **more):
-            if not said:
-                return super().translate(words, said, **more)
-            return Translation((7,), (-0.1,), np.ones((1, len(words)), np.float32), True)
+        def translate_one(self, sentence):
+            if not sentence.said:
+                return super().translate_one(sentence)
+            looks = np.ones((1, len(sentence.words)), np.float32)
+            return Translation((7,), (-0.1,), looks, True)
 
     heard = written("See", at=(200,))
     model, stream = told(heard, heard, mouth=Changing())
@@ -99,10 +102,10 @@ def test_a_word_that_was_said_as_whole_may_go_on():
     when it is known before what follows."""
 
     class Slow(WordForWord):
-        def translate(self, words, said, **more):
-            found = super().translate(words, said, **more)
+        def translate_one(self, sentence):
+            found = super().translate_one(sentence)
             one = (found.tokens[:1], found.log_probs[:1], found.attention[:1])
-            return Translation(*one, ended=not said)
+            return Translation(*one, ended=not sentence.said)
 
     heard = written("See", "Red", at=(200, 300))
     model, stream = told(heard, mouth=Slow())
@@ -247,9 +250,10 @@ def test_a_look_back_does_not_unread_what_was_read():
 class StopsLast(WordForWord):
     """Reads full stops at the end of a sentence only."""
 
-    def translate(self, words, said, **more) -> Translation:
-        *inner, last = words
-        return super().translate((*(word.removesuffix(".") for word in inner), last), said, **more)
+    def translate_one(self, sentence) -> Translation:
+        *inner, last = sentence.words
+        words = (*(word.removesuffix(".") for word in inner), last)
+        return super().translate_one(replace(sentence, words=words))
 
 
 def test_a_full_stop_that_comes_late_makes_nothing_be_said_twice():
@@ -363,3 +367,72 @@ def test_the_guess_is_of_the_sentence_that_begins_most_alike():
     assert _guess(known, ("a",), (1, 2, 3)) == ()
     assert _guess(known, ("a",), (9,)) == ()
     assert _guess({}, ("a",), ()) == ()
+
+
+class Strict(WordForWord):
+    """Counts how often it is asked, and refuses a word."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.batches: list[int] = []
+
+    def translate(self, sentences) -> list[Translation]:
+        self.batches.append(len(sentences))
+        if any(" Green" in one.words for one in sentences):
+            raise ValueError("no green")
+        return super().translate(sentences)
+
+
+def several(*heard) -> tuple[CascadeModel, list]:
+    """A cascade with streams that have each heard a draft of their own."""
+    ears = DiaryModel(lambda stream, ask: heard[int(stream.heard_ms) - 900])
+    model = CascadeModel("ears+mouth", ears, Strict())
+    streams = [model.open("en", "de") for _ in heard]
+    for place, stream in enumerate(streams):
+        hear(model, stream, 900 + place)
+    return model, streams
+
+
+def test_all_sentences_of_all_streams_are_translated_at_once():
+    heard = (
+        written("Red.", "Blue.", "See", at=(100, 200, 300)),
+        Draft(ended=True),  # nothing
+        written("Blue", at=(100,)),
+    )
+    model, streams = several(*heard)
+    asks = [Ask(), Ask(), Ask(final=True)]
+    drafts = model.draft(streams, asks)
+    assert [draft.text for draft in drafts] == [" rot. blau. sehen", "", " blau"]
+    assert model._translator.batches == [4]
+    for stream, ask, draft in zip(several(*heard)[1], asks, drafts, strict=True):
+        (alone,) = model.draft([stream], [ask])
+        assert draft.tokens == alone.tokens
+        np.testing.assert_array_equal(draft.attention, alone.attention)
+    # What is known is not asked again: of the first stream the rest of a sentence that was begun.
+    model.commit(streams[0], drafts[0], 1)
+    model._translator.batches.clear()
+    again = model.draft(streams, asks)
+    left = [drafts[0].tokens[1:], (), drafts[2].tokens]
+    assert [draft.tokens for draft in again] == left
+    assert model._translator.batches == []
+    assert [said for said, _ in streams[0].known.values()] == [(5,), (), ()]
+
+
+def test_a_draft_that_fails_changes_no_stream_and_the_others_are_drafted_alone():
+    """As the interpreter asks: all together, and then each for itself."""
+    model, streams = several(written("Red", at=(100,)), written("Green", at=(100,)))
+    (before,) = model.draft(streams[:1], [Ask()])
+    known = dict(streams[0].known)
+    found = {}
+
+    def draft(members):
+        made = model.draft([streams[i] for i in members], [Ask(final=True) for _ in members])
+        found.update(zip(members, made, strict=True))
+
+    with pytest.raises(ValueError, match="no green"):
+        draft([0, 1])
+    assert streams[0].known == known
+    model.commit(streams[0], before, 0)  # which was drafted last
+    errors = fail_alone(draft, [0, 1])
+    assert {place: str(error) for place, error in errors.items()} == {1: "no green"}
+    assert found[0].text == " rot"

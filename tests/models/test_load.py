@@ -72,16 +72,51 @@ def test_a_function_of_ones_own_makes_the_model(monkeypatch):
     assert load_model("mine:whole") is made
 
 
-def test_a_translator_works_on_the_cpu_wherever_the_recogniser_does(monkeypatch):
+@pytest.fixture
+def halves(monkeypatch):
+    """Takes the place of what loads the halves of a cascade; tells with which options. Those that
+    are named cannot run on a GPU."""
+    told, bound = [], set()
     ears = SimpleNamespace(**dict.fromkeys(INTERFACE) | {"features": {Feature.ATTENTION}})
-    told = []
-    monkeypatch.setitem(sys.modules, "mine", SimpleNamespace(ears=lambda: ears))
-    monkeypatch.setattr(load, "load_translator", lambda name, options: told.append((name, options)))
+
+    def from_folder(name, options, kinds):
+        told.append((name, options))
+        if name in bound:
+            options.on_cpu(f"'{name}'")
+        return ears
+
+    monkeypatch.setattr(load, "_from_folder", from_folder)
+    return told, bound
+
+
+def test_both_halves_of_a_cascade_run_as_the_options_say(halves):
+    told, _ = halves
     given = {"threads": 3, "beams": 4, "device": "cuda", "compute": "float16"}
-    assert load_model("mine:ears+mouth", **given).name == "mine:ears+mouth"
-    assert told == [("mouth", Options(3, 4, "cpu"))]
-    load_model("mine:ears+mouth")
-    assert told[1:] == [("mouth", Options(threads=0, beams=5, device="cpu"))]
+    assert load_model("ears+mouth", **given).name == "ears+mouth"
+    assert dict(told) == dict.fromkeys(["ears", "mouth"], Options(3, 4, "cuda", "float16"))
+    told.clear()
+    load_model("ears+mouth")
+    assert dict(told) == dict.fromkeys(["ears", "mouth"], Options())
+
+
+@pytest.mark.parametrize("one", ["ears", "mouth"])
+def test_a_half_that_cannot_run_on_a_gpu_does_not_keep_the_other_from_it(halves, one):
+    told, bound = halves
+    bound.add(one)
+    load_model("ears+mouth", beams=2, device="cuda", compute="float16")
+    asked = Options(beams=2, device="cuda", compute="float16")
+    assert sorted(told, key=str) == sorted(
+        [("ears", asked), ("mouth", asked), (one, Options(beams=2, device="cpu"))], key=str
+    )
+
+
+def test_a_gpu_that_neither_half_can_run_on_is_refused(halves):
+    told, bound = halves
+    bound |= {"ears", "mouth"}
+    with pytest.raises(DragomanError, match="'ears' runs on the CPU only; leave --device cuda out"):
+        load_model("ears+mouth", device="cuda")
+    assert len(told) == 2
+    load_model("ears+mouth")
 
 
 @pytest.mark.parametrize("name", ["", "+"])

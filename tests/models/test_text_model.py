@@ -12,20 +12,23 @@ from hypothesis import strategies as st
 from dragoman.audio.chunk import RATE, Chunk
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter
+from dragoman.models import options as options_module
+from dragoman.models.cascade.owners import Owned
 from dragoman.models.cascade.tags import Tags
+from dragoman.models.cascade.text_files import open_tokenizer, read_config, read_vocabulary
 from dragoman.models.cascade.text_model import (
     TextModel,
     TextUnits,
-    _open_tokenizer,
-    _read_config,
-    _read_vocabulary,
+    _Reading,
 )
+from dragoman.models.cascade.translator import Sentence
 from dragoman.models.load import load_model
 from dragoman.models.options import Options
 from dragoman.policies import make_policy
 
 from . import made_translator as made
 from . import made_whisper
+from .word_for_word import translated
 
 PAIR = ("en", "de")
 WORDS = ("The", " red", " house", " stands", " by", " the", " sea.")
@@ -97,7 +100,7 @@ def directly(folder: Path, family: str, beams: int) -> tuple[list[str], list[flo
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("closed", [True, False])
 def test_a_translation_is_ctranslate2s_own(folders, models, family, closed):
-    found = models[family].translate(WORDS, (), closed=closed, pair=PAIR)
+    found = translated(models[family], WORDS, (), closed=closed, pair=PAIR)
     pieces, log_probs, _ = directly(folders[family], family, 5 if closed else 1)
     names = json.loads((folders[family] / "shared_vocabulary.json").read_text())
     kept = len(found.tokens)
@@ -110,7 +113,7 @@ def test_a_translation_is_ctranslate2s_own(folders, models, family, closed):
 def test_attention_is_over_the_words(folders, models, family):
     """By hand: the shares of the pieces of each word, which begins with a space, added up;
     languages and the end belong to no word."""
-    found = models[family].translate(WORDS, (), closed=True, pair=PAIR)
+    found = translated(models[family], WORDS, (), closed=True, pair=PAIR)
     _, _, attention = directly(folders[family], family, 5)
     pieces = pieces_of(folders[family], family)
     begin = source_of(family, pieces).index(pieces[0])
@@ -129,9 +132,9 @@ def test_attention_is_over_the_words(folders, models, family):
 def test_what_was_said_is_continued(models, family, count):
     """Said in two parts, greedily, a translation is the same as at once."""
     model = models[family]
-    whole = model.translate(WORDS, (), closed=False, pair=PAIR)
+    whole = translated(model, WORDS, (), closed=False, pair=PAIR)
     said = whole.tokens[:count]
-    rest = model.translate(WORDS, said, closed=False, pair=PAIR)
+    rest = translated(model, WORDS, said, closed=False, pair=PAIR)
     assert (*said, *rest.tokens)[: len(whole.tokens)] == whole.tokens
     np.testing.assert_allclose(
         rest.log_probs[: len(whole.tokens) - len(said)], whole.log_probs[len(said) :], atol=0.02
@@ -139,8 +142,10 @@ def test_what_was_said_is_continued(models, family, count):
 
 
 def test_the_target_language_is_told(models):
-    into = {to: models["nllb"].translate(WORDS, (), closed=True, pair=("en", to)).tokens
-            for to in ("de", "zh")}  # fmt: skip
+    into = {
+        to: translated(models["nllb"], WORDS, closed=True, pair=("en", to)).tokens
+        for to in ("de", "zh")
+    }
     assert into["de"] != into["zh"]
 
 
@@ -159,9 +164,9 @@ def test_more_than_a_source_can_hold_is_not_gone_on_with(folders, models):
     """Ten tokens and two for each piece, and no more."""
     pieces = len(pieces_of(folders["opus"], "opus"))
     said = tuple(5 + place % 7 for place in range(10 + 2 * pieces))
-    found = models["opus"].translate(WORDS, said, closed=False, pair=PAIR)
+    found = translated(models["opus"], WORDS, said, closed=False, pair=PAIR)
     assert (found.tokens, found.ended, found.attention.shape) == ((), True, (0, len(WORDS)))
-    assert len(models["opus"].translate(WORDS, said[1:], closed=False, pair=PAIR).tokens) <= 1
+    assert len(translated(models["opus"], WORDS, said[1:], closed=False, pair=PAIR).tokens) <= 1
 
 
 def test_as_many_beams_as_the_options_say(folders):
@@ -169,20 +174,69 @@ def test_as_many_beams_as_the_options_say(folders):
     model = TextModel.load(folders["m2m"], "m2m", Options(threads=1, beams=2))
     names = json.loads((folders["m2m"] / "shared_vocabulary.json").read_text())
     for closed, beams in ((True, 2), (False, 1)):
-        found = model.translate(WORDS, (), closed=closed, pair=PAIR)
+        found = translated(model, WORDS, (), closed=closed, pair=PAIR)
         pieces, _, _ = directly(folders["m2m"], "m2m", beams)
         assert [names[token] for token in found.tokens] == pieces[: len(found.tokens)]
 
 
-def test_a_net_computes_as_the_options_say(folders, monkeypatch):
-    import ctranslate2
+class Translators:
+    """In place of CTranslate2's translators: tells what they are asked for."""
 
-    told = {}
-    monkeypatch.setattr(
-        ctranslate2, "Translator", lambda *where, **more: told.update(more, of=where)
-    )
-    TextModel.load(folders["nllb"], "nllb", Options(threads=3, compute="float32"))
-    assert told == {"of": (str(folders["nllb"]),), "compute_type": "float32", "intra_threads": 3}
+    def __init__(self, monkeypatch, *, gpu=True, works=True) -> None:
+        import ctranslate2
+
+        self.told, self.works = [], works
+        monkeypatch.setattr(ctranslate2, "Translator", self.make)
+        monkeypatch.setattr(options_module, "why_no_gpu", lambda: None if gpu else "none here")
+        monkeypatch.setattr(options_module, "gpu_found", lambda: gpu)
+
+    def make(self, *where, **more):
+        self.told.append(more)
+        return self
+
+    def translate_batch(self, sources, **more):
+        assert sources == [["</s>"]]
+        if not self.works:
+            raise RuntimeError("libcublas is not found")
+
+
+@pytest.mark.parametrize(
+    ("given", "device", "compute"),
+    [
+        ({"compute": "float32"}, "cpu", "float32"),
+        ({}, "cpu", "int8"),
+        ({"compute": "bfloat16"}, "cpu", "float32"),
+    ],
+)
+def test_a_net_computes_as_the_options_say(folders, monkeypatch, given, device, compute):
+    made = Translators(monkeypatch, gpu=False)
+    TextModel.load(folders["nllb"], "nllb", Options(threads=3, **given))
+    assert made.told == [{"device": device, "compute_type": compute, "intra_threads": 3}]
+
+
+@pytest.mark.parametrize(
+    ("given", "works", "devices"),
+    [
+        ({}, True, [("cuda", "float16")]),
+        ({"compute": "bfloat16"}, True, [("cuda", "bfloat16")]),
+        ({"compute": "int8"}, True, [("cpu", "int8")]),
+        ({"device": "cpu"}, True, [("cpu", "int8")]),
+        ({"device": "cuda"}, True, [("cuda", "float16")]),
+        ({}, False, [("cuda", "float16"), ("cpu", "int8")]),  # there, but not for CTranslate2
+    ],
+)
+def test_it_works_on_a_gpu_that_it_can_use(folders, monkeypatch, given, works, devices):
+    made = Translators(monkeypatch, works=works)
+    TextModel.load(folders["nllb"], "nllb", Options(**given))
+    assert [(one["device"], one["compute_type"]) for one in made.told] == devices
+
+
+def test_a_gpu_that_was_asked_for_and_cannot_be_used_is_a_sentence(folders, monkeypatch):
+    Translators(monkeypatch, works=False)
+    with pytest.raises(
+        DragomanError, match=r"onto the GPU: libcublas .*; --device cpu may"
+    ):
+        TextModel.load(folders["nllb"], "nllb", Options(device="cuda"))
 
 
 class Canned:
@@ -215,7 +269,9 @@ class Canned:
 def test_what_was_found_follows_what_was_said(models, monkeypatch, prefix, text, new, ended):
     model, net = models["nllb"], Canned(text)
     monkeypatch.setattr(model, "_net", net)
-    found = model._search(("▁a", "▁b"), prefix, 7, beams=3)
+    owned = Owned([0, 0], 1, begin=0)
+    reading = _Reading(["▁a", "▁b"], prefix, limit=len(prefix) + 7, beams=3, owned=owned)
+    (found,) = model._search([reading])
     begin, end = len(prefix), len(prefix) + len(new)
     assert found.tokens == tuple(model._names.index(piece) for piece in new)
     assert found.ended is ended
@@ -232,6 +288,28 @@ def test_what_was_found_follows_what_was_said(models, monkeypatch, prefix, text,
             "return_end_token": True,
         },
     )
+
+
+SENTENCES = st.builds(
+    Sentence,
+    st.integers(0, len(WORDS)).map(lambda count: WORDS[:count]),
+    st.just(PAIR),
+    said=st.lists(st.integers(5, 11), max_size=9).map(tuple),
+    closed=st.booleans(),
+)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(family=st.sampled_from(FAMILIES), sentences=st.lists(SENTENCES, max_size=6))
+def test_sentences_do_not_change_each_other(models, family, sentences):
+    """Shorter and longer ones, begun and not, that may go on and not."""
+    together = models[family].translate(sentences)
+    assert len(together) == len(sentences)
+    for one, sentence in zip(together, sentences, strict=True):
+        (alone,) = models[family].translate([sentence])
+        assert (one.tokens, one.ended) == (alone.tokens, alone.ended)
+        np.testing.assert_allclose(one.log_probs, alone.log_probs, atol=1e-4)
+        np.testing.assert_allclose(one.attention, alone.attention, atol=1e-4)
 
 
 def test_pieces_as_text():
@@ -257,38 +335,38 @@ def test_a_language_without_spaces_between_words_has_those_between_other_things(
 
 def test_a_vocabulary_is_a_list_or_lines(tmp_path: Path):
     (tmp_path / "target_vocabulary.txt").write_text("a\n\n▁b\n", encoding="utf-8")
-    assert _read_vocabulary(tmp_path) == ("a", "", "▁b")
+    assert read_vocabulary(tmp_path) == ("a", "", "▁b")
     (tmp_path / "shared_vocabulary.txt").write_text("x\ny", encoding="utf-8")
-    assert _read_vocabulary(tmp_path) == ("x", "y")
+    assert read_vocabulary(tmp_path) == ("x", "y")
     (tmp_path / "shared_vocabulary.json").write_text('["é", "ü"]', encoding="utf-8")
-    assert _read_vocabulary(tmp_path) == ("é", "ü")
+    assert read_vocabulary(tmp_path) == ("é", "ü")
     (tmp_path / "shared_vocabulary.json").write_text("[", encoding="utf-8")
     with pytest.raises(DragomanError, match="Cannot read the vocabulary"):
-        _read_vocabulary(tmp_path)
+        read_vocabulary(tmp_path)
 
 
 def test_what_is_read_has_a_tokenizer_of_its_own(tmp_path: Path, monkeypatch):
     monkeypatch.setattr("dragoman.models.exported.pieces.open_units", lambda path: path.name)
     (tmp_path / "spm.model").write_bytes(b"")
-    assert _open_tokenizer(tmp_path) == "spm.model"
+    assert open_tokenizer(tmp_path) == "spm.model"
     (tmp_path / "target.spm").write_bytes(b"")
-    assert _open_tokenizer(tmp_path) == "spm.model"  # half a pair is none
+    assert open_tokenizer(tmp_path) == "spm.model"  # half a pair is none
     (tmp_path / "source.spm").write_bytes(b"")
-    assert _open_tokenizer(tmp_path) == "source.spm"
+    assert open_tokenizer(tmp_path) == "source.spm"
 
 
 def test_settings_that_are_none(tmp_path: Path):
     with pytest.raises(DragomanError, match=r"Cannot read .*config\.json"):
-        _read_config(tmp_path)
+        read_config(tmp_path)
     (tmp_path / "config.json").write_text("[1]")
     with pytest.raises(DragomanError, match="not the settings of a text model"):
-        _read_config(tmp_path)
+        read_config(tmp_path)
     (tmp_path / "config.json").write_text('{"eos_token": "</s>"}')
-    assert _read_config(tmp_path) == {"eos_token": "</s>"}
+    assert read_config(tmp_path) == {"eos_token": "</s>"}
 
 
 def test_nothing_is_made_of_nothing(models):
-    found = models["opus"].translate((" ",), (), closed=True, pair=PAIR)
+    found = translated(models["opus"], (" ",), (), closed=True, pair=PAIR)
     assert found.tokens == ()
     assert not found.ended
 

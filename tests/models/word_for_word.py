@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dragoman.models.cascade.translator import Translation
+from dragoman.models.cascade.translator import Sentence, Translation
 from dragoman.models.exported.config import Languages
 from dragoman.models.exported.pieces import Pieces
 
@@ -11,6 +11,13 @@ GERMAN = {
     **{"See": "seh en", "Learn": "ler n en"},
 }
 STOP = "."
+
+
+def translated(translator, words, said=(), guess=(), **more) -> Translation:
+    """One sentence alone."""
+    one = Sentence(tuple(words), said=tuple(said), guess=tuple(guess), **more)
+    (made,) = translator.translate([one])
+    return made
 
 
 class WordForWord:
@@ -34,9 +41,13 @@ class WordForWord:
     def words(self, tokens, *, ended, pair):
         return self.target.words(tokens, ended=ended)
 
-    def translate(self, words, said, *, closed, pair, guess=()) -> Translation:
-        self.read.append((tuple(words), closed))
-        self.guesses.append(tuple(guess))
+    def translate(self, sentences) -> list[Translation]:
+        return [self.translate_one(one) for one in sentences]
+
+    def translate_one(self, sentence) -> Translation:
+        words, said = sentence.words, sentence.said
+        self.read.append((words, sentence.closed))
+        self.guesses.append(sentence.guess)
         tokens, looks = [], []
         for place, word in enumerate(words):
             bare = word.strip()
@@ -46,7 +57,7 @@ class WordForWord:
             if key != bare:
                 tokens.append(4)
             looks += [place] * (len(tokens) - len(looks))
-        assert tuple(tokens[: len(said)]) == tuple(said)
+        assert tuple(tokens[: len(said)]) == said
         rows = np.eye(len(words), dtype=np.float32)[looks[len(said) :]]
         rest = tuple(tokens[len(said) :])
         return Translation(rest, (-0.05,) * len(rest), rows.reshape(len(rest), len(words)), True)

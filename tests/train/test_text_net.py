@@ -20,6 +20,7 @@ from dragoman.train.export import export
 from dragoman.train.exporting import Surroundings
 from dragoman.train.search import translate
 from dragoman.train.trained import open_run
+from tests.models.word_for_word import translated
 from tests.scripted import COLOURS, chunks_of
 
 
@@ -32,18 +33,18 @@ def test_it_translates_as_the_trained_net_does(teacher, exported_teacher, sung):
             encoded = trained.task.net.encode(torch.tensor(ids), torch.tensor([len(ids[0])]))
         expected = translate(trained.task.net, encoded, beam=1)[0]
         words = [f" {word}" for word in item.text["en"].split()]
-        found = made.translate(words, (), closed=True, pair=("en", "de"))
+        found = translated(made, words, (), closed=True, pair=("en", "de"))
         assert list(found.tokens) == expected
         assert found.ended
         assert found.attention.shape == (len(expected), len(words))
         np.testing.assert_allclose(found.attention.sum(axis=1), 1, atol=1e-4)
         # Gone on with from any point, it says the rest.
         for said in range(len(expected)):
-            rest = made.translate(words, expected[:said], closed=True, pair=("en", "de"))
+            rest = translated(made, words, expected[:said], closed=True, pair=("en", "de"))
             assert list(rest.tokens) == expected[said:]
         # A guess changes nothing, right or wrong, as far as it goes.
         for guess in ([expected[0]], expected[:-1] + [4, 5], [7] * 9, expected, [5, *expected]):
-            same = made.translate(words, (), closed=True, pair=("en", "de"), guess=guess)
+            same = translated(made, words, (), closed=True, pair=("en", "de"), guess=guess)
             assert same.tokens == found.tokens
             np.testing.assert_allclose(same.log_probs, found.log_probs, atol=1e-4)
             np.testing.assert_allclose(same.attention, found.attention, atol=1e-4)
@@ -106,8 +107,8 @@ def test_a_net_with_several_targets_reads_a_tag(tmp_path):
     words, plain = [" one", " house"], vocabulary.encode(["one house"])[0]
     for code in ("de", "es"):
         pair = made.between("en", code)
-        assert made._read(words, code)[0] == [vocabulary.tag(code), *plain]
-        found = made.translate(words, (), closed=True, pair=pair)
+        assert made._units_of(words, code)[0] == [vocabulary.tag(code), *plain]
+        found = translated(made, words, (), closed=True, pair=pair)
         ids = torch.tensor([[vocabulary.tag(code), *plain]])
         with torch.no_grad():
             encoded = net.eval().encode(ids, torch.tensor([ids.shape[1]]))

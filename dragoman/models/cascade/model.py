@@ -13,25 +13,19 @@ translated anew whenever more of it is heard.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
-from itertools import accumulate, pairwise
-from operator import and_, eq
 from typing import Any
 
 import numpy as np
 
 from dragoman.errors import DragomanError
 from dragoman.models.base import Ask, BatchError, Draft, Feature, Model, Sound, Stream, fail_alone
-from dragoman.models.cascade.stream import CascadeStream, Known, Part, Sentence, Word, words_of
-from dragoman.models.cascade.translator import Pair, Translation, Translator
+from dragoman.models.cascade.plan import Planned, planned
+from dragoman.models.cascade.stream import CascadeStream, Part, words_of
+from dragoman.models.cascade.translator import Pair, Translator
 from dragoman.models.words import Words, words_after
-from dragoman.text.sentences import COMMAS, ends_sentence, split_sentences
 
 FRAME_MS = 20.0  # of the attention that policies see
-# Words of a sentence that may end behind a comma, and of any: translators learn from few that are
-# longer, and then lose track; but what ends in mid-phrase is worse.
-LONGEST, MOST = 40, 60
 
 
 class CascadeModel:
@@ -87,7 +81,17 @@ class CascadeModel:
             raise BatchError(errors)
 
     def draft(self, streams: Sequence[Stream], asks: Sequence[Ask]) -> list[Draft]:
-        return [self._draft(_own(stream), ask) for stream, ask in zip(streams, asks, strict=True)]
+        """What is new to all streams is translated together; no stream changes before it is."""
+        own = [_own(stream) for stream in streams]
+        plans = [_planned(stream, ask) for stream, ask in zip(own, asks, strict=True)]
+        new = [one.sentence for plan in plans for one in plan if one.known is None]
+        made = iter(self._translator.translate(new) if new else ())
+        drafts = []
+        for stream, plan in zip(own, plans, strict=True):
+            parts = tuple(one.translated(made) for one in plan)
+            stream.remember(parts)
+            drafts.append(self._draft(stream, parts))
+        return drafts
 
     def commit(self, stream: Stream, draft: Draft, tokens: int, closed: bool = False) -> None:
         own = _own(stream)
@@ -98,11 +102,7 @@ class CascadeModel:
 
     # Drafting.
 
-    def _draft(self, stream: CascadeStream, ask: Ask) -> Draft:
-        heard = stream.heard
-        words = (*stream.final, *words_of(heard, stream.heard_ms, whole=ask.final))
-        parts = tuple(self._parts(stream, words, ask.final))
-        stream.drafted = parts
+    def _draft(self, stream: CascadeStream, parts: Sequence[Part]) -> Draft:
         texts: list[str] = []
         ends: list[int] = []
         tail, before, said = "", 0, stream.said
@@ -118,8 +118,8 @@ class CascadeModel:
             ends=tuple(ends),
             tail=tail,
             log_probs=tuple(value for part in parts for value in _log_probs(part)),
-            ended=heard.ended and all(part.translation.ended for part in parts),
-            silence=heard.silence,
+            ended=stream.heard.ended and all(part.translation.ended for part in parts),
+            silence=stream.heard.silence,
             **_in_time(parts, stream.heard_ms),
         )
 
@@ -129,94 +129,17 @@ class CascadeModel:
         grouping = partial(self._translator.words, pair=pair)
         return words_after(grouping, said, tokens, ended=ended)
 
-    def _parts(self, stream: CascadeStream, words: Sequence[Word], final: bool) -> Iterator[Part]:
-        """The sentences of a transcript, translated; of the first, some may have been said."""
-        before, stream.known = stream.known, {}
-        said, ends = tuple(stream.said), _unread(words, stream.read)
-        for begin, end in pairwise((0, *_bounded(words, ends, stream.read))):
-            sentence = tuple(words[begin:end])
-            texts = tuple(word.text for word in sentence)
-            closed = final or end < len(words) or ends_sentence(texts[-1])
-            translation = _gone_on(before.get((texts, closed)), said)
-            if translation is None:
-                translation = self._translator.translate(
-                    texts, said, closed=closed, pair=stream.pair, guess=_guess(before, texts, said)
-                )
-            stream.known[texts, closed] = (said, translation)
-            yield Part(sentence, closed, translation)
-            said = ()
 
-
-def _unread(words: Sequence[Word], read: int) -> list[int]:
-    """The ends of sentences; but none among the first `read` words, whose translation was said.
-
-    A recogniser may put a full stop there later on, and what was said behind it would be said again
-    as the beginning of the next sentence.
-    """
-    ends = split_sentences([word.text for word in words])
-    return [end for end in ends if end >= read] or ends[-1:]
-
-
-def _bounded(words: Sequence[Word], ends: Sequence[int], read: int) -> Iterator[int]:
-    """The ends of sentences, of which none is too long: a recogniser may forget the full stops.
-
-    One that is gets an end more, but none among the first `read` words, whose translation was said.
-    """
-    begin = 0
-    for end in ends:
-        while end - begin > LONGEST and (place := _another_end(words, begin, end, read)):
-            begin = place
-            yield begin
-        yield end
-        begin = end
-
-
-def _another_end(words: Sequence[Word], begin: int, end: int, read: int) -> int:
-    """Where a long sentence may end: behind a comma, or else where the speaker took most time; 0:
-    not yet, since there may still come a comma."""
-    first = max(begin + LONGEST // 2, read - 1)
-    commas = [place for place in range(first, end - 1) if words[place].text.endswith(COMMAS)]
-    places = [place for place in commas if place < begin + LONGEST] or commas[:1]
-    if not places and end - begin > MOST:
-        places = [*range(first, min(max(begin + MOST, read), end - 1))]
-    return 1 + max(places, key=lambda place: words[place + 1].ms - words[place].ms, default=-1)
+def _planned(stream: CascadeStream, ask: Ask) -> tuple[Planned, ...]:
+    """The sentences of what a stream has heard."""
+    words = (*stream.final, *words_of(stream.heard, stream.heard_ms, whole=ask.final))
+    return tuple(planned(stream, words, final=ask.final))
 
 
 def _own(stream: Stream) -> CascadeStream:
     if not isinstance(stream, CascadeStream):
         raise DragomanError("This stream was opened by another model.")
     return stream
-
-
-def _guess(
-    before: dict[Sentence, Known], words: tuple[str, ...], said: tuple[int, ...]
-) -> tuple[int, ...]:
-    """What may be said next of a sentence: the rest of what would have been, when less of it, or
-    something else, was heard."""
-    found = {texts: _gone_on(known, said) for (texts, _), known in before.items()}
-    near = max(
-        (texts for texts, left in found.items() if left is not None),
-        key=lambda texts: sum(accumulate(map(eq, texts, words), and_)),
-        default=None,
-    )
-    left = found[near] if near is not None else None
-    return left.tokens if left is not None else ()
-
-
-def _gone_on(known: Known | None, said: tuple[int, ...]) -> Translation | None:
-    """What is left of a translation that is known, if what was said since is its beginning."""
-    if known is None:
-        return None
-    before, translation = known
-    more = len(said) - len(before)
-    if said != (*before, *translation.tokens[:more]):
-        return None
-    return replace(
-        translation,
-        tokens=translation.tokens[more:],
-        log_probs=translation.log_probs[more:],
-        attention=translation.attention[more:],
-    )
 
 
 def _log_probs(part: Part) -> Iterator[float]:

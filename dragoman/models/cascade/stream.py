@@ -16,7 +16,7 @@ from dragoman.text.again import count_letters
 # without them, and translations of text without marks are worse.
 SETTLED_MS, ALONE_MS = 5000.0, 6000.0
 
-Sentence = tuple[tuple[str, ...], bool]  # words, and whether they are closed
+Wording = tuple[tuple[str, ...], bool]  # words, and whether they are closed
 Known = tuple[tuple[int, ...], Translation]  # after what was said, what would be said
 
 
@@ -51,7 +51,7 @@ class CascadeStream:
     read: int = 0  # words of it that these looked at
     unfinished: list[int] = field(default_factory=list)  # last of them, of a word not whole
     drafted: tuple[Part, ...] | None = None  # what the last draft was made of
-    known: dict[Sentence, Known] = field(default_factory=dict)  # translations of the last draft
+    known: dict[Wording, Known] = field(default_factory=dict)  # translations of the last draft
     transcript: tuple[str, ...] = ()
     transcript_ms: tuple[float, ...] = ()  # when each of its words was heard
     words_before: int = 0  # words of the transcript that are final
@@ -107,6 +107,17 @@ class CascadeStream:
         self.transcript += tuple(word.text for word in words)
         self.transcript_ms += tuple(word.ms for word in words)
         self.words_before += len(words)
+
+    def remember(self, parts: tuple[Part, ...]) -> None:
+        """What a draft is made of; its translations are known from now on."""
+        self.drafted, self.known = parts, {}
+        said = tuple(self.said)  # of the first of them
+        for part in parts:
+            self.known[tuple(word.text for word in part.words), part.closed] = (
+                said,
+                part.translation,
+            )
+            said = ()
 
     def take(self, draft: Draft, tokens: int, *, closed: bool) -> int:
         """The first tokens of a draft were said: how many tokens of the transcript that settles."""

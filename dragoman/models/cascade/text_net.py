@@ -3,53 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dragoman.errors import DragomanError
-from dragoman.models.cascade.owners import Owned, nothing, over_words, owners, room_for
-from dragoman.models.cascade.translator import Pair, Translation
-from dragoman.models.exported.decoder import Texts
-from dragoman.models.exported.net import BOS, UNK, OnnxNet
+from dragoman.models.cascade.engine import Engine, load_engine
+from dragoman.models.cascade.owners import Owned, over_words, owners, room_for
+from dragoman.models.cascade.together import translated
+from dragoman.models.cascade.translator import Pair, Sentence, Translation
+from dragoman.models.exported.config import ExportedNet
+from dragoman.models.exported.net import BOS, UNK
 from dragoman.models.exported.pieces import Pieces, open_units, tag_of
 from dragoman.models.options import Options
-from dragoman.models.search import Found, Prompt, search
+from dragoman.models.search import Found, Prompt
 from dragoman.models.words import Words, without_stop
 from dragoman.text.plain import plain
 from dragoman.text.sentences import COMMAS, ends_sentence, full_stop, with_stop
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A sentence as the net is given it."""
+
+    units: list[int]
+    prompt: Prompt
+    beams: int
+    owned: Owned
+    unended: bool  # it was given the full stop that it lacks
 
 
 class TextNet:
     """Loaded once, immutable."""
 
     def __init__(
-        self, name: str, net: OnnxNet, source: Any, targets: dict[str, Pieces], beams: int = 5
+        self,
+        name: str,
+        config: ExportedNet,
+        engine: Engine,
+        source: Any,
+        targets: dict[str, Pieces],
+        beams: int = 5,
     ) -> None:
         """`source` is a SentencePiece model, `targets` the units by language ("": of any)."""
-        self._name, self._net, self._beams = name, net, beams
+        self._name, self._config, self._engine, self._beams = name, config, engine, beams
         self._source, self._targets = source, targets
 
     @classmethod
     def load(cls, folder: Path, name: str = "", options: Options | None = None) -> TextNet:
-        options = (options or Options()).on_cpu("An exported net")
-        net = OnnxNet(folder, threads=options.threads)
-        config = net.config
+        options = options or Options()
+        config = ExportedNet.read(folder)
         if config.input != "text":
             raise DragomanError(f"{folder} holds a net that hears speech; it cannot read text.")
+        engine = load_engine(folder, config, options)
         codes = config.languages.targets or ("",)
         targets = {code: Pieces.of_target(folder, config, code) for code in codes}
         source = open_units(folder / "source.model")
-        return cls(name or folder.name, net, source, targets, options.beams)
+        return cls(name or folder.name, config, engine, source, targets, options.beams)
 
     @property
     def speaks(self) -> tuple[str, ...]:
-        return self._net.config.languages.targets
+        return self._config.languages.targets
 
     def between(self, source: str | None, target: str) -> Pair:
-        known = self._net.config.languages
+        known = self._config.languages
         known.refuse_others(self._name, source, target)
         source = source or known.source
         if not source:
@@ -62,45 +79,49 @@ class TextNet:
     def _units(self, pair: Pair) -> Pieces:
         return self._targets.get(pair[1]) or self._targets[""]
 
-    def translate(
-        self,
-        words: Sequence[str],
-        said: Sequence[int],
-        *,
-        closed: bool,
-        pair: Pair,
-        guess: Sequence[int] = (),
-    ) -> Translation:
+    def translate(self, sentences: Sequence[Sentence]) -> list[Translation]:
+        return translated(sentences, self._read, lambda one: one.beams, self._search, self._write)
+
+    def _read(self, sentence: Sentence) -> _Reading | None:
         """A sentence that is not `closed` is searched greedily, since it will be drafted again.
 
         One that is over without a full stop is read with one: without, a net that has learned from
-        beginnings takes it for one and says less of it. Where the stop stands for a comma, the
-        comma is said.
+        beginnings takes it for one and says less of it.
         """
-        unended = closed and self._lacks_stop(words, pair[0])
-        ids, word_of = self._read(with_stop(words, pair[0]) if unended else words, pair[1])
-        room = room_for(len(word_of), len(said))
+        words, (source, target) = sentence.words, sentence.pair
+        unended = sentence.closed and self._lacks_stop(words, source)
+        ids, word_of = self._units_of(with_stop(words, source) if unended else words, target)
+        room = room_for(len(word_of), len(sentence.said))
         if not word_of or room < 1:
-            return nothing(said, len(words))
-        source = self._net.encode(np.array([ids], np.int64), np.array([len(ids)], np.int64))
-        beams = self._beams if closed else 1
-        known = tuple(guess[: room - 1]) if beams == 1 else ()
-        prompts = [Prompt((BOS,), room, tuple(said), guess=known)]
-        texts = Texts(self._net, [source.memory], [len(ids)], prompts)
-        found = search(texts, prompts, beams)[0]
-        owned = Owned(word_of, len(words), begin=len(ids) - len(word_of))  # the tag is nobody's
-        units = self._units(pair)
-        if unended and words[-1].endswith(COMMAS):
-            found = _with_comma(found, said, units, words[-1][-1])
-        return over_words(found, said, owned, units, closed=closed)
+            return None
+        beams = self._beams if sentence.closed else 1
+        guess = sentence.guess[: room - 1] if beams == 1 else ()
+        return _Reading(
+            ids,
+            Prompt((BOS,), room, sentence.said, guess=guess),
+            beams,
+            Owned(word_of, len(words), begin=len(ids) - len(word_of)),  # the tag is nobody's
+            unended,
+        )
 
-    def _read(self, words: Sequence[str], target: str) -> tuple[list[int], list[int]]:
+    def _search(self, readings: Sequence[_Reading]) -> list[Found]:
+        units, prompts = [one.units for one in readings], [one.prompt for one in readings]
+        return self._engine.speak(units, prompts, readings[0].beams)
+
+    def _write(self, sentence: Sentence, reading: _Reading, found: Found) -> Translation:
+        """Where a full stop was read for a comma, the comma is said."""
+        units, last = self._units(sentence.pair), sentence.words[-1]
+        if reading.unended and last.endswith(COMMAS):
+            found = _with_comma(found, sentence.said, units, last[-1])
+        return over_words(found, sentence.said, reading.owned, units, closed=sentence.closed)
+
+    def _units_of(self, words: Sequence[str], target: str) -> tuple[list[int], list[int]]:
         """Source units of some words, and the word that each belongs to.
 
         A net with several targets reads a tag first, which belongs to no word.
         """
         text = "".join(words).strip()
-        if self._net.config.source_plain:
+        if self._config.source_plain:
             text = plain(text)
         ids = [int(number) for number in self._source.encode(text)]
         word_of = owners([self._source.id_to_piece(number) for number in ids], words)
@@ -113,7 +134,7 @@ class TextNet:
         return UNK not in self._source.encode(full_stop(source))
 
     def _tag(self, target: str) -> list[int]:
-        if len(self._net.config.languages.targets) < 2:
+        if len(self._config.languages.targets) < 2:
             return []
         return [int(self._source.piece_to_id(tag_of(target)))]
 

@@ -1,5 +1,5 @@
-"""What the second half of a cascade is: it translates sentences of words, and says what its tokens
-mean."""
+"""What the second half of a cascade is: it translates sentences of words, as many at once as there
+are, and says what its tokens mean."""
 
 from __future__ import annotations
 
@@ -13,6 +13,21 @@ from numpy.typing import NDArray
 from dragoman.models.words import Words
 
 Pair = tuple[str, str]  # from which language into which
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """What is translated, and how much of it was.
+
+    One that is not `closed` may go on: it gets no full stop. `guess` is what may come out; it may
+    save work, and changes nothing.
+    """
+
+    words: tuple[str, ...]  # with their spacing
+    pair: Pair
+    said: tuple[int, ...] = ()  # the beginning of its translation
+    closed: bool = True
+    guess: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +53,8 @@ class Translator(Protocol):
         Raises DragomanError, with a sentence, for languages that it has not.
         """
 
-    def translate(
-        self,
-        words: Sequence[str],
-        said: Sequence[int],
-        *,
-        closed: bool,
-        pair: Pair,
-        guess: Sequence[int] = (),
-    ) -> Translation:
-        """Go on with the translation of a sentence of which `said` was said.
-
-        A sentence that is not `closed` may go on: it gets no full stop. `guess` is what may come
-        out; it may save work, and changes nothing.
-        """
+    def translate(self, sentences: Sequence[Sentence]) -> list[Translation]:
+        """Go on with the translation of each sentence."""
 
     def words(self, tokens: Sequence[int], *, ended: bool, pair: Pair) -> Words:
         """Tokens as words of the language that is translated into."""
