@@ -30,10 +30,7 @@ WISHES = {"missing"}
 LEFT = {
     "models/cascade/text_model.py",
     "models/cascade/text_net.py",
-    "models/device.py",
-    "models/load.py",
     "models/moonshine/model.py",
-    "models/options.py",
 }
 """`serve.advice.misfit` answers clients before these could be told."""
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Iterable, Iterator
 from numbers import Real
+from weakref import WeakSet
 
 import numpy as np
 
@@ -42,6 +44,7 @@ class Resampler:
             import soxr
 
             self._stream = soxr.ResampleStream(rate, to, 1, dtype="float32", quality="HQ")
+            _in_use.add(self)
 
     def feed(self, block: Samples) -> Samples:
         if self._stream is None:
@@ -55,6 +58,17 @@ class Resampler:
             return nothing
         out: Samples = self._stream.resample_chunk(nothing, last=True)
         return out
+
+
+_in_use: WeakSet[Resampler] = WeakSet()
+
+
+@atexit.register
+def _let_go() -> None:
+    """A thread that waits for a pipe when Python ends keeps what it has for ever, and soxr's
+    binding would tell whoever pressed Ctrl-C of leaks."""
+    for resampler in list(_in_use):
+        resampler._stream = None
 
 
 def resampled(blocks: Iterable[Samples], rate: int, to: int = RATE) -> Iterator[Samples]:

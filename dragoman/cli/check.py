@@ -128,7 +128,7 @@ def _devices() -> list[Found]:
 
     count, missing = gpus(), why_no_gpu()
     about = f"{count} of them; Whisper works there" if count else "none; the CPU works alone"
-    to_do = missing if count and missing else ""
+    to_do = str(missing) if count and missing else ""
     gpu = Found("CUDA GPU", missing is None, about, to_do)
     return [Found("CPU", True, f"{os.cpu_count()} cores"), gpu]
 

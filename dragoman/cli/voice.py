@@ -13,7 +13,6 @@ from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.corpus_options import check_one_way, cluster_option, tell_pack
 from dragoman.cli.notes import told_if_stopped
 from dragoman.cli.ranges import COUNT, PATH, Number, Whole
-from dragoman.errors import DragomanError
 from dragoman.workers import FreshProcesses, Workers
 
 _text = grouped("Text")
@@ -107,8 +106,8 @@ def command(
     from dragoman.train.voicing.shard import Voicing
     from dragoman.train.voicing.spoken import parse_shares
 
-    if device == "cuda" and (wish := why_no_gpu()):
-        raise DragomanError(wish)
+    if device == "cuda" and (missing := why_no_gpu()):
+        raise missing
     voicing = Voicing(
         speak, seed, parse_shares(voices), codec, rooms, noise, max_words, join, cut, device
     )

@@ -27,9 +27,9 @@ def choose(source: str | None, target: str) -> str:
         return WHISPER
     if source is None:
         raise DragomanError(
-            f"Only what is translated into English, not into '{target}', can be in a language that "
-            "is yet to be found out.",
-            advice="say with --from which is spoken.",
+            f"To translate into '{target}', it has to be known which language is spoken (into "
+            "English, it may be found out).",
+            advice="say it with --from.",
         )
     fitting = _translators(source, target)
     here = _first_here(fitting)

@@ -7,6 +7,8 @@ import sys
 from functools import cache
 from importlib.util import find_spec
 
+from dragoman.errors import DragomanError
+
 DRIVERS = ("nvcuda.dll",) if sys.platform == "win32" else ("libcuda.so.1", "libcuda.so")
 
 
@@ -15,18 +17,23 @@ def gpu_found() -> bool:
     return why_no_gpu() is None
 
 
-def why_no_gpu() -> str | None:
-    """What is missing for `--device cuda`, and what to do; None: nothing."""
+def why_no_gpu() -> DragomanError | None:
+    """What is missing for `--device cuda`, to be raised or shown; None: nothing."""
     if not gpus():
-        return "There is no CUDA GPU here; take --device cpu, or leave --device out."
+        return DragomanError(
+            "There is no CUDA GPU here.", advice="take --device cpu, or leave --device out."
+        )
     if find_spec("torch") is None:
-        return "A GPU needs torch: pip install 'dragoman[gpu]'; or take --device cpu."
+        return DragomanError(
+            "A GPU needs torch.",
+            advice="install it (pip install 'dragoman[gpu]'), or take --device cpu.",
+        )
     import torch
 
     if not torch.cuda.is_available():
-        return (
-            "This torch cannot use the GPU here (it may be made for the CPU alone); install one "
-            "that can, as https://pytorch.org tells, or take --device cpu."
+        return DragomanError(
+            "This torch cannot use the GPU here (it may be made for the CPU alone).",
+            advice="install one that can, as https://pytorch.org tells, or take --device cpu.",
         )
     return None
 

@@ -155,21 +155,27 @@ def _halves(name: str) -> tuple[str, str]:
         return name, ""
     recogniser, plus, translator = name.partition("+")
     if not recogniser or (plus and not translator):  # an empty path would be this very folder
-        raise DragomanError(_half(name, recogniser, translator))
+        raise _half(name, recogniser, translator)
     return recogniser, translator
 
 
-def _half(name: str, recogniser: str, translator: str) -> str:
+def _half(name: str, recogniser: str, translator: str) -> DragomanError:
     """What is missing of RECOGNISER+TRANSLATOR, and what would be whole."""
     if recogniser:
-        return (
+        return DragomanError(
             f"'{name}' is half a name: a translator is missing behind the +, such as "
-            f"{recogniser}+mt-en; 'dragoman models list' shows them as 'text'."
+            f"{recogniser}+mt-en.",
+            advice="'dragoman models list' shows them as 'text'.",
         )
     if translator:
-        way_out = with_recogniser(translator)
-        return f"'{name}' is half a name: a recogniser is missing before the +; try {way_out}."
-    return f"'{name}' is not the name of a model; 'dragoman models list' shows which there are."
+        return DragomanError(
+            f"'{name}' is half a name: a recogniser is missing before the +.",
+            advice=f"try {with_recogniser(translator)}.",
+        )
+    return DragomanError(
+        f"'{name}' is not the name of a model.",
+        advice="'dragoman models list' shows which there are.",
+    )
 
 
 def _folder(name: str) -> Path:

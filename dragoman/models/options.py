@@ -51,11 +51,11 @@ class Options:
             return replace(self, compute=self.compute or "int8")
         missing = why_no_gpu()
         if missing is not None:
-            raise DragomanError(missing)
+            raise missing
         if self.compute == "int8":
             raise DragomanError(
-                "A GPU computes in float16, bfloat16 or float32; name one of them with --compute, "
-                "or take --device cpu for int8."
+                "A GPU computes in float16, bfloat16 or float32.",
+                advice="name one of them with --compute, or take --device cpu for int8.",
             )
         return replace(self, compute=self.compute or "float16")
 

@@ -51,6 +51,7 @@ def page_routes(service: Service) -> list[BaseRoute]:
         Route("/room/{room}", _page("listener.html")),
         Route("/hall/{room}", _page("hall.html")),
         Route("/overlay/{room}", _page("overlay.html")),
+        Route("/overlay", _page("overlay.html")),  # black words on dark video would tell nobody
         Mount("/page", _WithHeaders(StaticFiles(directory=PAGE))),
         Route("/v1/languages", languages),
     ]

@@ -118,7 +118,7 @@ def test_nor_the_file_that_the_text_goes_to(wav, tmp_path):
         (("--track", "2"), "has 1 audio track: 1; there is no track 2"),
         (("--start", "nan"), "'nan' is no place in a recording"),
         (("--to", ""), "'' is not a language"),
-        (("--setup", ""), "Cannot read the setup"),
+        (("--setup", ""), "a name is missing"),
         (("--raw", ""), "Raw audio cannot be ''"),
         (("--policy", "agreeatt:sure=nan"), "takes a number, not 'nan'"),
         (("--speak", "{tmp}/a.xyz"), ".wav, .flac, .mp3, .ogg or .opus file, not a.xyz"),

@@ -124,6 +124,21 @@ def test_ctrl_c_ends_a_pipe_on_which_nothing_comes():
     assert b"Traceback" not in err
 
 
+def test_ctrl_c_on_a_pipe_of_another_rate_tells_of_no_leaks():
+    """The thread that waits for the pipe has what resamples, whose binding complains of that."""
+    process = piped("--raw", "s16le:48000:1", model="tests.talkers:sentences")
+    speak(process, 3.0)  # a second of it
+    process.send_signal(signal.SIGINT)
+    try:
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+    err = process.stderr.read().decode()
+    assert "words from" in err
+    assert "nanobind" not in err
+    process.communicate()
+
+
 def test_a_named_pipe_is_live_too(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -134,7 +134,7 @@ def test_no_network_and_no_weights_says_what_to_do(enter):
 
 def test_what_comes_with_a_clone_alone_says_so(enter):
     enter("toy", FILES)
-    with pytest.raises(DragomanError, match="comes with a clone of Dragoman: type 'dragoman model"):
+    with pytest.raises(DragomanError, match="comes with a clone of Dragoman; type 'dragoman model"):
         get("toy")
 
 

@@ -70,6 +70,31 @@ def test_what_is_wrong_with_an_overlays_address_is_told_until_there_are_words(vi
             assert one.run("document.getElementById('trouble').hidden")
 
 
+@pytest.mark.parametrize(("size", "least"), [((1920, 300), 28), ((390, 844), 16)])
+def test_what_is_wrong_with_an_overlays_address_is_legible_on_any_screen(visit, size, least):
+    box = (
+        "(({left, top, right, bottom}) => [left >= 0, top >= 0, right <= innerWidth,"
+        " bottom <= innerHeight])(document.getElementById('trouble').getBoundingClientRect())"
+    )
+    with staged("endless_orator") as stage:
+        page = visit(stage.address)
+        room = page.run("fetch('/v1/rooms', {method: 'POST'}).then((answer) => answer.json())")
+        wrong = f"?lines=x&size=999&color=url(x)&align=left&interim=maybe&{'x' * 99}=1"
+        right = f"{room['room']}{wrong}#{room['listener_token']}"
+        for address in (f"/{right}", "/nowhere#nothing", "?lines=2"):
+            odd = visit(f"{stage.address}overlay{address}", *size)
+            odd.wait("document.getElementById('trouble')?.hidden === false")
+            assert odd.run("[innerWidth, innerHeight]") == list(size)
+            assert odd.run(box) == [True] * 4
+            assert odd.run("document.getElementById('trouble').scrollWidth") <= size[0]
+            style = odd.run(
+                "(({fontSize, color, backgroundColor}) => [fontSize, color, backgroundColor])"
+                "(getComputedStyle(document.getElementById('trouble')))"
+            )
+            assert float(style[0].removesuffix("px")) >= least
+            assert style[1:] == ["rgb(255, 255, 255)", "rgb(156, 43, 35)"]
+
+
 def test_a_hall_shows_the_way_in_and_then_huge_words(visit, tmp_path):
     zxingcpp = pytest.importorskip("zxingcpp")
     with staged("endless_orator") as stage:
