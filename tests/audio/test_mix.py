@@ -231,19 +231,19 @@ def test_nothing_is_clipped(tmp_path):
     assert np.abs(mixed(tmp_path / "a.wav", source, [])).max() <= 0.951
 
 
-def test_ten_minutes_are_mixed_in_flat_memory(tmp_path):
+def test_minutes_are_mixed_in_flat_memory(tmp_path):
     import tracemalloc
 
     tracemalloc.start()
     with Mix(tmp_path / "a.wav") as mix:
-        for second in range(600):
+        for second in range(200):
             mix.hear(np.zeros((48000, 2), np.float32), 48000)
             if second % 5 == 0:
                 mix.say(second, tone(2, 0.1))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 2e7  # the mix alone is 230 MB as floats
-    assert soundfile.info(tmp_path / "a.wav").duration == 600
+    assert peak < 2e7  # the mix alone is 77 MB as floats
+    assert soundfile.info(tmp_path / "a.wav").duration == 200
 
 
 def test_a_long_silence_is_written_in_flat_memory(tmp_path):

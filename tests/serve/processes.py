@@ -27,10 +27,11 @@ def in_time(work: Coroutine, seconds: float = DEADLINE):
 
 
 @contextmanager
-def command(*options: str, scheme: str = "ws"):
-    """`dragoman serve` as a process, and its address."""
+def command(*options: str, scheme: str = "ws", changed: str = ""):
+    """`dragoman serve` as a process, with what a line of Python has changed, and its address."""
+    code = ("-c", f"{changed}; import dragoman.__main__") if changed else ("-m", "dragoman")
     process = subprocess.Popen(
-        [sys.executable, "-m", "dragoman", "serve", "--port", "0", *options],
+        [sys.executable, *code, "serve", "--port", "0", *options],
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *_paths()])},
         stderr=subprocess.PIPE,

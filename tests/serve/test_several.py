@@ -36,6 +36,8 @@ from tests.serve.test_tls import certificate as certificate
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="no other system shares a port")
 TWO = (*NUMBERS, "--fastest", "1000", "--processes", "2")
+LOOKS_OFTEN = "from dragoman.serve import parent; parent.LOOK = 1.0"
+"""So that the end of one that hangs is not waited for half a minute."""
 
 
 def children_of(pid: int) -> list[int]:
@@ -314,7 +316,7 @@ def test_a_process_that_was_stopped_is_replaced_and_its_talk_goes_on():
         assert child not in children_of(server.pid)
         return await mouth.end(), await ended(ear)
 
-    with command(*TWO) as (server, url):
+    with command(*TWO, changed=LOOKS_OFTEN) as (server, url):
         said, told = in_time(talk(server, url, own_ports(server.pid)), 110)
     assert told == [said]
 
