@@ -102,11 +102,20 @@ def test_no_text_is_taken_for_the_page_itself(tmp_path):
 
 
 def test_an_interval_below_zero_can_be_read(tmp_path):
-    scores, intervals = {"LAAL": 500.0, "AL": 900.0}, {"LAAL": (-1500.0, 2500.0), "AL": (800, 1000)}
+    scores = {"LAAL": 500.0, "AL": 900.0, "DAL": 400.0}
+    intervals = {"LAAL": (-1500.0, 2500.0), "AL": (800, 1000), "DAL": (0.0, 700.0)}
     system = SystemResult("s", "c", scores, {}, [], [], intervals=intervals)
     page, _ = report(tmp_path / "r.html", [system])
     assert ">-1.50 to 2.50<" in page
     assert ">0.80–1.00<" in page
+    assert ">0.00–0.70<" in page
+
+
+def test_a_ratio_has_two_places_as_a_time_has(tmp_path):
+    scores = {"BLEU": 21.25, "AP": 0.25, "RTF": 0.125, "LAAL": 1250.0}
+    page, _ = report(tmp_path / "r.html", [SystemResult("s", "c", scores, {}, [], [])])
+    cells = re.findall(r'data-label="(\S+?)(?: \(s\))?" data-value="[^"]*">([^<]*)<', page)
+    assert dict(cells) == {"BLEU": "21.2", "AP": "0.25", "RTF": "0.12", "LAAL": "1.25"}
 
 
 def test_nothing_is_not_below_zero(tmp_path):
@@ -137,6 +146,13 @@ def test_characters_that_were_said_at_once_are_one_piece(tmp_path):
     _, data = report(tmp_path / "r.html", [system])
     (sentence,) = data["systems"][0]["sentences"]
     assert sentence["words"] == [["今天", 1000, 1010, 2], ["我们讨论", 2000, 2010, 4]]
+    # At the end the same sound is heard once more: what is said then is shown later.
+    again = replace(trace, hearings=[*trace.hearings[:2], Hearing(2000, 2000, 2010, 2500)])
+    late = replace(again, sayings=[Saying("今天", 1), Saying("我们讨论", 2)])
+    _, data = report(tmp_path / "r.html", [replace(system, traces=[late])])
+    assert data["systems"][0]["sentences"][0]["words"] == [
+        *(["今天", 2000, 2010, 2], ["我们讨论", 2000, 2500, 4])
+    ]
     words = SystemResult("s", "c", {}, {}, [], [trace_of([(" Good day", 0), (" all.", 2)])])
     _, data = report(tmp_path / "r.html", [words])
     assert data["systems"][0]["sentences"][0]["words"] == [

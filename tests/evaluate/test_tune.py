@@ -9,7 +9,7 @@ import soundfile
 from dragoman.corpora import Clip
 from dragoman.errors import DragomanError
 from dragoman.evaluate.grid import STANDARD, expand, grid, slug
-from dragoman.evaluate.tune import Trial, _better_half, _rank, tune
+from dragoman.evaluate.tune import Trial, _better_half, _dropped, _rank, tune
 from dragoman.setup import Setup, System
 
 BASE = Setup(model="tests.scripted:steady", source="de")
@@ -70,6 +70,12 @@ def test_the_first_has_seen_all_and_keeps_to_the_budget_to_the_millisecond():
     )
     ranked = sorted([over, early, worse, best], key=lambda one: _rank(one, 1000.0))
     assert ranked == [best, worse, over, early]
+
+
+def test_who_met_the_budget_exactly_on_a_few_clips_is_tried_again():
+    met = trial(2, 1000)
+    assert _dropped([trial(1, 900), met, trial(9, 1001)], 1000.0) == met
+    assert _dropped([trial(9, 1001)], 1000.0) is None
 
 
 @pytest.fixture
