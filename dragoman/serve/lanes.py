@@ -8,7 +8,7 @@ import math
 from dragoman.errors import DragomanError
 from dragoman.models.device import gpu_found
 from dragoman.setup import System
-from dragoman.store.overview import KEEPS_UP, cores, cost_of
+from dragoman.store.overview import KEEPS_UP, cores, cost_of, may_use_gpu
 
 
 def with_lanes(system: System, streams: int) -> tuple[System, int]:
@@ -40,7 +40,9 @@ def load(system: System, lanes: int) -> None:
 
 def on_gpu(system: System) -> bool:
     device = system.setup.device
-    return device == "cuda" or (device == "auto" and gpu_found())
+    if device == "auto":
+        return may_use_gpu(system.setup.model) and gpu_found()
+    return device == "cuda"
 
 
 def files_apart(system: System, lanes: int) -> bool:

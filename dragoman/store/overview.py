@@ -76,6 +76,13 @@ def cost_of(name: str) -> float | None:
     return _row(catalogue.model(heard_by), None).cost if known else None
 
 
+def may_use_gpu(name: str) -> bool:
+    """Whether a model, or the recogniser of a cascade, can work on a GPU; one that the catalogue
+    does not know perhaps can."""
+    heard_by = name.partition("+")[0]
+    return heard_by not in catalogue.names() or _row(catalogue.model(heard_by), None).on_gpu
+
+
 def overview() -> list[Row]:
     """Every model of the catalogue, then those that lie in folders and that no entry names."""
     models = [catalogue.model(name) for name in catalogue.names()]

@@ -38,7 +38,7 @@ def test_positions_turn_queries_and_keys_and_nothing_else(biased):
         arrays["a/linear_0/bias"] = normal(3 * WIDTH)
     angles = random.uniform(0, 7, (4, TURNED // 2)).astype(np.float32)
     places = torch.tensor([[0, 1, 2], [3, 1, 0]])
-    turns = Turns.of(torch.from_numpy(np.cos(angles)), torch.from_numpy(np.sin(angles)), SIZE)
+    turns = Turns.of(torch.from_numpy(np.cos(angles)), torch.from_numpy(np.sin(angles)), 16)
     x = torch.from_numpy(normal(2, 3, WIDTH))
 
     plain = reader(arrays).attention("a", HEADS)
@@ -46,6 +46,8 @@ def test_positions_turn_queries_and_keys_and_nothing_else(biased):
     q, k, v = looking(plain, x, HEADS)
     found = looking(turning, x, HEADS, turns.at(places))
     for one, other, turned in zip(found, (q, k, v), (True, True, False), strict=True):
+        assert one.shape == (2, HEADS, 3, 16)  # multiples of eight numbers
+        assert (one[..., SIZE:] == 0).all()
         expected = other.numpy().copy()
         if turned:
             numbers = expected[..., : TURNED // 2] + 1j * expected[..., TURNED // 2 : TURNED]

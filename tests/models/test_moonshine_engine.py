@@ -138,3 +138,30 @@ def test_tokens_without_a_name_are_never_said_but_the_end_may_come(tmp_path: Pat
     assert found.past is None  # nobody has wanted it
     (kept,) = engine.speak([window], [Prompt((START,), 1)], 1, [Past()])
     assert (kept.tokens, kept.past.tokens) == (found.tokens, (START,))
+
+
+def test_numbers_and_device_are_those_that_are_wanted(tmp_path: Path, monkeypatch):
+    made.moonshine_encoder(tmp_path / "encoder_model.onnx", None)
+    made.moonshine_decoder(tmp_path / "decoder_model_merged.onnx", None)
+    units, told = MoonshineUnits(("", "", "", *["▁a"] * (made.WORDS - 3))), []
+    monkeypatch.setattr(module, "MoonshineEngine", lambda *parts, **more: told.append(more))
+    for compute in (None, "int8", "float32"):
+        load_engine(tmp_path, units, Options(device="cpu", compute=compute))
+    assert [more["exact"] for more in told] == [False, False, True]
+
+    pytest.importorskip("torch")
+    from dragoman.models.moonshine.gpu.engine import TorchEngine
+
+    monkeypatch.setattr("dragoman.models.options.why_no_gpu", lambda: None)
+    monkeypatch.setattr("dragoman.models.options.gpu_found", lambda: True)
+    given = {}
+    monkeypatch.setattr(
+        TorchEngine, "load", lambda weights, options, **more: given.update(more) or options
+    )
+    for device in ("auto", "cuda"):
+        options = load_engine(tmp_path, units, Options(device=device))
+        assert (options.device, options.compute) == ("cuda", "float16")
+    assert given["end"] == END
+    assert given["never"] == [0, 1]
+    assert given["tongue"] is None
+    assert load_engine(tmp_path, units, Options(compute="int8")) is None  # the CPU's, noted above

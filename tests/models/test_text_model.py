@@ -375,7 +375,7 @@ def test_nothing_is_made_of_nothing(models):
         ("nllb", ("en", "sw"), "does not know the language 'sw'; it knows en, de, zh"),
         ("m2m", ("ja", "de"), "does not know the language 'ja'"),
         ("opus-many", ("en", "es"), "does not know the language 'es'; it knows de, fr"),
-        ("nllb", (None, "de"), "Say with --from"),
+        ("nllb", (None, "de"), "say it with --from"),
     ],
 )
 def test_an_unknown_pair_is_a_sentence(models, family, pair, sentence):

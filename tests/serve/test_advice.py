@@ -75,7 +75,7 @@ def cascade():
 
     def open_said(source, target, *, transcript=False):
         if source is None:
-            raise DragomanError("Say with --from which language 'it' shall translate.")
+            raise DragomanError("'it' has to know.", advice="say it with --from.")
         return open_stream(source, target, transcript=transcript)
 
     model.open = open_said

@@ -181,6 +181,24 @@ def test_a_gpu_that_is_found_has_one_lane(monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("model", "device", "gpu"),
+    [
+        *(("moonshine-base+mt-en", "auto", True), ("whisper-base", "auto", True)),
+        *(("st-en", "auto", False), ("whisper-base", "cpu", False), ("st-en", "cuda", True)),
+    ],
+)
+def test_a_gpu_is_of_use_to_models_that_work_on_it(monkeypatch, model, device, gpu):
+    """What has no engine for one keeps its lanes, whatever else the machine has."""
+    monkeypatch.setattr(module, "gpu_found", lambda: True)
+    monkeypatch.setattr(module, "cores", lambda: 8)
+    setup = Setup(model=model, policy="greedy", device=device)
+    system = System(setup, NumberModel())
+    assert module.on_gpu(system) is gpu
+    assert module.with_lanes(system, 4)[1] == (1 if gpu else 4)
+    assert module.talks_in_a_step(system, 4) == (4 if gpu else 1)
+
+
+@pytest.mark.parametrize(
     ("model", "gpu", "lanes", "apart"),
     [
         ("known", False, 1, True),

@@ -33,7 +33,7 @@ from tests.shared import made_once, shared_folder
 
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 UNITS = 300
-SMALL = {"size": 32, "encoder_layers": 2, "decoder_layers": 3, "encoder_heads": 2}
+SMALL = {"size": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_heads": 2}
 SMALL |= {"decoder_heads": 4, "encoder_ffn": 48, "decoder_ffn": 64}
 SHARED = {"shared_vocabulary": True, "tied_output": True}
 APART = {"shared_vocabulary": False, "tied_output": False}
@@ -55,7 +55,7 @@ def made_net(seed: int = 1, **more):
         output.weight *= 2
         output.weight[:, 0] = 0.0
         output.weight[[PAD, BOS], 0] = -2.0
-        output.weight[EOS, 0] = 0.4
+        output.weight[EOS, 0] = 0.2
     return net
 
 
@@ -103,10 +103,10 @@ NAMES = {
     "encoder/layer_0/self_attention/layer_norm/gamma": "layers.0.attention_norm.weight",
     "encoder/layer_1/ffn/layer_norm/beta": "layers.1.feed_forward_norm.bias",
     "encoder/layer_norm/gamma": "norm.weight",
-    "decoder/layer_2/self_attention/linear_0/weight": "decoder.layers.2.attention.qkv.weight",
-    "decoder/layer_2/attention/linear_0/weight": "decoder.layers.2.cross.query.weight",
-    "decoder/layer_2/attention/linear_1/weight": "decoder.layers.2.cross.key_value.weight",
-    "decoder/layer_2/attention/linear_1/bias": "decoder.layers.2.cross.key_value.bias",
+    "decoder/layer_1/self_attention/linear_0/weight": "decoder.layers.1.attention.qkv.weight",
+    "decoder/layer_1/attention/linear_0/weight": "decoder.layers.1.cross.query.weight",
+    "decoder/layer_1/attention/linear_1/weight": "decoder.layers.1.cross.key_value.weight",
+    "decoder/layer_1/attention/linear_1/bias": "decoder.layers.1.cross.key_value.bias",
     "decoder/layer_0/attention/linear_2/weight": "decoder.layers.0.cross.out.weight",
     "decoder/layer_0/attention/layer_norm/gamma": "decoder.layers.0.cross_norm.weight",
     "decoder/layer_norm/beta": "decoder.norm.bias",
@@ -123,7 +123,7 @@ def test_the_weights_are_those_of_the_net(folders, kind, settings):
     for side, module in (("encoder", "embedding"), ("decoder", "decoder.embedding")):
         rows = state[f"{module}.weight"].numpy() * np.float32(32**0.5)
         np.testing.assert_allclose(weights.array(f"{side}/embeddings/weight"), rows, rtol=1e-6)
-    assert (weights.layers("encoder"), weights.layers("decoder")) == (2, 3)
+    assert (weights.layers("encoder"), weights.layers("decoder")) == (2, 2)
 
 
 def test_positions_are_those_of_the_net():
@@ -136,7 +136,7 @@ def test_weights_in_eight_bits_are_what_their_bytes_stand_for(folders):
     weights, exact = read(folders["int8"])[0], read(folders["apart"])[0]
     assert set(weights) == set(exact)
     matrices = [name for name in exact if name.endswith("weight")]
-    assert len(matrices) == 2 * 4 + 3 * 7 + 3
+    assert len(matrices) == 2 * 4 + 2 * 7 + 3
     for name in set(exact) - set(matrices):
         np.testing.assert_array_equal(weights.stored(name), exact.stored(name))
     for name in matrices:
@@ -177,7 +177,6 @@ task = st.tuples(
 @settings(
     max_examples=40,
     deadline=None,
-    derandomize=True,
     suppress_health_check=[HealthCheck.differing_executors],
 )
 @given(tasks=st.lists(task, min_size=1, max_size=6), beams=st.sampled_from([1, 5]))

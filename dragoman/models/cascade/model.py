@@ -42,6 +42,11 @@ class CascadeModel:
         self.features = (recogniser.features - {Feature.DECISIONS}) | {Feature.TRANSCRIPT}
 
     @property
+    def device(self) -> str:
+        """Where the recogniser works, and with it the ear: cpu or cuda."""
+        return getattr(self._recogniser, "device", "cpu")
+
+    @property
     def hears(self) -> tuple[str, ...]:
         return self._recogniser.hears
 

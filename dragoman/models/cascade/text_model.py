@@ -90,7 +90,10 @@ class TextModel:
     def between(self, source: str | None, target: str) -> Pair:
         source = source or (self._tags.pair[0] if self._tags.pair else None)
         if not source:
-            raise DragomanError(f"Say with --from which language '{self._name}' shall translate.")
+            raise DragomanError(
+                f"'{self._name}' has to know which language it translates.",
+                advice="say it with --from.",
+            )
         self._tags.told(self._name, source, target)
         return source, target
 

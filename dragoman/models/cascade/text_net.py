@@ -70,7 +70,10 @@ class TextNet:
         known.refuse_others(self._name, source, target)
         source = source or known.source
         if not source:
-            raise DragomanError(f"Say with --from which language '{self._name}' shall hear.")
+            raise DragomanError(
+                f"'{self._name}' has to know which language it translates.",
+                advice="say it with --from.",
+            )
         return source, target
 
     def words(self, tokens: Sequence[int], *, ended: bool, pair: Pair) -> Words:

@@ -2,8 +2,8 @@
 
 It follows the same rule, token for token, and its tests hold it to that: each text goes on with
 its likeliest tokens, the best texts of a prompt are followed, one that ends is worth the mean of
-its tokens, what was said before included, and the search is over when as many have ended as are
-followed. Prompts that are over stay in the batch until somebody takes them out.
+its tokens, what was said before included, and the search is over when no text that goes on will
+beat the best that has ended. Prompts that are over stay in the batch until somebody takes them out.
 """
 
 from __future__ import annotations
@@ -140,9 +140,9 @@ class Beams:
         room.index_copy_(1, self.made, looks[:, None].to(room.dtype))
 
     def _stop(self, followed: Tensor) -> None:
-        """Where enough has ended, nothing is left to follow, or the text is long enough."""
+        """Where the best text has ended, nothing is left to follow, or the text is long enough."""
         made = self.made + 1
-        over = (self.ended >= self.beams) | ~followed | (made >= self.most) | self._decided(made)
+        over = ~followed | (made >= self.most) | self._decided(made)
         unended = self.going & over & (self.ended == 0)
         length = torch.where(followed, made, self.made)
         self.length = torch.where(unended, length, self.length)
@@ -151,8 +151,10 @@ class Beams:
         self.made = made
 
     def _decided(self, made: Tensor) -> Tensor:
-        """Whether a text has ended that none of the others will get ahead of."""
-        length = self.said + torch.minimum(self.most, made + FURTHER) + 1
+        """Whether a text has ended that none of the others will get ahead of; once as many have as
+        are followed, that none is ahead of."""
+        further = torch.minimum(self.most, made + FURTHER) + 1
+        length = self.said + torch.where(self.ended < self.beams, further, made)
         behind = (self.scores / length[:, None] <= self.best[:, None]).all(dim=1)
         return behind & (self.ended > 0)
 

@@ -21,6 +21,7 @@ from dragoman.models.gpu.layers import (
     Reader,
     Thought,
     Turns,
+    aligned_size,
     heads_of,
     joined,
     looking,
@@ -78,7 +79,8 @@ class Decoder:
         positions = reader.tensor("decoder/position_encodings/encodings")
         cosines, sines = positions[:, self.width :].chunk(2, dim=1)
         turned = 2 * cosines.shape[1]
-        self._turns = Turns.of(cosines, sines, self.width // self._heads) if turned else None
+        self._size = aligned_size(self.width // self._heads)  # of a head
+        self._turns = Turns.of(cosines, sines, self._size) if turned else None
         self._positions = positions[:, : self.width].contiguous()
         self._embeddings = reader.tensor("decoder/embeddings/weight")[:, : self.width].contiguous()
         self._projection = reader.linear("decoder/projection")
@@ -87,7 +89,7 @@ class Decoder:
                 reader.attention(
                     f"decoder/layer_{layer}/self_attention", self._heads, turned=turned
                 ),
-                reader.linear(f"decoder/layer_{layer}/attention/linear_1"),
+                reader.memory(f"decoder/layer_{layer}/attention/linear_1", self._heads),
                 reader.attention(f"decoder/layer_{layer}/attention", self._heads, "linear_2"),
                 reader.thought(f"decoder/layer_{layer}/ffn"),
                 torch.tensor(
@@ -121,7 +123,7 @@ class Decoder:
     def begin(self, states: Tensor, lengths: Tensor, texts: int, columns: int) -> Tape:
         """A tape for `[sounds, states, width]`, of which so many states count, with room for
         columns, and as many texts about each sound."""
-        sounds, size = len(states), self.width // self._heads
+        sounds, size = len(states), self._size
         shape = (self.layers, 2, sounds, self._heads)
         memory = states.new_empty(*shape, states.shape[1], size)
         for index, layer in enumerate(self._layers):

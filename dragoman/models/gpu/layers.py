@@ -66,6 +66,7 @@ def gated(x: Tensor) -> Tensor:
     return inner * functional.silu(gate)
 
 
+HEAD_ALIGNED = 8
 # By CTranslate2's numbers.
 ACTIVATIONS: dict[int, Activation] = {0: functional.relu, 3: functional.gelu}
 
@@ -100,13 +101,21 @@ class Reader:
     ) -> Attention:
         """Queries are scaled already: they are the first rows. `turned`: numbers of a head that
         turn with their place."""
-        inward = self.linear(f"{name}/linear_0")
+        inward, back = self.linear(f"{name}/linear_0"), self.linear(f"{name}/{outward}")
         width = inward.weight.shape[1]
         for part in (inward.weight, inward.bias):
             if part is not None:
                 part[:width] *= (width // heads) ** -0.5
-        made = Attention(self.norm(f"{name}/layer_norm"), inward, self.linear(f"{name}/{outward}"))
+        size = width // heads
+        back = Linear(aligned_heads(back.weight.T, size).T.contiguous(), back.bias)
+        norm = self.norm(f"{name}/layer_norm")
+        made = Attention(norm, _with_aligned_heads(inward, size), back)
         return turning(made, heads, turned) if turned else made
+
+    def memory(self, name: str, heads: int) -> Linear:
+        """What makes keys and values of the source."""
+        made = self.linear(name)
+        return _with_aligned_heads(made, made.weight.shape[0] // (2 * heads))
 
     def thought(self, name: str) -> Thought:
         return Thought(
@@ -120,6 +129,23 @@ class Reader:
         """That of the encoder or the decoder; where nothing is said, Whisper's."""
         said = f"{name.partition('/')[0]}/activation"
         return ACTIVATIONS[int(self.weights.stored(said)) if said in self.weights else 3]
+
+
+def aligned_size(size: int) -> int:
+    """The width that heads have on a device: its fast kernels take multiples of eight numbers."""
+    return size + -size % HEAD_ALIGNED
+
+
+def aligned_heads(rows: Tensor, size: int) -> Tensor:
+    """Rows of heads of that width, with zeros behind each of them."""
+    heads = rows.unflatten(0, (-1, size))
+    more = heads.new_zeros(len(heads), aligned_size(size) - size, *heads.shape[2:])
+    return torch.cat([heads, more], dim=1).flatten(0, 1)
+
+
+def _with_aligned_heads(linear: Linear, size: int) -> Linear:
+    bias = None if linear.bias is None else aligned_heads(linear.bias, size)
+    return Linear(aligned_heads(linear.weight, size), bias)
 
 
 def heads_of(x: Tensor, heads: int) -> Tensor:

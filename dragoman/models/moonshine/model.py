@@ -66,8 +66,9 @@ class MoonshineModel(WindowModel[MoonshineStream]):
             )
         if target != LANGUAGE:
             raise DragomanError(
-                f"Model '{self.name}' writes down English and cannot translate it into '{target}'; "
-                f"put a translator behind it: {with_translator(self.name, LANGUAGE, target)}."
+                f"Model '{self.name}' writes down English and cannot translate it into '{target}'.",
+                advice="put a translator behind it: "
+                f"{with_translator(self.name, LANGUAGE, target)}.",
             )
         window = Window(BOUNDS, self._units)
         return MoonshineStream(target, window, LANGUAGE, states=self._engine.new())

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from dragoman.models.gpu.layers import Reader, heads_of, joined
+from dragoman.models.gpu.layers import Reader, joined, looking
 
 # Neither flash attention, which takes no mask, nor cuDNN's, which makes a plan for every shape.
 BACKENDS = [SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
@@ -44,8 +44,7 @@ class Encoder:
         seen = (places < counts[:, None])[:, None, None, :].contiguous()
         with sdpa_kernel(BACKENDS):
             for attention, think in self._layers:
-                made = attention.inward(attention.norm(x)).chunk(3, dim=-1)
-                q, k, v = (heads_of(part, self._heads) for part in made)
+                q, k, v = looking(attention, x, self._heads)
                 looked = functional.scaled_dot_product_attention(q, k, v, seen, scale=1.0)
                 x = x + attention.outward(joined(looked))
                 x = x + think(x)

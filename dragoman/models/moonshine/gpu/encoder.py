@@ -11,13 +11,12 @@ from torch import Tensor
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from dragoman.models.gpu.layers import Reader, Turns, joined, looking
+from dragoman.models.gpu.layers import Reader, Turns, aligned_size, joined, looking
 from dragoman.models.moonshine.encoder import BEHIND, STATE
 from dragoman.models.moonshine.graph import EPSILON
 
 # Neither flash attention, which takes no mask, nor cuDNN's, which makes a plan for every shape.
 BACKENDS = [SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
-HEAD_ALIGNED = 8  # numbers: heads of other widths are left to the slowest kernel
 
 
 class Encoder:
@@ -85,16 +84,16 @@ class Encoder:
     def _looked(self, x: Tensor, counts: Tensor) -> Tensor:
         """States of frames, which look at all others of their window."""
         places = torch.arange(x.shape[1], device=x.device)
-        size = self.width // self._heads
+        size = aligned_size(self.width // self._heads)
         angles = places[:, None] * self._angles
         turns = Turns.of(angles.cos().to(x.dtype), angles.sin().to(x.dtype), size)
         # On a GPU, a mask whose numbers are not side by side is only taken by the slowest kernel.
         seen = (places < counts[:, None])[:, None, None, :].contiguous()
         with sdpa_kernel(BACKENDS):
             for attention, think in self._layers:
-                q, k, v = map(_aligned, looking(attention, x, self._heads, turns))
+                q, k, v = looking(attention, x, self._heads, turns)
                 looked = functional.scaled_dot_product_attention(q, k, v, seen, scale=1.0)
-                x = x + attention.outward(joined(looked[..., :size]))
+                x = x + attention.outward(joined(looked))
                 x = x + think(x)
         return self._norm(x)
 
@@ -102,8 +101,3 @@ class Encoder:
 def frames_of(states: Tensor) -> Tensor:
     """How many frames of the first convolution so many states are made of."""
     return (states * STATE + BEHIND - 127) // 64 + 1
-
-
-def _aligned(heads: Tensor) -> Tensor:
-    """Heads with zeros behind them, up to a width that the fast kernels take."""
-    return functional.pad(heads, (0, -heads.shape[-1] % HEAD_ALIGNED))
