@@ -47,15 +47,21 @@ class Beams:
 
     @classmethod
     def of(
-        cls, prompts: Sequence[Prompt], most: Sequence[int], beams: int, end: int, looks: Tensor
+        cls,
+        prompts: Sequence[Prompt],
+        most: Sequence[int],
+        beams: int,
+        end: int,
+        looks: Tensor,
+        begun: Sequence[float] | None = None,
     ) -> Beams:
         """`most` tokens are made of each prompt; `looks` is empty room, `[sounds, tokens, beams,
-        states]`, for where they look."""
+        states]`, for where they look; `begun` are the scores that texts begin with."""
         device, room = looks.device, looks.shape[:3]
         limits = [[len(p.said) for p in prompts], [p.least for p in prompts], most]
         said, least, at_most = moved(np.array(limits), device)
         none = torch.zeros_like(said)
-        scores = torch.zeros(len(prompts), 1, dtype=torch.float64, device=device)
+        scores = moved(np.array(begun or [0.0] * len(prompts), np.float64), device)[:, None]
         return cls(
             beams,
             end,
