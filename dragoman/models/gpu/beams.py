@@ -47,21 +47,15 @@ class Beams:
 
     @classmethod
     def of(
-        cls,
-        prompts: Sequence[Prompt],
-        most: Sequence[int],
-        beams: int,
-        end: int,
-        looks: Tensor,
-        begun: Sequence[float] | None = None,
+        cls, prompts: Sequence[Prompt], most: Sequence[int], beams: int, end: int, looks: Tensor
     ) -> Beams:
         """`most` tokens are made of each prompt; `looks` is empty room, `[sounds, tokens, beams,
-        states]`, for where they look; `begun` are the scores that texts begin with."""
+        states]`, for where they look."""
         device, room = looks.device, looks.shape[:3]
         limits = [[len(p.said) for p in prompts], [p.least for p in prompts], most]
         said, least, at_most = moved(np.array(limits), device)
         none = torch.zeros_like(said)
-        scores = moved(np.array(begun or [0.0] * len(prompts), np.float64), device)[:, None]
+        scores = torch.zeros(len(prompts), 1, dtype=torch.float64, device=device)
         return cls(
             beams,
             end,

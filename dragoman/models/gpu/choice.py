@@ -11,8 +11,6 @@ from dragoman.models.gpu.beams import GROUP, likeliest
 from dragoman.models.gpu.decoder import Decoder
 from dragoman.models.search import FORBIDDEN
 
-ROWS = 4096  # texts whose next tokens are looked at together, where there are many
-
 
 class Choice:
     """Which tokens may be made: the rows of the decoder's last matrix that stand for them."""
@@ -34,8 +32,6 @@ class Choice:
         column = {token: index for index, token in enumerate(allowed)}
         self._end_column = column.get(end)
         self._tokens = torch.tensor(allowed + [0] * self._filled, device=device)
-        columns = [column.get(token, -1) for token in range(decoder.words)]
-        self._columns = torch.tensor(columns, device=device)
         self._not_first = torch.tensor(
             [column[token] for token in not_first if token in column],
             dtype=torch.long,
@@ -53,45 +49,18 @@ class Choice:
         `avoid_end` and `first` tell for which sounds the text may not end, or begins.
         """
         sounds, texts = x.shape[:2]
-
-        def of_texts(flags: Tensor) -> Tensor:
-            return flags[:, None].expand(-1, texts).flatten()
-
-        begins = None if first is None else of_texts(first)
-        log_probs = self._log_probs(x.flatten(0, 1), of_texts(avoid_end), begins)
-        values, places = likeliest(log_probs, count)
-        shape = (sounds, texts)
-        return values.unflatten(0, shape), self._tokens[places].unflatten(0, shape)
-
-    def of_tokens(
-        self, x: Tensor, tokens: Tensor, avoid_end: Tensor, first: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Log-probabilities of tokens `[sounds, n]` behind what is left of those before them,
-        `[sounds, n, width]`, and whether they are the likeliest. `first` tells for each whether it
-        begins a text."""
-        count = tokens.shape[1]
-        rows = (x.flatten(0, 1), avoid_end[:, None].expand(-1, count).flatten(), first.flatten())
-        found, best = [], []
-        for part, ends, begins, columns in zip(
-            *(one.split(ROWS) for one in (*rows, self._columns[tokens.flatten()])), strict=True
-        ):
-            log_probs = self._log_probs(part, ends, begins)
-            values = log_probs.gather(1, columns.clamp(min=0)[:, None])[:, 0]
-            found.append(values.masked_fill(columns < 0, float(FORBIDDEN)))
-            best.append(log_probs.argmax(dim=1) == columns)
-        return torch.cat(found).view(tokens.shape), torch.cat(best).view(tokens.shape)
-
-    def _log_probs(self, x: Tensor, avoid_end: Tensor, first: Tensor | None) -> Tensor:
-        """Of the tokens that may be made behind each of `[n, width]`."""
-        logits = self._decoder.logits(x, self._projection)
+        logits = self._decoder.logits(x.flatten(0, 1), self._projection)
         if self._filled:
             logits[:, -self._filled :] = float(FORBIDDEN)
+        view = logits.unflatten(0, (sounds, texts))
         if self._end_column is not None:
-            logits[:, self._end_column] += avoid_end * float(FORBIDDEN)
+            view[:, :, self._end_column] += avoid_end[:, None] * float(FORBIDDEN)
         if first is not None:
             penalty = first[:, None].expand(-1, len(self._not_first)) * float(FORBIDDEN)
-            logits.index_add_(1, self._not_first, penalty)
-        return torch.log_softmax(logits, dim=1)
+            view.index_add_(2, self._not_first, penalty[:, None].expand(-1, texts, -1))
+        values, places = likeliest(torch.log_softmax(logits, dim=1), count)
+        shape = (sounds, texts)
+        return values.unflatten(0, shape), self._tokens[places].unflatten(0, shape)
 
     def silence(self, x: Tensor, starts: Tensor) -> Tensor:
         """The probability of silence, from what is left, `[sounds, n, width]`, of the token that

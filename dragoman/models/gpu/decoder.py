@@ -138,20 +138,19 @@ class Decoder:
             torch.zeros(sounds, 1, dtype=torch.long, device=self._device),
         )
 
-    def read_known(self, tape: Tape, tokens: Tensor, unused: Tensor) -> tuple[Tensor, Tensor]:
+    def read_known(self, tape: Tape, tokens: Tensor, unused: Tensor) -> Tensor:
         """Read what is known, `[sounds, n]` with so many unused columns at the left of each, into
-        the first columns of a tape. Returns what is left of the tokens, `[sounds, n, width]`, and
-        where each looks, `[sounds, n, states]`."""
+        the first columns of a tape. Returns what is left of the tokens, `[sounds, n, width]`."""
         count = tokens.shape[1]
         places = torch.arange(count, device=self._device)
         outside = places < unused[:, None]
         seen = (places <= places[:, None]) & ~outside[:, None, :]
         seen |= torch.eye(count, dtype=torch.bool, device=self._device)  # it must see something
         positions = (places - unused[:, None]).clamp(min=0)
-        x, looks = self._read(tape, tokens, positions, places, seen)
+        x, _ = self._read(tape, tokens, positions, places, seen, looks=False)
         tape.own[:, :, :count] = ~outside[:, None, :]
         tape.length = count - unused[:, None]
-        return x, looks
+        return x
 
     def read(
         self, tape: Tape, tokens: Tensor, places: Tensor, upto: int | None = None
@@ -165,7 +164,7 @@ class Decoder:
         fresh = torch.eye(tokens.shape[1], dtype=torch.bool, device=self._device)
         tape.own.index_copy_(2, places, fresh.expand(len(tokens), -1, -1))
         positions = tape.length.expand_as(tokens)
-        x, looks = self._read(tape, tokens, positions, places, tape.own[:, :, :columns])
+        x, looks = self._read(tape, tokens, positions, places, tape.own[:, :, :columns], looks=True)
         tape.length = tape.length + 1
         return x, looks
 
@@ -189,8 +188,10 @@ class Decoder:
         positions: Tensor,
         places: Tensor,
         seen: Tensor,
+        *,
+        looks: bool,
     ) -> tuple[Tensor, Tensor]:
-        """What is left of tokens, and where they look.
+        """What is left of tokens, and where they look, if that is wanted.
 
         The tokens, `[sounds, n]`, stand in columns `places` and see some of the first columns,
         `[sounds, n, columns]`.
@@ -213,7 +214,7 @@ class Decoder:
             looked, spread = self._attend(q, keys, values, tape.deaf)
             x = x + layer.sound.outward(looked)
             x = x + layer.think(x)
-            if len(layer.looks):
+            if looks and len(layer.looks):
                 looked_at = looked_at + spread[:, layer.looks].sum(dim=1, dtype=torch.float32)
         return x, looked_at / self._alignment
 

@@ -12,7 +12,6 @@ from torch.nn.utils.rnn import pad_sequence
 
 from dragoman.models.gpu.choice import Choice
 from dragoman.models.gpu.decoder import Decoder
-from dragoman.models.gpu.guesses import Standing, standing
 from dragoman.models.gpu.moving import moved
 from dragoman.models.gpu.speaking import Speaking
 from dragoman.models.gpu.texts import CapturedTexts
@@ -55,30 +54,13 @@ class Speaker:
         found: list[Found] = []
         for at in range(0, len(states), each):
             part = slice(at, at + each)
-            found += self._spoken(self.stacked(states[part]), prompts[part], beams)
+            sources, buffers = self.stacked(states[part]), self._buffers(beams)
+            speaking = Speaking(self.decoder, self._choice, sources, prompts[part], beams, buffers)
+            found += speaking.results()
         return [
             replace(one, looks=tuple(look[: len(source)] for look in one.looks))
             for one, source in zip(found, states, strict=True)
         ]
-
-    def _spoken(
-        self, sources: tuple[Tensor, Tensor], prompts: Sequence[Prompt], beams: int
-    ) -> list[Found]:
-        """The search goes on behind what still stands of the guesses."""
-        stand = [Standing()] * len(prompts)
-        if any(prompt.guess for prompt in prompts):
-            stand = standing(self.decoder, self._choice, sources, prompts, beams)
-        going = [one.told(prompt) for one, prompt in zip(stand, prompts, strict=True)]
-        speaking = Speaking(
-            self.decoder,
-            self._choice,
-            sources,
-            going,
-            beams,
-            self._buffers(beams),
-            [sum(one.log_probs) for one in stand],
-        )
-        return [one.before(rest) for one, rest in zip(stand, speaking.results(), strict=True)]
 
     def stacked(self, states: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
         """Sources filled up to one length, and how long each is."""

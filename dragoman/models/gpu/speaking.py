@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -13,13 +13,40 @@ from torch import Tensor
 from dragoman.models.gpu.beams import Beams
 from dragoman.models.gpu.choice import Choice
 from dragoman.models.gpu.decoder import Decoder
-from dragoman.models.gpu.known import Known, aligned
 from dragoman.models.gpu.moving import moved
-from dragoman.models.gpu.texts import CapturedTexts, Texts
+from dragoman.models.gpu.texts import CapturedTexts, Texts, aligned
 from dragoman.models.search import Found, Prompt
 
 ROOM = 32  # tokens for which there is room at first
 CHECK = 4  # tokens after which it is asked who goes on: the device waits for the answer
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the prompts of a batch tell the decoder, all ending in the same column."""
+
+    tokens: Tensor  # [sounds, n]
+    unused: Tensor  # columns at the left of each
+    starts: Tensor  # the column of the token behind which silence is judged
+    avoid_end: Tensor
+    first: Tensor  # nothing was said yet
+
+    @classmethod
+    def of(cls, prompts: Sequence[Prompt], device: torch.device) -> Known:
+        texts = [prompt.known for prompt in prompts]
+        width = max(map(len, texts))
+        tokens = np.zeros((len(texts), width), np.int64)
+        for row, text in zip(tokens, texts, strict=True):
+            row[width - len(text) :] = text
+        unused = [width - len(text) for text in texts]
+        starts = [left + len(p.context) for left, p in zip(unused, prompts, strict=True)]
+        flags = [[p.avoid_end for p in prompts], [not p.said for p in prompts]]
+        packed = np.column_stack([tokens, unused, starts, *flags])  # one way to the device for all
+        there = moved(packed, device)
+        return cls(
+            there[:, :width], there[:, width], there[:, width + 1],
+            there[:, width + 2], there[:, width + 3],
+        )  # fmt: skip
 
 
 class Speaking:
@@ -33,11 +60,9 @@ class Speaking:
         prompts: Sequence[Prompt],
         beams: int,
         captured: Sequence[CapturedTexts] = (),
-        scores: Sequence[float] | None = None,
     ) -> None:
         """`sounds` are states, `[sounds, states, width]`, and how many of each count; `captured`
-        are buffers for fewer and fewer sounds; `scores` are those of what each text begins with,
-        where that was chosen, too."""
+        are buffers for fewer and fewer sounds."""
         states, lengths = sounds
         self._decoder, self._choice, self._beams = decoder, choice, beams
         self._smaller = list(captured)
@@ -51,10 +76,10 @@ class Speaking:
         tape = decoder.begin(states, lengths, 1, aligned(width + room * beams))
         before = known.tokens[:, :0]
         if width > 1:
-            before, _ = decoder.read_known(tape, known.tokens[:, :-1], known.unused)
+            before = decoder.read_known(tape, known.tokens[:, :-1], known.unused)
         self._silences = choice.silence(before, known.starts)
         looks = states.new_zeros(len(prompts), room, beams, states.shape[1])
-        search = Beams.of(prompts, most, beams, choice.end, looks, scores)
+        search = Beams.of(prompts, most, beams, choice.end, looks)
         # The last token that is known is the first that is read as those that are made will be.
         last = torch.full((1,), width - 1, device=states.device)
         self._texts = Texts(tape, search, known.tokens[:, -1:], last, known.avoid_end)

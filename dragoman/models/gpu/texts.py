@@ -16,9 +16,9 @@ from torch import Tensor
 from dragoman.models.gpu.beams import PER_SOUND, Beams
 from dragoman.models.gpu.choice import Choice
 from dragoman.models.gpu.decoder import Decoder, Tape
-from dragoman.models.gpu.known import aligned
 from dragoman.models.search import Prompt
 
+ALIGNED = 8  # matrices whose sizes are multiples of this are multiplied fastest
 # What a step of the search and of the tape replaces; the rest is written in place.
 STEPPING = ("made", "going", "ended", "best", "length", "row", "scores")
 
@@ -134,6 +134,10 @@ class CapturedTexts:
 
 
 KNOWN = 128  # columns for what is known, of captured texts
+
+
+def aligned(count: int) -> int:
+    return -(-count // ALIGNED) * ALIGNED
 
 
 def _room(

@@ -122,7 +122,7 @@ class TorchEngine:
         sounds, lengths = self._speaker.stacked(states)
         tape = self._decoder.begin(sounds, lengths, 1, 1)
         start = torch.full((len(states), 1), self._start, device=self._device)
-        x, _ = self._decoder.read_known(tape, start, torch.zeros_like(start[:, 0]))
+        x = self._decoder.read_known(tape, start, torch.zeros_like(start[:, 0]))
         ids = self._tensor(list(self._languages.values()))
         found = torch.softmax(self._decoder.logits(x[:, 0])[:, ids], dim=1).tolist()
         return [dict(zip(self._languages, row, strict=True)) for row in found]
