@@ -34,7 +34,7 @@ class DragomanError(Exception):
     alone, and all that names options and commands is in it: clients of a server are not told it.
     """
 
-    def __init__(self, what: str, *, advice: str = "") -> None:
+    def __init__(self, what: str = "", *, advice: str = "") -> None:
         super().__init__(what)
         self.what, self.advice = what, advice
 

@@ -281,6 +281,9 @@ class Pulses:
     def __init__(self, unit: int, blank: int) -> None:
         self.unit, self.blank = unit, blank
 
+    def new(self):
+        return Encoded()
+
     def encode(self, windows, sounds):
         return [self.heard(window, sound) for window, sound in zip(windows, sounds, strict=True)]
 
