@@ -78,11 +78,11 @@ def load_run(folder: Path, name: str, options: Options) -> Model:
     net = trained.task.net
     if isinstance(net, Grafted):
         made = TorchGrafted(net.eval(), described(net, surroundings(folder, trained)))
-        return GraftedModel.behind(made, folder, name, options.on_cpu("Moonshine"))
+        return GraftedModel.behind(made, folder, name, options.on_cpu("A training run"))
     assert isinstance(net, Moonshine)
     settings = settings_of(net, surroundings(folder, trained), int8=False)
     weights = Weights(folder, arrays_of(net, settings))
-    return TrainedMoonshine.of(folder, name, settings, weights, options.on_cpu("Moonshine"))
+    return TrainedMoonshine.of(folder, name, settings, weights, options.on_cpu("A training run"))
 
 
 class RunModel(ExportedModel):

@@ -86,7 +86,7 @@ class GraftedModel(TrainedMoonshine):
 
     @classmethod
     def load(cls, folder: Path, name: str, options: Options) -> GraftedModel:
-        options = options.on_cpu("Moonshine")
+        options = options.on_cpu("A net behind Moonshine's encoder")
         return cls.behind(GraftedNet(folder, threads=options.threads), folder, name, options)
 
     @classmethod

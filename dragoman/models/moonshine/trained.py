@@ -106,7 +106,7 @@ class TrainedMoonshine(MoonshineModel):
     def load(cls, folder: Path, name: str, options: Options) -> TrainedMoonshine:
         settings = Settings.read(folder)
         weights = Weights(folder / WEIGHTS)
-        options = options.on_cpu("Moonshine")
+        options = options.on_cpu("A net of the workshop in Moonshine's shape")
         return cls.of(folder, name, settings, weights, options)
 
     @classmethod
