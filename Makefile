@@ -53,6 +53,7 @@ types: $(BIN)/.dev
 test: lint
 	$(MAKE) -j 2 types tests
 
+# Two at a time: with three on two cores, tests that wait for processes wait too long.
 tests: $(BIN)/.dev
 	$(BIN)/pytest -n 2 --dist worksteal
 
