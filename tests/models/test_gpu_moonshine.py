@@ -102,6 +102,7 @@ def test_too_little_sound_for_a_state_changes_nothing(engine):
     same, none = engine.encode([window, engine.new()], [np.zeros(BEHIND + STATE - 1, "f4")] * 2)
     assert same is window
     assert len(none) == 0
+    assert len(engine.encode([none], [np.zeros(BEHIND + STATE, "f4")])[0]) == 1
     assert engine.encode([], []) == []
 
 
