@@ -9,14 +9,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from dragoman.models.gpu.layers import Reader, Turns, aligned_size, joined, looking
+from dragoman.models.gpu.encoding import Layers
+from dragoman.models.gpu.layers import Reader, Turns, aligned_size
 from dragoman.models.moonshine.encoder import BEHIND, STATE
 from dragoman.models.moonshine.graph import EPSILON
-
-# Neither flash attention, which takes no mask, nor cuDNN's, which makes a plan for every shape.
-BACKENDS = [SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
 class Encoder:
@@ -34,18 +31,9 @@ class Encoder:
         ]
         self._angles = plain.tensor("encoder/angles")
         self._heads = heads = int(reader.weights.stored("decoder/num_heads"))
-        turned = 2 * len(self._angles)
-        names = [f"encoder/layer_{layer}" for layer in range(reader.weights.layers("encoder"))]
-        self._layers = [
-            (
-                reader.attention(f"{name}/self_attention", heads, turned=turned),
-                reader.thought(f"{name}/ffn"),
-            )
-            for name in names
-        ]
-        self._norm = reader.norm("encoder/layer_norm")
+        self._layers = Layers(reader, heads, turned=2 * len(self._angles))
         self._dtype = reader.dtype
-        self.width = self._norm.gamma.shape[0]
+        self.width = self._layers.width
 
     def bytes_of(self, states: int) -> int:
         """About how much memory a window of so many states takes."""
@@ -87,15 +75,7 @@ class Encoder:
         size = aligned_size(self.width // self._heads)
         angles = places[:, None] * self._angles
         turns = Turns.of(angles.cos().to(x.dtype), angles.sin().to(x.dtype), size)
-        # On a GPU, a mask whose numbers are not side by side is only taken by the slowest kernel.
-        seen = (places < counts[:, None])[:, None, None, :].contiguous()
-        with sdpa_kernel(BACKENDS):
-            for attention, think in self._layers:
-                q, k, v = looking(attention, x, self._heads, turns)
-                looked = functional.scaled_dot_product_attention(q, k, v, seen, scale=1.0)
-                x = x + attention.outward(joined(looked))
-                x = x + think(x)
-        return self._norm(x)
+        return self._layers(x, places < counts[:, None], turns)
 
 
 def frames_of(states: Tensor) -> Tensor:
