@@ -12,6 +12,17 @@ DEADLINE = 120
 """Seconds after which a test that waits for something that never comes fails, wherever it waits."""
 
 
+@pytest.fixture(autouse=True, scope="session")
+def hearing_hangups():
+    """Servers that tests start hear SIGHUP, though whoever runs the tests may not (`nohup`).
+
+    What is ignored here would be ignored there; what is handled here is not.
+    """
+    before = signal.signal(signal.SIGHUP, lambda number, frame: None)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.fixture(autouse=True)
 def deadline():
     """Every wait is in the main thread in the end, and a signal ends it there."""

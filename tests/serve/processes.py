@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -28,27 +27,16 @@ def in_time(work: Coroutine, seconds: float = DEADLINE):
 
 
 @contextmanager
-def hearing_hangups():
-    """What is started meanwhile hears SIGHUP, though whoever runs the tests may not (`nohup`)."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGHUP, before)
-
-
-@contextmanager
 def command(*options: str, scheme: str = "ws", changed: str = ""):
     """`dragoman serve` as a process, with what a line of Python has changed, and its address."""
     code = ("-c", f"{changed}; import dragoman.__main__") if changed else ("-m", "dragoman")
-    with hearing_hangups():
-        process = subprocess.Popen(
-            [sys.executable, *code, "serve", "--port", "0", *options],
-            cwd=ROOT,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *_paths()])},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    process = subprocess.Popen(
+        [sys.executable, *code, "serve", "--port", "0", *options],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *_paths()])},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         said = []
         for line in process.stderr:

@@ -397,7 +397,6 @@ def test_a_hangup_costs_no_talk(window):
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         stderr=theirs,
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
     )
     try:
         os.close(theirs)

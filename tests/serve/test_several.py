@@ -30,7 +30,7 @@ from dragoman.serve.settings import Settings
 from dragoman.setup import Setup
 from tests.serve.clients import PATH
 from tests.serve.house import Ear, Mouth, ended, has, more, open_room
-from tests.serve.processes import DEADLINE, ROOT, command, hearing_hangups, in_time
+from tests.serve.processes import DEADLINE, ROOT, command, in_time
 from tests.serve.test_elsewhere import NUMBERS
 from tests.serve.test_tls import certificate as certificate
 
@@ -192,16 +192,15 @@ def test_processes_end_with_a_parent_that_was_killed_and_an_address_is_not_share
 
 def test_a_window_that_is_closed_ends_all():
     ours, theirs = pty.openpty()
-    with hearing_hangups():
-        server = subprocess.Popen(
-            [sys.executable, "-m", "dragoman", "serve", "--port", "0", *TWO],
-            cwd=ROOT,
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-        )
+    server = subprocess.Popen(
+        [sys.executable, "-m", "dragoman", "serve", "--port", "0", *TWO],
+        cwd=ROOT,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
     os.close(theirs)
     try:
         said = b""
