@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 from dragoman.serve.app import make_app
 from tests.serve.clients import make_service
 
-DEADLINE = 120
+DEADLINE = 200
 """Seconds after which a test that waits for something that never comes fails, wherever it waits."""
 
 

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-DEADLINE = 60.0
+DEADLINE = 100.0
 """Seconds after which a test fails that would else wait for ever."""
 
 
