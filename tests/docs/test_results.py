@@ -46,3 +46,41 @@ def test_every_command_is_one(text):
 
 def test_there_are_commands_to_read():
     assert sum(len(commands(text)) for text in TEXTS.values()) > 10
+
+
+def shares(text):
+    """Of every table that has them: BLEU live, BLEU offline and the share that is told."""
+    found, titles = [], None
+    for line in text.split("\n"):
+        if not line.startswith("|"):
+            titles = None
+            continue
+        cells = [cell.strip().strip("*") for cell in line.split("|")[1:-1]]
+        if titles is None:
+            titles = cells
+        row = dict(zip(titles, cells, strict=True))
+        told = next((row[title] for title in titles if title.startswith("of offline BLEU")), "")
+        numbers = [row.get("BLEU") or row.get("BLEU / chrF", ""), row.get("offline", ""), told]
+        firsts = [re.match(r"\d+(?:\.\d+)?", number) for number in numbers]
+        if all(firsts):
+            found.append([first[0] for first in firsts])
+    return found
+
+
+def around(number):
+    """What a number may have been before it was rounded."""
+    half = 0.5 / 10 ** len(number.partition(".")[2])
+    return float(number) - half, float(number) + half
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_shares_of_offline_follow_from_the_numbers_beside_them(text):
+    for live, offline, told in shares(text):
+        (least, most), (low, high) = around(live), around(offline)
+        below, above = around(told)
+        assert 100 * least / high <= above, (live, offline, told)
+        assert 100 * most / low >= below, (live, offline, told)
+
+
+def test_there_are_shares_to_follow():
+    assert sum(len(shares(text)) for text in TEXTS.values()) > 30
