@@ -31,8 +31,8 @@ def test_a_policy_has_the_knobs_that_the_page_says(name):
 def test_what_is_tuned_is_what_the_page_says():
     found: dict[float, list[str]] = {}
     for row in ROWS:
-        if row and (latency := re.fullmatch(r"([\d.]+) s", row[0])):
-            found[1000 * float(latency[1])] = row[1:]
+        if row and (seconds := re.fullmatch(r"([\d.]+) s", row[0])):
+            found[1000 * float(seconds[1])] = row[1:]
     for tuned, column in ((TUNED, 0), (TUNED_CASCADE, 1)):
         steps = {step for _, _, step in tuned}
         assert f"(steps of {steps.pop():g} ms)" in SECTION
