@@ -229,7 +229,7 @@ def _must_c(path: Path, source: str, target: str) -> Iterator[Clip]:
     try:
         with _open(path) as file:
             rows = yaml.load(file, Loader=loader)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # such as a date that there is not
         raise DragomanError(f"{path} is not YAML: {yaml_fault(error)}.") from error
     wavs = path.parent.parent / "wav"
     wavs = wavs if wavs.is_dir() else path.parent

@@ -10,6 +10,8 @@ from dragoman.lag import lived_ms
 
 PAUSE_MS = 800.0
 """A silence this long is a pause."""
+UNHEARD_MS = 50.0
+"""Of the newest sound so much may not have been listened to yet: ears hear in windows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,7 @@ class Events:
             self._paused = False
         elif not self._paused:
             self._paused = True
-            yield Pause(*when, update.silence_ms)
+            if update.silence_ms < update.hearing.audio_ms - UNHEARD_MS:  # somebody has spoken
+                yield Pause(*when, update.silence_ms)
         if last:
             yield End(*when, update.language)

@@ -7,6 +7,7 @@ import io
 import itertools
 import os
 import platform
+import re
 import shutil
 import time
 import zlib
@@ -34,6 +35,8 @@ _SENTENCES = {
 }
 MOST_NAME = 150
 """Bytes of a name to which others are added; file systems take 255, an é is two of them."""
+_TEMPORARY = re.compile(r"\..+\.(\d+)\.(\d{1,9})\.tmp", re.DOTALL)
+"""What `temporary_for` makes of a name: no system has processes with longer numbers."""
 _numbers = itertools.count()
 _DAY = 24 * 3600.0
 
@@ -68,8 +71,8 @@ def sweep(folder: Path) -> None:
     """Remove what processes that were killed have left half written; a machine that shares the
     folder has others, of which nobody knows here: what it has left goes after a day."""
     for path in folder.glob(".*.tmp"):
-        number, pid = path.name.split(".")[-3:-1]
-        if pid.isdecimal() and is_left(path, number, pid):  # else somebody else named it
+        named = _TEMPORARY.fullmatch(path.name)
+        if named and is_left(path, *named.groups()):  # else somebody else named it
             remove(path)
 
 

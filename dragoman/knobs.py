@@ -4,7 +4,7 @@ for one of the user's own. Such a thing is a dataclass, and its fields are the k
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, Field, fields
 from difflib import get_close_matches
 from typing import Any
 
@@ -47,7 +47,8 @@ def own_class(name: str, what: str) -> Any:
 
 def build(kind: Any, what: str, name: str, knobs: Mapping[str, Any]) -> Any:
     """One of a kind, with its knobs turned; text is read as what the knob begins with."""
-    begin = {field.name: field.default for field in fields(kind)}
+    with own_told():
+        begin = {field.name: _first_value(field) for field in fields(kind) if field.init}
     if bare := [key for key, value in begin.items() if value is MISSING]:
         raise DragomanError(f"Knob '{bare[0]}' of {what} '{name}' has no value to begin with.")
     turned = {}
@@ -61,6 +62,11 @@ def build(kind: Any, what: str, name: str, knobs: Mapping[str, Any]) -> Any:
             turned[key] = _parsed(f"Knob '{key}' of {what} '{name}'", value, type(begin[key]))
     with own_told():
         return kind(**turned)
+
+
+def _first_value(field: Field[Any]) -> Any:
+    """What a field begins with; MISSING: nothing."""
+    return field.default if field.default_factory is MISSING else field.default_factory()
 
 
 def _parsed(knob: str, value: str, kind: type) -> Any:

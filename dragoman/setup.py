@@ -140,7 +140,7 @@ class Setup:
             values = yaml.safe_load(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise DragomanError(f"Cannot read the setup {path}: {error.strerror}.") from error
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
+        except (yaml.YAMLError, ValueError) as error:  # such as a date that there is not
             raise DragomanError(f"{path} is not YAML: {yaml_fault(error)}.") from error
         if not isinstance(values, dict):
             raise DragomanError(f"{path} should hold lines of 'key: value'.")

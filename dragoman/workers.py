@@ -11,7 +11,7 @@ import pickle
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -63,8 +63,9 @@ class WarmProcesses:
     def each(self, work: Work[Task, News], tasks: Iterable[Task]) -> Iterator[News]:
         """As many at once as there are processes."""
         with ProcessPoolExecutor(self.count, _context, initializer=end_with_parent) as pool:
-            futures: list[Future[list[News]]] = [pool.submit(told_by, work, task) for task in tasks]
             try:
+                # Who hands in the last may find that the first has killed its worker.
+                futures = [pool.submit(told_by, work, task) for task in tasks]
                 for future in as_completed(futures):
                     yield from future.result()
             except BrokenProcessPool as error:

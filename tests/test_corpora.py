@@ -201,6 +201,7 @@ def test_further_references_lie_beside_the_first_in_must_c(tmp_path, wav):
         ("c.tsv", "path\tsentence\n\n\tHello\n", "Line 3 .* columns of its header"),
         ("c.yaml", "- {offset: 1}\n", "no references in 'en'"),
         ("c.yaml", "only words\n", "is not a list of segments"),
+        ("c.yaml", "- {offset: 2026-13-45}\n", "c.yaml is not YAML: month must be in 1..12"),
     ],
 )
 def test_faults_are_named(tmp_path, wav, name, content, sentence):

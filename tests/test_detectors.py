@@ -1,6 +1,6 @@
 """Detectors: by name, and when the loop asks them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -85,6 +85,30 @@ class Undecided:
 
 
 HERE = __name__
+
+
+@dataclass
+class Remembers:
+    """Somebody's own: counts how often it was asked."""
+
+    every: int = 1
+    asked: list[float] = field(default_factory=list)
+    times: int = field(default=0, init=False)
+    needs = frozenset()
+
+    def count(self, heard_ms, stream):
+        self.asked.append(heard_ms)
+        return len(self.asked) // self.every
+
+
+def test_a_detector_of_your_own_may_remember_things():
+    first, second = (make_detector(f"{HERE}.Remembers:every=2") for _ in range(2))
+    assert [first.count(ms, None) for ms in (100.0, 200.0)] == [0, 1]
+    assert second.asked == []
+    with pytest.raises(DragomanError, match="begins with no number and no word"):
+        make_detector(f"{HERE}.Remembers:asked=1")
+    with pytest.raises(DragomanError, match="has no knob 'times'"):
+        make_detector(f"{HERE}.Remembers:times=1")
 
 
 def test_a_detector_of_your_own_is_named_by_where_it_is():

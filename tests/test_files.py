@@ -41,7 +41,7 @@ def test_a_folder_that_was_not_completed_leaves_nothing_and_takes_along_what_the
     """Half a model takes room, and nobody would look for it: its name is hidden."""
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
-    left = tmp_path / f".b.{dead.pid}.tmp"
+    left = tmp_path / f".b.0.{dead.pid}.tmp"
     left.mkdir()
     (left / "part").write_text("half")
 
@@ -136,12 +136,23 @@ def test_what_the_killed_left_is_swept_and_what_the_living_write_is_not(tmp_path
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
     mine = temporary_for(tmp_path / "b")
-    theirs = tmp_path / f".a.{dead.pid}.tmp"
+    theirs = tmp_path / f".a.0.{dead.pid}.tmp"
     others = [tmp_path / name for name in ("notes.tmp", ".notes.tmp", ".tmp", ".a.b.tmp")]
     for path in (mine, theirs, *others):
         path.write_text("half")
     sweep(tmp_path)
     assert sorted(os.listdir(tmp_path)) == sorted(path.name for path in (mine, *others))
+
+
+@pytest.mark.parametrize("when", ["{pid}", "1.20261119170437"])
+def test_what_somebody_else_has_named_alike_is_not_swept(tmp_path, when):
+    """A year, or a moment, as other programs put into the names of their own temporary files."""
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    path = tmp_path / f".report.{when.format(pid=dead.pid)}.tmp"
+    path.write_text("theirs")
+    sweep(tmp_path)
+    assert path.read_text() == "theirs"
 
 
 def test_what_another_machine_writes_is_swept_only_once_it_is_old(tmp_path, monkeypatch):
@@ -176,9 +187,9 @@ def test_what_somebody_else_writes_is_not_swept(tmp_path, monkeypatch):
         raise PermissionError
 
     monkeypatch.setattr(files.os, "kill", forbidden)
-    (tmp_path / ".a.1.tmp").write_text("half")
+    (tmp_path / ".a.0.1.tmp").write_text("half")
     sweep(tmp_path)
-    assert os.listdir(tmp_path) == [".a.1.tmp"]
+    assert os.listdir(tmp_path) == [".a.0.1.tmp"]
 
 
 def test_a_device_or_a_pipe_is_written_as_it_is(tmp_path):

@@ -28,6 +28,7 @@ def test_a_setup_survives_its_file(tmp_path):
             "is not YAML: expected the node content, but found '<stream end>' (line 2, column 1)",
         ),
         ("policy: \xff", "is not YAML: it is not UTF-8 text."),
+        ("policy: 2026-13-45\n", "is not YAML: month must be in 1..12."),
         ("source: Germn\n", "'Germn' is not a language that is known here. Did you mean 'German'"),
         ("target: ''\n", "'' is not a language"),
         ("source: 7\n", "Expected `str | null`, got `int`"),

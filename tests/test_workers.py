@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -49,6 +50,16 @@ def test_an_error_ends_it_all(kind):
 def test_a_killed_worker_is_a_sentence(kind):
     with pytest.raises(DragomanError, match="A worker process was killed"):
         list(kind(1).each(dies, range(3)))
+
+
+def test_a_worker_may_be_killed_while_tasks_are_still_to_come():
+    def one_by_one():
+        while True:
+            time.sleep(0.01)
+            yield 0
+
+    with pytest.raises(DragomanError, match="A worker process was killed"):
+        list(WarmProcesses(1).each(dies, one_by_one()))
 
 
 def test_who_asks_no_further_ends_it():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -37,6 +38,22 @@ def sounddevice() -> Any:
             "(on Debian and Ubuntu: apt install libportaudio2)."
         ) from None
     return sounddevice
+
+
+def started(stream: Any) -> Any:
+    """A stream that runs now; one that cannot gives its device back."""
+    try:
+        stream.start()
+    except BaseException:
+        close(stream)
+        raise
+    return stream
+
+
+def close(stream: Any) -> None:
+    """Give a device back. One that is gone may fail to close; then it is closed."""
+    with suppress(Exception):
+        stream.close()
 
 
 def list_devices(kind: Kind) -> list[Device]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from dragoman.audio.catch_up import caught_up
 from dragoman.audio.chunk import RATE, Chunk, Chunker, Samples
-from dragoman.audio.devices import Device, choose_device, sounddevice
+from dragoman.audio.devices import Device, choose_device, close, sounddevice, started
 from dragoman.audio.resample import Resampler
 from dragoman.errors import DragomanError
 
@@ -86,21 +86,21 @@ class Microphone:
         self._rate = _rate_for(library, device)
         self._began = self._clock()
         try:
-            stream = library.InputStream(
-                device=device.index,
-                channels=1,
-                samplerate=self._rate,
-                blocksize=round(self._rate * BLOCK_SECONDS),
-                dtype="float32",
-                callback=self._on_block,
+            return started(
+                library.InputStream(
+                    device=device.index,
+                    channels=1,
+                    samplerate=self._rate,
+                    blocksize=round(self._rate * BLOCK_SECONDS),
+                    dtype="float32",
+                    callback=self._on_block,
+                )
             )
-            stream.start()
         except library.PortAudioError as error:
             raise DragomanError(
                 f"The microphone '{device.name}' cannot be opened ({error}); "
                 "another program may be using it, or may not share it."
             ) from None
-        return stream
 
     def _on_block(self, data: Samples, frames: int, _time: Any, status: Any) -> None:
         """Called by the driver's thread, which must not wait."""
@@ -117,7 +117,7 @@ class Microphone:
             for block, arrival in self._blocks(stream, device):
                 yield from self._chunker.feed(resampler.feed(_sound(block)), arrival)
         finally:
-            _close(stream)
+            close(stream)
         yield from self._chunker.feed(resampler.finish(), arrival)
         yield self._chunker.finish(arrival)
         self._report()
@@ -136,7 +136,7 @@ class Microphone:
             except queue.Empty:
                 if not stream.active or self._clock() - heard > patience:
                     self.trouble = f"The microphone '{device.name}' is gone."
-        _close(stream)
+        close(stream)
         with suppress(queue.Empty):
             while True:
                 yield self._queue.get_nowait()
@@ -165,9 +165,3 @@ def _rate_for(library: Any, device: Device) -> int:
     except (library.PortAudioError, ValueError):
         return device.rate
     return RATE
-
-
-def _close(stream: Any) -> None:
-    """A device that is gone may fail to close; then it is closed."""
-    with suppress(Exception):
-        stream.close()

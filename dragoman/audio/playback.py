@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
 from dragoman.audio.chunk import RATE, Samples
-from dragoman.audio.devices import Device, choose_device, sounddevice
+from dragoman.audio.devices import Device, choose_device, close, sounddevice, started
 from dragoman.audio.resample import resample
 from dragoman.errors import DragomanError
 
@@ -33,10 +32,12 @@ class Player:
 
     def play(self, samples: Samples, ahead: float = AHEAD_SECONDS) -> bool:
         """Play; returns `ahead` seconds before the end, or False when it was stopped on the way."""
+        stops = self._stops
+        block = resample(samples, self._rate, self._device_rate)  # the driver must not wait for it
         with self._changed:
-            stops = self._stops
-            self._waiting.append(resample(samples, self._rate, self._device_rate))
-            self._wait_until_left(ahead, stops)
+            if self._stops == stops:
+                self._waiting.append(block)
+                self._wait_until_left(ahead, stops)
             return self._stops == stops
 
     def drain(self) -> None:
@@ -54,8 +55,7 @@ class Player:
     def close(self) -> None:
         """Fall silent and give the loudspeaker back."""
         self.stop()
-        with suppress(Exception):  # a device that is gone may fail to close; then it is closed
-            self._stream.close()
+        close(self._stream)
 
     def _left(self) -> float:
         return sum(map(len, self._waiting)) / self._device_rate
@@ -77,15 +77,16 @@ class Player:
         except (library.PortAudioError, ValueError):
             rate = device.rate
         try:
-            stream = library.OutputStream(
-                device=device.index,
-                channels=1,
-                samplerate=rate,
-                dtype="float32",
-                latency="low",
-                callback=self._on_demand,
+            stream = started(
+                library.OutputStream(
+                    device=device.index,
+                    channels=1,
+                    samplerate=rate,
+                    dtype="float32",
+                    latency="low",
+                    callback=self._on_demand,
+                )
             )
-            stream.start()
         except library.PortAudioError as error:
             raise DragomanError(
                 f"The loudspeaker '{device.name}' cannot be opened ({error}); "

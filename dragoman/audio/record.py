@@ -58,10 +58,12 @@ def recorded(
     try:
         yield taken
     finally:
-        stop()
-        for _ in taken:
-            pass
-        file.close()
+        try:
+            stop()
+            for _ in taken:
+                pass
+        finally:
+            file.close()
 
 
 def _why_not(path: Path, error: Exception) -> str:

@@ -15,7 +15,6 @@ _OPENED = {_SEGMENT, _CLUSTER, _TRACKS, _TRACK, _GROUP}  # their bodies are read
 _READ = {_NUMBER, _CODEC, _BLOCK, _SIMPLE_BLOCK}
 _MOST = 1 << 20  # bytes of a body that is read
 _LACED = 0x06
-_UNSIZED = {(1 << 7 * length) - 1 for length in range(1, 9)}  # live recordings know no end
 
 
 class WebmReader:
@@ -51,7 +50,7 @@ class WebmReader:
         if identity in _OPENED:
             del self._data[:body]
             return True
-        if size in _UNSIZED or (identity in _READ and size > _MOST):
+        if _is_unsized(size, body - at) or (identity in _READ and size > _MOST):
             raise DragomanError("This stream of WebM is damaged: an element is too long.")
         if identity not in _READ:
             del self._data[:body]
@@ -75,6 +74,12 @@ class WebmReader:
                 if body[at + 2] & _LACED:
                     raise DragomanError("Blocks of this stream of WebM are laced; Opus's are not.")
                 packets.append(body[at + 3 :])
+
+
+def _is_unsized(size: int, length: int) -> bool:
+    """Whether a size of so many bytes is what live recordings put where they know no end: the
+    largest. In more bytes, as 127 is written in two, the same number is a size."""
+    return size == (1 << 7 * length) - 1
 
 
 def _number(data: bytes | bytearray, at: int, marked: bool = False) -> tuple[int, int]:

@@ -19,7 +19,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dragoman.errors import DragomanError
 from dragoman.files import put_in_place, sentences_for, temporary_for
 from dragoman.models.byte_sums import make_exact
 from dragoman.models.sessions import session_options
@@ -56,7 +55,7 @@ class Graphs:
             return self._load(made)
         try:
             return self._kept(made, path)
-        except (DragomanError, OSError):  # nowhere to write
+        except Exception:  # nowhere to write, be it onnxruntime that finds that out
             return self._load(made)
 
     def _path(self, name: str, of: Any) -> Path | None:

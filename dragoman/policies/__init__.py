@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any, cast
 
 from dragoman.errors import DragomanError
@@ -38,14 +37,6 @@ def make_policy(spec: str, **more: Any) -> Policy:
     return cast(Policy, build(_kind(name), "policy", name, knobs | more))
 
 
-def policy_spec(policy: Policy) -> str:
-    """The text from which `make_policy` makes this policy again."""
-    own = f"{type(policy).__module__}.{type(policy).__qualname__}"
-    name = next((name for name, kind in POLICIES.items() if kind is type(policy)), own)
-    knobs = ",".join(f"{f.name}={getattr(policy, f.name)}" for f in fields(policy))
-    return f"{name}:{knobs}" if knobs else name
-
-
 def _kind(name: str) -> type[Policy]:
     if name in POLICIES:
         return POLICIES[name]
@@ -79,5 +70,4 @@ __all__ = [
     "ages",
     "is_own",
     "make_policy",
-    "policy_spec",
 ]

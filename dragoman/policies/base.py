@@ -39,7 +39,7 @@ class Allowance:
 
     @property
     def nothing(self) -> bool:
-        return self.words == 0 or self.tokens == 0
+        return any(most is not None and most <= 0 for most in (self.words, self.tokens))
 
 
 NOTHING = Allowance(words=0)

@@ -172,6 +172,8 @@ class _Track:
         """Which language the words are of, if that was not known before."""
         self.language = language
         self._columns = line_columns(language, self._settings)
+        # Lines may be shorter in it than in the one that words were cut for.
+        self.words = [part for word in self.words for part in self._parts(word, word.text)]
 
     def pieces(self, word: TimedWord) -> Iterator[TimedWord]:
         """What a word adds: none where it goes on with the one before, parts if it is very wide."""
@@ -246,7 +248,11 @@ class _Track:
         last = self.words.pop()
         if width(last.text + space + text) <= self._columns:  # else it is cut somewhere
             text = space + text
-        self.words += [replace(last, text=part) for part in _cut(last.text + text, self._columns)]
+        self.words += self._parts(last, _ENDLESS.sub(r"\1", last.text + text))
+
+    def _parts(self, word: TimedWord, text: str) -> list[TimedWord]:
+        """A word with another text, in parts that fit into a line."""
+        return [replace(word, text=part) for part in _cut(text, self._columns)]
 
 
 def make_cues(

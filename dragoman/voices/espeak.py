@@ -119,6 +119,9 @@ class EspeakWorker:
         except (OSError, ValueError):
             self.close()
             return None
+        except BaseException:  # Ctrl-C: the answer that is still to come is to nobody's question
+            self.close()
+            raise
         if len(data) != head["bytes"]:
             self.close()
             return None

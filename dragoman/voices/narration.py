@@ -178,6 +178,8 @@ class Narration:
     def _speak_some(self) -> None:
         """Speak a part of what waits and is too long, so that the rest is a phrase as well."""
         waiting, few = self._words.waiting, self._pace.few
+        if len(waiting) < 2:  # the next word is longer than a phrase by itself
+            return
         most = 2 * len(waiting) // 3
         ends = [n for n in range(few, most + 1) if waiting[n - 1].ends_phrase]
         count = ends[-1] if ends else best_stop(waiting[:most], few, waiting[most].text)

@@ -57,6 +57,15 @@ def test_a_pause_is_told_once_and_not_before_the_first_word():
     assert [(event.heard_ms, event.silence_ms) for event in pauses] == [(5000, 900), (8000, 1000)]
 
 
+def test_the_silence_before_the_first_word_is_no_pause_however_short_the_steps():
+    """An ear hears in windows, and has not come to the end of every step."""
+    silences = {500: 480.0, 1000: 992.0, 1500: 1472.0, 2000: 0.0, 3000: 896.0}
+    pauses = events_of(
+        *({"hearing": at(ms), "silence_ms": silence} for ms, silence in silences.items())
+    )
+    assert [(event.heard_ms, event.silence_ms) for event in pauses] == [(3000, 896)]
+
+
 def test_one_update_leads_to_events_in_their_order():
     events = events_of(
         {"transcript": (" Guten", " Tag"), "language": "de", "said": (" Good", " day"),

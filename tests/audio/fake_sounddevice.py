@@ -29,6 +29,7 @@ class FakeSounddevice:
         ]
         self.default = SimpleNamespace(device=default)
         self.busy = False
+        self.stuck = False  # streams can be opened, and do not start
         self.script = []
         self.played = []
         self.dead = threading.Event()
@@ -66,6 +67,8 @@ class Stream:
         self.thread = threading.Thread(target=self.run, daemon=True)
 
     def start(self):
+        if self.fake.stuck:
+            raise PortAudioError("Unanticipated host error")
         self.active = True
         self.thread.start()
 

@@ -191,6 +191,13 @@ def test_a_busy_microphone(fake):
         Microphone().chunks()
 
 
+def test_a_microphone_that_does_not_start_is_given_back(fake):
+    fake.stuck = True
+    with pytest.raises(DragomanError, match=r"'Desk' cannot be opened \(Unanticipated"):
+        Microphone().chunks()
+    assert fake.streams[0].closed
+
+
 def test_what_finds_no_room_is_counted_and_reported(fake, caplog):
     fake.script = [chirp(5.0), None]
     microphone = Microphone(step_ms=500, backlog=1.0)

@@ -25,8 +25,9 @@ from dragoman.audio.opus import (
     decode,
 )
 from dragoman.audio.opus_stream import OpusStream, container_of
+from dragoman.audio.webm import WebmReader
 from dragoman.errors import DragomanError
-from tests.audio.matroska import webm_of
+from tests.audio.matroska import element, webm_of
 
 PACKET = 960  # samples of a packet that libsndfile writes
 
@@ -358,6 +359,16 @@ def test_ogg_that_is_cut_or_damaged(packets):
         OggReader().feed(bytes(data))
     with pytest.raises(DragomanError, match="no stream of Ogg"):
         OggReader().feed(bytes(data[3:]))
+
+
+@pytest.mark.parametrize(("size", "told"), [(126, "fe"), (127, "407f"), (16383, "203fff")])
+def test_a_block_of_webm_is_as_long_as_its_size_says_in_as_many_bytes_as_browsers_take(size, told):
+    """127 in one byte would say that nobody knows, so it is written in two."""
+    whole = webm_of([b"first"])
+    packet = bytes(range(1, 124)) + bytes(size - 127 if size > 127 else 0)
+    packet = packet[: size - 4]
+    block = element("a3", b"\x82\0\0\x80" + packet, bytes.fromhex(told))
+    assert WebmReader().feed(whole + block) == [b"first", packet]
 
 
 def test_webm_in_pieces_of_any_size(packets):

@@ -10,6 +10,7 @@ from dragoman.audio.playback import Player
 from dragoman.errors import DragomanError
 from tests.audio.conftest import chirp
 from tests.audio.fake_sounddevice import FakeSounddevice
+from tests.stuck import failing_after
 
 
 @pytest.fixture
@@ -43,6 +44,35 @@ def test_a_loudspeaker_of_another_rate(fake):
     assert len(sounded(fake)) == pytest.approx(44100, abs=50)
 
 
+def test_the_driver_does_not_wait_for_sound_that_is_resampled(fake, monkeypatch):
+    """What was said before is still being played."""
+
+    def slowly(samples, rate, to):
+        asked = len(fake.played)
+        while len(fake.played) < asked + 3:
+            time.sleep(0.001)
+        return samples
+
+    monkeypatch.setattr("dragoman.audio.playback.resample", slowly)
+    with failing_after(30), Player() as player:
+        assert player.play(chirp(0.5))
+    assert np.array_equal(sounded(fake), np.trim_zeros(chirp(0.5)))
+
+
+def test_what_is_stopped_while_it_is_resampled_is_not_played(fake, monkeypatch):
+    player = Player()
+
+    def stopped(samples, rate, to):
+        player.stop()
+        return samples
+
+    monkeypatch.setattr("dragoman.audio.playback.resample", stopped)
+    with failing_after(30):
+        assert not player.play(np.ones(RATE, np.float32))
+    assert not player._waiting
+    player.close()
+
+
 def test_stop_is_at_once(fake):
     player = Player()
     answers = []
@@ -72,6 +102,13 @@ def test_a_busy_loudspeaker(fake):
     fake.busy = True
     with pytest.raises(DragomanError, match="'Desk' cannot be opened"):
         Player()
+
+
+def test_a_loudspeaker_that_does_not_start_is_given_back(fake):
+    fake.stuck = True
+    with pytest.raises(DragomanError, match="'Desk' cannot be opened"):
+        Player()
+    assert fake.streams[0].closed
 
 
 def test_an_error_leaves_at_once(fake):

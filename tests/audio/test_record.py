@@ -55,6 +55,23 @@ def test_an_error_in_the_middle_costs_nothing_that_was_captured(fake, tmp_path):
     assert len(read_audio(tmp_path / "talk.flac")) == pytest.approx(1.3 * RATE)
 
 
+def test_a_source_that_fails_when_it_is_stopped_leaves_the_recording_whole(tmp_path):
+    """As a microphone does that was pulled out meanwhile."""
+
+    def chunks():
+        yield from chunks_of(1000, 250)
+        raise DragomanError("It is gone.")
+
+    path = tmp_path / "talk.flac"
+    with (
+        pytest.raises(DragomanError, match="gone") as caught,
+        recorded(path, chunks(), lambda: None, pytest.fail),
+    ):
+        pass
+    assert len(read_audio(path)) == RATE
+    assert caught.value.__traceback__ is not None  # which would keep the file open
+
+
 def test_a_recording_is_never_overwritten(tmp_path):
     path = tmp_path / "talk.flac"
     path.write_bytes(b"the meeting of yesterday")

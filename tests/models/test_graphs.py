@@ -1,6 +1,7 @@
 """Graphs are made once, and again when what they were made of has changed."""
 
 import os
+import resource
 from pathlib import Path
 
 import numpy as np
@@ -131,6 +132,18 @@ def test_where_nothing_can_be_written_it_is_made_each_time(model):
     for _ in range(2):
         assert result(Graphs(model, 1).session("add", make)) == 1.0
     assert make.made == 2
+
+
+def test_where_a_disk_is_full_the_model_is_loaded_all_the_same(model):
+    """It is onnxruntime that writes, and it raises what nobody else does."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16, limits[1]))
+    try:
+        found = Graphs(model, 1).session("add", Maker())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert result(found) == 1.0
+    assert kept(model) == []
 
 
 def test_where_the_weights_cannot_be_looked_at_it_is_made_all_the_same(model, monkeypatch):

@@ -203,6 +203,8 @@ def test_ksn_allows_n_tokens_a_step(ms, new_ms, tokens):
 def test_an_allowance_of_nothing():
     assert Allowance(words=0).nothing
     assert Allowance(tokens=0).nothing
+    assert Allowance(words=-1).nothing  # as of a policy of somebody's own that subtracts
+    assert Allowance(words=2, tokens=-3).nothing
     assert not Allowance(words=1, tokens=1).nothing
     assert not Allowance().nothing
     assert Said() == Said(words=0, tokens=0)  # nothing was said

@@ -430,6 +430,19 @@ def test_a_cue_stays_until_either_language_goes_on():
 
 def test_marks_without_end_are_three():
     assert lines([TimedWord("What!?!?!?!?", 0, 1)]) == [("What!?!",)]
+    one_by_one = [TimedWord(" .", at, at) for at in range(2, 120)]  # as of many silent pauses
+    assert lines([TimedWord("Yes", 0, 1), *one_by_one]) == [("Yes...",)]
+
+
+@pytest.mark.parametrize("source", [None, "en"])
+def test_words_that_wait_fit_into_the_lines_of_another_language(source):
+    maker = CaptionMaker("en", source_language=source)
+    say = maker.say if source is None else maker.say_source
+    assert say(TimedWord("a" * 40, 0, 1)) == []
+    maker.spoken_in("ja")
+    shown = [line for cue in maker.finish() for line in cue.lines]
+    assert "".join(shown) == "a" * 40
+    assert max(map(width, shown)) <= PLAIN.wide_columns
 
 
 def test_without_a_second_language_the_speaker_is_not_shown():

@@ -381,7 +381,7 @@ def test_half_written_files_are_swept_away(whole, tiny, tmp_path):
     assert not list(run.glob(".*.tmp"))
     begun = tmp_path / "begun"
     begun.mkdir()
-    (begun / f".recipe.yaml.{2**22 + 1}.tmp").write_text("half")  # beyond all process ids
+    (begun / f".recipe.yaml.0.{2**22 + 1}.tmp").write_text("half")  # beyond all process ids
     train(recipe_of(tiny, steps={"total": 1, "validate": 1}), begun)
 
 

@@ -83,6 +83,43 @@ def test_a_worker_that_cannot_live_is_told(monkeypatch):
         EspeakWorker().ask(do="list")
 
 
+class InterruptedOnce:
+    """The answers of a worker; when the first is awaited, somebody presses Ctrl-C."""
+
+    def __init__(self, pipe):
+        self.pipe, self.pressed = pipe, False
+
+    def readline(self):
+        if not self.pressed:
+            self.pressed = True
+            raise KeyboardInterrupt
+        return self.pipe.readline()
+
+    def __getattr__(self, name):
+        return getattr(self.pipe, name)
+
+
+def test_an_answer_that_nobody_waited_for_is_not_taken_for_the_next(monkeypatch):
+    code = """
+import json, sys
+for line in sys.stdin:
+    print(json.dumps(json.loads(line) | {"bytes": 0}), flush=True)
+"""
+    monkeypatch.setattr(
+        "dragoman.voices.espeak._start",
+        lambda: subprocess.Popen(
+            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ),
+    )
+    asked = EspeakWorker()
+    asked.ask(number=1)
+    asked.process.stdout = InterruptedOnce(asked.process.stdout)
+    with pytest.raises(KeyboardInterrupt):
+        asked.ask(number=2)
+    assert asked.ask(number=3)[0]["number"] == 3
+    asked.close()
+
+
 def test_what_the_library_prints_does_not_get_among_the_answers():
     code = """
 import os

@@ -201,6 +201,12 @@ def test_the_longest_phrase_is_not_cut(monkeypatch):
     assert len(told(in_turn(text))) == 2
 
 
+@pytest.mark.parametrize("before", ["", "one ", "one two "])
+def test_a_word_longer_than_a_phrase_is_spoken(before):
+    word = "a" * (narration_module.LONGEST + 1)
+    assert " ".join(told(in_turn(f"{before}{word} three four"))) == f"{before}{word} three four"
+
+
 def test_speech_longer_than_the_speakers_is_faster_but_never_overlaps_nor_gets_lost():
     voice = ToneVoice(seconds_per_character=0.12)
     talk = [w for n in range(20) for w in in_turn("These are just so many.", 1.5 * n)]

@@ -1,9 +1,9 @@
 """Decoding for a batch of streams, in which all that is known is read at once.
 
-What was said goes through the network in one pass. So does, for a greedy search, a guess at what
-comes next, which is the rest of the draft before: as far as it is what the network would say, it
-stands, and from the first difference on tokens are made one by one. A guess saves time and
-changes nothing.
+What was said goes through the network in one pass. So does a guess at what comes next, which is
+the rest of the draft before: as far as it is what the network would say, and with several beams is
+sure of, it stands; from there on tokens are made one by one. To a greedy search a guess saves time
+and changes nothing.
 
 What was said need not even be read again: a `Past` has what was computed of it when it was drafted,
 of the sound that was heard by then.
@@ -84,7 +84,7 @@ class Decoder:
     def speak(
         self, states: Sequence[States], prompts: Sequence[Prompt], beams: int = 1
     ) -> list[Found]:
-        """Continue every prompt; guesses are for one beam only."""
+        """Continue every prompt, of states that nobody has remembered yet."""
         return self.go_on([self.remember(one) for one in states], prompts, beams)
 
     def go_on(

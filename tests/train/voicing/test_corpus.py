@@ -260,7 +260,7 @@ def test_what_killed_workers_left_is_swept_away(text, tmp_path):
     before = files_of(out)
     (out / "pack.json").unlink()
     gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=1)
-    (out / f".shard-00001.pcm.{int(gone.stdout)}.tmp").write_text("half")
+    (out / f".shard-00001.pcm.0.{int(gone.stdout)}.tmp").write_text("half")
     corpus.voice_text(text, out, voicing(), fault_limit=0.5)
     assert files_of(out) == before
 

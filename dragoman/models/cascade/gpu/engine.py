@@ -16,10 +16,10 @@ from dragoman.models.exported.net import BOS, EOS, PAD
 from dragoman.models.gpu.batches import batches
 from dragoman.models.gpu.choice import Choice
 from dragoman.models.gpu.decoder import Decoder
+from dragoman.models.gpu.fitting import numbers_that_fit
 from dragoman.models.gpu.layers import Reader
 from dragoman.models.gpu.moving import moved
 from dragoman.models.gpu.speaker import Speaker, states_filled
-from dragoman.models.memory import refuse_too_large_for_gpu
 from dragoman.models.options import Compute, Options
 from dragoman.models.search import Found, Prompt
 from dragoman.models.whisper.weights import Weights
@@ -57,11 +57,7 @@ class TorchEngine:
     @classmethod
     def load(cls, folder: Path, config: ExportedNet, options: Options) -> TorchEngine:
         weights = text_weights(folder, config)
-        compute = options.compute or "float16"
-        if options.device == "cuda":
-            size = torch.finfo(getattr(torch, compute)).bits // 8
-            free, _ = torch.cuda.mem_get_info()
-            refuse_too_large_for_gpu(weights.numbers * size, folder, free)
+        compute = numbers_that_fit(weights, folder, options)
         return cls(weights, config.attention_layer, compute, options.device)
 
     @property

@@ -15,10 +15,10 @@ from dragoman.audio.chunk import Samples
 from dragoman.models.gpu.batches import batches
 from dragoman.models.gpu.choice import Choice
 from dragoman.models.gpu.decoder import Decoder
+from dragoman.models.gpu.fitting import numbers_that_fit
 from dragoman.models.gpu.layers import Reader
 from dragoman.models.gpu.moving import moved
 from dragoman.models.gpu.speaker import Speaker, states_filled
-from dragoman.models.memory import refuse_too_large_for_gpu
 from dragoman.models.moonshine.alignment import alignment
 from dragoman.models.moonshine.encoder import BEHIND, LONG, STATE, Labels, no_labels
 from dragoman.models.moonshine.gpu.encoder import Encoder
@@ -97,11 +97,7 @@ class TorchEngine:
         tongue: Tongue | None = None,
     ) -> TorchEngine:
         """With the heads that follow the sound."""
-        compute = options.compute or "float16"
-        if options.device == "cuda":
-            size = torch.finfo(getattr(torch, compute)).bits // 8
-            free, _ = torch.cuda.mem_get_info()
-            refuse_too_large_for_gpu(weights.numbers * size, weights.path.parent, free)
+        compute = numbers_that_fit(weights, weights.path.parent, options)
         heads = alignment(Shape.of(weights))
         return cls(weights, heads, compute, options.device, end=end, never=never, tongue=tongue)
 

@@ -12,10 +12,10 @@ from torch import Tensor
 from dragoman.models.gpu.batches import batches
 from dragoman.models.gpu.choice import Choice
 from dragoman.models.gpu.decoder import Decoder
+from dragoman.models.gpu.fitting import numbers_that_fit
 from dragoman.models.gpu.layers import Reader
 from dragoman.models.gpu.moving import moved
 from dragoman.models.gpu.speaker import Speaker
-from dragoman.models.memory import refuse_too_large_for_gpu
 from dragoman.models.options import Compute, Options
 from dragoman.models.search import Found, Prompt
 from dragoman.models.whisper.engine import Config, View
@@ -77,11 +77,7 @@ class TorchEngine:
     def load(cls, folder: Path, vocabulary: Vocabulary, options: Options) -> TorchEngine:
         """Load a folder in CTranslate2's format."""
         weights = Weights(folder / "model.bin")
-        compute = options.compute or "float16"
-        if options.device == "cuda":
-            size = torch.finfo(getattr(torch, compute)).bits // 8
-            free, _ = torch.cuda.mem_get_info()
-            refuse_too_large_for_gpu(weights.numbers * size, folder, free)
+        compute = numbers_that_fit(weights, folder, options)
         return cls(weights, Config.read(folder), vocabulary, compute, options.device)
 
     @property
