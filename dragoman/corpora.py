@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dragoman.errors import DragomanError, yaml_fault
+from dragoman.errors import DragomanError
+from dragoman.yaml_text import parse_yaml
 
 MOST_CHARACTERS = 1 << 30
 """Of a cell: the text of a whole talk may stand in one."""
@@ -223,14 +224,8 @@ def _unquoted(text: str) -> str:
 
 def _must_c(path: Path, source: str, target: str) -> Iterator[Clip]:
     """SPLIT.yaml with offset, duration, wav; SPLIT.LANG beside it; wav/ beside txt/."""
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        with _open(path) as file:
-            rows = yaml.load(file, Loader=loader)
-    except (yaml.YAMLError, ValueError) as error:  # such as a date that there is not
-        raise DragomanError(f"{path} is not YAML: {yaml_fault(error)}.") from error
+    with _open(path) as file:
+        rows = parse_yaml(file.read(), str(path))
     wavs = path.parent.parent / "wav"
     wavs = wavs if wavs.is_dir() else path.parent
     if not isinstance(rows, list):

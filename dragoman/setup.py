@@ -14,7 +14,7 @@ from dragoman.audio.ear import Ear
 from dragoman.audio.vad import Vad
 from dragoman.clock import Clock
 from dragoman.detectors import check_detector, make_detector
-from dragoman.errors import DragomanError, yaml_fault
+from dragoman.errors import DragomanError
 from dragoman.files import whole_file
 from dragoman.interpreter import Interpreter
 from dragoman.models import Model
@@ -24,6 +24,7 @@ from dragoman.models.options import Compute, Device, Options
 from dragoman.policies import make_policy
 from dragoman.text.languages import find_language
 from dragoman.trace import Recorder
+from dragoman.yaml_text import read_yaml
 
 # The policy and the step for a latency budget, widest budget last; `results/` has the figures.
 TUNED: tuple[tuple[float, str, float], ...] = (
@@ -134,14 +135,10 @@ class Setup:
     def read(cls, path: Path) -> Setup:
         """Read a setup from YAML; languages may be named. An unknown key or a wrong type is an
         error."""
-        import yaml
-
         try:
-            values = yaml.safe_load(path.read_text(encoding="utf-8"))
+            values = read_yaml(path)
         except OSError as error:
             raise DragomanError(f"Cannot read the setup {path}: {error.strerror}.") from error
-        except (yaml.YAMLError, ValueError) as error:  # such as a date that there is not
-            raise DragomanError(f"{path} is not YAML: {yaml_fault(error)}.") from error
         if not isinstance(values, dict):
             raise DragomanError(f"{path} should hold lines of 'key: value'.")
         return cls._checked(values, path)

@@ -7,11 +7,12 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "dragoman"
 
-OPEN = {"errors", "files", "terminal", "__version__"}  # to all
+OPEN = {"errors", "files", "terminal", "yaml_text", "__version__"}  # to all
 
 # A room may import itself and the rooms named here.
 MAY_IMPORT = {
     "errors": set(),
+    "yaml_text": set(),
     "files": set(),
     "terminal": set(),
     "text": set(),

@@ -25,7 +25,7 @@ def test_a_setup_survives_its_file(tmp_path):
         ("- a\n", "should hold lines of 'key: value'"),
         (
             "a: [\n",
-            "is not YAML: expected the node content, but found '<stream end>' (line 2, column 1)",
+            "is not YAML: did not find expected node content (line 2, column 1)",
         ),
         ("policy: \xff", "is not YAML: it is not UTF-8 text."),
         ("policy: 2026-13-45\n", "is not YAML: month must be in 1..12."),

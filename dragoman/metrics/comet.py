@@ -17,15 +17,15 @@ from typing import Any
 
 import numpy as np
 import torch
-import yaml
 from torch import Tensor
 from torch.nn import functional
 
-from dragoman.errors import DragomanError, yaml_fault
+from dragoman.errors import DragomanError
 from dragoman.metrics.ragged import Floats
 from dragoman.metrics.score import Report, Score
 from dragoman.metrics.significance import mean_measure
 from dragoman.metrics.xlmr import PIECES, Pieces, XlmRoberta
+from dragoman.yaml_text import read_yaml
 
 SETTINGS, WEIGHTS = "hparams.yaml", "checkpoints/model.ckpt"
 BATCH = 2048  # tokens and padding that are read at once
@@ -245,14 +245,12 @@ def _padded(rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
 
 def _read_settings(path: Path) -> dict[str, Any]:
     try:
-        told = yaml.safe_load(path.read_text(encoding="utf-8"))
+        told = read_yaml(path)
     except OSError as error:
         raise DragomanError(
             f"{path.parent} holds no net of COMET's: {path.name} cannot be read "
             f"({error.strerror}). It is the folder that holds {SETTINGS} and {WEIGHTS}."
         ) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise DragomanError(f"{path} is damaged: {yaml_fault(error)}.") from error
     return told if isinstance(told, dict) else {}
 
 

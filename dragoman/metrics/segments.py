@@ -13,8 +13,9 @@ from math import isfinite
 from pathlib import Path, PurePath
 from typing import Any
 
-from dragoman.errors import DragomanError, yaml_fault
+from dragoman.errors import DragomanError
 from dragoman.metrics.instance import Instance
+from dragoman.yaml_text import parse_yaml
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +57,13 @@ def read_segments(path: Path, references: Path) -> list[Segment]:
 
 
 def _read_entries(path: Path) -> list[Any]:
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         text = path.read_text(encoding="utf-8")
-        content = _read_plain_lines(text) or yaml.load(text, Loader=loader)
     except OSError as error:
         raise DragomanError(f"Cannot read the segments in {path}: {error.strerror}.") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise DragomanError(f"{path} is neither YAML nor JSON: {yaml_fault(error)}.") from error
+    except UnicodeDecodeError as error:
+        raise DragomanError(f"{path} is not YAML: it is not UTF-8 text.") from error
+    content = _read_plain_lines(text) or parse_yaml(text, str(path))
     if not isinstance(content, list) or not content:
         raise DragomanError(
             f"{path} holds no list of segments; each is an entry with wav, offset and duration."

@@ -9,11 +9,12 @@ from typing import Any
 
 import msgspec
 
-from dragoman.errors import DragomanError, yaml_fault
+from dragoman.errors import DragomanError
 from dragoman.files import whole_file
 from dragoman.metrics.instance import Instance, Unit
 from dragoman.metrics.lines import Log, decode_line, read_lines
 from dragoman.metrics.timings import Medium
+from dragoman.yaml_text import read_yaml
 
 
 class Line(msgspec.Struct):
@@ -97,12 +98,7 @@ def _source_medium(path: Path, instances: Sequence[Instance]) -> Medium:
     """What config.yaml says; without one, text if the sources are texts of their lengths."""
     config = path.with_name("config.yaml")
     if config.is_file():
-        import yaml
-
-        try:
-            settings = yaml.safe_load(config.read_text(encoding="utf-8"))
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise DragomanError(f"{config} is not valid YAML: {yaml_fault(error)}.") from error
+        settings = read_yaml(config)
         if isinstance(settings, dict) and settings.get("source_type"):
             return "text" if settings["source_type"] == "text" else "speech"
     words = [len(instance.source.split()) for instance in instances]

@@ -18,6 +18,7 @@ from dragoman.errors import DragomanError
 from dragoman.files import whole_file
 from dragoman.store import home
 from dragoman.store.home import HUB, File
+from dragoman.yaml_text import read_yaml
 
 Task = Literal[
     "translation", "recognition", "text translation", "synthesis", "voice activity", "recording"
@@ -139,8 +140,8 @@ def read(path: Path) -> Model:
     import msgspec
 
     try:
-        found = msgspec.yaml.decode(path.read_bytes(), type=Model)
-    except (msgspec.DecodeError, OSError) as error:
+        found = msgspec.convert(read_yaml(path), Model)
+    except (msgspec.ValidationError, OSError) as error:
         raise DragomanError(f"{path} is not an entry of the model catalogue: {error}.") from None
     for name, file in found.files.items():
         check_file_name(name, path)

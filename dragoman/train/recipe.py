@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from msgspec import Meta
 
-from dragoman.errors import DragomanError, yaml_fault
+from dragoman.errors import DragomanError
 from dragoman.train.settings import BelowOne, Count, Level, Share, Size, Whole, convert, merge
+from dragoman.yaml_text import parse_yaml, read_yaml
 
 Speed = Annotated[float, Meta(ge=0.5, le=2)]
 
@@ -174,32 +174,28 @@ class Recipe:
 
 def read_recipe(path: Path, changes: tuple[str, ...] = ()) -> Recipe:
     """A recipe file with `key.key=value` changes, checked down to every key and value."""
-    data = read_yaml(path)
+    data = with_base(path)
     for change in changes:
         data = merge(data, parse_change(change))
     return convert(Recipe, data)
 
 
-def read_yaml(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
+def with_base(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
     """A recipe file as plain data, with its `base` merged underneath."""
     if not path.is_file():
         raise DragomanError(f"There is no recipe {path}.")
     if path.resolve() in above:
         raise DragomanError(f"The recipe {path} is its own base; begin from another one.")
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except UnicodeDecodeError as error:
-        raise DragomanError(f"{path} is not a recipe: it is not UTF-8 text.") from error
+        data = read_yaml(path)
     except OSError as error:
         raise DragomanError(f"Cannot read the recipe {path}: {error.strerror}.") from error
-    except yaml.YAMLError as error:
-        raise DragomanError(f"{path} is not valid YAML: {yaml_fault(error)}.") from error
     if not isinstance(data, dict):
         raise DragomanError(f"{path} is not a recipe: it must hold settings (key: value).")
     base = data.pop("base", None) or ""
     if not isinstance(base, str):
         raise DragomanError(f"The base of {path} is {base!r}; name one recipe.")
-    return merge(read_yaml(path.parent / base, (*above, path.resolve())), data) if base else data
+    return merge(with_base(path.parent / base, (*above, path.resolve())), data) if base else data
 
 
 def parse_change(text: str) -> dict[str, Any]:
@@ -207,13 +203,9 @@ def parse_change(text: str) -> dict[str, Any]:
     keys, equals, value = text.partition("=")
     if not equals or not keys:
         raise DragomanError(f"'{text}' is not a change; write key=value, e.g. steps.total=500.")
-    try:
-        tree: Any = yaml.safe_load(value) if value else ""
-    except yaml.YAMLError as error:
-        why = yaml_fault(error)
-        hint = """; a name with ? or : needs quotes: 'data.train=["voice:text.tsv?limit=9"]'"""
-        hint = hint if "?" in value else ""
-        raise DragomanError(f"The value in '{text}' is not valid YAML: {why}{hint}.") from error
+    hint = """; a name with ? or : needs quotes: 'data.train=["voice:text.tsv?limit=9"]'"""
+    hint = hint if "?" in value else ""
+    tree: Any = parse_yaml(value, f"The value in '{text}'", hint) if value else ""
     for key in reversed(keys.split(".")):
         tree = {key: tree}
     return tree

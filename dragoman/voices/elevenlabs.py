@@ -67,12 +67,15 @@ class ElevenLabsVoice(Synthesiser):
             "language_code": {"tl": "fil"}.get(self.languages[0], self.languages[0]),
             "voice_settings": {"speed": round(speed, 2)},
         }
-        return Request(
+        request = Request(
             f"{self._service}/v1/text-to-speech/{quote(self._speaker, safe='')}"
             f"?output_format=pcm_{self.rate}",
             json.dumps(body).encode(),
-            {"xi-api-key": self._key, "Content-Type": "application/json"},
+            {"Content-Type": "application/json"},
         )
+        # Who leads elsewhere does not lead the key there.
+        request.add_unredirected_header("xi-api-key", self._key)
+        return request
 
     def _fetch(self, request: Request) -> bytes:
         """The sound; a service that is busy is asked again, a little later each time."""

@@ -241,7 +241,7 @@ def test_places_without_a_log(tmp_path):
         read_log(tmp_path / "nowhere.log")
     write_log(tmp_path, LINE)
     (tmp_path / "config.yaml").write_text("source_type: [")
-    with pytest.raises(DragomanError, match=r"config\.yaml is not valid YAML"):
+    with pytest.raises(DragomanError, match=r"config\.yaml is not YAML"):
         read_log(tmp_path)
 
 

@@ -350,7 +350,7 @@ def write(tmp_path, segments, references="x\n"):
         ("- just a word", "segment 1: a segment needs"),
         ("", "holds no list"),
         ("{a: 1}", "holds no list"),
-        ("- [unclosed", r"neither YAML nor JSON: did not find expected ',' or '\]' \(line 2"),
+        ("- [unclosed", r"is not YAML: did not find expected ',' or '\]' \(line 2"),
         ("- {wav: a, offset: 0, duration: 1}\n" * 2, "2 segments but"),
     ],
 )

@@ -45,7 +45,7 @@ def test_base_and_changes_are_merged(path):
         ("augment.spec=XX", "'augment.spec' is 'XX'; it may be none, LB, LD"),
         ("steps=3", "'steps' must hold settings"),
         ("steps.total", "write key=value"),
-        ("data.train=[", "not valid YAML"),
+        ("data.train=[", "is not YAML"),
     ],
 )
 def test_mistakes_are_sentences(path, change, sentence):
@@ -62,7 +62,7 @@ def test_missing_things_are_sentences(tmp_path):
         read_recipe(tmp_path / "no.yaml")
     (tmp_path / "short.yaml").write_text("net: conformer\n")
     (tmp_path / "tabs.yaml").write_text("net: conformer\n\tdata: 1\n")
-    with pytest.raises(DragomanError, match=r"is not valid YAML: [^\n]*line 2, column 1\)\.$"):
+    with pytest.raises(DragomanError, match=r"is not YAML: [^\n]*line 2, column 1\)\.$"):
         read_recipe(tmp_path / "tabs.yaml")
     with pytest.raises(DragomanError, match="'data' is missing"):
         read_recipe(tmp_path / "short.yaml")

@@ -40,6 +40,11 @@ class Service(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
+    def do_GET(self):
+        """Where somebody who was led elsewhere arrives."""
+        self.server.requests.append((self.path, self.headers, None))
+        self.send_error(404)
+
     def log_message(self, *_):
         pass
 
@@ -75,6 +80,15 @@ def test_it_asks_for_the_sound_of_a_text(service):
 def test_it_stays_within_the_speeds_of_the_service(service, wanted, asked):
     ElevenLabsVoice("en").speak("Hello.", wanted)
     assert service.requests[0][2]["voice_settings"]["speed"] == asked
+
+
+def test_the_key_is_not_taken_elsewhere(service):
+    service.script = [(302, {"Location": "/elsewhere"}, b"")]
+    with pytest.raises(DragomanError):
+        ElevenLabsVoice("en").speak("Hello.")
+    path, headers, _ = service.requests[1]
+    assert path == "/elsewhere"
+    assert headers["xi-api-key"] is None
 
 
 def test_silence_is_not_asked_for(service):
