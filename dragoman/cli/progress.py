@@ -100,11 +100,11 @@ class _Heard:
 
 def _bar(*columns: Any) -> Any:
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
     return Progress(
-        "{task.description}",
+        TextColumn("{task.description}", markup=False),  # '[draft]' in a name is the name
         BarColumn(),
         *columns,
         TimeRemainingColumn(),

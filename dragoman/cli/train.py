@@ -48,9 +48,9 @@ class Show:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
         from rich.progress import TimeRemainingColumn as Remaining
 
-        text = TextColumn("{task.fields[now]}")
+        text = TextColumn("{task.fields[now]}", markup=False)  # '[draft]' in a name is the name
         columns = (TextColumn("training"), BarColumn(), MofNCompleteColumn(), Remaining(), text)
-        self.progress = Progress(*columns, console=Console(stderr=True))
+        self.progress = Progress(*columns, console=Console(stderr=True, markup=False))
         self.task = self.progress.add_task("training", total=None, now="preparing data")
         self.told = False  # only the first of several processes is told anything
 

@@ -39,7 +39,6 @@ class Settings:
 
     class_identifier: str = "regression_metric"
     encoder_model: str = "XLM-RoBERTa"
-    pretrained_model: str = "xlm-roberta-large"
     pool: str = "avg"
     layer: str | int = "mix"
     layer_transformation: str = "softmax"

@@ -78,8 +78,8 @@ class Connection:
 
     async def serve(self) -> None:
         """Accept, talk, close; whatever is wrong is told to this client alone."""
-        await self._socket.accept(self._dialect.subprotocol)
         try:
+            await self._socket.accept(self._dialect.subprotocol)
             if not self._sent:
                 self._service.greet(self._socket.client.host if self._socket.client else "")
             await self._close(await self._talk())

@@ -7,6 +7,7 @@ language it was started for or that `target` names.
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -55,6 +56,7 @@ _CONTAINERS: dict[str, Container | None] = {
     "linear16": None, "mulaw": None, "alaw": None, "opus": "packets", "ogg-opus": "ogg",
 }  # fmt: skip
 _OF_ANY_LANGUAGE = ("multi", "")
+_MOST_ANSWERS = 100  # that wait to be told; who asks on and reads nothing is told the latest
 
 
 class Deepgram(Dialect):
@@ -76,7 +78,7 @@ class Deepgram(Dialect):
         self._shown = ""  # what was held and the interim text
         self._end = 0.0  # of the last word, in seconds
         self._open = False  # an utterance was told of whose end was not
-        self._answers: list[str] = []  # to what was asked in mid-talk
+        self._answers: deque[str] = deque(maxlen=_MOST_ANSWERS)  # to what was asked in mid-talk
         query = socket.query_params
         self._wants_interim = query.get("interim_results", "false") == "true"
         self._wants_ends = "utterance_end_ms" in query
@@ -100,7 +102,7 @@ class Deepgram(Dialect):
         self._channels = _number(query.get("channels", "1"), "channels")
         if not 1 <= self._channels <= 16:
             raise Fault(Code.UNFIT, f"Sound has 1 to 16 channels, not {self._channels}.")
-        self._mono = Mono(rate)
+        self._mono = Mono(max(1, rate))  # none at all is refused with the others that cannot be
         acts = await self._meet(query.get("encoding"), receive)
         language = query.get("language", "").partition("-")[0]
         start = Start(
@@ -185,8 +187,8 @@ class Deepgram(Dialect):
         return first, self._mono.of(samples.astype(np.float32) / np.float32(32768))
 
     def write(self, news: Sequence[News]) -> Iterable[str]:
-        answers, self._answers = self._answers, []
-        yield from answers
+        while self._answers:
+            yield self._answers.popleft()
         closed = [one for one in news if isinstance(one, Closed)]
         asked = any(one.asked for one in closed)
         for event in news:

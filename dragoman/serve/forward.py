@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import h11
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from dragoman.serve.logs import note
 from dragoman.serve.openai_stream import left
@@ -66,7 +67,22 @@ async def _answer(service: Service, line: _Line, request: Request) -> Response:
     headers = {name.decode(): value.decode("latin-1") for name, value in head.headers}
     for name in ("connection", "transfer-encoding", "date"):
         headers.pop(name, None)
-    return StreamingResponse(line.body(), head.status_code, headers)
+    return _Forwarded(line, head.status_code, headers)
+
+
+class _Forwarded(StreamingResponse):
+    """What another process answers. Who has hung up by then is told nothing of it, and the line is
+    closed all the same."""
+
+    def __init__(self, line: _Line, status: int, headers: dict[str, str]) -> None:
+        super().__init__(line.body(), status, headers)
+        self._line = line
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._line.close()
 
 
 class _Line:
@@ -108,11 +124,8 @@ class _Line:
         return event
 
     async def body(self) -> AsyncIterator[bytes]:
-        try:
-            while isinstance(event := await self._next(), h11.Data):
-                yield bytes(event.data)
-        finally:
-            self.close()
+        while isinstance(event := await self._next(), h11.Data):
+            yield bytes(event.data)
 
     def close(self) -> None:
         if self._writer is not None:

@@ -76,7 +76,9 @@ class Intake:
         """What was heard so far shall be said, as after a pause."""
         self._release_again()
         held = self._chunker.finish().samples
-        self._queue([Chunk(held, False, self._now(), closes=True)])
+        asked = self._waiting and self._waiting[-1][1].closes
+        if len(held) or not asked:  # who asks again and again, before it is heard, has asked once
+            self._queue([Chunk(held, False, self._now(), closes=True)])
 
     def cut_into(self, step_ms: float) -> None:
         """Chunks are of this length from now on."""

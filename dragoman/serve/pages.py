@@ -51,7 +51,11 @@ def page_routes(service: Service) -> list[BaseRoute]:
         Route("/room/{room}", _page("listener.html")),
         Route("/hall/{room}", _page("hall.html")),
         Route("/overlay/{room}", _page("overlay.html")),
-        Route("/overlay", _page("overlay.html")),  # black words on dark video would tell nobody
+        # Of a link that lost the name of its room the page itself says so, as of one that is wrong;
+        # black words on dark video would tell nobody.
+        Route("/room", _page("listener.html")),
+        Route("/hall", _page("hall.html")),
+        Route("/overlay", _page("overlay.html")),
         Mount("/page", _WithHeaders(StaticFiles(directory=PAGE))),
         Route("/v1/languages", languages),
     ]

@@ -15,7 +15,7 @@ import urllib.request
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from http.client import HTTPException
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from dragoman.serve.logs import note
 from dragoman.serve.protocol import Captions, Code, Fault, Said
@@ -51,9 +51,11 @@ def check(captions: Captions, allowed: tuple[str, ...]) -> None:
 
 def _begins_with(url: str, prefix: str) -> bool:
     """By letters, and with the same host: https://talks.example.evil.test begins with
-    https://talks.example, too."""
+    https://talks.example, too. Nor may `..` lead out of where it begins, however it is written."""
     try:
-        return url.startswith(prefix) and urlsplit(url).netloc == urlsplit(prefix).netloc
+        parts = urlsplit(url)
+        inside = ".." not in unquote(parts.path).replace("\\", "/").split("/")
+        return url.startswith(prefix) and parts.netloc == urlsplit(prefix).netloc and inside
     except ValueError:  # no address
         return False
 

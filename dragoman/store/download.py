@@ -155,7 +155,10 @@ def _open(
     address: str, title: str, headers: Headers, *, method: str = "GET", stay: bool = False
 ) -> HTTPResponse:
     told = {"User-Agent": "dragoman", **headers}
-    request = urllib.request.Request(address, headers=told, method=method)
+    try:
+        request = urllib.request.Request(address, headers=told, method=method)
+    except ValueError as error:  # as where HF_ENDPOINT has no https:// before it
+        raise SourceError(f"{title}: '{address}' is no address of the web") from error
     opener = urllib.request.build_opener(_Redirects(stay=stay))
     try:
         return cast(HTTPResponse, opener.open(request, timeout=TIMEOUT))

@@ -33,9 +33,9 @@ def save(fabric: Fabric, path: Path, state: dict[str, Any]) -> None:
 
 
 def numbered(folder: Path, kind: str) -> list[tuple[int, Path]]:
-    """`kind-STEP.pt` files by step."""
-    paths = folder.glob(f"{kind}-*.pt")
-    return sorted((int(path.stem.removeprefix(f"{kind}-")), path) for path in paths)
+    """`kind-STEP.pt` files by step; one that somebody has named otherwise is none of ours."""
+    named = ((path.stem.removeprefix(f"{kind}-"), path) for path in folder.glob(f"{kind}-*.pt"))
+    return sorted((int(step), path) for step, path in named if step.isdecimal())
 
 
 def path_for(folder: Path, kind: str, step: int) -> Path:

@@ -182,8 +182,8 @@ def source_of(net: Net, frames: int) -> tuple[Tensor, Tensor]:
 
 
 @torch.no_grad()
-def states_of(net: Net, frames: int = 44) -> Tensor:
-    source, lengths = source_of(net, frames)
+def states_of(net: Net) -> Tensor:
+    source, lengths = source_of(net, frames=44)
     if (chunked := in_chunks(net)) is not None:
         return chunked.hear(source, lengths, chunked.begin_stream(2))[0].states
     return net.encode(source, lengths).states

@@ -4,6 +4,8 @@ import pytest
 
 from dragoman.audio import source
 from dragoman.cli import main
+from dragoman.cli.progress import clip_progress
+from dragoman.cli.train import Show
 from tests.cli.commands import dragoman
 from tests.cli.terminal import terminal
 
@@ -58,3 +60,18 @@ def test_who_stops_long_work_is_told_that_it_goes_on(args, work, monkeypatch, ca
         main(args)
     assert end.value.code == 130
     assert capsys.readouterr().err.strip() == "Stopped. The same command goes on from here."
+
+
+def test_brackets_in_a_name_are_the_name(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    with clip_progress("[draft].tsv") as on_clip:
+        on_clip(1, 1)
+    assert "[draft].tsv" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["note", "preparing"])
+def test_training_does_not_end_for_brackets_in_what_it_tells(kind, capsys):
+    with Show() as show:
+        show({"kind": kind, "text": "reading packs[/old]"})
+    assert "packs[/old]" in capsys.readouterr().err

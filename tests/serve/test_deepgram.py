@@ -223,6 +223,14 @@ def test_no_word_is_held_when_a_talk_ends(last):
     assert json.loads(frames[-1])["type"] in ("Metadata", "Error")
 
 
+def test_answers_that_nobody_reads_do_not_grow_without_end():
+    dialect = Deepgram(Socket(), 3600.0)
+    for _ in range(10_000):
+        dialect.read('{"type":"Configure"}')
+    assert 1 <= len(list(dialect.write([]))) <= 100
+    assert list(dialect.write([])) == []
+
+
 @pytest.mark.parametrize(
     ("query", "sent", "variant"),
     [
@@ -230,6 +238,8 @@ def test_no_word_is_held_when_a_talk_ends(last):
         ("sample_rate=fast", [], "MALFORMED"),
         ("channels=0", [], "UNFIT"),
         ("encoding=linear16&language=klingon", [], "LANGUAGE"),
+        ("sample_rate=0", [bytes(40_000)], "UNFIT"),
+        ("sample_rate=0&channels=2", [bytes(40_000)], "UNFIT"),
         ("", ["nonsense"], "MALFORMED"),
         ("", ['{"type":"Sing"}'], "MALFORMED"),
     ],
@@ -238,7 +248,7 @@ def test_what_is_wrong_is_told_in_its_words(opened, query, sent, variant):
     _, web = opened()
     with web.websocket_connect(f"/v1/listen?{query}") as socket:
         for message in sent:
-            socket.send_text(message)
+            (socket.send_bytes if isinstance(message, bytes) else socket.send_text)(message)
         told = json.loads(socket.receive_text())
     assert (told["type"], told["variant"]) == ("Error", variant)
     with web.websocket_connect(PATH) as socket:  # and the next client is served

@@ -4,9 +4,12 @@ import asyncio
 import threading
 from contextlib import asynccontextmanager
 
+import h11
 import pytest
+from starlette.requests import Request
 
 from dragoman.serve import forward, places, uploads
+from tests.serve.clients import make_service
 from tests.serve.house import house, threads
 from tests.serve.processes import in_time
 from tests.serve.test_openai_files import TEXT, wav
@@ -118,3 +121,31 @@ def test_who_hangs_up_while_another_process_hears_the_file_frees_its_place(gate)
                 await asyncio.sleep(0.02)
 
     in_time(sent())
+
+
+def test_who_hangs_up_as_the_answer_begins_keeps_no_process_from_its_end():
+    class Line(forward._Line):
+        """To a process that answers at once."""
+
+        async def send(self, request):
+            pass
+
+        async def _next(self):
+            return h11.Response(status_code=200, headers=[])
+
+    async def hang_up():
+        return {"type": "http.disconnect"}
+
+    async def told(message):
+        await asyncio.Event().wait()  # what was told before is not read yet
+
+    async def sent():
+        service = make_service()
+        line = Line(places.Place("ws://127.0.0.1:1", "127.0.0.1", 1, "key"))
+        scope = {"type": "http", "asgi": {"spec_version": "2.3"}}
+        answer = await forward._answer(service, line, Request(scope, hang_up))
+        assert not service.quiet
+        await answer(scope, hang_up, told)
+        return service.quiet
+
+    assert in_time(sent())

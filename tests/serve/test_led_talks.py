@@ -1,12 +1,14 @@
 """Talks without a room, in processes that know each other: led to where they are, or may be."""
 
 import asyncio
+from contextlib import ExitStack
 
 import pytest
 
 from dragoman.serve.client import Talk, TalkError
+from dragoman.serve.connection import Connection
 from dragoman.serve.protocol import Code, Ready, Said
-from tests.serve.clients import PATH
+from tests.serve.clients import PATH, make_service
 from tests.serve.house import house, threads
 from tests.serve.numbers import sound_of, words_of
 from tests.serve.processes import in_time
@@ -92,3 +94,20 @@ def test_a_talk_whose_process_is_gone_goes_on_in_another():
             return said, here.processes[1].keeps(speaker.session)
 
     assert in_time(talk()) == (words_of(40), True)
+
+
+def test_who_is_gone_before_it_is_let_in_keeps_no_place():
+    class Gone:
+        """The socket of a client that has hung up in the middle of the handshake."""
+
+        async def accept(self, subprotocol):
+            raise OSError
+
+    async def sent():
+        service, promise = make_service(), ExitStack()
+        promise.enter_context(service.place_kept())
+        assert service.streams == 1
+        await Connection(service, Gone(), promise=promise).serve()
+        return service.streams
+
+    assert in_time(sent()) == 0

@@ -16,6 +16,10 @@ PAGES = {
     "/room/abcdefgh": "listener",
     "/hall/abcdefgh": "hall",
     "/overlay/abcdefgh": "overlay",
+    "/room": "listener",
+    "/room/": "listener",
+    "/hall": "hall",
+    "/overlay": "overlay",
 }
 
 

@@ -206,6 +206,11 @@ def test_where_captions_may_go_is_the_servers_to_say(opened):
         for host in ("wmcc.zoom.us.evil.test", "wmcc.zoom.us@evil.test", "wmcc.zoom.us:99", "[x"):
             with pytest.raises(Fault):
                 check(Captions(f"https://{host}/closedcaption"), ("http://other.test", prefix))
+    prefix = "https://talks.test/captions/"
+    for path in ("../admin", "a/..", "%2e%2e/admin", "a/.%2E\\admin"):
+        with pytest.raises(Fault):
+            check(Captions(prefix + path), (prefix,))
+    check(Captions(f"{prefix}a..b?x=../"), (prefix,))
     _, web = opened()
     with web.websocket_connect(PATH) as socket:
         client = Client(socket)

@@ -443,3 +443,18 @@ def test_a_talk_is_opened_by_its_own_token():
     session.resume_token = "ä key"
     assert session.opened_by("ä key")
     assert not session.opened_by("a key")
+
+
+def test_who_asks_for_it_again_and_again_has_asked_once():
+    """Each time would else be looked through all that waits, on the event loop."""
+    session, _ = talk()
+    session.hear(0, sound(0.3))
+    for _ in range(1000):
+        session.flush()
+    assert heard(session) == [(pytest.approx(0.3), False, True)]
+    session.flush()
+    session.hear(4800, sound(0.5))
+    session.flush()
+    session.flush()
+    closing = [(0.0, False, True), (0.4, False, False), (pytest.approx(0.1), False, True)]
+    assert heard(session) == closing

@@ -1,10 +1,12 @@
 """`--tls-cert`, with a certificate and a client that checks it."""
 
 import asyncio
+import os
 import shutil
 import signal
 import ssl
 import subprocess
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
@@ -12,6 +14,7 @@ from click.testing import CliRunner
 from dragoman.cli.app import dragoman
 from dragoman.errors import DragomanError
 from dragoman.serve.client import Talk
+from dragoman.serve.places import Place
 from dragoman.serve.protocol import Summary
 from tests.serve.clients import PATH
 from tests.serve.house import Ear, Mouth, ended, house, more, open_room, threads
@@ -101,6 +104,26 @@ def test_a_room_is_found_over_tls(certificate, monkeypatch):
 
     said, told = in_time(led())
     assert told == [said]
+
+
+def test_whom_this_machine_trusts_is_read_again_only_when_that_changes(
+    certificate, tmp_path, monkeypatch
+):
+    """It takes a tenth of a second, and peers are asked each second, on the event loop."""
+    peer = Place("wss://talks.test", "127.0.0.1", 443, "key")
+    usual = peer.tls()
+    assert peer.tls() is usual
+    trusted = tmp_path / "trusted.pem"
+    trusted.write_bytes(certificate[0].read_bytes())
+    monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
+    ours = peer.tls()
+    assert peer.tls() is ours is not usual
+    os.utime(trusted, ns=(1, 1))
+    assert peer.tls() is not ours
+    beside = replace(peer, sibling=True).tls()
+    assert (beside.verify_mode, beside.check_hostname) == (ssl.CERT_NONE, False)
+    assert peer.tls().verify_mode == ssl.CERT_REQUIRED
+    assert replace(peer, url="ws://talks.test").tls() is None
 
 
 def shown_by(url):

@@ -263,6 +263,14 @@ def test_no_hub_at_all(monkeypatch):
     assert "no connection (" in refused()
 
 
+@pytest.mark.parametrize("name", [TOY, "toy"])
+def test_an_address_that_is_none(monkeypatch, enter, name):
+    monkeypatch.setenv("HF_ENDPOINT", "mirror.example")
+    enter("toy", {"a.bin": b"bytes"}, hub={"repository": "team/toy", "revision": "c" * 40})
+    assert "'mirror.example/" in (told := refused(name))
+    assert "is no address of the web" in told
+
+
 def test_something_that_is_no_hub(server, monkeypatch):
     monkeypatch.setenv("HF_ENDPOINT", server.address)
     server.pages["/api/models/team/toy/revision/main?blobs=true"] = b"<html>hello</html>"

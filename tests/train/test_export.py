@@ -14,7 +14,7 @@ import torch
 from dragoman.errors import DragomanError
 from dragoman.models.exported.config import ExportedNet
 from dragoman.models.exported.net import BOS, OnnxNet
-from dragoman.train.export import check_quantised, export
+from dragoman.train.export import check_quantised, compare, export
 from dragoman.train.exporting import Surroundings
 from dragoman.train.graphs import bands_of, in_chunks
 from dragoman.train.quantise import quantise
@@ -243,3 +243,11 @@ def test_damaged_folders_are_named(exporter, tmp_path):
     (folder / "decoder.onnx").write_bytes(b"nonsense")
     with pytest.raises(DragomanError, match=r"Cannot load .*decoder.onnx"):
         OnnxNet(folder)
+
+
+@pytest.mark.parametrize("found", [np.nan, np.inf, 1.1])
+def test_a_graph_that_gives_other_numbers_is_refused(found):
+    expected = torch.tensor([1.0, -torch.inf, 2.0])
+    compare("decoder", [np.array([1.0, -np.inf, 2.0], np.float32)], [expected])
+    with pytest.raises(DragomanError, match="The exported decoder differs from the net"):
+        compare("decoder", [np.array([found, -np.inf, 2.0], np.float32)], [expected])

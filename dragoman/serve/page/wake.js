@@ -12,6 +12,7 @@ async function ask() {
   if (!wanted || document.visibilityState !== "visible" || (lock && !lock.released)) return;
   try {
     lock = await navigator.wakeLock.request("screen");
+    if (!wanted) lock.release(); // by now nobody does
   } catch { /* a browser may have none, or a battery that is nearly empty */ }
 }
 

@@ -199,9 +199,10 @@ def test_a_speaker_who_leaves_ends_the_talk_also_if_the_socket_takes_no_more(vis
         listener.wait(f"{STATE} === 'over'")
 
 
-def test_a_link_whose_name_was_cut_says_so(visit):
+@pytest.mark.parametrize("path", ["room/k7f2#token", "room/#token", "room", "hall"])
+def test_a_link_whose_name_was_cut_says_so(visit, path):
     with staged() as stage:
-        page = visit(stage.address.rstrip("/") + "/room/k7f2#token")
+        page = visit(stage.address + path)
         page.wait("!document.getElementById('trouble').hidden")
         assert "does not open this room" in page.text("trouble")
 

@@ -70,7 +70,7 @@ def test_what_is_wrong_with_an_overlays_address_is_told_until_there_are_words(vi
             assert one.run("document.getElementById('trouble').hidden")
 
 
-@pytest.mark.parametrize(("size", "least"), [((1920, 300), 28), ((390, 844), 16)])
+@pytest.mark.parametrize(("size", "least"), [((1920, 300), 28), ((390, 844), 16), ((390, 200), 12)])
 def test_what_is_wrong_with_an_overlays_address_is_legible_on_any_screen(visit, size, least):
     box = (
         "(({left, top, right, bottom}) => [left >= 0, top >= 0, right <= innerWidth,"
@@ -87,6 +87,7 @@ def test_what_is_wrong_with_an_overlays_address_is_legible_on_any_screen(visit, 
             assert odd.run("[innerWidth, innerHeight]") == list(size)
             assert odd.run(box) == [True] * 4
             assert odd.run("document.getElementById('trouble').scrollWidth") <= size[0]
+            assert odd.run("document.getElementById('trouble').scrollTop") == 0  # its first line
             style = odd.run(
                 "(({fontSize, color, backgroundColor}) => [fontSize, color, backgroundColor])"
                 "(getComputedStyle(document.getElementById('trouble')))"

@@ -322,3 +322,19 @@ def test_who_presses_start_twice_speaks_once(visit):
         page.run("new Promise((done) => setTimeout(done, 200))")
         assert page.run("asked") == 1
         stop(page)
+
+
+def test_a_screen_that_is_wanted_no_more_as_it_is_granted_may_sleep(visit):
+    with staged() as stage:
+        page = visit(stage.address)
+        assert page.run(
+            "(async () => {"
+            " const {keepAwake} = await import('/page/wake.js');"
+            " const lock = {released: false, release() { this.released = true; }};"
+            " let grant;"
+            " navigator.wakeLock.request = () => new Promise((done) => { grant = done; });"
+            " keepAwake(true); keepAwake(false); grant(lock);"
+            " await new Promise((done) => setTimeout(done, 50));"
+            " return lock.released;"
+            "})()"
+        )
