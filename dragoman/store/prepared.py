@@ -9,8 +9,10 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -86,8 +88,14 @@ def forget(source: Path) -> None:
 
 
 def size_of(source: Path) -> int:
-    """Bytes of whatever was made of a model's files."""
-    return sum(path.stat().st_size for place in places_of(source) for path in place.rglob("*"))
+    """Bytes of whatever was made of a model's files; what goes away meanwhile has none."""
+    size = 0
+    for place in places_of(source):
+        for folder, _, names in os.walk(place):
+            for name in names:
+                with suppress(FileNotFoundError):
+                    size += os.stat(os.path.join(folder, name)).st_size
+    return size
 
 
 def places_of(source: Path) -> list[Path]:

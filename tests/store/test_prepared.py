@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import DragomanError
-from dragoman.store.prepared import forget, prepared
+from dragoman.store.prepared import forget, prepared, size_of
 
 
 @pytest.fixture
@@ -110,3 +110,12 @@ def test_it_goes_with_the_model(source: Path):
     made = [prepared(source, kind, 1, Making()) for kind in ("one", "two")]
     forget(source)
     assert not any(folder.exists() for folder in made)
+
+
+def test_its_size_is_that_of_its_files_though_some_go_away_meanwhile(source: Path):
+    made = [prepared(source, kind, 1, Making()) for kind in ("one", "two")]
+    (made[1] / "deeper").mkdir()
+    (made[1] / "deeper" / "more").write_text("four")
+    sizes = [path.stat().st_size for folder in made for path in folder.rglob("*") if path.is_file()]
+    (made[0] / "gone").symlink_to("nowhere")  # as one that is listed, and removed before it is asked
+    assert size_of(source) == sum(sizes) > 10
