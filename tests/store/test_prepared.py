@@ -117,5 +117,5 @@ def test_its_size_is_that_of_its_files_though_some_go_away_meanwhile(source: Pat
     (made[1] / "deeper").mkdir()
     (made[1] / "deeper" / "more").write_text("four")
     sizes = [path.stat().st_size for folder in made for path in folder.rglob("*") if path.is_file()]
-    (made[0] / "gone").symlink_to("nowhere")  # as one that is listed, and removed before it is asked
+    (made[0] / "gone").symlink_to("nowhere")  # like one that goes after it was listed
     assert size_of(source) == sum(sizes) > 10
