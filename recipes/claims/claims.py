@@ -221,9 +221,9 @@ def rank(name: str, runs: dict[str, Run]) -> int:
 
 def needs(run: Run) -> set[str]:
     """The runs whose weights or units a run starts from."""
-    from dragoman.train.recipe import read_yaml
+    from dragoman.train.recipe import with_base
 
-    named = re.findall(rf"{RUNS}/([\w.-]+)", str(read_yaml(RECIPES / f"{run.recipe}.yaml")))
+    named = re.findall(rf"{RUNS}/([\w.-]+)", str(with_base(RECIPES / f"{run.recipe}.yaml")))
     return {run.after, *named} - {""}
 
 
@@ -235,11 +235,11 @@ def in_language(text: str, to: str) -> str:
 
 def for_target(recipe: Path, settings: list[str], to: str) -> list[str]:
     """The settings of a run whose target is another one: what has a name of German is renamed."""
-    from dragoman.train.recipe import merge, parse_change, read_yaml
+    from dragoman.train.recipe import merge, parse_change, with_base
 
     if to == GERMAN:
         return settings
-    data = read_yaml(recipe)
+    data = with_base(recipe)
     for one in settings:
         data = merge(data, parse_change(one))
     found = list(settings)

@@ -198,7 +198,6 @@ def test_a_file_that_somebody_has_named_is_no_checkpoint(tmp_path):
     assert [step for step, _ in numbered(tmp_path, "weights")] == [2, 10]
 
 
-@pytest.mark.parametrize("perturbed", [False, True])
 def test_killed_in_the_middle_and_resumed_gives_the_same_weights(perturbed, tmp_path):
     """kill -9 while the second process is somewhere after step 4; dropout, masks, speeds are on.
 
