@@ -106,12 +106,18 @@ def check_kind(recipe: Recipe, prepared: Prepared) -> None:
 
 def check_ends(task: Task, prepared: Prepared) -> None:
     """Who learns from true ends of words needs data that knows them."""
-    wanted = {"no": (), "train": ("train",), "all": ("train", "dev")}[task.needs_ends]
-    for part in wanted:
+    needed, both = task.needs_ends, ("train", "dev")
+    for part in {"no": (), "train": ("train",), "all": both, "every": both}[needed]:
         data: TrainingSet = getattr(prepared, part)
         if not len(data.word_ends.flat):
             raise DragomanError(
                 f"Nothing in data.{part} knows where its {data.data.ends} end, from which this "
                 "recipe learns: give packs that were voiced (dragoman voice), or set "
                 "task_settings and net_settings so that no ends are needed."
+            )
+        if unknown and needed == "every":
+            raise DragomanError(
+                f"{unknown} of {len(data)} items in data.{part} do not know where their "
+                f"{data.data.ends} end, and with nowhere to decide they would be heard to their "
+                "end: give packs that eSpeak NG alone has voiced."
             )
