@@ -103,7 +103,7 @@ def test_a_wide_beam_finds_the_best_of_all():
                 scores = logits.log_softmax(-1)[range(len(labels)), labels]
                 scored.append((scores.sum().item() / len(labels), list(units)))
         best.append(max(scored)[1])
-    assert translate(net, encoded, beam=60, longest=3, penalty=1.0) == best
+    assert translate(net, encoded, beam=60, longest=3) == best
 
 
 def plain_beam_search(net, encoded, beam, longest):
