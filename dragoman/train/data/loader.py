@@ -59,6 +59,11 @@ class Batch(SimpleNamespace):
         """Target units to be predicted, which every loss is divided by."""
         return int(self.target_lengths.sum())
 
+    @property
+    def heard(self) -> bool:
+        """Whether it is of speech; the samples of texts are only what they are batched by."""
+        return self.states is not None or self.sound.shape[1] > 0
+
     def to(self, device: torch.device) -> Batch:
         return self.each(lambda tensor: tensor.to(device, non_blocking=True))
 
