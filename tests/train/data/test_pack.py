@@ -14,6 +14,7 @@ from dragoman.errors import DragomanError
 from dragoman.files import whole_file, write_whole
 from dragoman.train.data.faults import FAULTS, Fault, Faults, read_faults
 from dragoman.train.data.pack import Pack, ShardWriter, finished_shard, read_header
+from dragoman.train.data.packing import hours_there
 from dragoman.workers import one_thread
 from tests.train.conftest import make_pack
 
@@ -73,6 +74,17 @@ def test_damage_inside_is_named(tmp_path):
     assert finished_shard(folder, 0).items == 3
     index.write_bytes(index.read_bytes()[:-9])
     assert finished_shard(folder, 0) is None  # so it is made again
+
+
+def test_hours_are_those_of_finished_shards_whatever_else_lies_there(tmp_path):
+    folder = make_pack(tmp_path / "pack", 3)
+    hours = read_header(folder).hours
+    assert hours_there(folder) == hours > 0
+    for name in ("shard-foo.jsonl", "shard-0.jsonl", "shard--1.jsonl"):
+        (folder / name).write_bytes((folder / "shard-00000.jsonl").read_bytes())
+    (folder / "shard-00001.jsonl").write_text("half a li")
+    assert hours_there(folder) == hours
+    assert hours_there(tmp_path / "none") == 0
 
 
 def test_a_full_disk_is_a_sentence_and_leaves_nothing(tmp_path, monkeypatch):
