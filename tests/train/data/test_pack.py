@@ -135,6 +135,9 @@ def test_faults_stop_at_their_limit_and_name_examples():
     with pytest.raises(DragomanError, match="101 of 1000 items are faulty, more than the limit"):
         faults.add([Fault("corrupt recording", "clip 7", "y")])
     assert faults.summary() == "100 empty text, 1 corrupt recording"
+    strict = Faults(limit=0.005)
+    with pytest.raises(DragomanError, match=r"more than the limit of 0\.5%"):
+        strict.add(Fault("empty text", f"row {n}", "x") for n in range(21))
 
 
 def test_worker_processes_compute_with_one_thread_unless_told_otherwise(monkeypatch):
