@@ -1,6 +1,7 @@
 """Corpora in their real layouts become packs; every kind of fault is named, counted, skipped."""
 
 import dataclasses
+import errno
 import json
 from pathlib import Path
 
@@ -164,6 +165,19 @@ def test_cuts_go_to_lhotse_and_come_back(tmp_path):
 
 def talk_as_a_cut(folder):
     """One cut of a whole talk, as lhotse makes it of a recording and what is said in it."""
+def test_a_full_disk_is_no_fault_of_the_recording(tmp_path, monkeypatch):
+    lhotse = pytest.importorskip("lhotse")
+    from dragoman.train.data.cuts import write_cuts
+
+    def full(self, cut):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(lhotse.serialization.SequentialJsonlWriter, "write", full)
+    clips = [Clip(0, beep(tmp_path / "a.wav"), {"en": "a"})]
+    with pytest.raises(DragomanError, match=r"Cannot write .*cuts\.jsonl\.gz: the disk is full"):
+        write_cuts(clips, tmp_path / "cuts.jsonl.gz", "en")
+
+
     lhotse = pytest.importorskip("lhotse")
     recording = lhotse.Recording.from_file(must_c(folder) / "wav" / "ted_1.wav", recording_id="ted")
     said = [
