@@ -76,13 +76,14 @@ class Show:
             case "begin":
                 train = line["train"]
                 say(f"{line['net']} with {line['size'] / 1e6:.1f} M parameters")
-                say(f"{train['items']} utterances, {train['hours']} h; faults: {line['faults']}")
+                kind = f"utterances, {train['hours']} h" if train["hours"] else "texts"
+                say(f"{train['items']} {kind}; faults: {line['faults']}")
                 self.progress.update(self.task, total=line["total"], now="")
             case "total":
                 say(f"its time is up after {line['total']} updates: the rate falls now")
                 self.progress.update(self.task, total=line["total"])
             case "train":
-                now = f"loss {line['loss']:.3f}  {line['hours_per_second'] * 3600:.0f}x real time"
+                now = f"loss {line['loss']:.3f}  {_pace(line)}"
                 if line["waited"] > WAITS:
                     now += f"  waits for data {line['waited']:.0%}"
                 self.progress.update(self.task, completed=line["step"], now=now)
@@ -92,6 +93,12 @@ class Show:
             case "end":
                 by = MEASURES[line["best_by"]]
                 say(f"best dev {by} {line['best']:.4f} at step {line['best_step']}")
+
+
+def _pace(line: dict[str, Any]) -> str:
+    """How fast it goes: by what is heard, if anything is."""
+    heard = line["hours_per_second"] * 3600
+    return f"{heard:.0f}x real time" if heard else f"{line['updates_per_second']:.1f} updates/s"
 
 
 def _shown(line: dict[str, Any]) -> str:

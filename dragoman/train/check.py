@@ -31,8 +31,8 @@ def check(recipe: Recipe) -> None:
         )
     if recipe.task != "mt" and not net.hears_sound and len(recipe.data.targets) > 1:
         raise DragomanError(
-            f"Only the nets text-transformer and moonshine have several targets; name one of "
-            f"{', '.join(recipe.data.targets)} as data.target."
+            "Only the nets text-transformer, moonshine and grafted have several targets; name one "
+            f"of {', '.join(recipe.data.targets)} as data.target."
         )
     if recipe.data.keep_states:
         check_kept(recipe, net)
@@ -64,7 +64,7 @@ def check_kept(recipe: Recipe, net: Net) -> None:
     if not isinstance(net, Listening):
         raise DragomanError(
             "data.keep_states keeps what frozen parts of a net hear, which is possible with the "
-            "net moonshine: set data.keep_states to false."
+            "nets moonshine and grafted: set data.keep_states to false."
         )
     frozen = tuple(f"{part}." for part in recipe.freeze)
     moving = [part for part in net.listens if not f"{part}.".startswith(frozen)]
@@ -106,12 +106,19 @@ def check_kind(recipe: Recipe, prepared: Prepared) -> None:
 
 def check_ends(task: Task, prepared: Prepared) -> None:
     """Who learns from true ends of words needs data that knows them."""
-    wanted = {"no": (), "train": ("train",), "all": ("train", "dev")}[task.needs_ends]
-    for part in wanted:
+    needed, both = task.needs_ends, ("train", "dev")
+    for part in {"no": (), "train": ("train",), "all": both, "every": both}[needed]:
         data: TrainingSet = getattr(prepared, part)
-        if not len(data.word_ends.flat):
+        unknown = int((data.word_ends.lengths == 0).sum())
+        if unknown == len(data):
             raise DragomanError(
                 f"Nothing in data.{part} knows where its {data.data.ends} end, from which this "
                 "recipe learns: give packs that were voiced (dragoman voice), or set "
                 "task_settings and net_settings so that no ends are needed."
+            )
+        if unknown and needed == "every":
+            raise DragomanError(
+                f"{unknown} of {len(data)} items in data.{part} do not know where their "
+                f"{data.data.ends} end, and with nowhere to decide they would be heard to their "
+                "end: give packs that eSpeak NG alone has voiced."
             )

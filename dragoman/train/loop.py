@@ -274,6 +274,8 @@ class Training:
         """A point to resume from."""
         path = checkpoints.path_for(self.run.folder, "resume", self.state.step)
         content = {"task": self.task, "optimiser": self.optimiser, "state": asdict(self.state)}
+        # With 16-mixed, by how much losses are scaled, which training finds out as it goes.
+        content["precision"] = self.fabric.strategy.precision.state_dict()
         checkpoints.save(self.fabric, path, content)
         if self.fabric.is_global_zero:
             checkpoints.prune_resumes(self.run.folder)
@@ -294,13 +296,15 @@ class Training:
         for _, path in reversed(checkpoints.numbered(self.run.folder, "resume")):
             content = {"task": self.task, "optimiser": self.optimiser, "state": {}}
             try:
-                self.fabric.load(path, content)
+                more = self.fabric.load(path, content)
             except Exception as error:  # torch and pickle have many for a damaged file
                 why = (str(error).splitlines() or [type(error).__name__])[0]
                 faults.append(f"{path.name} is damaged ({why})")
                 self.note(faults[-1])
                 continue
             self.state = State(**content["state"])
+            if scale := more.get("precision"):
+                self.fabric.strategy.precision.load_state_dict(scale)
             self.step.resumed()
             break
         else:

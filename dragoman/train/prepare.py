@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from dragoman.audio.chunk import RATE
 from dragoman.errors import DragomanError
 from dragoman.files import whole_file, write_whole
 from dragoman.store.home import sha256_of
@@ -115,7 +116,7 @@ def describe(prepared: Prepared, run: RunFolder) -> dict[str, object]:
     return {
         name: {
             "items": len(part),
-            "hours": round(float(part.samples.sum()) / 16000 / 3600, 3),
+            "hours": 0.0 if part.silent else round(float(part.samples.sum()) / RATE / 3600, 3),
             "packs": [str(pack.folder) for pack in part.packs],
             "fingerprint": part.fingerprint(),
         }

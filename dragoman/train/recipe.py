@@ -30,11 +30,11 @@ class Data:
     train: Annotated[tuple[str, ...], Meta(min_length=1)]
     dev: tuple[str, ...] = ()
     source: str = "en"
-    target: str = "de"  # or several, `de,es`: one net, with a tag that says which (text alone)
+    target: str = "de"  # or several, `de,es`: one net, with a tag that says which
     dev_items: Whole = 500  # held out of the training data where there is no dev set
     min_seconds: Level = 0.3
     max_seconds: Size = 30.0
-    max_units: Whole = 400  # longer targets are skipped and counted
+    max_units: Whole = 400  # longer texts are skipped and counted
     fault_limit: Share = 0.02  # a larger share of faulty items stops the run
     packs: str = "packs"  # where corpora are packed
     resident: Literal["disk", "host", "device"] = "disk"  # where the sound waits

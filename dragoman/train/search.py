@@ -19,13 +19,13 @@ def translate(
     encoded: Encoded,
     beam: int = 1,
     longest: int = 200,
-    penalty: float = 1.0,
     first: Tensor | None = None,
 ) -> list[list[int]]:
     """The best token ids of every item, without BOS and EOS; `first` [B]: what they begin with.
 
-    Scores are divided by length ** penalty. All beams of all items advance together; a finished
-    beam stays and repeats PAD at no cost. Items whose beams have all finished leave the batch.
+    Scores are divided by their number of units, the end included. All beams of all items advance
+    together; a finished beam stays and repeats PAD at no cost. Items whose beams have all finished
+    leave the batch.
     """
     batch, device = len(encoded.lengths), encoded.states.device
     if first is None:
@@ -39,9 +39,9 @@ def translate(
         if step % EVERY == 0:
             finished = texts.done.view(-1, beam).all(1)
             if float(finished.float().mean()) >= ENOUGH:
-                texts.tell(said, penalty, finished)
+                texts.tell(said, finished)
                 texts.keep(~finished)
-    texts.tell(said, penalty)
+    texts.tell(said)
     return said
 
 
@@ -76,10 +76,10 @@ class Texts:
         self.units = self.units[parent] + (~self.done[parent]).float()
         self.done = self.done[parent] | (token == EOS)
 
-    def tell(self, said: list[list[int]], penalty: float, which: Tensor | None = None) -> None:
+    def tell(self, said: list[list[int]], which: Tensor | None = None) -> None:
         """Put the best text of each item, or of `which`, in its place; the finished go first."""
         shape = self.scores.shape
-        ranked = self.scores / self.units.view(shape).clamp(min=1) ** penalty
+        ranked = self.scores / self.units.view(shape).clamp(min=1)
         ranked = ranked + torch.where(self.done.view(shape), 0.0, NEVER)
         rows, items = ranked.argmax(1) + self._firsts().squeeze(1), self.items
         if which is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from difflib import get_close_matches
@@ -87,10 +88,12 @@ def _leaf(kind: Any, data: object, where: str) -> Any:
 
 def _plain(error: msgspec.ValidationError) -> str:
     """What msgspec says, without the words of programmers."""
-    said = str(error)
-    for word, plain in _WORDS.items():
-        said = said.replace(f"`{word}`", plain)
-    return said
+
+    def plain(found: re.Match[str]) -> str:
+        kinds = found[1].split(" | ")
+        return " or ".join(_WORDS[kind] for kind in kinds) if {*kinds} <= {*_WORDS} else found[0]
+
+    return re.sub("`(.+?)`", plain, str(error))
 
 
 def _dotted(where: str, key: str) -> str:

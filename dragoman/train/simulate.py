@@ -146,7 +146,7 @@ class Simulation(SideBySide):
             )
         ends = word_ends(units.names, units.marking) if units.spaced else [True] * len(units.names)
         self.ends_target = torch.tensor(ends, device=clips.features.device)
-        if way.words == "ctc" and (ends_source is None or not getattr(net.config, "ctc_layer", 0)):
+        if way.words == "ctc" and (ends_source is None or getattr(net, "ctc", None) is None):
             raise DragomanError("Words counted by CTC need a net with a CTC head.")
         if way.words == "learned" and not getattr(net.config, "boundaries", False):
             raise DragomanError("Learned word ends need a net with a head for them.")

@@ -68,12 +68,15 @@ def make_optimiser(
     settings = recipe.optimiser
     kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[settings.kind]
     trained = [parameter for parameter in task.parameters() if parameter.requires_grad]
+    # In half floats gradients are scaled up; they must be as they are before they are clipped, and
+    # a fused optimiser scales them down itself, which is too late.
+    scaled = recipe.machine.precision == "16-mixed"
     return kind(
         trained,
         lr=settings.rate,
         betas=settings.betas,
         eps=settings.eps,
         weight_decay=settings.weight_decay,
-        fused=device.type == "cuda",
+        fused=device.type == "cuda" and not scaled,
         capturable=captured and device.type == "cuda",
     )

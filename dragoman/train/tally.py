@@ -33,7 +33,8 @@ class Tally:
             self.sums[f"top/{name}"] += weight * top.detach().double()
             self.sums[f"bottom/{name}"] += weight * bottom.double()
         self.units += batch.units if counted else 0
-        self.seconds += float(batch.samples.sum()) / RATE if counted else 0.0
+        if counted and batch.heard:
+            self.seconds += float(batch.samples.sum()) / RATE
 
     def means(self, fabric: Fabric) -> dict[str, float]:
         """`loss` and its terms per unit, and the shown ratios; every process must call this."""

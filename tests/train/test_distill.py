@@ -1,5 +1,6 @@
 """A text teacher learns the corpus and translates it; search finds what brute force finds."""
 
+import json
 from dataclasses import replace
 from itertools import product
 
@@ -31,6 +32,14 @@ def test_the_teacher_learns_and_bleu_is_watched(teacher):
     dev = [line for line in RunFolder(teacher).metrics() if line["kind"] == "dev"]
     assert dev[-1]["chrf"] > 80
     assert dev[-1]["bleu"] > dev[0]["bleu"] or dev[0]["bleu"] > 80
+
+
+def test_texts_have_no_hours(teacher):
+    """They are batched as if a unit lasted a tenth of a second, which is no speech."""
+    about = json.loads((teacher / "data.json").read_text())
+    assert [about[part]["hours"] for part in ("train", "dev")] == [0.0, 0.0]
+    trained = [line for line in RunFolder(teacher).metrics() if line["kind"] == "train"]
+    assert {line["hours_per_second"] for line in trained} == {0.0}
 
 
 def test_distilled_packs_share_the_sound(teacher, sung, tmp_path):
@@ -103,7 +112,7 @@ def test_a_wide_beam_finds_the_best_of_all():
                 scores = logits.log_softmax(-1)[range(len(labels)), labels]
                 scored.append((scores.sum().item() / len(labels), list(units)))
         best.append(max(scored)[1])
-    assert translate(net, encoded, beam=60, longest=3, penalty=1.0) == best
+    assert translate(net, encoded, beam=60, longest=3) == best
 
 
 def plain_beam_search(net, encoded, beam, longest):

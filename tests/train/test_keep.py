@@ -178,7 +178,7 @@ def test_where_precision_is_half_states_are(tiny, sung):
         ({"net_settings": SIZES | {"learns": 3}}, "3 of 2 layers"),
         ({"augment": {"spec": "none", "noise": 0.1}}, "augment to"),
         ({"augment": {"spec": "none", "speeds": [0.9, 1.0]}}, "augment to"),
-        ({"net": "conformer", "net_settings": {}, "freeze": []}, "net moonshine"),
+        ({"net": "conformer", "net_settings": {}, "freeze": []}, "nets moonshine and grafted"),
     ],
 )
 def test_what_changes_cannot_be_kept(tiny, change, said):

@@ -151,6 +151,17 @@ def test_sizes_that_no_net_can_have(tmp_path, net, settings, sentence):
         check(read_recipe(path))
 
 
+@pytest.mark.parametrize("weights", ["kd: 1.5", "kd: -0.1", "car: -1", "dar: .nan", "mt: .inf"])
+def test_a_loss_has_no_weight_below_zero(path, weights):
+    """With more than all of it for the teacher, speech would unlearn what it says."""
+    from dragoman.train.check import check
+
+    change = f"task_settings={{weights: {{{weights}}}}}"
+    name = weights.partition(":")[0]
+    with pytest.raises(DragomanError, match=rf"task_settings\.weights\.{name}' is"):
+        check(read_recipe(path, ("net=joint-mma", "task=joint", change)))
+
+
 def test_the_settings_of_a_borrowed_encoder_are_checked(path):
     from dragoman.train.check import check
 

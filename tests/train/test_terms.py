@@ -6,10 +6,15 @@ import pytest
 import torch
 
 from dragoman.models.exported.net import BOS, PAD
+from dragoman.train.data.front import FrontEnd
 from dragoman.train.losses.attentive import cross_attentive, decision_attentive
 from dragoman.train.losses.latency import differentiable_average_lagging, fold_heads
 from dragoman.train.losses.transducer import arc_scores, transducer
-from dragoman.train.nets.base import Encoded
+from dragoman.train.nets.base import Encoded, Vocabularies
+from dragoman.train.nets.registry import build
+from dragoman.train.recipe import Augment
+from dragoman.train.tasks.base import Words
+from dragoman.train.tasks.registry import build_task
 from tests.train.toy_tasks import make, one_batch
 
 
@@ -194,6 +199,38 @@ def test_wait_k_sees_k_words_more_than_it_has_said(corpus, batch, words, per):
             ends = [math.ceil(ms / 40) for ms in batch.word_ends[item].tolist() if ms >= 0]
         expected = [min(ends[k + v - 1], length) if k + v <= len(ends) else length for v in said]
         assert seen[item] == expected
+
+
+VGG = {"channels": 2, "size": 16, "encoder_layers": 1, "attention": 8, "ctc": True}
+EARS = {"heads": 4, "encoder_layers": 1, "decoder_layers": 1, "ffn": 32}
+MOONSHINE = {"size": 32, "turning": 4, "ctc": True, **EARS}
+GRAFTED = {
+    **{"size": 32, "ctc_layer": 1, "ears_size": 32, "ears_layers": 1, "ears_heads": 4},
+    **{"ears_ffn": 32, "ears_turning": 4, **EARS},
+}
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(
+    ("net", "settings", "ms"),
+    [("moonshine", MOONSHINE, 24), ("grafted", GRAFTED, 96), ("vgg-blstm", VGG, 40)],
+)
+def test_words_end_in_states_as_long_as_the_net_makes_them(corpus, batch, net, settings, ms):
+    data, (source, target) = corpus
+    made = build(net, settings, Vocabularies(len(target), len(source)))
+    features = 0 if made.hears_sound else 80
+    front = FrontEnd(features, Augment(spec="none"), seed=0)
+    words = Words(torch.tensor(source.word_ends(1)), torch.tensor(target.word_ends()))
+    oracle = {"words": "oracle", "k": 1}
+    task = build_task("wait-k", oracle, made, front, words).eval()
+    encoded = task.encode(batch)
+    seconds = data.samples / 16_000
+    longest = int(encoded.lengths.max()) * ms / 1000
+    assert longest == pytest.approx(seconds.max(), abs=0.1)
+    first = [math.ceil(ends[0] / ms) for ends in batch.word_ends.tolist()]
+    assert task.seen(batch, encoded)[:, 0].tolist() == first
+    by_ctc = build_task("wait-k", oracle | {"words": "ctc"}, made, front, words).eval()
+    assert (by_ctc.seen(batch, encoded) <= encoded.lengths.unsqueeze(1)).all()
 
 
 @torch.no_grad()

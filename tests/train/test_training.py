@@ -400,6 +400,21 @@ def test_who_learns_from_word_ends_needs_data_that_knows_them(plain, tmp_path, r
         train(recipe_of(plain, data=data, **recipe), tmp_path / "run")
 
 
+@pytest.mark.parametrize("part", ["train", "dev"])
+@pytest.mark.parametrize("task", ["wait-k", "mma"])
+def test_an_oracle_needs_every_item_to_know_its_word_ends(plain, sung, tmp_path, part, task):
+    """A pack of several voices, some of which do not tell: such items would be heard to their end
+    before the first word, and what should wait would learn to translate offline."""
+    deaf = str(make_pack(tmp_path / "pack", 20, ends=False))
+    data = {"train": [str(sung)], "dev": [str(sung)]}
+    data[part] = [*data[part], deaf]
+    oracle = {"wait-k": {"words": "oracle"}, "mma": {"decisions": "oracle"}}[task]
+    net, sizes, _ = NETS[task]
+    recipe = plain | {"net": net, "net_settings": sizes, "task": task, "task_settings": oracle}
+    with pytest.raises(DragomanError, match=rf"20 of 80 items in data\.{part} do not know"):
+        train(recipe_of(recipe, data=data), tmp_path / "run")
+
+
 def test_validations_of_word_ends_need_them_too(plain, sung, tmp_path):
     """A head that is trained alone would be validated on nothing, and every validation the best."""
     alone = {"net_settings": {"boundaries": True}, "task_settings": {"ce": 0.0, "ctc": 0.0}}

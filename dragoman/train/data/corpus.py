@@ -93,11 +93,14 @@ class TrainingSet:
         return self.packs[part.pack].sound(part.item)
 
     def sounds(self) -> list[str]:
-        """Which sound each item has: packs may share theirs, with other texts."""
+        """Which sound each item has, or which row, if it is text alone: packs may share theirs,
+        with other texts."""
         named = {pack: str(one.sounds.resolve()) for pack, one in enumerate(self.packs)}
+        shards = (self.packs[part.pack].shard_of[part.item] for part in self.parts)
+        items = map(self.item, range(len(self)))
         return [
-            f"{named[part.pack]} {self.packs[part.pack].shard_of[part.item]} {self.item(n).offset}"
-            for n, part in enumerate(self.parts)
+            f"{named[part.pack]} {shard} {item.offset} {item.id}"
+            for part, shard, item in zip(self.parts, shards, items, strict=True)
         ]
 
     def texts(self, language: str) -> list[str]:
@@ -215,14 +218,24 @@ def open_set(folders: list[Path], data: Data, faults: Faults) -> TrainingSet:
 
 
 def hold_out(whole: TrainingSet, items: int, seed: int) -> tuple[TrainingSet, TrainingSet]:
-    """Split at random into a set to train on and a small one to validate on."""
+    """Split at random into a set to train on and a small one to validate on.
+
+    A sound that is held out is learned from under no other text either.
+    """
     items = min(items, len(whole) // 10)
     if items == 0:
         raise DragomanError(
             f"{len(whole)} items are too few to hold some out for validation; give data.dev."
         )
     order = np.random.default_rng(seed).permutation(len(whole))
-    held, kept = sorted(order[:items]), sorted(order[items:])
+    sounds, held = whole.sounds(), sorted(order[:items])
+    known = {sounds[number] for number in held}
+    kept = [number for number in sorted(order[items:]) if sounds[number] not in known]
+    if not kept:
+        raise DragomanError(
+            f"All {len(whole)} items have the sounds of those held out for validation; give "
+            "data.dev."
+        )
     return whole.subset(kept), whole.subset(held)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from dragoman.corpora import Clip
 from dragoman.errors import DragomanError
+from dragoman.files import sentences_for
 
 MANIFESTS = (".jsonl.gz", "cuts.jsonl")
 
@@ -66,12 +67,13 @@ def as_cut(clip: Clip, spoken: str) -> Any:
 def write_cuts(clips: Iterable[Clip], path: Path, spoken: str) -> int:
     """Write a manifest (`cuts.jsonl.gz`); clips whose recording cannot be read are a sentence."""
     written = 0
-    with lhotse().CutSet.open_writer(path, overwrite=True) as writer:
+    with sentences_for(path), lhotse().CutSet.open_writer(path, overwrite=True) as writer:
         for clip in clips:
             try:
-                writer.write(as_cut(clip, spoken))
+                cut = as_cut(clip, spoken)
             except Exception as error:
                 raise DragomanError(f"{clip.audio} cannot be read: {error}.") from error
+            writer.write(cut)
             written += 1
     return written
 

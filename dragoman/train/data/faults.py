@@ -56,7 +56,7 @@ class Faults:
             examples = "; ".join(str(fault) for fault in self.found[:3])
             raise DragomanError(
                 f"{len(self.found)} of {self.items} items are faulty, more than the limit of "
-                f"{self.limit:.0%}: {self.summary()}. The first: {examples}. "
+                f"{100 * self.limit:g}%: {self.summary()}. The first: {examples}. "
                 "Mend the data, or raise the limit if you can do without them."
             )
 

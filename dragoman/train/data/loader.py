@@ -20,7 +20,7 @@ from torch import Tensor
 from dragoman.models.exported.net import EOS, PAD
 from dragoman.train.data.bpe_dropout import ROOM, BpeDropout
 from dragoman.train.data.corpus import Ragged, TrainingSet
-from dragoman.train.data.plan import Place, Planned, played
+from dragoman.train.data.plan import Place, Planned, played, unplayed
 from dragoman.train.data.vocabulary import Pieces
 
 if TYPE_CHECKING:
@@ -58,6 +58,11 @@ class Batch(SimpleNamespace):
     def units(self) -> int:
         """Target units to be predicted, which every loss is divided by."""
         return int(self.target_lengths.sum())
+
+    @property
+    def heard(self) -> bool:
+        """Whether it is of speech; the samples of texts are only what they are batched by."""
+        return self.states is not None or self.sound.shape[1] > 0
 
     def to(self, device: torch.device) -> Batch:
         return self.each(lambda tensor: tensor.to(device, non_blocking=True))
@@ -166,7 +171,7 @@ class Loader:
             items=items,
             width=shape.samples,
             perturbed=any(pace != 1 for pace in planned.paces),
-            sound=self._sound(data, items, int(np.ceil(shape.samples * max(planned.paces)))),
+            sound=self._sound(data, items, unplayed(shape.samples, planned.paces)),
             samples=torch.from_numpy(played(lengths, planned.speeds)),
             speeds=torch.from_numpy(planned.speeds).float(),
             source=torch.from_numpy(source),

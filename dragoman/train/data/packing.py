@@ -112,8 +112,9 @@ def begin(folder: Path, made_from: MadeFrom) -> str:
 
 
 def hours_there(folder: Path) -> float:
-    """Hours of speech in the shards that are finished."""
-    numbers = (int(path.stem.removeprefix("shard-")) for path in folder.glob("shard-*.jsonl"))
+    """Hours of speech in the shards that are finished; a file that somebody has named is none."""
+    named = [path.stem.removeprefix("shard-") for path in folder.glob("shard-*.jsonl")]
+    numbers = {int(number) for number in named if number.isdecimal()}
     reports = (finished_shard(folder, number) for number in numbers)
     return sum(report.samples for report in reports if report) / RATE / 3600
 

@@ -9,7 +9,8 @@ stop and go on at any batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -112,6 +113,13 @@ class Plan:
 def played(samples: np.ndarray, speeds: np.ndarray) -> np.ndarray:
     """Samples that remain when sound is played at a speed."""
     return np.floor(samples / speeds).astype(np.int64)
+
+
+def unplayed(samples: int, paces: Iterable[float]) -> int:
+    """The longest sound of which these speeds leave no more than so many samples: what `played`
+    rounds off was recorded, too."""
+    fastest = max(paces)
+    return samples if fastest == 1 else math.ceil((samples + 1) * fastest)
 
 
 def _shapes(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
-from dragoman.corpora import read_clips
+from dragoman.corpora import Clip, read_clips
 from dragoman.errors import DragomanError
 from dragoman.store.home import sha256_of
 from dragoman.train.data.clips import fingerprint, pack_clips
@@ -17,7 +17,7 @@ from dragoman.train.data.cuts import is_manifest, read_cuts
 from dragoman.train.data.heard import Hearing
 from dragoman.train.data.packing import Progress
 from dragoman.train.data.texts import pack_text
-from dragoman.train.recipe import Recipe
+from dragoman.train.recipe import Data, Recipe
 from dragoman.train.settings import Count, Share, Whole, convert
 from dragoman.workers import FreshProcesses
 
@@ -66,31 +66,48 @@ def pack_of(name: str, recipe: Recipe, processes: int, tell: Told = lambda text:
 def parse_text(entry: str) -> tuple[Path, TextOptions]:
     """`PATH?key=value&key=value`"""
     path, _, query = entry.partition("?")
-    return Path(path), convert(TextOptions, dict(parse_qsl(query)), path)
+    return Path(path), convert(TextOptions, dict(parse_qsl(query, keep_blank_values=True)), path)
 
 
 def _packed(path: Path, recipe: Recipe, processes: int, progress: Progress) -> Path:
     """A corpus in one of the known layouts, or a lhotse manifest, cut into a pack."""
     data = recipe.data
-    if is_manifest(path):
-        clips = list(read_cuts(path, data.source))
-    else:
-        clips = read_clips(path, data.source, data.target)
-    for language in (data.source, data.target):
-        if not any(clip.texts.get(language) for clip in clips):
-            raise DragomanError(f"{path} has no text in '{language}', which training needs.")
-    what = _short((fingerprint(clips), data.source, data.target))
+    clips, target = _translated(path, data)
+    what = _short((fingerprint(clips), data.source, target))
     folder = Path(data.packs) / f"{path.stem}-{what}"
     pack_clips(
         clips,
         folder,
         data.source,
-        data.target,
+        target,
         processes=processes,
         fault_limit=data.fault_limit,
         progress=progress,
     )
     return folder
+
+
+def _translated(path: Path, data: Data) -> tuple[list[Clip], str]:
+    """The clips of a corpus, and the language of their translations: the first wanted one that the
+    corpus has, as each item is translated into one."""
+    wrong: list[DragomanError] = []
+    for target in data.targets:
+        try:
+            clips = _clips(path, data.source, target)
+        except DragomanError as error:
+            wrong.append(error)
+        else:
+            return clips, target
+    raise wrong[0]
+
+
+def _clips(path: Path, source: str, target: str) -> list[Clip]:
+    manifest = is_manifest(path)
+    clips = list(read_cuts(path, source)) if manifest else read_clips(path, source, target)
+    for language in (source, target):
+        if not any(clip.texts.get(language) for clip in clips):
+            raise DragomanError(f"{path} has no text in '{language}', which training needs.")
+    return clips
 
 
 def _voiced(

@@ -22,17 +22,17 @@ from torch import Tensor
 from dragoman.train.nets.layers import valid
 from dragoman.train.settings import Count, Level
 
+NEAR = 0.5  # of a state: how near to all of them a delay is that counts as having read everything
 
-def average_lagging(
-    delays: Tensor, source: Tensor, units: Tensor, tolerance: float = 0.5
-) -> Tensor:
+
+def average_lagging(delays: Tensor, source: Tensor, units: Tensor) -> Tensor:
     """delays [B, U], source lengths [B], target lengths [B] -> AL of each sentence [B].
 
-    An expected delay comes close to J but rarely reaches it: one within `tolerance` of J counts as
-    having read everything. tau is a constant of the sentence, without gradient.
+    An expected delay comes close to J but rarely reaches it. tau is a constant of the sentence,
+    without gradient.
     """
     lag, real = _lag(delays, source, units)
-    done = (delays >= source.unsqueeze(1) - tolerance) & real
+    done = (delays >= source.unsqueeze(1) - NEAR) & real
     before = (done.cumsum(1) - done.int()) == 0  # up to and including the first unit that is done
     counted = before & real
     return (lag * counted).sum(1) / counted.sum(1).clamp(min=1)

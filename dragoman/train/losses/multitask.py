@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from dragoman.train.settings import Count, Level, Share
+
 
 @dataclass(frozen=True)
 class JointWeights:
@@ -11,11 +13,11 @@ class JointWeights:
     starts at step `kd_after` (Tang 2021: 5,000), when the text side has something to teach.
     """
 
-    kd: float = 0.2
-    car: float = 0.02
-    mt: float = 0.5
-    dar: float = 0.01
-    kd_after: int = 0
+    kd: Share = 0.2
+    car: Level = 0.02
+    mt: Level = 0.5
+    dar: Level = 0.01
+    kd_after: Count = 0
 
     def at(self, step: int) -> dict[str, float]:
         """What each term counts at a step: st, kd, car, mt, dar."""

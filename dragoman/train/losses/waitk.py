@@ -58,6 +58,6 @@ def target_words(tokens: Tensor, ends_word: Tensor) -> Tensor:
     return ended.cumsum(1) - ended
 
 
-def draw_k(longest: int, k_max: int, generator: torch.Generator | None = None) -> int:
+def draw_k(longest: int, k_max: int) -> int:
     """Multi-path training (Elbayad 2020): one k per batch, uniform on 1 .. min(|x|, k_max)."""
-    return int(torch.randint(1, max(1, min(longest, k_max)) + 1, (), generator=generator))
+    return int(torch.randint(1, max(1, min(longest, k_max)) + 1, ()))

@@ -91,6 +91,11 @@ class Net(nn.Module, ABC):
     decides: Decides = "no"  # its own reading and writing: "monotonic" (MMA) or "transducer" (CAAT)
 
     @property
+    def state_ms(self) -> float:
+        """How long a state of speech lasts: four frames of 10 ms, as most nets have it."""
+        return 40.0
+
+    @property
     def host_decisions(self) -> str:
         """What a step draws or counts on the host, in words."""
         return ""

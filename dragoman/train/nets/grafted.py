@@ -131,6 +131,10 @@ class Grafted(TransformerDecoded, Listening):
         )
 
     @property
+    def state_ms(self) -> float:
+        return self.config.state_ms
+
+    @property
     def listens(self) -> tuple[str, ...]:
         return ("encoder",)
 

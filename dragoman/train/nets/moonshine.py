@@ -298,6 +298,10 @@ class Moonshine(Listening):
         self.ctc = CtcHead(config.size, vocabularies.source) if config.ctc else None
 
     @property
+    def state_ms(self) -> float:
+        return STATE_MS
+
+    @property
     def listens(self) -> tuple[str, ...]:
         layers = (f"encoder.layers.{number}" for number in range(self.encoder.still))
         return ("encoder.stem", *layers)

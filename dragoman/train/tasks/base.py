@@ -23,7 +23,9 @@ from dragoman.train.nets.base import Encoded, FeatureNorm, Listening, Net
 from dragoman.train.nets.boundaries import BoundaryHead, boundary_targets
 from dragoman.train.recipe import Augment
 
-STATE_MS = 40.0  # behind two convolutions of stride 2 over frames of 10 ms
+# Which data must know where their words end: none; what is learned from, if only some of it; what
+# is validated on, too; every single item of both.
+Ends = Literal["no", "train", "all", "every"]
 STATES_PER_WORD = 6.0  # about so many: a word's end weighs as much as all the states before it
 
 
@@ -79,8 +81,8 @@ class Task(LightningModule, ABC):
         """The losses of a batch."""
 
     @property
-    def needs_ends(self) -> Literal["no", "train", "all"]:
-        """Which data must know where its words end: none, what it learns from, or dev, too."""
+    def needs_ends(self) -> Ends:
+        """Which data must know where their words end."""
         return "no"
 
     def host_decisions(self) -> str:
@@ -178,7 +180,7 @@ class Task(LightningModule, ABC):
         """1 at the states in which words end, or with `trigger: next` one state after: [B, S]"""
         later = int(getattr(self.settings, "trigger", "end") == "next")
         size = encoded.states.shape[1]
-        return boundary_targets(batch.word_ends, encoded.lengths, size, STATE_MS, later)
+        return boundary_targets(batch.word_ends, encoded.lengths, size, self.net.state_ms, later)
 
     def add_boundaries(self, terms: Terms, encoded: Encoded, batch: Batch, weight: float) -> None:
         """The learned pre-decision: fire at the states in which words end."""

@@ -40,7 +40,7 @@ class Joint(Task):
         return bool(settings.weights.at(step)["kd"]), settings.latency.counts(step)
 
     def forward(self, batch: Batch) -> Terms:
-        if not batch.sound.shape[1]:
+        if not batch.heard:
             return self.read(batch)
         net, settings = self.net, self.settings
         weights = settings.weights.at(self.step)

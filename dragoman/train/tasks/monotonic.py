@@ -17,7 +17,7 @@ from dragoman.train.nets.base import Encoded
 from dragoman.train.nets.mma import MonotonicNet
 from dragoman.train.nets.monotonic.decisions import COUNTED, Decisions, decide_at
 from dragoman.train.settings import Level, Share
-from dragoman.train.tasks.base import Task, Terms, token_terms
+from dragoman.train.tasks.base import Ends, Task, Terms, token_terms
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class Monotonic(Task):
     settings: MonotonicSettings
 
     @property
-    def needs_ends(self) -> Literal["no", "train", "all"]:
+    def needs_ends(self) -> Ends:
         if self.settings.decisions == "oracle":
-            return "all"
+            return "every"
         return "train" if self.settings.boundaries and self.has_head_for_ends else "no"
 
     def host_decisions(self) -> str:

@@ -7,11 +7,10 @@ encoder. Nets with a head for word ends learn those too, where the corpus knows 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from dragoman.train.data.loader import Batch
 from dragoman.train.settings import Level, Share
-from dragoman.train.tasks.base import Task, Terms, token_terms
+from dragoman.train.tasks.base import Ends, Task, Terms, token_terms
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class Offline(Task):
     settings: OfflineSettings
 
     @property
-    def needs_ends(self) -> Literal["no", "train", "all"]:
+    def needs_ends(self) -> Ends:
         settings = self.settings
         if not settings.boundaries or not self.has_head_for_ends:
             return "no"

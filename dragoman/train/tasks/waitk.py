@@ -27,7 +27,7 @@ from dragoman.train.losses.waitk import (
 from dragoman.train.nets.base import Encoded
 from dragoman.train.nets.layers import seen_bias
 from dragoman.train.settings import Count, Level, Share, Whole
-from dragoman.train.tasks.base import STATE_MS, Task, Terms, token_terms
+from dragoman.train.tasks.base import Ends, Task, Terms, token_terms
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class WaitKSettings:
     k_max: Whole = 13
     words: Literal["fixed", "ctc", "oracle"] = "fixed"
     trigger: Literal["end", "next"] = "end"  # a word is heard at its end, or one state later
-    ratio: Whole = 7  # states per word where words are fixed: 280 ms
+    ratio: Whole = 7  # states per word where words are fixed: 280 ms, with states of 40 ms
     per: Literal["word", "unit"] = "word"  # what advances the mask
     label_smoothing: Share = 0.1
     ctc: Level = 0.5
@@ -47,7 +47,7 @@ class WaitK(Task):
 
     def __init__(self, *args: Any):
         super().__init__(*args)
-        settings, config = self.settings, self.net.config
+        settings = self.settings
         if settings.per == "word" and self.target_word_ends is None:
             raise DragomanError(
                 "Wait-k by words needs a target vocabulary that marks word ends: set "
@@ -58,14 +58,16 @@ class WaitK(Task):
                 "Words are counted by CTC units that end them: set vocabulary.source.suffix to "
                 "true, or task_settings.words to fixed."
             )
-        if settings.words == "ctc" and not getattr(config, "ctc_layer", 0):
-            raise DragomanError("Words counted by CTC need a net with a CTC head (ctc_layer).")
+        if settings.words == "ctc" and getattr(self.net, "ctc", None) is None:
+            raise DragomanError(
+                "Words counted by CTC need a net with a CTC head (its setting ctc_layer, or ctc)."
+            )
 
     counts_states = True
 
     @property
-    def needs_ends(self) -> Literal["no", "train", "all"]:
-        return "all" if self.settings.words == "oracle" else "no"
+    def needs_ends(self) -> Ends:
+        return "every" if self.settings.words == "oracle" else "no"
 
     def host_decisions(self) -> str:
         if not self.settings.k:
@@ -95,7 +97,8 @@ class WaitK(Task):
             k = self.k(lengths.max() / settings.ratio)
             return seen_fixed(k, settings.ratio, words, lengths)
         if settings.words == "oracle":
-            ends = oracle_word_ends(batch.word_ends, lengths, int(settings.trigger == "next"))
+            later = int(settings.trigger == "next")
+            ends = oracle_word_ends(batch.word_ends, lengths, self.net.state_ms, later)
             k = self.k((batch.word_ends >= 0).sum(1).max())
         else:
             assert encoded.ctc_logits is not None  # the net was chosen for its CTC head
@@ -115,8 +118,8 @@ class WaitK(Task):
         return draw_k(math.ceil(longest), self.settings.k_max) if self.training else middle
 
 
-def oracle_word_ends(ends_ms: Tensor, lengths: Tensor, later: int = 0) -> Tensor:
+def oracle_word_ends(ends_ms: Tensor, lengths: Tensor, state_ms: float, later: int) -> Tensor:
     """States heard when each word ends [B, W]; all of them where there are no more words."""
-    heard = torch.ceil(ends_ms / STATE_MS).long() + later
+    heard = torch.ceil(ends_ms / state_ms).long() + later
     everything = lengths.unsqueeze(1)
     return torch.where(ends_ms < 0, everything, torch.minimum(heard, everything))

@@ -63,6 +63,11 @@ def columns_of(path: Path, given: str | None) -> tuple[list[str], bool]:
             f"--columns, e.g. --columns {','.join(['en', 'de', '_', '_', '_'][: len(first)])}."
         )
     spoken = [name for name in names if name != "_"]
+    if not spoken or not all(spoken):
+        raise DragomanError(
+            f"The columns of {path} are named {','.join(names)!r}; name at least one language, and "
+            "call a column _ that is to be left out."
+        )
     if len(set(spoken)) != len(spoken):
         raise DragomanError(f"The columns of {path} repeat a name: {', '.join(names)}.")
     return names, header

@@ -1,6 +1,7 @@
 """Corpora in their real layouts become packs; every kind of fault is named, counted, skipped."""
 
 import dataclasses
+import errno
 import json
 from pathlib import Path
 
@@ -12,8 +13,10 @@ import yaml
 from dragoman.corpora import Clip, read_clips
 from dragoman.errors import DragomanError
 from dragoman.train.data.clips import pack_clips, read_clip, text_fault
+from dragoman.train.data.corpus import open_set
+from dragoman.train.data.faults import Faults
 from dragoman.train.data.pack import Pack
-from dragoman.train.data.sources import pack_of
+from dragoman.train.data.sources import pack_of, parse_text
 from dragoman.train.recipe import Data, Recipe
 
 TEXTS = [("One word.", "Ein Wort."), ("Two words.", "Zwei Wörter."), ("And three.", "Und drei.")]
@@ -162,6 +165,19 @@ def test_cuts_go_to_lhotse_and_come_back(tmp_path):
     assert len(Pack(pack_of(str(path), recipe, 1))) == 3
 
 
+def test_a_full_disk_is_no_fault_of_the_recording(tmp_path, monkeypatch):
+    lhotse = pytest.importorskip("lhotse")
+    from dragoman.train.data.cuts import write_cuts
+
+    def full(self, cut):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(lhotse.serialization.SequentialJsonlWriter, "write", full)
+    clips = [Clip(0, beep(tmp_path / "a.wav"), {"en": "a"})]
+    with pytest.raises(DragomanError, match=r"Cannot write .*cuts\.jsonl\.gz: the disk is full"):
+        write_cuts(clips, tmp_path / "cuts.jsonl.gz", "en")
+
+
 def talk_as_a_cut(folder):
     """One cut of a whole talk, as lhotse makes it of a recording and what is said in it."""
     lhotse = pytest.importorskip("lhotse")
@@ -254,6 +270,37 @@ def test_one_table_serves_several_languages(tmp_path):
     data = Data((str(path),), source="fr", target="en", packs=str(tmp_path / "packs"))
     with pytest.raises(DragomanError, match="no text in 'fr', which training needs"):
         pack_of(str(path), Recipe("conformer", data), 1)
+
+
+def test_corpora_of_several_targets_each_have_one_of_them(tmp_path):
+    """As MuST-C has a folder for each: a net that learns both is given both, and one of neither
+    is a sentence."""
+    german, other = table(tmp_path / "german"), table(tmp_path / "other")
+    other.write_text(other.read_text().replace("\tde\n", "\tes\n", 1))
+    data = Data((str(german), str(other)), target="de, es", packs=str(tmp_path / "packs"))
+    packs = [Pack(pack_of(name, Recipe("moonshine", data), 1)) for name in data.train]
+    assert [pack.header.languages for pack in packs] == [["en", "de"], ["en", "es"]]
+    assert open_set([pack.folder for pack in packs], data, Faults()).targets() == [
+        *["de"] * 3,
+        *["es"] * 3,
+    ]
+    wrong = dataclasses.replace(data, target="fr,it")
+    with pytest.raises(DragomanError, match="has no text in 'fr'"):
+        pack_of(str(german), Recipe("moonshine", wrong), 1)
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        ("limit", "setting 'text.tsv.limit' is '': Expected a whole number or nothing, got text"),
+        ("columns=en,de&skip=", "setting 'text.tsv.skip' is ''"),
+        ("limits=3", "did you mean 'limit'"),
+        ("limit=0", "Expected a whole number >= 1"),
+    ],
+)
+def test_what_stands_behind_a_text_is_understood_or_refused(query, sentence):
+    with pytest.raises(DragomanError, match=sentence):
+        parse_text(f"text.tsv?{query}")
 
 
 def test_progress_is_told_in_words(tmp_path):

@@ -14,6 +14,7 @@ from dragoman.errors import DragomanError
 from dragoman.files import whole_file, write_whole
 from dragoman.train.data.faults import FAULTS, Fault, Faults, read_faults
 from dragoman.train.data.pack import Pack, ShardWriter, finished_shard, read_header
+from dragoman.train.data.packing import hours_there
 from dragoman.workers import one_thread
 from tests.train.conftest import make_pack
 
@@ -75,6 +76,17 @@ def test_damage_inside_is_named(tmp_path):
     assert finished_shard(folder, 0) is None  # so it is made again
 
 
+def test_hours_are_those_of_finished_shards_whatever_else_lies_there(tmp_path):
+    folder = make_pack(tmp_path / "pack", 3)
+    hours = read_header(folder).hours
+    assert hours_there(folder) == hours > 0
+    for name in ("shard-foo.jsonl", "shard-0.jsonl", "shard--1.jsonl"):
+        (folder / name).write_bytes((folder / "shard-00000.jsonl").read_bytes())
+    (folder / "shard-00001.jsonl").write_text("half a li")
+    assert hours_there(folder) == hours
+    assert hours_there(tmp_path / "none") == 0
+
+
 def test_a_full_disk_is_a_sentence_and_leaves_nothing(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -123,6 +135,9 @@ def test_faults_stop_at_their_limit_and_name_examples():
     with pytest.raises(DragomanError, match="101 of 1000 items are faulty, more than the limit"):
         faults.add([Fault("corrupt recording", "clip 7", "y")])
     assert faults.summary() == "100 empty text, 1 corrupt recording"
+    strict = Faults(limit=0.005)
+    with pytest.raises(DragomanError, match=r"more than the limit of 0\.5%"):
+        strict.add(Fault("empty text", f"row {n}", "x") for n in range(21))
 
 
 def test_worker_processes_compute_with_one_thread_unless_told_otherwise(monkeypatch):

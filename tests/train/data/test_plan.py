@@ -13,13 +13,18 @@ from dragoman.models.exported.net import EOS
 from dragoman.train.data.corpus import Ragged, open_set
 from dragoman.train.data.faults import Faults
 from dragoman.train.data.loader import Loader, Recut
-from dragoman.train.data.plan import Place, Plan, aligned, played
+from dragoman.train.data.plan import Place, Plan, Planned, Shape, aligned, played, unplayed
 from dragoman.train.data.vocabulary import Pieces, train_pieces
 from dragoman.train.recipe import Batch, Data, Units
 
 
-def fake_set(samples: list[int], texts: list[tuple[int, int]]) -> SimpleNamespace:
-    return SimpleNamespace(
+class FakeSet(SimpleNamespace):
+    def __len__(self) -> int:
+        return len(self.samples)
+
+
+def fake_set(samples: list[int], texts: list[tuple[int, int]]) -> FakeSet:
+    return FakeSet(
         samples=np.array(samples),
         silent=False,
         source=Ragged.of([[5] * source for source, _ in texts]),
@@ -179,6 +184,31 @@ def test_word_ends_follow_the_speed(sung_set):
     first = sung_set.item(int(batch.items[0])).word_ends
     assert batch.word_ends[0, : len(first)].tolist() == [2 * end for end in first]
     assert int(batch.samples[0]) == 2 * sung_set.item(int(batch.items[0])).samples
+
+
+@given(st.integers(1, 480_000), st.lists(st.floats(0.5, 2), min_size=1, max_size=3))
+def test_no_sound_is_longer_than_its_batch_has_room_for(samples, paces):
+    """Every length that a pace leaves so many samples of, around the longest one."""
+    longest = max(round(samples * pace) for pace in paces)
+    near = np.arange(max(1, longest - 4), longest + 5)
+    fits = [int(near[played(near, pace) <= samples].max(initial=0)) for pace in paces]
+    assert max(fits) <= unplayed(samples, paces) <= max(fits) + 2
+    assert unplayed(samples, [1.0]) == samples  # what is not played at a speed has no more room
+
+
+@pytest.mark.parametrize("resident", ["disk", "host"])
+def test_a_sound_that_fills_its_batch_when_played_faster_is_heard_whole(resident):
+    """17,161 samples at 1.1 are 15,600.9: the batch is 15,600 wide, what was recorded is not."""
+    sound = np.arange(17_161).astype(np.int16)
+    data = fake_set([len(sound)], [(1, 1)])
+    data.word_ends, data.most_words, data.first = Ragged.of([[5]]), 1, np.array([1])
+    data.sound = lambda number: sound
+    planned = Planned(
+        Place(0, 0), np.array([0]), np.array([1.1]), Shape(1, 15_600, 8, 8), (1.0, 1.1)
+    )
+    batch = Loader(data, resident=resident).make(0, planned)
+    assert int(batch.samples[0]) == batch.width == 15_600
+    assert torch.equal(batch.sound[0, : len(sound)], torch.from_numpy(sound))
 
 
 def test_with_bpe_dropout_texts_differ_by_batch_and_not_by_run(sung_set, tmp_path):

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from dragoman.errors import DragomanError
 from dragoman.train.data.pack import Pack
+from dragoman.train.data.texts import pack_text
 from dragoman.train.voicing import corpus, shard
 from dragoman.train.voicing.shard import VoicedShard, Voicing, make_shard, voice_row
 from dragoman.train.voicing.spoken import parse_shares
@@ -116,12 +117,20 @@ def test_command_says_what_it_made_and_is_complete_at_once_the_second_time(text,
     [
         ({"spoken": "fr"}, "no column 'fr'"),
         ({"columns": "en,en"}, "repeat a name"),
+        ({"columns": "_,_"}, "name at least one language"),
+        ({"columns": "en,,de"}, "call a column _ that is to be left out"),
     ],
 )
 def test_bad_columns_are_a_sentence(text, tmp_path, change, sentence):
     columns = change.pop("columns", None)
     with pytest.raises(DragomanError, match=sentence):
         corpus.voice_text(text, tmp_path / "out", voicing(**change), columns=columns)
+
+
+@pytest.mark.parametrize("columns", ["_", "_,_", " "])
+def test_a_text_of_no_language_is_a_sentence(tmp_path, columns):
+    with pytest.raises(DragomanError, match="name at least one language"):
+        pack_text(text_of(tmp_path, "One.\tEins.\n\n"), tmp_path / "out", columns=columns)
 
 
 def test_bad_text_files_are_a_sentence(tmp_path):
