@@ -94,9 +94,9 @@ class Draft:
 
     def after(self, tokens: int) -> Draft:
         """What is left of the draft once its first `tokens` tokens have been committed."""
-        if not tokens:
+        words = self.words_within(tokens)  # one that had begun before may be whole with none
+        if not (tokens or words):
             return self
-        words = self.words_within(tokens)
         return Draft(  # not by `replace`, which takes five times as long, for every stream and step
             self.tokens[tokens:],
             self.words[words:],

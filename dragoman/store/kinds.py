@@ -21,7 +21,7 @@ NEEDED = re.compile(
 ENGLISH_ONLY_END = 50256  # Whisper's last token of text, where it knows one language
 NLLB = re.compile(r"[a-z]{3}_[A-Z][a-z]{3}")
 M2M = re.compile(r"__([a-z]{2,3})__")
-OPUS = re.compile(r"opus-mt-(?:tc-(?:big|base)-)?([a-z]{2,3})-([a-z]{2,3})\b")
+OPUS = re.compile(r"opus-mt-(?:tc-(?:big|base)-)?(?!tc-)([a-z]{2,3})-([a-z]{2,3})\b")
 
 
 @dataclass(frozen=True, slots=True)

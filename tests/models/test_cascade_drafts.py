@@ -97,6 +97,31 @@ def test_half_a_word_that_does_not_go_on_is_said_as_it_is():
     assert (draft.words, draft.ends) == ((" seh", " blau"), (0, 1))
 
 
+@pytest.mark.parametrize(("tokens", "held", "ends"), [(0, [], (2,)), (1, [11], (1,))])
+def test_half_a_word_that_does_not_go_on_is_said_once(tokens, held, ends):
+    """Whole with no more of its tokens, it is not the beginning of what follows."""
+
+    class Changing(WordForWord):
+        def translate_one(self, sentence):
+            if not sentence.said:
+                return super().translate_one(sentence)
+            return Translation((11, 12), (-0.1, -0.1), np.ones((2, 1), np.float32), True)  # ler n
+
+    heard = written("See", at=(200,))
+    model, stream = told(heard, heard, mouth=Changing())
+    hear(model, stream, 800)
+    model.commit(stream, model.draft([stream], [Ask()])[0], 1)
+    assert stream.unfinished == [9]  # seh
+    hear(model, stream, 100)
+    stream.known.clear()
+    (draft,) = model.draft([stream], [Ask()])
+    assert (draft.words, draft.ends) == ((" seh", " lern"), (0, 2))
+    model.commit(stream, draft, tokens)
+    assert stream.unfinished == held
+    (draft,) = model.draft([stream], [Ask()])
+    assert (draft.words, draft.ends) == ((" lern",), ends)
+
+
 def test_a_word_that_was_said_as_whole_may_go_on():
     """It seemed to be the last of its sentence; what is added to it is not a word of its own, also
     when it is known before what follows."""
@@ -154,6 +179,14 @@ def test_a_word_may_look_at_a_moment_that_has_just_begun():
     hear(model, stream, 700)
     (draft,) = model.draft([stream], [Ask()])
     assert (draft.attention.shape, int(draft.attention[1].argmax())) == ((2, 16), 15)
+
+
+def test_a_word_may_be_all_that_was_heard_and_look_at_what_comes():
+    """As a recogniser of one's own may have it, whose frames are long."""
+    model, stream = told(written("Red", at=(760,)))
+    hear(model, stream, 700)
+    (draft,) = model.draft([stream], [Ask()])
+    assert (draft.start_ms, draft.attention.tolist()) == (700.0, [[1.0]])
 
 
 def test_where_nothing_was_heard_nothing_is_drafted():

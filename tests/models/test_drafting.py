@@ -128,3 +128,10 @@ def test_what_is_left_of_a_draft_keeps_what_belongs_to_its_tokens():
     assert rest.looks(0, 2) == [1080.0, 1120.0]
     assert draft.after(4).tail == "t"
     assert draft.after(0) is draft
+
+
+def test_a_word_that_no_more_tokens_belong_to_is_not_left():
+    """It had begun before, and is whole since another follows."""
+    draft = Draft((PRE, T), (" in", " pret"), (0, 2))
+    rest = draft.after(0)
+    assert (rest.tokens, rest.words, rest.ends) == ((PRE, T), (" pret",), (2,))

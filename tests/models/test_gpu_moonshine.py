@@ -195,6 +195,12 @@ def test_little_memory_means_several_batches_and_the_same_states(made_weights, m
     assert sizes == [2, 1, 1, 1]  # the longer ones take twice as much
 
 
+def test_a_window_takes_memory_for_its_sound_and_its_frames(engine):
+    """A state: 384 samples; six frames, as they are, squared and normed; and sixteen rows behind
+    them; rows of 48 numbers, all of four bytes."""
+    assert engine._encoder.bytes_of(10) == 10 * 4 * (384 + 48 * (6 * 3 + 16))
+
+
 @given(
     st.lists(st.integers(1, 40), max_size=30), st.integers(1, 9), st.integers(1, 60),
 )  # fmt: skip

@@ -19,8 +19,9 @@ from dragoman.models.gpu.beams import GROUP, likeliest  # noqa: E402
 from dragoman.models.gpu.choice import Choice  # noqa: E402
 from dragoman.models.gpu.decoder import Decoder  # noqa: E402
 from dragoman.models.gpu.layers import Reader  # noqa: E402
+from dragoman.models.gpu.speaker import states_filled  # noqa: E402
 from dragoman.models.gpu.speaking import Speaking  # noqa: E402
-from dragoman.models.gpu.texts import CapturedTexts  # noqa: E402
+from dragoman.models.gpu.texts import CapturedTexts, aligned  # noqa: E402
 
 START = (20, 21)
 NEVER, NOT_FIRST = [20, 21, 22, tiny.NO_SPEECH], [3, tiny.END]
@@ -148,6 +149,16 @@ def test_texts_are_those_of_the_plain_search(net, arrays, batch, beams, seed, ca
             assert not look[len(states) :].any()
 
 
+def test_a_sound_takes_memory_for_its_texts_and_for_itself(net):
+    """Of five states and three texts of four tokens, in numbers of eight bytes: keys and values of
+    17 places, in two layers eight wide; twelve looks at five states; both twice. And 30 words that
+    may follow each text, in four bytes, three times."""
+    decoder, _ = net
+    keys_and_values, looks = 2 * 2 * 8 * 17 * 8, 12 * 5 * 8
+    assert decoder.bytes_of(5, 3, 4) == 2 * (keys_and_values + looks) + 3 * 30 * 4 * 3
+    assert decoder.bytes_of(5, 3) == decoder.bytes_of(5, 3, 128)
+
+
 @pytest.mark.parametrize("count", [1, 2, 6])
 def test_the_likeliest_are_those_of_a_sort(count):
     scores = torch.from_numpy(np.random.default_rng(0).standard_normal((40, 30 * GROUP)))
@@ -156,3 +167,8 @@ def test_the_likeliest_are_those_of_a_sort(count):
     expected = scores.sort(dim=1, descending=True)
     assert torch.equal(values, expected.values[:, :count])
     assert torch.equal(places, expected.indices[:, :count])
+
+
+def test_sizes_are_filled_up_to_what_is_multiplied_fastest():
+    assert [aligned(count) for count in (0, 1, 8, 9)] == [0, 8, 8, 16]
+    assert [states_filled(count) for count in (0, 1, 64, 65)] == [0, 64, 64, 128]

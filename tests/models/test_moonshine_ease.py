@@ -114,6 +114,21 @@ def test_the_murmur_is_the_same_every_time_and_no_louder_than_sound():
     assert 0.3 < np.abs(murmur()).max() < 1
 
 
+def test_the_murmur_has_a_voice_and_a_rhythm():
+    """Five seconds: a fifth of a hertz is one step of its spectrum."""
+    sound = murmur()
+    assert sound.shape == (5 * 16_000,)
+    loud = np.abs(np.fft.rfft(sound)) / len(sound)
+    strongest = np.argsort(loud)[::-1][:5] / 5
+    assert sorted(strongest) == [116, 120, 124, 240, 360]  # the lowest with its rhythm
+    # A sine of 0.1 has half of that on either side; a harmonic is as weak as it is high.
+    for harmonic in (1, 2, 19):
+        np.testing.assert_allclose(loud[harmonic * 600], 0.05 / harmonic, rtol=0.02)
+    assert loud[20 * 600] < 0.0005
+    still = sound[np.arange(3, 80, 4) * 1000]  # where the rhythm is at its lowest
+    assert 0.002 < still.std() < 0.009  # noise alone
+
+
 @pytest.mark.parametrize("least", [None, GELU_LEAST])
 def test_a_product_of_what_hardly_goes_below_zero_has_twice_the_steps(
     tmp_path: Path, least: float | None

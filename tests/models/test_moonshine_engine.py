@@ -143,7 +143,8 @@ def test_tokens_without_a_name_are_never_said_but_the_end_may_come(tmp_path: Pat
 def test_numbers_and_device_are_those_that_are_wanted(tmp_path: Path, monkeypatch):
     made.moonshine_encoder(tmp_path / "encoder_model.onnx", None)
     made.moonshine_decoder(tmp_path / "decoder_model_merged.onnx", None)
-    units, told = MoonshineUnits(("", "", "", *["▁a"] * (made.WORDS - 3))), []
+    names = ("", "", "</s>", *["▁a"] * (made.WORDS - 3))  # some name the end, too
+    units, told = MoonshineUnits(names), []
     monkeypatch.setattr(module, "MoonshineEngine", lambda *parts, **more: told.append(more))
     for compute in (None, "int8", "float32"):
         load_engine(tmp_path, units, Options(device="cpu", compute=compute))

@@ -165,9 +165,10 @@ def test_a_tokenizer_of_something_else_is_a_sentence(tmp_path: Path):
     path = tmp_path / "tokenizer.json"
     with pytest.raises(DragomanError, match="not Moonshine's tokenizer"):
         MoonshineUnits.load(path)
-    path.write_text(json.dumps({"model": {}}))
-    with pytest.raises(DragomanError, match="not Moonshine's tokenizer"):
-        MoonshineUnits.load(path)
+    for model in ({}, {"vocab": [["▁a", -1.5]]}):  # one of another kind has a list
+        path.write_text(json.dumps({"model": model, "added_tokens": []}))
+        with pytest.raises(DragomanError, match="not Moonshine's tokenizer"):
+            MoonshineUnits.load(path)
     added = [{"id": 1, "content": "<s>"}]
     path.write_text(json.dumps({"model": {"vocab": {"▁a": 3, "<s>": 1}}, "added_tokens": added}))
     assert MoonshineUnits.load(path).names == ("", "", "", "▁a")

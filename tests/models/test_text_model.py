@@ -338,9 +338,10 @@ def test_a_vocabulary_is_a_list_or_lines(tmp_path: Path):
     assert read_vocabulary(tmp_path) == ("x", "y")
     (tmp_path / "shared_vocabulary.json").write_text('["é", "ü"]', encoding="utf-8")
     assert read_vocabulary(tmp_path) == ("é", "ü")
-    (tmp_path / "shared_vocabulary.json").write_text("[", encoding="utf-8")
-    with pytest.raises(DragomanError, match="Cannot read the vocabulary"):
-        read_vocabulary(tmp_path)
+    for text in ("[", "5", '{"a": 0}'):
+        (tmp_path / "shared_vocabulary.json").write_text(text, encoding="utf-8")
+        with pytest.raises(DragomanError, match="Cannot read the vocabulary"):
+            read_vocabulary(tmp_path)
 
 
 def test_what_is_read_has_a_tokenizer_of_its_own(tmp_path: Path, monkeypatch):
@@ -396,6 +397,9 @@ def test_codes_of_both_kinds_are_understood():
     assert tags.told("n", "deu_Latn", "zho_Hant") == (["deu_Latn"], ["zho_Hant"])
     assert tags.told("n", "zho", "deu") == (["zho_Hans"], ["deu_Latn"])
     assert Tags.of(["a", ">>por_BR<<", ">>spa<<"], "").told("n", "en", "pt") == ([">>por_BR<<"], [])
+    scripts = Tags.of([">>yue_Hans<<", ">>yue_Hant<<", ">>srp_Cyrl<<", ">>srp_Latn<<"], "")
+    for code, token in (("yue", ">>yue_Hans<<"), ("sr", ">>srp_Cyrl<<"), ("srp", ">>srp_Cyrl<<")):
+        assert scripts.told("n", "en", code) == ([token], [])  # the first of several
     assert Tags.of(["a", "b"], "some folder").told("n", "xx", "yy") == ([], [])
 
 
@@ -408,6 +412,9 @@ def test_codes_of_both_kinds_are_understood():
         ("opus-mt-tc-base-xx-en", ("xx", "en")),  # or theirs, where there is none
         ("opus-mt-mul-en", None),  # a group of languages is none
         ("opus-mt-en-roa", None),
+        ("opus-mt-tc-big-cat_oci_spa-en", None),  # several are none
+        ("opus-mt-tc-bible-big-roa-en", None),
+        ("opus-mt-mt-en", ("mt", "en")),  # Maltese
         ("some folder", None),
         ("en-de", None),
     ],

@@ -255,6 +255,15 @@ def test_of_a_word_that_is_said_in_part_the_tokens_are_remembered():
     assert one.unfinished == []
 
 
+def test_half_a_word_that_does_not_go_on_is_drafted_once():
+    """Also where the next draft is the same, since nobody spoke."""
+    one = Window(BOUNDS, PARTS, [IN, TER], [1000, 1100], unfinished=[IN, TER])
+    draft = drafted(one, Found((PRE, T), (-0.1, -0.2), (np.ones(12, np.float32),) * 2, True))
+    assert (draft.words, draft.ends) == ((" inter", " pret"), (0, 2))
+    one.take(draft, 0)
+    assert prolonged(one.rest, SPAN).words == (" pret",)
+
+
 def test_what_the_last_word_looks_at_moves_the_cut():
     one = Window(BOUNDS, PARTS, [IN, TER, STOP, PRE], [5000, 1000, 5200, 9000])
     assert one.due(0.0, 13_000.0) == (3, 8500.0)  # the stop is no word; "ter" looks astray

@@ -134,6 +134,7 @@ def test_a_whisper_of_one_language(tmp_path):
         (["</s>", "__de__", "__yue__", "de"], "a/m2m100", *[("de", "yue")] * 2),
         (["</s>", "a"], "Helsinki-NLP/opus-mt-en-de", ("en",), ("de",)),
         (["</s>", "a"], "a/opus-mt-tc-big-en-pt-ct2", ("en",), ("pt",)),
+        (["</s>", "a"], "a/opus-mt-tc-big-cat_oci_spa-en", ("mul",), ("mul",)),  # "tc" is none
         (["</s>", "a"], "a/something", ("mul",), ("mul",)),
     ],
 )

@@ -232,6 +232,19 @@ def test_little_memory_means_several_batches_and_the_same_texts(folders, engine)
         np.testing.assert_allclose(one, other, atol=1e-4)
 
 
+def test_a_sentence_takes_memory_for_its_rows_and_for_its_looks(engine):
+    """Of ten units: sixteen rows of 32 numbers each, and a look of two heads at each of the ten."""
+    assert engine._encoder.bytes_of(10) == 4 * 10 * (16 * 32 + 2 * 10)
+
+
+def test_steps_are_captured_where_there_is_memory_for_them(folders):
+    """A quarter of it: for eight texts as long as is usual, that is two."""
+    rich = engine_of(folders["apart"], captured=(1, 2, 3))._speaker
+    rich.memory = 8 * rich.decoder.bytes_of(128, 5, 192)
+    assert [one.sounds for one in rich._buffers(5)] == [1, 2]
+    assert rich._buffers(5) is rich._buffers(5)
+
+
 def test_a_graph_that_lacks_a_layer_is_a_sentence(folders):
     file = ExportedWeights(folders["apart"] / "decoder.onnx")
     for wrong in (
@@ -241,6 +254,8 @@ def test_a_graph_that_lacks_a_layer_is_a_sentence(folders):
     ):
         with pytest.raises(DragomanError, match=r"decoder\.onnx has no .*, or take --device cpu"):
             wrong()
+    with pytest.raises(DragomanError, match=r"encoder\.onnx has no matrix behind which probab"):
+        ExportedWeights(folders["apart"] / "encoder.onnx").last()
     with pytest.raises(DragomanError, match=r"Cannot read .* as an ONNX model"):
         ExportedWeights(folders["apart"] / "config.json")
 

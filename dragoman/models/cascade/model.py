@@ -157,7 +157,7 @@ def _log_probs(part: Part) -> Iterator[float]:
 def _in_time(parts: Sequence[Part], now_ms: float) -> dict[str, Any]:
     """Attention over words as attention over time."""
     times = [word.ms for part in parts for word in part.words]
-    start_ms = min(times, default=now_ms)
+    start_ms = min([*times, now_ms])
     frames = int((now_ms - start_ms) / FRAME_MS) + 1
     rows = []
     for part in parts:

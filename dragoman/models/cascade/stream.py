@@ -148,8 +148,10 @@ class CascadeStream:
                 new = draft.tokens[begin:tokens]
                 self.said += new
                 self.read = max(self.read, _read(part.translation, len(new)))
-                whole = draft.whole(tokens) - begin  # of the new tokens
-                self.unfinished = [*new[whole:]] if whole > 0 else [*self.unfinished, *new]
+                whole = max(0, draft.whole(tokens) - begin)  # of the new tokens
+                # A word may be whole with none of them: what was held of it does not go on.
+                held = [] if draft.words_within(tokens) else self.unfinished
+                self.unfinished = [*held, *new[whole:]]
                 break
             begin, words = end, words + len(part.words)
             self.said, self.unfinished, self.read = [], [], 0

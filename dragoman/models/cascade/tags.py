@@ -12,7 +12,8 @@ from dragoman.text.languages import find_language
 NLLB = re.compile(r"([a-z]{3}_[A-Z][a-z]{3})")  # eng_Latn, of the source first and of the target
 M2M = re.compile(r"__([a-z]{2,3})__")  # __en__, likewise
 OPUS = re.compile(r">>([a-z]{2,3})(?:_[A-Za-z]+)?<<")  # >>deu<<, of the target, before the source
-PAIR = re.compile(r"opus-(?:mt-)?(?:tc-(?:big|base)-)?([a-z]{2,3})-([a-z]{2,3})\b")  # in a name
+# In a name; "tc" is no language, nor is "big" behind it.
+PAIR = re.compile(r"opus-(?:mt-)?(?:tc-(?:big|base)-)?(?!tc-)([a-z]{2,3})-(?!tc-)([a-z]{2,3})\b")
 # Groups of languages (ISO 639-5) that such names have in place of one; of which, nobody says.
 GROUPS = {
     *("aav", "afa", "alv", "bat", "bnt", "cel", "dra", "fiu", "gem", "gmq", "gmw", "iir", "inc"),
@@ -75,7 +76,9 @@ class Tags:
 
 def _by_code(tokens: dict[str, str]) -> dict[str, str]:
     """By our codes and by the model's own; of several scripts of a language, the first is ours."""
-    named = {own: token for token, own in tokens.items()}
+    named: dict[str, str] = {}
+    for token, own in tokens.items():
+        named.setdefault(own, token)
     for token, own in tokens.items():
         named.setdefault(_code(own), token)
     return named

@@ -32,6 +32,8 @@ def read_vocabulary(folder: Path) -> tuple[str, ...]:
         names = json.loads(text) if path.suffix == ".json" else text.removesuffix("\n").split("\n")
     except (OSError, ValueError) as error:
         raise DragomanError(f"Cannot read the vocabulary {path}: {error}.") from error
+    if not isinstance(names, list):
+        raise DragomanError(f"Cannot read the vocabulary {path}: it is no list of units.")
     return tuple(map(str, names))
 
 

@@ -50,8 +50,10 @@ class ExportedWeights:
 
     def last(self) -> Floats:
         """The matrix behind which probabilities are made, `[out, in]`."""
-        (softmax,) = (node for node in self._graph.node if node.op_type == "LogSoftmax")
-        return self._multiplied(softmax.input[0])
+        ends = [node for node in self._graph.node if node.op_type == "LogSoftmax"]
+        if len(ends) != 1:
+            raise self._lacking("matrix behind which probabilities are made")
+        return self._multiplied(ends[0].input[0])
 
     def table(self, source: str) -> Floats:
         """The rows that are looked up by an input of the graph."""

@@ -122,8 +122,7 @@ def load_engine(folder: Path, units: MoonshineUnits, options: Options) -> Engine
     options = options.placed()
     weights = moonshine_weights(encoder, decoder)
     shape = Shape.of(weights)
-    never = [number for number in range(shape.words) if not units.name(number)]
-    never.remove(END)
+    never = [number for number in range(shape.words) if number != END and not units.name(number)]
     tongue = tongues().get(shape.width)
     if options.device == "cpu":
         rules = MoonshineRules(shape.words, end=END, no_speech=END, never=never, not_first=[])

@@ -29,7 +29,7 @@ class MoonshineUnits:
             names = {int(number): name for name, number in tokenizer["model"]["vocab"].items()}
             names |= {int(token["id"]): "" for token in tokenizer["added_tokens"]}
             return cls(tuple(names.get(number, "") for number in range(max(names) + 1)))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise DragomanError(f"{path} is not Moonshine's tokenizer: {error!r}.") from error
 
     def name(self, token: int) -> str:
