@@ -11,7 +11,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +44,15 @@ class Clip:
 
 
 def read_corpus(
-    path: Path, source: str, target: str, references: Sequence[Path] = ()
+    path: Path,
+    source: str,
+    target: str,
+    references: Sequence[Path] = (),
+    limit: int | None = None,
 ) -> list[Clip]:
-    """Every clip of a corpus that has a text in the target language. `references` are SimulEval's
-    target lists, one or more; `path` is then its source list."""
-    return with_audio(read_clips(path, source, target, references), path)
+    """Every clip of a corpus that has a text in the target language, or the first of them.
+    `references` are SimulEval's target lists, one or more; `path` is then its source list."""
+    return with_audio(read_clips(path, source, target, references)[:limit], path)
 
 
 def with_audio(clips: list[Clip], path: Path) -> list[Clip]:
@@ -64,7 +68,7 @@ def read_clips(path: Path, source: str, target: str, references: Sequence[Path] 
     """The same, whether or not the audio is there."""
     if not path.exists():
         raise DragomanError(f"There is no corpus at {path}.")
-    clips = list(_layout(path, source, target, references))
+    clips = [_begun_by_text(clip, target) for clip in _layout(path, source, target, references)]
     if not clips:
         raise DragomanError(f"The corpus {path} is empty.")
     return clips
@@ -191,6 +195,15 @@ def _more_columns(names: Any, target: str) -> list[str]:
 def _filled(texts: Sequence[str]) -> tuple[str, ...]:
     """The references that there are: not every sentence need have as many."""
     return tuple(text for text in texts if text.strip())
+
+
+def _begun_by_text(clip: Clip, target: str) -> Clip:
+    """The clip with the next of its references for the first where that one is empty: what takes
+    but one would take no words, and what takes the nearest length might take 0."""
+    if not clip.more_references or clip.texts.get(target, "").strip():
+        return clip
+    first, *more = clip.more_references
+    return replace(clip, texts=clip.texts | {target: first}, more_references=tuple(more))
 
 
 def _require_text(where: str, names: Any, target: str) -> None:

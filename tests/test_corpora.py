@@ -156,6 +156,21 @@ def test_further_references_are_in_columns_with_numbers(tmp_path, wav):
     assert (clip.texts, clip.more_references) == ({"de": "ja"}, ("doch", "ja ja"))
 
 
+@pytest.mark.parametrize("layout", ["table", "lists"])
+def test_where_the_first_reference_is_empty_the_next_is_the_first(tmp_path, wav, layout):
+    """WER was by the mean of two lengths, of which one was 0; BLEU saw nothing that was too short;
+    and the pace of AL was that of one word."""
+    wav("a.wav")
+    if layout == "table":
+        (tmp_path / "c").write_text("audio\ten\ten.2\ten.3\na.wav\t \tgood day\thello\n")
+        (clip,) = read_corpus(tmp_path / "c", "de", "en")
+    else:
+        for name, line in (("c", "a.wav"), ("1", ""), ("2", "good day"), ("3", "hello")):
+            (tmp_path / name).write_text(line + "\n")
+        (clip,) = read_corpus(tmp_path / "c", "de", "en", [tmp_path / name for name in "123"])
+    assert (clip.texts, clip.more_references) == ({"en": "good day"}, ("hello",))
+
+
 def test_further_references_lie_beside_the_first_in_must_c(tmp_path, wav):
     wav("wav/talk.wav")
     (tmp_path / "txt").mkdir()
@@ -230,6 +245,15 @@ def test_the_text_of_a_whole_talk_may_stand_in_a_cell(tmp_path, wav):
     (tmp_path / "c.tsv").write_text(f"audio\ten\na.wav\t{text}\n")
     (clip,) = read_corpus(tmp_path / "c.tsv", "de", "en")
     assert clip.texts["en"] == text
+
+
+def test_recordings_beyond_the_first_clips_may_be_missing(tmp_path, wav):
+    """As of a corpus that is still being fetched."""
+    wav("a.wav")
+    (tmp_path / "c.tsv").write_text("audio\ten\na.wav\tx\na.wav\ty\nb.wav\tz\n")
+    assert [c.index for c in read_corpus(tmp_path / "c.tsv", "de", "en", limit=2)] == [0, 1]
+    with pytest.raises(DragomanError, match="not there"):
+        read_corpus(tmp_path / "c.tsv", "de", "en", limit=3)
 
 
 def test_a_binary_file_is_not_a_corpus(tmp_path, wav):

@@ -11,7 +11,14 @@ import pytest
 
 from dragoman import files
 from dragoman.errors import DragomanError
-from dragoman.files import sweep, temporary_for, whole_file, whole_folder, write_whole
+from dragoman.files import (
+    digest_of_ends,
+    sweep,
+    temporary_for,
+    whole_file,
+    whole_folder,
+    write_whole,
+)
 from dragoman.setup import Setup
 
 
@@ -205,3 +212,16 @@ def test_a_device_or_a_pipe_is_written_as_it_is(tmp_path):
         os.close(reader)
     assert pipe.is_fifo()
     assert os.listdir(tmp_path) == ["pipe"]
+
+
+def test_files_are_told_apart_by_their_ends(tmp_path, monkeypatch):
+    """The middle of two gigabytes of weights, or of a talk of hours, is not read."""
+    monkeypatch.setattr(files, "_LOOKED_AT", 4)
+
+    def digest(content):
+        (tmp_path / "a").write_bytes(content)
+        return digest_of_ends(tmp_path / "a")
+
+    assert digest(b"abcd....wxyz") == digest(b"abcd-----wxyz")
+    apart = (b"abcd....wxyz", b"abcD....wxyz", b"abcd....Wxyz", b"abcd.wxyz.", b"abc", b"")
+    assert len(set(map(digest, apart))) == len(apart)

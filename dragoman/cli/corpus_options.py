@@ -101,7 +101,7 @@ def read_first(
     if is_manifest(corpus):
         clips = _read_manifest(corpus, setup, limit)
     else:
-        clips = read_corpus(corpus, setup.source or "", setup.target, references)[:limit]
+        clips = read_corpus(corpus, setup.source or "", setup.target, references, limit)
     known = {code for clip in clips for code in clip.texts}
     if setup.source and setup.source not in known and known != {setup.target}:
         tell(
@@ -109,6 +109,11 @@ def read_first(
             "is that what is spoken in it (--from)?"
         )
     return clips
+
+
+def without_reference(clips: Sequence[Clip], target: str) -> int:
+    """Of how many clips nobody has written down what should be said."""
+    return sum(not clip.texts.get(target, "").strip() for clip in clips)
 
 
 def _read_manifest(path: Path, setup: Setup, limit: int | None) -> list[Clip]:

@@ -17,6 +17,7 @@ from dragoman.cli.corpus_options import (
     read_first,
     tell_failures,
     tell_left_out,
+    without_reference,
 )
 from dragoman.cli.notes import tell, told_if_stopped
 from dragoman.cli.outputs import check_folder, check_standard_output
@@ -96,11 +97,14 @@ def command(
     results: list[SystemResult] = []
     told: set[Failure] = set()
     failed = 0
+    lacking = without_reference(clips, base.target)
     title = f"{base.source or 'any language'} to {base.target}: {corpus.name}"
 
     def write() -> None:
         model = f"{base.model}{system_words(base)}"
-        lead = f"{model}, {len(clips)} clips, {len(results)} of {len(setups)} systems"
+        lead = f"{model}, {len(clips)} clips"
+        lead += f" ({lacking} without a reference)" * bool(lacking)
+        lead += f", {len(results)} of {len(setups)} systems"
         lead += f"; {failed} failed in code of their own" * bool(failed)
         write_report(output / "report.html", title, lead, results, spoken)
         write_scores(output / "scores.tsv", results)

@@ -16,12 +16,14 @@ from dragoman.cli.corpus_options import (
     followed,
     read_first,
     tell_failures,
+    without_reference,
 )
 from dragoman.cli.notes import told_if_stopped
 from dragoman.cli.outputs import check_folder, check_outputs, check_standard_output
 from dragoman.cli.ranges import PATH, POLICY_SPECS, STEPS, Time
 from dragoman.cli.setup_options import read_setup, shared_setup_options
 from dragoman.cli.wrap import fitted
+from dragoman.errors import DragomanError
 
 if TYPE_CHECKING:
     from dragoman.evaluate.tune import Trial
@@ -90,6 +92,11 @@ def command(
     scorer = Scorer.of(base.target)
     candidates = grid(base, policies or CANDIDATES, steps)
     clips = read_first(corpus, base, references, limit)
+    if without_reference(clips, base.target) == len(clips):
+        raise DragomanError(
+            f"{corpus} has no text in '{base.target}' for any of its clips: nothing tells which "
+            "policy translates best."
+        )
     check_outputs([corpus, *references, options["setup"]], [output])
     check_standard_output()
 

@@ -1,14 +1,15 @@
 """Whose a folder of traces is: one process writes to it at a time, and it holds one run.
 
-`run.json` says which: the setup, the corpus, and what may be another under the same name: the
-weights of a net, code of the user's own, a file of word ends.
+`run.json` says which: the setup, the corpus, and what may be another under the same name:
+recordings, the weights of a net, code of the user's own, a file of word ends.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cache
@@ -18,12 +19,14 @@ from typing import Any
 
 from dragoman.corpora import Clip
 from dragoman.errors import DragomanError
-from dragoman.files import sentences_for, whole_file
+from dragoman.files import digest_of_ends, sentences_for, whole_file
 from dragoman.metrics.logs import RUN
-from dragoman.models.load import is_function
+from dragoman.models.load import is_cascade, is_function
 from dragoman.setup import Setup
 
 LOCK, MARK = ".lock", RUN
+MAY_CHANGE = ("clips", "recordings")  # of a run that goes on
+Stamp = tuple[Path, int, int]  # a file, how large it is, when it was written
 
 
 @contextmanager
@@ -44,24 +47,27 @@ def held(folder: Path) -> Iterator[None]:
         yield
 
 
-def claim(folder: Path, setup: Setup, clips: Sequence[Clip], *, begun: bool) -> None:
+def claim(folder: Path, setup: Setup, clips: Sequence[Clip], *, heard: Collection[int]) -> None:
     """Take the folder for this run, or go on with the same run; refuse to mix two.
 
     A run whose clips are the first of these goes on with the others, and one that has come to
-    nothing yet is in nobody's way.
+    nothing yet is in nobody's way. `heard` are the numbers of the clips that it has traces of: a
+    recording that could not be read may have been mended since.
     """
     mark: dict[str, Any] = {
         "setup": asdict(setup),
         "corpus": fingerprint(clips),
         "clips": len(clips),
+        "recordings": {str(clip.index): _digest_of_sound(clip.audio) for clip in clips},
         "weights": weights_of(setup),
         "files": files_of(setup),
     }
     path = folder / MARK
-    known = _read_mark(path) if begun and path.exists() else None
+    known = _read_mark(path) if heard and path.exists() else None
     if known is not None:
         _refuse_other(known, mark, folder, clips)
-    if known is None or known.get("clips", len(clips)) < len(clips):
+        _refuse_other_sound(known, mark, folder, [clip for clip in clips if clip.index in heard])
+    if known is None or any(known.get(key, mark[key]) != mark[key] for key in MAY_CHANGE):
         with whole_file(path) as file:
             json.dump(mark, file, indent=1, ensure_ascii=False)
     setup.write(folder / "setup.yaml")
@@ -98,6 +104,21 @@ def _refuse_other(
             )
 
 
+def _refuse_other_sound(
+    known: dict[str, Any], mark: dict[str, Any], folder: Path, heard: Sequence[Clip]
+) -> None:
+    """Say so if what was heard is another recording now: the same talks with noise, or at another
+    volume, have the same names."""
+    before, now = known.get("recordings", mark["recordings"]), mark["recordings"]
+    others = [clip for clip in heard if before.get(str(clip.index)) != now[str(clip.index)]]
+    if others:
+        raise DragomanError(
+            f"The folder {folder} holds a run of other recordings of these names "
+            f"({others[0].audio}{f' and {len(others) - 1} more' if len(others) > 1 else ''} "
+            f"has been changed since); choose another folder."
+        )
+
+
 def fingerprint(clips: Sequence[Clip]) -> str:
     """A corpus in a few letters: what is heard and what it is compared with."""
     rows = [
@@ -108,15 +129,30 @@ def fingerprint(clips: Sequence[Clip]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def _digest_of_sound(recording: Path) -> str:
+    """A recording in a few letters. Where it lies and when it was written does not matter."""
+    try:
+        return _digest_of_ends(_stamp(recording))
+    except OSError:  # whoever hears it says what is wrong with it
+        return ""
+
+
+@cache  # a sweep asks for every policy, and several clips may be of one recording
+def _digest_of_ends(stamp: Stamp) -> str:
+    path, size, _ = stamp
+    return f"{size}-{digest_of_ends(path)[:16]}"
+
+
 def weights_of(setup: Setup) -> str:
     """The weights of a model in a folder of the user's, in a few letters: a net that was trained on
     or exported again has the same name. Models of the store do not change."""
-    folders = [Path(part) for part in setup.model.split("+")]
     try:
+        names = setup.model.split("+", 1) if is_cascade(setup.model) else [setup.model]
+        folders = [Path(name).expanduser() for name in names]
         files = [path for folder in folders for path in _weight_files(folder)]
-        stamps = tuple((path, path.stat().st_size, path.stat().st_mtime_ns) for path in files)
+        stamps = tuple(map(_stamp, files))
         return _digest(stamps) if stamps else ""
-    except OSError:  # whoever loads the model says what is wrong with it
+    except (OSError, DragomanError):  # whoever loads the model says what is wrong with it
         return ""
 
 
@@ -129,8 +165,11 @@ def files_of(setup: Setup) -> dict[str, str]:
     kind, _, ends = setup.detector.partition(":")
     if kind == "boundaries":
         paths.append(Path(ends).expanduser())
-    found = [(path, path.stat()) for path in paths if path is not None and path.is_file()]
-    return {path.name: _digest(((path, s.st_size, s.st_mtime_ns),)) for path, s in found}
+    stamps: dict[str, list[Stamp]] = defaultdict(list)  # two may have the same name
+    for path in dict.fromkeys(paths):
+        if path is not None and path.is_file():
+            stamps[path.name].append(_stamp(path))
+    return {name: _digest(tuple(same)) for name, same in stamps.items()}
 
 
 def _code_of(module: str) -> Path | None:
@@ -146,11 +185,22 @@ def _weight_files(folder: Path) -> list[Path]:
         return [folder / "final.pt"]
     if not folder.is_dir():
         return []
-    return sorted(path for path in folder.iterdir() if path.is_file() and path.suffix != ".md")
+    files = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".md"]
+    return sorted(path for path in files if not _is_hidden(path.parent.relative_to(folder)))
+
+
+def _is_hidden(folder: Path) -> bool:
+    """Whether a folder is one of notes that tools keep for themselves, such as `.cache`."""
+    return any(part.startswith(".") for part in folder.parts)
+
+
+def _stamp(path: Path) -> Stamp:
+    status = path.stat()
+    return path, status.st_size, status.st_mtime_ns
 
 
 @cache  # a sweep asks for every policy
-def _digest(stamps: tuple[tuple[Path, int, int], ...]) -> str:
+def _digest(stamps: tuple[Stamp, ...]) -> str:
     digest = hashlib.sha256()
     for path, _, _ in stamps:
         with path.open("rb") as file:

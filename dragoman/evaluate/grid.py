@@ -40,13 +40,14 @@ def expand(spec: str) -> list[str]:
 
 
 def grid(base: Setup, specs: Sequence[str], steps_ms: Sequence[float]) -> list[Setup]:
-    """A setup for every policy and step, which checks the policy before anything is run."""
+    """A setup for every policy and step, once each, which checks the policy before anything is
+    run."""
     setups = []
     for step_ms in steps_ms:
         for spec in specs:
             for policy in expand(spec):
                 setups.append(base.with_changes(policy=policy, step_ms=step_ms))
-    return setups
+    return list(dict.fromkeys(setups))
 
 
 def fitting(system: System, setups: Sequence[Setup], recording: str) -> dict[Setup, str]:

@@ -6,6 +6,7 @@ stopped, and a clip that cannot be interpreted is counted and named, not fatal.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ from dragoman.workers import Workers
 
 TRACES = "traces.jsonl"
 _END = b'{"end":true}\n'  # the last line of a whole trace
+_BEGIN = re.compile(rb'^{"dragoman_trace":\d+,"index":(-?\d+)', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,7 @@ def run_corpus(
     `on_clip` hears of progress: (clips done, clips in all).
     """
     with held(folder):
-        claim(folder, setup, clips, begun=_whole(folder / TRACES) > 0)
+        claim(folder, setup, clips, heard=_heard(folder / TRACES))
         clips = told_apart(clips)
         if only is not None:
             clips = [clip for clip in clips if clip.index in only]
@@ -202,17 +204,22 @@ def _put_in_order(path: Path, traces: Sequence[Trace]) -> None:
 
 def _drop_torn_end(path: Path) -> None:
     """Cut off what follows the last whole trace: a run that was killed may end inside a line."""
-    if (whole := _whole(path)) < path.stat().st_size:
+    if (whole := len(_whole(path))) < path.stat().st_size:
         with sentences_for(path), path.open("r+b") as file:
             file.truncate(whole)
 
 
-def _whole(path: Path) -> int:
-    """How many bytes of a file are whole traces."""
+def _whole(path: Path) -> bytes:
+    """As much of a file as are whole traces."""
     with sentences_for(path):
         content = path.read_bytes() if path.exists() else b""
     end = content.rfind(_END)
-    return 0 if end < 0 else end + len(_END)
+    return b"" if end < 0 else content[: end + len(_END)]
+
+
+def _heard(path: Path) -> set[int]:
+    """The numbers of the clips that a file has traces of."""
+    return {int(index) for index in _BEGIN.findall(_whole(path))}
 
 
 def _outcomes(

@@ -177,13 +177,13 @@ def _kept(trials: Iterable[Trial], budget_ms: float) -> bool:
 def _dropped(trials: Iterable[Trial], budget_ms: float) -> Trial | None:
     """The best of those that kept to the budget on a few clips, where none did over them all."""
     within = [t for t in trials if t.latency_ms <= budget_ms]
-    return max(within, key=lambda t: t.quality, default=None)
+    return min(within, key=_by_quality, default=None)
 
 
 def _better_half(trials: Sequence[Trial], budget_ms: float) -> list[Setup]:
     fitting = [t for t in trials if t.latency_ms <= budget_ms * SLACK]
     pool = fitting or sorted(trials, key=lambda t: t.latency_ms)[:2]
-    ranked = sorted(pool, key=lambda t: -t.quality)
+    ranked = sorted(pool, key=_by_quality)
     half = max(2, (len(ranked) + 1) // 2)
     kept = ranked[:half]
     # The best that keeps to the budget already stays, whatever the quality of those just over it.
@@ -193,6 +193,11 @@ def _better_half(trials: Sequence[Trial], budget_ms: float) -> list[Setup]:
     return [trial.setup for trial in kept]
 
 
-def _rank(trial: Trial, budget_ms: float) -> tuple[bool, bool, float]:
+def _by_quality(trial: Trial) -> tuple[float, float]:
+    """The best first, and of those that are as good the fastest."""
+    return -trial.quality, trial.latency_ms
+
+
+def _rank(trial: Trial, budget_ms: float) -> tuple[bool, bool, float, float]:
     """Those that saw the whole corpus first, of these the fitting ones, of these the best."""
-    return not trial.whole, trial.latency_ms > budget_ms, -trial.quality
+    return not trial.whole, trial.latency_ms > budget_ms, *_by_quality(trial)

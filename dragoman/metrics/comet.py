@@ -8,7 +8,6 @@ that tool wants other versions of half of what is installed here.
 
 from __future__ import annotations
 
-import hashlib
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -21,6 +20,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from dragoman.errors import DragomanError
+from dragoman.files import digest_of_ends
 from dragoman.metrics.ragged import Floats
 from dragoman.metrics.score import Report, Score
 from dragoman.metrics.significance import mean_measure
@@ -29,7 +29,6 @@ from dragoman.yaml_text import read_yaml
 
 SETTINGS, WEIGHTS = "hparams.yaml", "checkpoints/model.ckpt"
 BATCH = 2048  # tokens and padding that are read at once
-HASHED = 1 << 20  # bytes at either end of the weights that tell one net from another
 OnText = Callable[[int, int], None]
 
 
@@ -94,7 +93,8 @@ class Comet:
         self._settings = settings
         self._seen: dict[str, Tensor] = {}  # two systems share sources and references
         name = name or folder.resolve().name
-        self.signature = f"COMET|model:{name}|weights:{_stamp(folder / WEIGHTS)}|scale:100"
+        stamp = digest_of_ends(folder / WEIGHTS)[:8]
+        self.signature = f"COMET|model:{name}|weights:{stamp}|scale:100"
 
     @torch.inference_mode()
     def scores(
@@ -262,12 +262,3 @@ def _read_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise DragomanError(f"Cannot read the weights in {path}: {error.strerror}.") from error
     except (RuntimeError, pickle.UnpicklingError, KeyError, TypeError, EOFError) as error:
         raise DragomanError(f"{path} is damaged, or no checkpoint of COMET's: {error}") from error
-
-
-def _stamp(path: Path) -> str:
-    """Enough of a file to tell it from another, without reading two gigabytes."""
-    with path.open("rb") as file:
-        digest = hashlib.sha256(file.read(HASHED))
-        file.seek(max(0, path.stat().st_size - HASHED))
-        digest.update(file.read())
-    return digest.hexdigest()[:8]

@@ -23,6 +23,7 @@ SLACK = 1000.0
 """Milliseconds: the last chunk of a talk is not full, and segments end with some silence."""
 ROUNDED = 1.0
 """Milliseconds: computation that shrinks by so little was rounded."""
+NO_LENGTH = "a source of no length"
 
 
 def doubts(plain: Timings, aware: Timings | None, most: float = SAME_LENGTH) -> dict[str, Bools]:
@@ -60,6 +61,9 @@ def doubts_of_talks(
         for segment in talk.segments
         if talk.instance.source_length > 0
         and 1000 * segment.end - long_rules.zero_of(talk) > talk.instance.source_length + SLACK
+    ]
+    found[NO_LENGTH] = [
+        segment.index for talk in talks for segment in talk.segments if not segment.duration
     ]
     found["a beginning before that of the segment above them"] = [
         later.index

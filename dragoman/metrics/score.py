@@ -9,7 +9,7 @@ import numpy as np
 
 from dragoman import __version__
 from dragoman.errors import DragomanError
-from dragoman.metrics.doubts import doubts
+from dragoman.metrics.doubts import NO_LENGTH, doubts
 from dragoman.metrics.instance import Instance, Unit
 from dragoman.metrics.latency import LATENCY
 from dragoman.metrics.quality import QUALITY, Pairs
@@ -228,7 +228,7 @@ def _problems(
     """Sentences that cannot be scored in full, by what is wrong with them."""
     problems = {"nothing said": [i.index for i in instances if not len(i.delays)]}
     if latency:
-        problems["a source of no length"] = [i.index for i in instances if not i.source_length]
+        problems[NO_LENGTH] = [i.index for i in instances if not i.source_length]
     if quality:
         problems["no reference"] = [i.index for i in instances if i.reference is None]
         problems["an empty reference, against which every word is wrong"] = [

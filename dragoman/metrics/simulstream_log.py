@@ -151,13 +151,19 @@ def read(path: Path, unit: Unit, *, strict: bool = True, skip: bool = False) -> 
             if not skip:
                 raise _fault(error, f"{path}, line {number}") from error
             broken.setdefault(recent, str(_fault(error, f"{path}, line {number}")))
-    instances = [
-        talk.instance(index)
-        for index, (name, talk) in enumerate(talks.items())
-        if name not in broken
-    ]
-    for instance in instances:
-        instance.check(f"{path}, {instance.source}")
+    instances = []
+    for index, (name, talk) in enumerate(talks.items()):
+        if name in broken:
+            continue
+        instance = talk.instance(index)
+        try:
+            instance.check(f"{path}, {instance.source}")
+        except DragomanError as error:
+            if not skip:
+                raise
+            broken[name] = str(error)
+        else:
+            instances.append(instance)
     return Log(path, "simulstream", instances, left_out=list(broken.values()))
 
 

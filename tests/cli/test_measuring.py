@@ -439,6 +439,23 @@ def test_an_output_that_cannot_be_written_is_told_before_the_model_is_loaded(
         call(*arguments, *(MODEL if arguments[0] == "evaluate" else QUICK))
 
 
+@pytest.mark.parametrize("lacking", [3, 4])
+def test_what_cannot_be_compared_is_told(corpus, tmp_path, lacking):
+    """Without a single text every policy was as good, and one of them won."""
+    head, *rows = [line.split("\t") for line in corpus.read_text().splitlines()]
+    rows = [[*row[:2], *([""] if n < lacking else row[2:3]), row[3]] for n, row in enumerate(rows)]
+    corpus.write_text("\n".join(map("\t".join, [head, *rows])) + "\n")
+    done("sweep", corpus, tmp_path / "out", *QUICK[:-1], "greedy", "--sound", "0")
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert f"4 clips ({lacking} without a reference), 1 of 1 systems" in page
+    plan = ("tune", corpus, tmp_path / "best.yaml", *QUICK, "--max-latency", "9s")
+    if lacking < 4:
+        done(*plan)
+    else:
+        with pytest.raises(DragomanError, match="has no text in 'en' for any of its clips"):
+            call(*plan)
+
+
 def test_tune_does_not_overwrite_its_corpus(corpus):
     before = corpus.read_text()
     with pytest.raises(DragomanError, match="is read by this command"):

@@ -13,7 +13,7 @@ import soundfile
 from dragoman.awake import Awake
 from dragoman.corpora import Clip
 from dragoman.errors import DragomanError
-from dragoman.evaluate.claim import _weight_files, files_of
+from dragoman.evaluate.claim import _weight_files, files_of, weights_of
 from dragoman.evaluate.run import TRACES, run_corpus
 from dragoman.setup import Setup, System
 from dragoman.trace import read_traces
@@ -111,6 +111,36 @@ def test_a_model_that_was_trained_on_is_another_one(tmp_path, clips):
     del mark["weights"]  # of a run that was begun before they were noted
     (tmp_path / "r" / "run.json").write_text(json.dumps(mark))
     assert run_corpus(clips, setup, tmp_path / "r", system=system).traces == first.traces
+
+
+def test_a_recording_that_was_changed_is_another_one(tmp_path, clips):
+    """The same talks with noise have the same names: what was told were the numbers of the clean
+    ones."""
+    first = run_corpus(clips[:3], SETUP, tmp_path / "r")
+    content = clips[1].audio.read_bytes()
+    clips[1].audio.write_bytes(content)  # copied: it has another date
+    noise = np.random.default_rng(1).normal(0, 0.1, 16000 * 6).astype(np.float32)
+    soundfile.write(clips[4].audio, noise, 16000)  # which was not heard yet
+    assert run_corpus(clips, SETUP, tmp_path / "r").traces[:3] == first.traces
+    for clip in (clips[1], clips[4]):
+        soundfile.write(clip.audio, noise[: 16000 * (clip.index + 2)] / 2, 16000)
+    with pytest.raises(DragomanError, match=r"/1\.wav and 1 more has been changed since"):
+        run_corpus(clips, SETUP, tmp_path / "r")
+    mark = json.loads((tmp_path / "r" / "run.json").read_text())
+    del mark["recordings"]  # of a run that was begun before they were noted
+    (tmp_path / "r" / "run.json").write_text(json.dumps(mark))
+    assert len(run_corpus(clips, SETUP, tmp_path / "r").traces) == 5
+
+
+def test_a_recording_that_was_mended_is_heard_after_all(tmp_path, clips):
+    content = clips[2].audio.read_bytes()
+    clips[2].audio.write_bytes(b"not sound at all")
+    assert len(run_corpus(clips, SETUP, tmp_path / "r").traces) == 4
+    clips[2].audio.write_bytes(content)
+    assert len(run_corpus(clips, SETUP, tmp_path / "r").traces) == 5
+    clips[2].audio.write_bytes(clips[3].audio.read_bytes())
+    with pytest.raises(DragomanError, match=r"/2\.wav has been changed since"):
+        run_corpus(clips, SETUP, tmp_path / "r")
 
 
 def test_a_policy_of_ones_own_that_was_changed_is_another_one(tmp_path, clips, monkeypatch):
@@ -336,14 +366,52 @@ def test_the_files_of_a_setup_are_the_users_own(tmp_path, monkeypatch):
     )  # fmt: skip
 
 
+def test_two_files_of_one_name_are_both_looked_at(tmp_path, monkeypatch):
+    """A package of policies and one of detectors may each begin with the same file."""
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("policies_of_a_test", "detectors_of_a_test"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("")
+    parts = {"model": "any", "policy": "policies_of_a_test.A", "detector": "detectors_of_a_test.B"}
+    seen = [files_of(SimpleNamespace(**parts))]
+    for name in ("policies_of_a_test", "detectors_of_a_test"):
+        (tmp_path / name / "__init__.py").write_text("# changed")
+        seen.append(files_of(SimpleNamespace(**parts)))
+    assert [*seen[0]] == ["__init__.py"]
+    assert len({each["__init__.py"] for each in seen}) == 3
+
+
 def test_the_weights_of_a_folder_are_its_files_but_for_what_is_written_about_them(tmp_path):
     assert _weight_files(tmp_path / "none") == []
     (tmp_path / "logs").mkdir()
     for name in ("model.bin", "config.json", "README.md"):
         (tmp_path / name).touch()
     assert [path.name for path in _weight_files(tmp_path)] == ["config.json", "model.bin"]
+    for name in ("onnx/encoder_model.onnx", ".cache/a/fetched"):  # as exporters, as downloads do
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
+    assert _weight_files(tmp_path)[-1] == tmp_path / "onnx/encoder_model.onnx"
+    assert len(_weight_files(tmp_path)) == 3
     (tmp_path / "final.pt").touch()  # of a training run, beside its logs
     assert [path.name for path in _weight_files(tmp_path)] == ["final.pt"]
+
+
+def test_the_weights_are_found_where_the_model_is(tmp_path, monkeypatch):
+    """In the user's own folder, in one with a plus in its name, in both halves of a cascade."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("one", "other", "a+b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model.bin").write_text(name)
+
+    def weights(model):
+        return weights_of(SETUP.with_changes(model=model))
+
+    assert weights("~/one") == weights(str(tmp_path / "one")) != ""
+    assert weights(str(tmp_path / "a+b")) not in ("", weights("~/one"))
+    both = weights(f"{tmp_path}/one+~/other")
+    (tmp_path / "other" / "model.bin").write_text("trained on")
+    assert weights(f"{tmp_path}/one+~/other") != both
+    assert weights("one+") == ""  # whoever loads it says what is missing
 
 
 def test_each_of_several_workers_has_one_thread(tmp_path, clips):

@@ -32,6 +32,11 @@ def test_a_grid_names_each_of_its_setups_differently():
         grid(BASE, ["wait"], [500.0])
 
 
+def test_a_policy_that_is_named_twice_is_tried_once():
+    setups = grid(BASE, ["wait-k:k=1|3|1", "wait-k:k=3|5"], [500.0])
+    assert [setup.policy for setup in setups] == [f"wait-k:k={k}" for k in (1, 3, 5)]
+
+
 def test_a_policy_that_does_not_exist_is_told_before_anything_runs():
     with pytest.raises(DragomanError, match="k"):
         grid(BASE, ["greedy", "wait-k:k=0"], [500.0])
@@ -51,6 +56,7 @@ def trial(quality, latency_ms, *, whole=False):
         ([(1, 900), (2, 900), (3, 900)], [(3, 900), (2, 900)]),
         ([(1, 900)], [(1, 900)]),
         ([(1, 9000), (3, 7000), (2, 8000)], [(3, 7000), (2, 8000)]),  # the two fastest
+        ([(3, 900), (3, 800), (3, 700), (2, 100)], [(3, 700), (3, 800)]),  # the faster of equals
         # Those just over it are better, but the best that keeps to it stays.
         ([(1, 900), (2, 1000), (3, 1001), (4, 1001)], [(4, 1001), (3, 1001), (2, 1000)]),
     ],
@@ -68,13 +74,15 @@ def test_the_first_has_seen_all_and_keeps_to_the_budget_to_the_millisecond():
         trial(9, 100),
         trial(1, 100, whole=True),
     )
-    ranked = sorted([over, early, worse, best], key=lambda one: _rank(one, 1000.0))
-    assert ranked == [best, worse, over, early]
+    equal = trial(2, 999, whole=True)
+    ranked = sorted([over, early, worse, best, equal], key=lambda one: _rank(one, 1000.0))
+    assert ranked == [equal, best, worse, over, early]
 
 
 def test_who_met_the_budget_exactly_on_a_few_clips_is_tried_again():
     met = trial(2, 1000)
     assert _dropped([trial(1, 900), met, trial(9, 1001)], 1000.0) == met
+    assert _dropped([met, trial(2, 999)], 1000.0) == trial(2, 999)
     assert _dropped([trial(9, 1001)], 1000.0) is None
 
 

@@ -284,6 +284,17 @@ def test_a_simulstream_log(tmp_path):
     assert talk.reference is None
 
 
+def test_a_talk_of_impossible_times_is_left_out_where_broken_ones_are(tmp_path):
+    """The other talks were not scored either."""
+    good = [START[1] | {"id": 2}, chunk(1.0, 0.5, ["▁Guten"], name=2)]
+    path = write_log(tmp_path, *START, chunk(-1.0, 0.5, ["▁Guten"]), *good, name="s.jsonl")
+    log = read_log(path, skip=True)
+    assert [talk.index for talk in log.instances] == [1]
+    assert ["source length of -1000" in told for told in log.left_out] == [True]
+    with pytest.raises(DragomanError, match="source length of -1000"):
+        read_log(path)
+
+
 def test_words_that_change_are_said_when_they_last_changed(tmp_path):
     (talk,) = read_talks(
         tmp_path,

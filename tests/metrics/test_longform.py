@@ -228,6 +228,14 @@ def test_times_of_talks_that_can_hardly_be_right_are_told():
     assert doubted({"source_length": 0.0}, far).keys() <= {"a source of no length"}  # nobody knows
 
 
+def test_a_segment_of_no_length_is_told():
+    """Its lag is undefined, and so the mean is that of the others."""
+    segments = [SEGMENTS[0], replace(SEGMENTS[1], duration=0.0)]
+    report = score_longform([TALK], segments, metrics=["LongLAAL"])
+    assert report.problems["a source of no length"] == [1]
+    assert report.scores["LongLAAL"].scored == 1
+
+
 def test_segments_of_a_log_that_begins_with_the_first_one_end_within_it():
     later = [replace(segment, offset=segment.offset + 60) for segment in SEGMENTS]
     heard = {"source_length": 6000.0}
