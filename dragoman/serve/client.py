@@ -12,6 +12,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
+import msgspec
 from msgspec.structs import replace
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosedOK, InvalidURI, WebSocketException
@@ -35,6 +36,7 @@ from dragoman.serve.protocol import (
     Stop,
     Summary,
     Transcript,
+    is_new_kind,
     read_event,
     write,
 )
@@ -42,7 +44,7 @@ from dragoman.serve.protocol import (
 PASSING = {Code.FULL, Code.OVERLOADED, Code.DRAINING, Code.IDLE, Code.TOO_FAST}
 """What another attempt, later or with another process, may overcome."""
 GOES_ON = {Code.POLICY, Code.UNFIT, Code.TOO_LONG, Code.VOICE}
-"""Errors after which a talk that has begun goes on."""
+"""Errors after which a talk goes on over the same connection, once it does."""
 MOST_HISTORY = 100_000
 """Characters of words, and as many of transcripts, that are told to another process: some 800 of
 each. All of a long talk would be too big a message."""
@@ -101,11 +103,11 @@ class Talk:
                     async with self._connecting() as socket:
                         await socket.send(write(self._first()))
                         while (event := await self._next(socket)) is not None:
-                            if self._refusal is None:
-                                since = time.monotonic()
                             yield event
                             if isinstance(event, Summary):
                                 return
+                            if self._refusal is None:  # now: whoever listens took their time
+                                since = time.monotonic()
                 except InvalidURI as error:
                     raise DragomanError(
                         f"'{self._url}' is no address to talk to; one begins with ws:// or wss://."
@@ -173,14 +175,26 @@ class Talk:
             while True:
                 frame = await socket.recv()
                 if isinstance(frame, str):
-                    event = read_event(frame)
+                    event = self._read(frame)
                     self._phrase = event if isinstance(event, Speech) else None
-                    if self._phrase is None:
+                    if event is not None and self._phrase is None:
                         return event
                 elif self._phrase is not None:
                     self.sound = frame
                     return self._phrase
         return None
+
+    def _read(self, frame: str) -> Event | None:
+        """An event; None: of a kind that only newer clients know."""
+        try:
+            return read_event(frame)
+        except msgspec.MsgspecError as error:
+            if is_new_kind(frame):
+                return None
+            raise DragomanError(
+                f"What the server at {self._url} tells is not of this protocol ({error}); it may "
+                "be a newer server than this client knows."
+            ) from error
 
     async def _go_on(self, socket: ClientConnection, ready: Ready) -> None:
         """The talk begins, or goes on: what was wished for since then is told again."""
@@ -217,7 +231,7 @@ class Talk:
         """Raise what no other attempt can mend."""
         if error.code in (Code.POLICY, Code.UNFIT):
             self._change = None  # it is not asked for again
-        if error.code in PASSING or (self._ready is not None and error.code in GOES_ON):
+        if error.code in PASSING or (self._socket is not None and error.code in GOES_ON):
             return
         raise TalkError(error.code, error.message)
 

@@ -7,8 +7,9 @@ by then says so, and the next one is tried.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import ExitStack
+from typing import Any
 from urllib.parse import urlsplit
 
 import h11
@@ -20,11 +21,13 @@ from dragoman.serve.logs import note
 from dragoman.serve.openai_stream import left
 from dragoman.serve.places import HEADER, PATIENCE, Place
 from dragoman.serve.protocol import Code, Fault
+from dragoman.serve.relay import first_of, hanging
 from dragoman.serve.service import Service
 from dragoman.serve.tasks import ended
 
 _READ = 1 << 16  # bytes
 _OF_THE_LINE = (b"connection", b"keep-alive", b"expect", b"upgrade", b"te", HEADER.lower().encode())
+_LOST = (OSError, TimeoutError, EOFError, h11.ProtocolError)  # the other process
 _Event = h11.Response | h11.InformationalResponse | h11.Data | h11.EndOfMessage
 
 
@@ -36,7 +39,7 @@ async def forwarded(service: Service, request: Request, places: Sequence[Place])
             if await line.offer(request):
                 answer = await _answer(service, line, request)
                 return answer
-        except (OSError, TimeoutError, EOFError, h11.ProtocolError):
+        except _LOST:
             note("lost a peer", host=place.host, port=place.port)
             if line.taken:  # and perhaps half sent, which cannot be had again
                 why = "The process that had this file is lost; try again."
@@ -52,35 +55,45 @@ async def _answer(service: Service, line: _Line, request: Request) -> Response:
     line.kept.enter_context(service.leading())
     sending = asyncio.create_task(line.send(request))
     answering = asyncio.create_task(line.head())
+    watching = asyncio.create_task(hanging(line.place))
     try:
-        await asyncio.wait((sending, answering), return_when=asyncio.FIRST_COMPLETED)
-        if not answering.done():
+        await _first((sending, answering, watching))
+        if not answering.done() and sending.done():
             sending.result()
             leaving = asyncio.create_task(left(request.receive))
-            await asyncio.wait((leaving, answering), return_when=asyncio.FIRST_COMPLETED)
+            await _first((leaving, answering, watching))
             await ended(leaving)
+        if not answering.done() and watching.done():
+            watching.result()
         if not answering.done():
             raise ClientDisconnect
         head = answering.result()
     finally:
-        await ended(sending, answering)
+        await ended(sending, answering, watching)
     headers = {name.decode(): value.decode("latin-1") for name, value in head.headers}
     for name in ("connection", "transfer-encoding", "date"):
         headers.pop(name, None)
     return _Forwarded(line, head.status_code, headers)
 
 
+async def _first(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+
+
 class _Forwarded(StreamingResponse):
     """What another process answers. Who has hung up by then is told nothing of it, and the line is
-    closed all the same."""
+    closed all the same; so is the client's, if the rest of the answer is lost."""
 
     def __init__(self, line: _Line, status: int, headers: dict[str, str]) -> None:
         super().__init__(line.body(), status, headers)
         self._line = line
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        place = self._line.place
         try:
-            await super().__call__(scope, receive, send)
+            await first_of(super().__call__(scope, receive, send), hanging(place))
+        except _LOST:
+            note("lost a peer", host=place.host, port=place.port)
         finally:
             self._line.close()
 
@@ -91,13 +104,13 @@ class _Line:
     def __init__(self, place: Place) -> None:
         self.taken = False  # the file, by the other process
         self.kept = ExitStack()
-        self._place, self._http = place, h11.Connection(h11.CLIENT)
+        self.place, self._http = place, h11.Connection(h11.CLIENT)
         self._reader: asyncio.StreamReader
         self._writer: asyncio.StreamWriter | None = None
 
     async def offer(self, request: Request) -> bool:
         """Whether the file may come."""
-        place, tls = self._place, self._place.tls()
+        place, tls = self.place, self.place.tls()
         name = urlsplit(place.url).hostname if tls else None
         async with asyncio.timeout(PATIENCE):
             self._reader, self._writer = await asyncio.open_connection(

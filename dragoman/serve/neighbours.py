@@ -44,7 +44,7 @@ class Neighbours:
         while self._urls:
             await asyncio.sleep(EVERY)
             if self._hanging:
-                self._hanging.intersection_update(await self._places())
+                await self._places()
                 await self._answers(list(self._hanging), Question([]))
 
     async def _answers(self, places: Sequence[Place], question: Question) -> dict[Place, Answer]:
@@ -77,7 +77,9 @@ class Neighbours:
                 self._own.add(place)
 
     async def _places(self) -> list[Place]:
-        """Where the others are: a name may stand for all, this process among them."""
+        """Where the others are: a name may stand for all, this process among them. What is known
+        of an address that no name has any more is forgotten: they come and go, and the next one
+        there is another."""
         found = await asyncio.gather(*map(addresses, self._urls))
         places: dict[Place, None] = {}
         for url, known in zip(self._urls, found, strict=True):
@@ -85,4 +87,6 @@ class Neighbours:
                 sibling = url in self._siblings
                 place = Place(url.replace("http", "ws", 1), host, port, self._key, sibling)
                 places[place] = None
+        for known_of in (self._own, self._silent, self._hanging):
+            known_of.intersection_update(places)
         return [place for place in places if place not in self._own]

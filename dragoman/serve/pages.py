@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Message, Receive, Scope, Send
@@ -53,9 +53,10 @@ def page_routes(service: Service) -> list[BaseRoute]:
         Route("/overlay/{room}", _page("overlay.html")),
         # Of a link that lost the name of its room the page itself says so, as of one that is wrong;
         # black words on dark video would tell nobody.
-        Route("/room", _page("listener.html")),
-        Route("/hall", _page("hall.html")),
-        Route("/overlay", _page("overlay.html")),
+        Route("/room/", _page("listener.html")),
+        Route("/hall/", _page("hall.html")),
+        Route("/overlay/", _page("overlay.html")),
+        *(Route(f"/{name}", _below) for name in ("room", "hall", "overlay")),
         Mount("/page", _WithHeaders(StaticFiles(directory=PAGE))),
         Route("/v1/languages", languages),
     ]
@@ -66,6 +67,13 @@ def _page(name: str) -> Callable[[Request], Awaitable[Response]]:
         return FileResponse(PAGE / name, headers=HEADERS)
 
     return page
+
+
+async def _below(request: Request) -> Response:
+    """To the same address with a slash, from which a page finds its files. Of all the address only
+    its end is named: a proxy may have put the pages below a path of its own."""
+    query = f"?{request.url.query}" if request.url.query else ""
+    return RedirectResponse(f"{request.url.path.rpartition('/')[2]}/{query}")
 
 
 class _WithHeaders:

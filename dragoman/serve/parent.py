@@ -27,6 +27,7 @@ HANGS = 6
 """Looks in which nothing has moved in a process: it hangs, whoever is in it waits, and whoever the
 system sends there; it is ended, and another takes its place."""
 LONGEST_WAIT = 60.0  # seconds before a process that ends again and again is started once more
+_DOUBLINGS = 10  # of a second, until that; a thousand would be no number any more
 
 
 @dataclass(slots=True)
@@ -184,7 +185,7 @@ class Parent:
             note("process replaced", process=number)
             self._due[number] = time.monotonic()
             return
-        pause = min(LONGEST_WAIT, 2.0 ** self._lost[number])
+        pause = min(LONGEST_WAIT, 2.0 ** min(self._lost[number], _DOUBLINGS))
         self._lost[number] += 1
         self._due[number] = time.monotonic() + pause
         note("process lost", process=number, ended=_how(child.process), again_in=pause)

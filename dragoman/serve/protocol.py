@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from enum import IntEnum, StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -88,6 +88,11 @@ class _Message(Struct, tag_field="type", frozen=True, forbid_unknown_fields=True
     """A text frame. What is not known is refused: a misspelt field would go unnoticed."""
 
 
+class _Event(_Message, frozen=True, forbid_unknown_fields=False):
+    """What the server tells. A newer one may tell more of it than is known here, and clients hand
+    some of that on to others as it came."""
+
+
 class Audio(Struct, frozen=True, forbid_unknown_fields=True):
     """The sound that a client will send."""
 
@@ -123,7 +128,7 @@ class Start(_Message, frozen=True, tag="start", rename={"source": "from", "targe
     access_token: _Name | None = None  # where no Authorization header can be sent
 
 
-class Said(_Message, frozen=True, tag="said"):
+class Said(_Event, frozen=True, tag="said"):
     """A word of the translation that is final, with its spacing: joined they are the text."""
 
     word: int  # 1, 2, 3 …
@@ -134,7 +139,7 @@ class Said(_Message, frozen=True, tag="said"):
     probability: float | None = None  # that the model gave it
 
 
-class Transcript(_Message, frozen=True, tag="transcript"):
+class Transcript(_Event, frozen=True, tag="transcript"):
     """Words of the speaker that are final."""
 
     number: int
@@ -193,7 +198,7 @@ class Listen(_Message, frozen=True, tag="listen"):
     access_token: _Name | None = None  # the room's, for listeners
 
 
-class Ready(_Message, frozen=True, tag="ready"):
+class Ready(_Event, frozen=True, tag="ready"):
     """The talk may begin or go on: send sound from this sample on."""
 
     session: str
@@ -201,7 +206,7 @@ class Ready(_Message, frozen=True, tag="ready"):
     sample: int
 
 
-class Heard(_Message, frozen=True, tag="heard"):
+class Heard(_Event, frozen=True, tag="heard"):
     """All sound before `sample` has arrived. All before `keep` has been dealt with, in the words up
     to `word` and the transcripts up to `transcript`: a client need not keep it any longer."""
 
@@ -211,19 +216,19 @@ class Heard(_Message, frozen=True, tag="heard"):
     transcript: int
 
 
-class Interim(_Message, frozen=True, tag="interim"):
+class Interim(_Event, frozen=True, tag="interim"):
     """What will probably be said next; replaces the interim text before it."""
 
     text: str
 
 
-class State(_Message, frozen=True, tag="state"):
+class State(_Event, frozen=True, tag="state"):
     """How it goes. `degraded`: the machine is behind, steps are longer than asked for."""
 
     state: Literal["listening", "degraded", "draining"]
 
 
-class Summary(_Message, frozen=True, tag="summary"):
+class Summary(_Event, frozen=True, tag="summary"):
     """All is said; the server closes the socket after it."""
 
     words: int
@@ -233,7 +238,7 @@ class Summary(_Message, frozen=True, tag="summary"):
     language: str | None
 
 
-class Speech(_Message, frozen=True, tag="speech"):
+class Speech(_Event, frozen=True, tag="speech"):
     """A phrase of the interpreter's voice; the next binary frame is its sound."""
 
     number: int
@@ -243,13 +248,13 @@ class Speech(_Message, frozen=True, tag="speech"):
     encoding: Encoding
 
 
-class Audience(_Message, frozen=True, tag="audience"):
+class Audience(_Event, frozen=True, tag="audience"):
     """How many listen in the speaker's room."""
 
     listeners: int
 
 
-class Talk(_Message, frozen=True, tag="talk", rename={"source": "from", "target": "to"}):
+class Talk(_Event, frozen=True, tag="talk", rename={"source": "from", "target": "to"}):
     """In a room: a talk begins, and what is told from here on belongs to it."""
 
     talk: int  # 1, 2, 3 …
@@ -257,7 +262,7 @@ class Talk(_Message, frozen=True, tag="talk", rename={"source": "from", "target"
     target: str
 
 
-class Told(_Message, frozen=True, tag="told"):
+class Told(_Event, frozen=True, tag="told"):
     """In a room: what is final, in order; `next` is what to ask for after a lost connection."""
 
     next: int
@@ -267,7 +272,7 @@ class Told(_Message, frozen=True, tag="told"):
 RoomState = Literal["waiting", "listening", "degraded", "draining", "away", "finishing", "over"]
 
 
-class Room(_Message, frozen=True, tag="room"):
+class Room(_Event, frozen=True, tag="room"):
     """How it goes in a room. `away`: the speaker's connection is lost, perhaps for a moment;
     `finishing`: the speaker has ended, and the rest is told."""
 
@@ -276,11 +281,17 @@ class Room(_Message, frozen=True, tag="room"):
     state: RoomState
 
 
-class Error(_Message, frozen=True, tag="error"):
+class Error(_Event, frozen=True, tag="error"):
     """Something went wrong. Unless a close follows, the talk goes on as before."""
 
     code: Code
     message: str
+
+
+class _Kind(Struct):
+    """What every message has."""
+
+    type: str
 
 
 Request = Start | Resume | Change | Stop | Speak | Listen
@@ -308,6 +319,8 @@ class Fault(Exception):  # noqa: N818  it is told, not raised to a user
 
 _requests: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
 _events: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+_kinds = msgspec.json.Decoder(_Kind)
+_KINDS = {kind.__struct_config__.tag for kind in get_args(Event)}
 
 
 def read_request(text: str) -> Request:
@@ -325,6 +338,14 @@ def read_request(text: str) -> Request:
 def read_event(text: str | bytes) -> Event:
     """A server's message, for clients in Python."""
     return _events.decode(text)
+
+
+def is_new_kind(text: str) -> bool:
+    """Whether it is an event of a server that knows more kinds of them."""
+    try:
+        return _kinds.decode(text).type not in _KINDS
+    except msgspec.MsgspecError:
+        return False
 
 
 def write(message: Request | Event) -> str:

@@ -13,6 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from http.client import HTTPException
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -25,10 +26,15 @@ from dragoman.text.words import is_whole, whole_words
 EVERY = 1.0  # seconds
 TIMEOUT = 5.0
 MOST_BYTES = 1000  # of an answer
+MOST_TALKS = 1000  # that post at one time; a thread begins when it is needed
 MOST_LETTERS = 400
 """Of one post: what an address that was gone for minutes is told of the past."""
 _NOT_THERE = "Captions may not be sent there; whoever runs the server says where they may."
 _NUMBER = re.compile(r"[0-9]{1,18}")
+
+_posting = ThreadPoolExecutor(MOST_TALKS, "captions")
+"""Threads of their own: on those of the loop, which are few, addresses that do not answer would
+hold up whoever sends a file, and every look-up of a name."""
 
 Post = Callable[[str, bytes | None], Awaitable[str]]
 
@@ -74,7 +80,7 @@ async def post(url: str, body: bytes | None) -> str:
                     raise TimeoutError
         return text.decode("utf-8", "replace")
 
-    return await asyncio.to_thread(talk)
+    return await asyncio.get_running_loop().run_in_executor(_posting, talk)
 
 
 class Pusher:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import nullcontext, suppress
 from typing import Any
 
@@ -55,7 +55,7 @@ class Line:
         first answers it has been told already."""
         self._service, self._socket = service, socket
         self._farewell, self._skip = farewell, skip
-        self._told = False  # anything, lately
+        self._told = False  # anything, since that was asked last
 
     async def serve(
         self,
@@ -77,10 +77,10 @@ class Line:
                     met = True
                     for message in messages:
                         await there.send(message)
-                    await _first_of(
+                    await first_of(
                         self._back(there),
                         self._on(there),
-                        self._watch(place),
+                        hanging(place, self._lately),
                         *([self._end(there, ending)] if ending else []),
                     )
                     closed = there.close_code
@@ -109,16 +109,10 @@ class Line:
                 await there.send(await receive_from(self._socket))
         await asyncio.Event().wait()  # what was told before the close is handed back meanwhile
 
-    async def _watch(self, place: Place) -> None:
-        """End if the other process hangs. It is asked apart: on this line an answer would stand
-        behind what was sent before, which may be more than it can hear in minutes."""
-        silent = 0
-        while silent < _SILENT:
-            self._told = False
-            await asyncio.sleep(EVERY)
-            there = self._told or await ask(place, Question([])) is not None
-            silent = 0 if there else silent + 1
-        raise TimeoutError
+    def _lately(self) -> bool:
+        """Whether anything was told since this was asked last."""
+        told, self._told = self._told, False
+        return told
 
     async def _end(self, there: ClientConnection, ending: asyncio.Event) -> None:
         """Once this process ends, so does the talk: what was heard is said."""
@@ -128,7 +122,19 @@ class Line:
         await asyncio.Event().wait()
 
 
-async def _first_of(*work: Coroutine[Any, Any, None]) -> None:
+async def hanging(place: Place, told: Callable[[], bool] = lambda: False) -> None:
+    """Raise once another process hangs, on which somebody here waits. It is asked apart: on their
+    line an answer would stand behind what was sent before, which may be more than it can hear in
+    minutes. `told`: it has been heard of over that line since this was asked last."""
+    silent = 0
+    while silent < _SILENT:
+        await asyncio.sleep(EVERY)
+        there = told() or await ask(place, Question([])) is not None
+        silent = 0 if there else silent + 1
+    raise TimeoutError
+
+
+async def first_of(*work: Coroutine[Any, Any, None]) -> None:
     """Until one of them ends; whatever went wrong in it is raised."""
     tasks = [asyncio.create_task(one) for one in work]
     try:

@@ -203,7 +203,7 @@ class Earphone:
         self._opening: asyncio.Task[None] | None = None
         self._number = 0
         self._missing: Fault | None = None  # there is no voice
-        self._told = False  # that the voice has failed
+        self._told: Narrator | None = None  # that it has failed
 
     @property
     def waits(self) -> bool:
@@ -250,11 +250,12 @@ class Earphone:
         return [(one.event(encoding), one.sounds[encoding]) for one in phrases]
 
     def fault(self) -> Fault | None:
-        """That there is no voice, or that it has failed; told once."""
+        """That there is no voice, or that it has failed; told once a talk."""
         if (missing := self._missing) is not None:
             self._missing = None
             return missing
-        if self._narrator is None or self._told or not self._narrator.failed:
+        narrator = self._narrator
+        if narrator is None or narrator is self._told or not narrator.failed:
             return None
-        self._told = True
+        self._told = narrator
         return Fault(Code.VOICE, "The voice failed; some of the translation is not spoken.")

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 from contextlib import aclosing, asynccontextmanager
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from websockets.asyncio.server import serve
 from websockets.exceptions import ConnectionClosed
 
 from dragoman.errors import DragomanError
+from dragoman.serve import client
 from dragoman.serve.client import Talk, TalkError
 from dragoman.serve.past import Past
 from dragoman.serve.protocol import (
@@ -55,7 +57,7 @@ class Server:
             if callable(one):
                 await one(self)
             else:
-                await socket.send(one if isinstance(one, bytes) else write(one))
+                await socket.send(one if isinstance(one, bytes | str) else write(one))
         await socket.close(1000 if SUMMARY in part else 1012)
         reading.cancel()
 
@@ -129,6 +131,21 @@ def test_speech_comes_with_its_sound_also_after_a_loss():
     assert server.requests[1][1] == Speak("pcm16")
 
 
+def test_what_only_newer_clients_know_is_passed_over():
+    new = ['{"type": "mood", "of": "the hall"}', b"and its sound", '{"type": "speech2"}']
+    server = Server([READY, *new, write(said(1))[:-1] + ', "speaker": "A"}', SUMMARY])
+    _, events = talked(server, Talk)
+    assert events == [READY, said(1), SUMMARY]
+
+
+@pytest.mark.parametrize(
+    "text", ["<html>", '{"type": "said", "word": "one"}', '{"type": 7}', "[]", '{"word": 1}']
+)
+def test_a_server_of_another_protocol_is_told_in_a_sentence(text):
+    with pytest.raises(DragomanError, match=r"ws://127\S+ tells is not of this protocol \(.+\);"):
+        talked(Server([READY, text]), Talk)
+
+
 def test_a_change_is_asked_for_again_unless_it_was_refused():
     change, none = Change(latency_ms=1300.0), Error("policy", "There is none.")
     server = Server(
@@ -155,6 +172,31 @@ def test_who_is_refused_for_long_gives_up_and_says_why():
         talked(server, Talk, patience=0.3)
     assert caught.value.code == "full"
     assert 2 <= len(server.requests) < 6  # and did not ask all the time
+
+
+def test_who_may_not_go_on_elsewhere_is_told_why():
+    """The other process has another model, say; in mid-talk the same is no end."""
+    none = Error("unfit", "This server hears English, not German.")
+    server = Server([READY, none, said(1)], [none])
+    with pytest.raises(TalkError, match="not German"):
+        talked(server, Talk)
+    assert len(server.requests) == 2
+
+
+def test_who_takes_long_over_a_word_is_not_taken_for_a_server_that_is_gone(monkeypatch):
+    clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(client, "time", clock)
+    server = Server([READY, said(1)], [READY, said(2), SUMMARY])
+
+    async def run():
+        async with server.running() as url:
+            talk = Talk(url, patience=60.0)
+            async for event in talk.run(silence()):
+                if event == said(1):
+                    clock.now += 100.0
+            return talk.words
+
+    assert in_time(run()) == [said(1), said(2)]
 
 
 def test_without_a_server_it_is_given_up():

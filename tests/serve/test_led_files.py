@@ -8,7 +8,8 @@ import h11
 import pytest
 from starlette.requests import Request
 
-from dragoman.serve import forward, places, uploads
+from dragoman.serve import forward, places, relay, uploads
+from dragoman.serve.protocol import Fault
 from tests.serve.clients import make_service
 from tests.serve.house import house, threads
 from tests.serve.processes import in_time
@@ -123,6 +124,80 @@ def test_who_hangs_up_while_another_process_hears_the_file_frees_its_place(gate)
     in_time(sent())
 
 
+THERE = places.Place("ws://127.0.0.1:1", "127.0.0.1", 1, "key")
+
+
+class Hanging(forward._Line):
+    """To a process that takes a file, and says no more after so many events."""
+
+    def __init__(self, *events):
+        super().__init__(THERE)
+        self.taken, self.events, self.closed = True, list(events), False
+
+    async def offer(self, request):
+        return True
+
+    async def send(self, request):
+        pass
+
+    async def _next(self):
+        if not self.events:
+            await asyncio.Event().wait()
+        return self.events.pop(0)
+
+    def close(self):
+        self.closed = True
+        super().close()
+
+
+async def silent():
+    await asyncio.Event().wait()
+
+
+@pytest.fixture
+def hangs(monkeypatch):
+    """Nor does it answer when it is asked apart."""
+
+    async def ask(place, question):
+        return None
+
+    monkeypatch.setattr(relay, "EVERY", 0.0)
+    monkeypatch.setattr(relay, "ask", ask)
+
+
+def test_a_file_is_not_left_to_a_process_that_hangs(hangs, monkeypatch):
+    line = Hanging()
+    monkeypatch.setattr(forward, "_Line", lambda place: line)
+    scope = {"type": "http", "asgi": {"spec_version": "2.3"}}
+
+    async def sent():
+        service = make_service()
+        with pytest.raises(Fault, match="is lost; try again"):
+            await forward.forwarded(service, Request(scope, silent), [THERE])
+        return service.quiet
+
+    assert in_time(sent())
+    assert line.closed
+
+
+def test_an_answer_whose_rest_is_lost_is_not_waited_for(hangs):
+    line = Hanging(h11.Response(status_code=200, headers=[]), h11.Data(data=b"half"))
+    scope, told = {"type": "http", "asgi": {"spec_version": "2.3"}}, []
+
+    async def send(message):
+        told.append(message)
+
+    async def sent():
+        service = make_service()
+        answer = await forward._answer(service, line, Request(scope, silent))
+        await answer(scope, silent, send)
+        return service.quiet
+
+    assert in_time(sent())
+    assert line.closed
+    assert [one.get("body") for one in told] == [None, b"half"]  # and no end
+
+
 def test_who_hangs_up_as_the_answer_begins_keeps_no_process_from_its_end():
     class Line(forward._Line):
         """To a process that answers at once."""
@@ -141,7 +216,7 @@ def test_who_hangs_up_as_the_answer_begins_keeps_no_process_from_its_end():
 
     async def sent():
         service = make_service()
-        line = Line(places.Place("ws://127.0.0.1:1", "127.0.0.1", 1, "key"))
+        line = Line(THERE)
         scope = {"type": "http", "asgi": {"spec_version": "2.3"}}
         answer = await forward._answer(service, line, Request(scope, hang_up))
         assert not service.quiet

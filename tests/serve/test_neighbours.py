@@ -21,10 +21,13 @@ class Beside:
     def __init__(self) -> None:
         self.ill = True
         self.asked: list[int] = []
+        self.names: dict[int, str] = {}  # by which they are told apart, where it is not the port
 
     async def ask(self, place, question):
         self.asked.append(place.port)
-        return None if place.port == ILL and self.ill else Answer(str(place.port), True, {})
+        if place.port == ILL and self.ill:
+            return None
+        return Answer(self.names.get(place.port, str(place.port)), True, {})
 
 
 @pytest.fixture
@@ -85,3 +88,23 @@ def test_an_address_that_nobody_has_any_more_is_forgotten(beside, monkeypatch):
         looking.cancel()
 
     met(work, monkeypatch, 0.0)
+
+
+def test_of_addresses_that_come_and_go_nothing_is_kept(beside, monkeypatch, caplog):
+    """As those of a cluster do: the next process at one of them is another."""
+    caplog.set_level("INFO")
+
+    async def work(asking):
+        there, own = asking._urls, asking.process
+        beside.names[WELL] = own  # the name stands for this process, too
+        told = [await ports(asking), await ports(asking)]
+        asking._urls = ()
+        told.append(await ports(asking))
+        beside.names[WELL] = "another"
+        asking._urls = there
+        return [*told, await ports(asking)]
+
+    assert met(work, monkeypatch, 1e9) == [[], [], [], [WELL]]
+    assert beside.asked == [WELL, ILL, ILL, WELL, ILL]
+    noted = [one.values["port"] for one in caplog.records if "no answer" in one.getMessage()]
+    assert noted == [ILL, ILL]

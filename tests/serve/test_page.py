@@ -19,7 +19,9 @@ PAGES = {
     "/room": "listener",
     "/room/": "listener",
     "/hall": "hall",
+    "/hall/": "hall",
     "/overlay": "overlay",
+    "/overlay/": "overlay",
 }
 
 
@@ -46,6 +48,16 @@ def test_a_page_and_all_that_it_loads_are_served(opened, path):
         assert file.status_code == 200
         assert file.text == FILES[name]
         assert file.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize("path", [path for path in PAGES if path.count("/") == 1 and path != "/"])
+def test_a_page_without_a_room_finds_its_files_below_a_path_of_a_proxy(opened, path):
+    """They stand beside the folder that it is in, so it has to be in one; and nothing that leads
+    there may name more of the address than the proxy has left of it."""
+    _, web = opened()
+    answer = web.get(f"{path}?lines=3&color=%23fff", follow_redirects=False)
+    assert answer.headers["location"] == f"{path[1:]}/?lines=3&color=%23fff"
+    assert web.get(f"{path}/", follow_redirects=False).status_code == 200
 
 
 def test_no_file_is_left_over():

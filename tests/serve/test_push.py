@@ -3,8 +3,10 @@
 import asyncio
 import re
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 
 import pytest
 
@@ -73,6 +75,25 @@ def test_an_answer_that_does_not_end_keeps_nothing_waiting(monkeypatch):
 
     with pytest.raises(TimeoutError):
         in_time(asked())
+
+
+def test_addresses_that_do_not_answer_hold_up_nobody_else(monkeypatch):
+    """Who sends a file needs a thread of the loop, and there are few."""
+    answered = threading.Event()
+
+    def never(request, timeout):
+        assert answered.wait(60)
+        raise OSError
+
+    async def work():
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        posts = [asyncio.create_task(push.post("http://x", b"")) for _ in range(2)]
+        await asyncio.sleep(0)
+        await asyncio.to_thread(answered.set)
+        return await asyncio.gather(*posts, return_exceptions=True)
+
+    monkeypatch.setattr(push, "_opener", SimpleNamespace(open=never))
+    assert [type(error) for error in in_time(work())] == [OSError, OSError]
 
 
 def numbers(posts):

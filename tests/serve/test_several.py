@@ -288,6 +288,21 @@ def test_one_that_cannot_be_started_again_costs_the_others_nothing():
     assert not child.ready
 
 
+def test_one_that_ends_for_days_is_started_once_a_minute(caplog):
+    """And costs the others nothing, as where its memory is somebody else's by now."""
+    caplog.set_level("INFO")
+    doors = Doors(Address("127.0.0.1", 0), Address("127.0.0.1", 0))
+    parent = Parent([doors], Setup(), Settings(), lambda: None)
+    parent._tell_ready = None
+    process = SimpleNamespace(join=lambda: None, exitcode=1)
+    for _ in range(2000):
+        parent._children[0] = child = Child(process, SimpleNamespace(close=lambda: None), beat=None)
+        parent._bury(0, child)
+    waits = [one.values["again_in"] for one in caplog.records]
+    assert waits[:7] == [1, 2, 4, 8, 16, 32, 60]
+    assert set(waits[7:]) == {60}
+
+
 def test_one_that_hangs_is_ended_and_one_that_loads_or_lives_is_not():
     ended = []
     process = SimpleNamespace(pid=7, kill=lambda: ended.append(7))

@@ -239,6 +239,23 @@ def test_a_voice_that_fails_is_told_once_and_the_talk_goes_on(opened, monkeypatc
     assert "".join(e.text for e in client.events if isinstance(e, Said)).strip() == TEXT
 
 
+def test_who_listens_to_talk_after_talk_is_told_of_each_whose_voice_fails(tone):
+    async def told():
+        service, codes = make_service(), []
+        earphone = Earphone(service.voices)
+        for _ in range(2):
+            session = await service.start(Start())
+            for _ in range(2):  # turned on once more, it is not told again
+                await earphone.put_on(session, "mp3")
+                session.voice._fail()
+                codes += [earphone.fault(), earphone.fault()]
+            earphone.take_off()
+            session.fail()
+        return [fault and fault.code for fault in codes]
+
+    assert in_time(told()) == ["voice", None, None, None] * 2
+
+
 def test_a_voice_that_hangs_does_not_hold_up_the_end(opened, monkeypatch):
     release = threading.Event()
 

@@ -85,9 +85,9 @@ export function takeSpeakerLink() {
   history.replaceState(null, "", location.pathname + location.search);
 }
 
-// Which room this page is for, by its own address.
+// Which room this page is for, by its own address; to a link that lost the name no room answers, either.
 export function here() {
-  return { room: location.pathname.split("/").pop(), token: location.hash.slice(1) };
+  return { room: location.pathname.split("/").pop() || "none", token: location.hash.slice(1) };
 }
 
 // Follows a room for as long as the page is there. `on(event)` is told the events one by one, and

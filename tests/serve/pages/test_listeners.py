@@ -98,6 +98,8 @@ def test_the_pages_may_be_below_a_path_of_a_proxy(visit, monkeypatch):
         for one in pages:
             assert one.run("location.pathname").startswith("/a/talks/")
             one.wait(f"{SHOWN}.split(' ').length === 32")
+        lost = visit(link(page).partition("/room/")[0] + "/room#" + link(page).partition("#")[2])
+        lost.wait(f"{STATE} === 'refused'")
         stop(page)
         save(page, "translation.srt")
         assert b"-->" in page.downloaded("translation.srt")
