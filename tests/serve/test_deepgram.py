@@ -1,5 +1,6 @@
 """Deepgram's own client, against our server."""
 
+import asyncio
 import json
 from typing import ClassVar
 
@@ -221,6 +222,23 @@ def test_no_word_is_held_when_a_talk_ends(last):
     frames = list(dialect.write([last]))
     assert told(frames) == [(True, "danken")]
     assert json.loads(frames[-1])["type"] in ("Metadata", "Error")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "channels", "heard"),
+    [("mulaw", 1, [0, 3, 4]), ("mulaw", 2, [0, 1, 2]), ("linear16", 1, [0, 1, 2])],
+)
+def test_all_whole_samples_of_a_frame_are_heard_at_once(encoding, channels, heard):
+    async def none():
+        raise AssertionError
+
+    socket = Socket()
+    socket.query_params = {"encoding": encoding, "channels": str(channels), "sample_rate": "8000"}
+    dialect = Deepgram(socket, 3600.0)
+    asyncio.run(dialect.begin(none, none, none))
+    told = [act for size in (3, 1) for act in dialect.read(bytes(size))]
+    ends = [first + len(samples) for first, samples in told]
+    assert [told[0][0], *ends] == heard
 
 
 def test_answers_that_nobody_reads_do_not_grow_without_end():

@@ -147,6 +147,16 @@ def test_a_model_that_is_on_no_gpu_may_have_several_lanes():
         module.load(System(Setup(model="x", policy="greedy"), model), 2)
 
 
+def test_a_model_that_is_on_a_gpu_has_one_lane():
+    class OnGpu(NumberModel):
+        device = "cuda"
+
+    system = System(Setup(model="x", policy="greedy"), OnGpu())
+    module.load(system, 1)
+    with pytest.raises(DragomanError, match="one lane"):
+        module.load(system, 2)
+
+
 @pytest.mark.parametrize(
     ("model", "cores", "streams", "setup", "lanes", "threads"),
     [

@@ -220,6 +220,7 @@ def test_who_hangs_up_as_the_answer_begins_keeps_no_process_from_its_end():
         scope = {"type": "http", "asgi": {"spec_version": "2.3"}}
         answer = await forward._answer(service, line, Request(scope, hang_up))
         assert not service.quiet
+        assert asyncio.all_tasks() == {asyncio.current_task()}  # nobody sends or asks any longer
         await answer(scope, hang_up, told)
         return service.quiet
 

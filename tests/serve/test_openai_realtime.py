@@ -3,12 +3,15 @@
 import base64
 import json
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from dragoman.errors import DragomanError
 from dragoman.serve import speech
+from dragoman.serve.openai_realtime import OpenAIRealtime
+from dragoman.serve.protocol import Said, Speech, Transcript
 from tests.serve.clients import steady_words
 from tests.serve.running import running
 from tests.talkers import SPOKEN, TEXT
@@ -292,6 +295,19 @@ def test_what_an_update_leaves_out_stays_as_it_was(opened):
         until_closed(socket)
     yes, no = {"transcription": {"model": "dragoman"}}, {"transcription": None}
     assert written == [yes, yes, no]
+
+
+def test_times_are_those_of_the_talk_and_no_sample_is_lost():
+    dialect = OpenAIRealtime(SimpleNamespace(query_params={}, headers={}, scope={}), 900.0)
+    (told,) = map(json.loads, dialect.write([Said(1, " Gut", 310.0, 2140.0, 1829.5)]))
+    assert (told["elapsed_ms"], told["source_ms"], told["word"]) == (2140, 310.0, 1)
+    (told,) = map(json.loads, dialect.write([Transcript(1, " Good", 290.0, "en")]))
+    assert told["elapsed_ms"] == 290
+    spoken = (np.arange(24002) % 1000).astype("<i2").tobytes()
+    event = Speech(1, 3180.0, 24000, 24002, "pcm16")
+    first, rest = map(json.loads, dialect.speak(event, spoken))
+    assert [one["elapsed_ms"] for one in (first, rest)] == [3180, 4180]
+    assert b"".join(base64.b64decode(one["delta"]) for one in (first, rest)) == spoken
 
 
 def test_a_talk_without_an_end_expires_some_day(opened):

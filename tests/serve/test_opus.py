@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import soundfile
 from dragoman.audio.opus import BEFORE, OpusEncoder, count_samples
 from dragoman.audio.resample import resample
 from dragoman.serve.client import Talk
+from dragoman.serve.deepgram import Deepgram
 from dragoman.serve.protocol import (
     Audio,
     Change,
@@ -217,6 +219,21 @@ def test_deepgrams_client_sends_opus(options, make):
     said = " ".join(one.channel.alternatives[0].transcript for one in results).split()
     assert said == [text.strip() for _, text in steady_words()]
     check_heard(heard)
+
+
+def test_a_container_is_known_by_its_first_bytes_however_few_come_first():
+    """A browser may send what stands before the sound by itself."""
+    data = ogg()
+    messages = [data[:8], data[8:40], data[40:2000], data[2000:]]
+
+    async def receive():
+        return messages.pop(0)
+
+    dialect = Deepgram(SimpleNamespace(query_params={}), 3600.0)
+    start, acts = asyncio.run(dialect.begin(receive, None, None))
+    assert start.audio.rate == 48000
+    assert acts[0][0] == 0
+    assert len(acts[0][1]) > 0
 
 
 @pytest.mark.parametrize(

@@ -164,6 +164,28 @@ def test_a_try_that_fails_keeps_its_number():
     assert sent[0][1].split(b"\n")[1] == sent[1][1].split(b"\n")[1] == TEXT.encode()
 
 
+def test_the_last_words_follow_a_post_that_arrives_at_the_last_try():
+    sent, failures = [], 3
+
+    async def send(url, body):
+        sent.append(body.decode().split("\n")[1])
+        if len(sent) <= failures:
+            raise OSError("gone")
+        return ""
+
+    async def pushed():
+        session = await make_service().start(Start())
+        pusher = Pusher(session, Captions("http://x", "youtube"), send)
+        session.words.append(Said(1, " Gut.", 0.0, 0.0, None, 1.0))
+        await pusher._push()
+        session.words.append(Said(2, " Ja.", 0.0, 0.0, None, 1.0))
+        session.summary = Summary(2, 0.0, None, 0.0, None)
+        await pusher.run(every=0)
+
+    in_time(pushed())
+    assert sent == ["Gut."] * 4 + ["Ja."]
+
+
 def test_a_post_that_arrived_though_its_answer_did_not_costs_no_words():
     """Of two posts with one number the second is ignored, whatever else it holds."""
     arrived = {}

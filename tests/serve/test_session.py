@@ -371,6 +371,15 @@ def test_who_makes_no_pause_is_kept_for_half_a_minute():
     assert session.heard == Heard(60 * RATE, 39 * RATE, 43, 60)
 
 
+def test_half_a_minute_is_counted_from_where_hearing_began_here():
+    session, _ = talk(Past(sample=40 * RATE, until=40 * RATE, word=40))
+    session.words += spoken("a " * 60)
+    session.hear(40 * RATE, sound(20.0))
+    session.interpreter.open = (5000.0, 15)  # 45 of the 60 s are dealt with
+    session.take(STEP, update(20_000.0))
+    assert session.heard == Heard(60 * RATE, 45 * RATE, 45, 0)
+
+
 # How it is.
 
 
