@@ -155,6 +155,7 @@ def test_cuts_go_to_lhotse_and_come_back(tmp_path):
     path = tmp_path / "cuts.jsonl.gz"
     assert write_cuts(clips, path, "en") == 3
     cuts = list(lhotse.CutSet.from_jsonl_lazy(path))
+    assert {type(cut) for cut in cuts} == {lhotse.MonoCut}
     np.testing.assert_allclose(
         cuts[1].load_audio()[0] * 32767, read_clip(clips[1]).astype(float), atol=1.0
     )
@@ -256,6 +257,7 @@ def test_a_clip_with_several_channels_goes_to_lhotse_with_all_of_them(tmp_path):
     clip = Clip(0, tmp_path / "both.wav", {"en": "a", "de": "b"}, 0.0, 1.0)
     write_cuts([clip], path, "en")
     (cut,) = lhotse.CutSet.from_jsonl_lazy(path)
+    assert isinstance(cut, lhotse.MultiCut)
     assert cut.load_audio().shape == (2, 16000)
     assert list(read_cuts(path, "en")) == [clip]
 

@@ -1,5 +1,6 @@
 """The pitch tracker: right on tones, unsure of noise, blind to the future."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -24,6 +25,22 @@ def test_tones_have_their_pitch(pitch):
     lag = tracker.follow(tracker.similarity(voice(pitch).unsqueeze(0)))[0, 20:]
     found = LOW_RATE / tracker.lags[lag]
     assert ((found / pitch).log().abs() < 0.05).all()
+
+
+def test_a_lag_that_is_followed_pays_for_its_jumps():
+    """Lag by lag in numpy: the best way to each, at ten times the logarithm of a jump, squared."""
+    tracker = Pitch()
+    similarity = torch.rand(1, 20, len(tracker.lags), generator=torch.Generator().manual_seed(1))
+    logs = tracker.lags.double().log().numpy()
+    favour, total = 0.1 * np.exp(logs - logs[-1]), np.zeros(len(logs))
+    followed, free = [], []
+    for frame in similarity[0].double().numpy() - favour:
+        ways = [max(total - 10 * (logs - here) ** 2) for here in logs]
+        total = np.array(ways) + frame
+        followed.append(int(total.argmax()))
+        free.append(int(frame.argmax()))
+    assert tracker.follow(similarity)[0].tolist() == followed
+    assert followed != free
 
 
 def test_tones_are_periodic_and_noise_is_not():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dragoman.errors import DragomanError
-from dragoman.models.exported.net import EOS, UNK
+from dragoman.models.exported.net import BOS, EOS, UNK
 from dragoman.models.exported.pieces import tag_of
 from dragoman.train.data.corpus import open_set
 from dragoman.train.data.faults import Faults
@@ -56,6 +56,18 @@ def test_each_item_is_translated_into_the_language_that_it_has(packs, tmp_path):
     assert vocabulary.decode(list(units.target[2])) == "una casa"
     assert len({vocabulary.tag("de"), vocabulary.tag("es"), UNK}) == 3
     assert units.samples[0] == (1 + len(plain)) * 1600  # the tag counts
+
+
+def test_the_tag_of_a_text_is_of_its_source(packs, tmp_path):
+    """Vocabularies of two sides, of which that of the targets knows no tags."""
+    several = open_set(packs, data_of("de,es"), Faults())
+    (tmp_path / "read").mkdir()
+    source = pieces(tmp_path / "read", several.texts("en"), ("de", "es"))
+    target = pieces(tmp_path, several.target_texts(), ())
+    units = several.with_units(source, target, Faults())
+    tags = [int(units.source[number][0]) for number in range(3)]
+    assert tags == [source.tag(code) for code in ("de", "de", "es")]
+    assert (units.first == BOS).all()
 
 
 def test_one_target_has_no_tag(packs, tmp_path):
