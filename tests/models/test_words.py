@@ -71,6 +71,12 @@ def test_the_stop_at_the_end_of_a_text(text, count):
     assert without_stop(Letters(), [ord(letter) for letter in text]) == count
 
 
+@pytest.mark.parametrize("stop", [".▁", "▁."])
+def test_a_stop_may_have_its_space(stop):
+    units = Pieces((*SPECIAL, "oft▁", stop), "suffix")
+    assert without_stop(units, [4, 5]) == 1
+
+
 @pytest.mark.parametrize(
     ("word", "printed"),
     [

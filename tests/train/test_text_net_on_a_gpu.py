@@ -131,6 +131,16 @@ def test_positions_are_those_of_the_net():
     np.testing.assert_allclose(sinusoids(70, 32), expected, atol=1e-5)
 
 
+def test_units_behind_the_last_position_stand_at_it(folders):
+    """Sentences are filled up to 64 units; here are positions for eight."""
+    short, long = engine_of(folders["apart"]), engine_of(folders["apart"])
+    known = short._encoder._positions[:8]
+    short._encoder._positions = known
+    long._encoder._positions = torch.cat([known, known[7:].expand(56, -1)])
+    (found,), (expected,) = (one.encode([list(range(4, 20))]) for one in (short, long))
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_weights_in_eight_bits_are_what_their_bytes_stand_for(folders):
     """Never further from the net's than half a step, which is a 254th of a column's greatest."""
     weights, exact = read(folders["int8"])[0], read(folders["apart"])[0]
