@@ -37,7 +37,7 @@ class Trial:
     clips: int
     quality: float
     latency_ms: float
-    whole: bool = False  # it was given the whole corpus
+    whole: bool  # it was given the whole corpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +78,14 @@ def tune(
     rounds = _Rounds(clips, folder, workers, together, system, on_clip, on_failure)
     while True:
         runs: dict[Setup, Run] = {}
+        whole = size == len(order)
         for done, setup in enumerate(remaining, start=1):
             if (run := rounds.interpret(setup, order[:size])) is None:
                 trials.pop(setup, None)
                 continue
             runs[setup] = run
-            on_trial(judge(setup, run.traces), done, len(remaining))
-        whole, remaining = size == len(order), list(runs)
+            on_trial(judge(setup, run.traces, whole=whole), done, len(remaining))
+        remaining = list(runs)
         for setup, run in runs.items():
             trials[setup] = judge(setup, rounds.heard_by_all(run), whole=whole)
         if whole:
@@ -148,7 +149,7 @@ def _trial(
     score: ScoreTraces,
     latency: str,
     quality: str,
-    whole: bool = False,
+    whole: bool,
 ) -> Trial:
     scores = score(traces) if traces else {}
     latency_ms, value = scores.get(latency), scores.get(quality)

@@ -84,6 +84,7 @@ def test_sounds_keep_to_their_room(clips):
 
 def test_a_clip_without_sound_is_no_fault_of_the_report(clips):
     clips[1].audio.write_bytes(b"not sound")
+    clips[2] = replace(clips[2], start=None)  # all of it
     assert [bool(s.sound) for s in spoken_clips(clips, "de", 20).values()] == [True, False, True]
 
 
@@ -111,11 +112,22 @@ def test_an_interval_below_zero_can_be_read(tmp_path):
     assert ">0.00–0.70<" in page
 
 
+def test_what_is_undefined_is_no_number_in_the_page(tmp_path):
+    """NaN is no JSON: all of the page would stay empty."""
+    system = system_result(SETUP, Run([trace_of([], "word0")], []), Scorer.of("en"))
+    page, data = report(tmp_path / "r.html", [system])
+    (sentence,) = data["systems"][0]["sentences"]
+    assert [sentence[name] for name in ("AL", "LAAL", "LAAL_CA", "DAL")] == [None] * 4
+    assert "<th>LAAL (s)</th>" not in page  # no system has one
+    assert system.scores["LAAL"] is None
+
+
 def test_a_ratio_has_two_places_as_a_time_has(tmp_path):
     scores = {"BLEU": 21.25, "AP": 0.25, "RTF": 0.125, "LAAL": 1250.0}
     page, _ = report(tmp_path / "r.html", [SystemResult("s", "c", scores, {}, [], [])])
-    cells = re.findall(r'data-label="(\S+?)(?: \(s\))?" data-value="[^"]*">([^<]*)<', page)
-    assert dict(cells) == {"BLEU": "21.2", "AP": "0.25", "RTF": "0.12", "LAAL": "1.25"}
+    cells = re.findall(r'data-label="([^"]*)" data-value="[^"]*">([^<]*)<', page)
+    assert dict(cells) == {"BLEU": "21.2", "AP": "0.25", "RTF": "0.12", "LAAL (s)": "1.25"}
+    assert re.findall("<th>(.*?)</th>", page) == ["System", "BLEU", "LAAL (s)", "AP", "RTF"]
 
 
 def test_nothing_is_not_below_zero(tmp_path):
@@ -185,6 +197,32 @@ def test_a_difference_of_nothing_is_not_drawn_as_a_large_one(quality):
     ticks = re.findall(r'text-anchor="(?:end|middle)">([\d.-]+)<', drawing)
     assert len(ticks) > 6
     assert max(map(len, ticks)) <= 4
+
+
+def test_a_drawing_by_hand():
+    """From 1 to 2 s over 446 of 520 pixels, from 10 to 20 points over 238 of 310, upwards."""
+    points = [Point("a", f"a{n}", 1 + n / 4, 10 + 2.5 * n) for n in (4, 0, 2)]
+    drawing = curves([*points, Point("b", "b", 1.25, 17.5)], "BLEU", "LAAL")
+    places = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"', drawing)
+    assert places == [
+        *(("48.0", "262.0"), ("271.0", "143.0"), ("494.0", "24.0")),
+        ("159.5", "83.5"),
+    ]
+    lines = re.findall(r'<polyline points="([^"]*)"', drawing)
+    assert lines == ["48.0,262.0 271.0,143.0 494.0,24.0", "159.5,83.5"]  # from left to right
+    ticks = re.findall(r'text-anchor="(\w+)">([\d.]+)<', drawing)
+    assert [text for side, text in ticks if side == "middle"] == [
+        "1",
+        "1.2",
+        "1.4",
+        "1.6",
+        "1.8",
+        "2",
+    ]
+    assert [text for side, text in ticks if side == "end"] == ["10", "12", "14", "16", "18", "20"]
+    assert re.findall(r'x1="([\d.]+)" x2="([\d.]+)" y1="24"', drawing)[1] == ("137.2", "137.2")
+    assert '<text x="42" y="266.0" text-anchor="end">10<' in drawing
+    assert "<title>a2: 15.0 at 1.50 s</title>" in drawing
 
 
 def test_names_of_curves_are_a_list_and_no_two_curves_look_alike():

@@ -1,9 +1,11 @@
 """Runs over a corpus: resumed, in processes, with a broken clip."""
 
 import errno
+import hashlib
 import itertools
 import json
 import os
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +15,7 @@ import soundfile
 from dragoman.awake import Awake
 from dragoman.corpora import Clip
 from dragoman.errors import DragomanError
-from dragoman.evaluate.claim import _weight_files, files_of, weights_of
+from dragoman.evaluate.claim import _weight_files, files_of, fingerprint, weights_of
 from dragoman.evaluate.run import TRACES, run_corpus
 from dragoman.setup import Setup, System
 from dragoman.trace import read_traces
@@ -209,6 +211,13 @@ def test_a_run_goes_on_with_more_clips(tmp_path, clips):
     others = [Clip(0, clips[0].audio, {"en": "other words"}), *clips[1:]]
     with pytest.raises(DragomanError, match="its corpus differs"):
         run_corpus([*others, Clip(5, clips[0].audio, {"en": "word0"})], SETUP, tmp_path / "r")
+
+
+def test_a_corpus_is_known_by_what_is_heard_and_what_it_is_compared_with():
+    """Packs and runs of before are found by it, in whatever language they are."""
+    clip = Clip(3, Path("talks/a.wav"), {"en": "x", "de": "grün"}, 0.5, None, ("rot",))
+    text = '[[3, "a.wav", 0.5, null, [["de", "grün"], ["en", "x"]], "rot"]]'
+    assert fingerprint([clip]) == hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def test_a_run_of_which_nobody_counted_the_clips_goes_on_as_it_was(tmp_path, clips):

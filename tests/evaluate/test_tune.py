@@ -116,7 +116,7 @@ def test_tuning_finds_the_slowest_policy_within_the_budget(tmp_path, clips):
     assert tuned.best.clips == 20
     # Most candidates never saw the whole corpus.
     assert sum(t.clips for t in tuned.trials) < 0.6 * len(candidates) * 20
-    assert {t.clips for t in seen} == {5, 10, 20}
+    assert {(t.clips, t.whole) for t in seen} == {(5, False), (10, False), (20, True)}
 
 
 def by_delay_alone(setup, clips, tmp_path):
