@@ -241,6 +241,11 @@ def test_no_more_is_aligned_side_by_side_than_there_is_room_for(sizes, cells):
             assert min(group) >= max(following)
 
 
+def test_moses_splits_words_at_their_hyphens_as_omnisteval_asks_it_to():
+    pytest.importorskip("sacremoses")
+    assert _moses("en")("well-known") == ["well", "@-@", "known"]
+
+
 @pytest.mark.parametrize(
     ("word", "parts"),
     [
