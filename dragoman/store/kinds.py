@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.store.catalogue import Task
+from dragoman.text.model_languages import M2M, NLLB, PAIR, our_code
 
 # Data only: no code, no pickles, no weights of another format.
 NEEDED = re.compile(
@@ -19,9 +20,6 @@ NEEDED = re.compile(
     re.ASCII,
 )
 ENGLISH_ONLY_END = 50256  # Whisper's last token of text, where it knows one language
-NLLB = re.compile(r"[a-z]{3}_[A-Z][a-z]{3}")
-M2M = re.compile(r"__([a-z]{2,3})__")
-OPUS = re.compile(r"opus-mt-(?:tc-(?:big|base)-)?(?!tc-)([a-z]{2,3})-([a-z]{2,3})\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +56,11 @@ def _converted(folder: Path, title: str) -> Kind | None:
     words = _vocabulary(folder, "shared_vocabulary") or _vocabulary(folder, "source_vocabulary")
     if not words:
         return None
-    if pair := OPUS.search(title):
-        return Kind("text translation", (_code(pair[1]),), (_code(pair[2]),))
-    codes = [word for word in words if NLLB.fullmatch(word)]
-    codes += [found[1] for word in words if (found := M2M.fullmatch(word))]
-    languages = tuple(dict.fromkeys(map(_code, codes))) or ("mul",)
+    if pair := PAIR.search(title):
+        return Kind("text translation", (our_code(pair[1]),), (our_code(pair[2]),))
+    matches = (form.fullmatch(word) for form in (NLLB, M2M) for word in words)
+    codes = [match[1] for match in matches if match]
+    languages = tuple(dict.fromkeys(map(our_code, codes))) or ("mul",)
     return Kind("text translation", languages, languages)
 
 
@@ -103,14 +101,3 @@ def _json(path: Path) -> Any:
         return json.loads(path.read_bytes())
     except (OSError, ValueError):
         return None
-
-
-def _code(code: str) -> str:
-    """Our code of a language, or the one that the model has where we know none."""
-    from dragoman.errors import DragomanError
-    from dragoman.text.languages import find_language
-
-    try:
-        return find_language(code).code
-    except DragomanError:
-        return code

@@ -7,13 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dragoman.errors import DragomanError
-from dragoman.text.languages import find_language
+from dragoman.text.model_languages import M2M, NLLB, PAIR, our_code
 
-NLLB = re.compile(r"([a-z]{3}_[A-Z][a-z]{3})")  # eng_Latn, of the source first and of the target
-M2M = re.compile(r"__([a-z]{2,3})__")  # __en__, likewise
 OPUS = re.compile(r">>([a-z]{2,3})(?:_[A-Za-z]+)?<<")  # >>deu<<, of the target, before the source
-# In a name; "tc" is no language, nor is "big" behind it.
-PAIR = re.compile(r"opus-(?:mt-)?(?:tc-(?:big|base)-)?(?!tc-)([a-z]{2,3})-(?!tc-)([a-z]{2,3})\b")
 # Groups of languages (ISO 639-5) that such names have in place of one; of which, nobody says.
 GROUPS = {
     *("aav", "afa", "alv", "bat", "bnt", "cel", "dra", "fiu", "gem", "gmq", "gmw", "iir", "inc"),
@@ -40,18 +36,18 @@ class Tags:
         match = PAIR.search(name)
         if match is None or GROUPS.intersection(match.groups()):
             return cls()
-        return cls(pair=(_code(match[1]), _code(match[2])))
+        return cls(pair=(our_code(match[1]), our_code(match[2])))
 
     @property
     def languages(self) -> tuple[str, ...]:
         """Codes of the languages that it can write; none: it does not say."""
         if self.pair:
             return (self.pair[1],)
-        return tuple(dict.fromkeys(map(_code, self.tokens)))
+        return tuple(dict.fromkeys(map(our_code, self.tokens)))
 
     def told(self, name: str, source: str, target: str) -> tuple[list[str], list[str]]:
         """The tokens before the source and before the target; raises if a language is unknown."""
-        if self.pair and (_code(source), _code(target)) != self.pair:
+        if self.pair and (our_code(source), our_code(target)) != self.pair:
             raise DragomanError(
                 f"Model '{name}' translates from '{self.pair[0]}' into '{self.pair[1]}', "
                 f"not from '{source}' into '{target}'."
@@ -63,7 +59,7 @@ class Tags:
         return [self._token(name, source)], [self._token(name, target)]
 
     def _token(self, name: str, language: str) -> str:
-        token = self.tokens.get(language) or self.tokens.get(_code(language))
+        token = self.tokens.get(language) or self.tokens.get(our_code(language))
         if token is None:
             known = self.languages
             more = f" and {len(known) - SHOWN} more" if len(known) > SHOWN else ""
@@ -80,13 +76,5 @@ def _by_code(tokens: dict[str, str]) -> dict[str, str]:
     for token, own in tokens.items():
         named.setdefault(own, token)
     for token, own in tokens.items():
-        named.setdefault(_code(own), token)
+        named.setdefault(our_code(own), token)
     return named
-
-
-def _code(code: str) -> str:
-    """Our code of a language, or the one that the model has where we know none."""
-    try:
-        return find_language(code).code
-    except DragomanError:
-        return code
