@@ -46,6 +46,7 @@ class Transcript(Event):
 
     text: str
     language: str | None = None
+    """That they are in: the speaker's, or English where the model translates by way of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class Events:
         """The events of an update: transcript, said, interim, pause, end, each if there is one."""
         when = (update.hearing.audio_ms, update.hearing.end_ms)
         if update.transcript:
-            yield Transcript(*when, "".join(update.transcript), update.language)
+            yield Transcript(*when, "".join(update.transcript), update.transcript_language)
         if update.said:
             yield Said(*when, "".join(update.said), lived_ms(update))
         if update.interim != self._interim:

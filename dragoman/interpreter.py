@@ -41,6 +41,12 @@ class Update:
     error: Exception | None = None  # the stream could not go on; only `step` returns such updates
     probabilities: tuple[float, ...] = ()  # that the model gave to each word that was said
     closed: bool = False  # all that was heard has been said: the utterance is over
+    through: str | None = None  # the language in between, of a model that translates by way of one
+
+    @property
+    def transcript_language(self) -> str | None:
+        """Which language the transcript is in, as far as it is known."""
+        return self.through or self.language
 
 
 class Interpreter:
@@ -326,6 +332,7 @@ class _Turn:
             self.error,
             self._taken.probabilities,
             self._taken.closed,
+            getattr(one.stream, "through", None),
         )
 
 

@@ -81,8 +81,8 @@ class _Captions:
     def take(self, chunk: Chunk, update: Update) -> None:
         now = update.hearing.audio_ms
         if self._say_source is not None:
-            if update.language is not None:
-                self._file.spoken_in(update.language)
+            if update.transcript_language is not None:
+                self._file.spoken_in(update.transcript_language)
             for word in self._source_times.place(update.transcript, now, update.transcript_lag_ms):
                 self._say_source(word)
         if self._say is not None:

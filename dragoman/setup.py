@@ -226,6 +226,12 @@ class System:
 
         return GpuVad.load()
 
+    @property
+    def transcript_language(self) -> str | None:
+        """Which language a transcript is in, where that is known before anybody speaks."""
+        stream = self.model.open(self.setup.source, self.setup.target)
+        return getattr(stream, "through", None) or self.setup.source
+
     def changed(self, **changes: Any) -> System:
         """The same model, loaded as it is, under other settings of the loop."""
         other = System(self.setup.with_changes(**changes), self._given)

@@ -23,7 +23,7 @@ ALONE = re.compile(r"--[\w-]+(=\S*)?")
 """An option by itself is no sentence: it is handed to another program."""
 APART = {"cli", "evaluate", "metrics", "train"}
 """Rooms that the service does not reach."""
-ADVISERS = {"with_translator", "with_recogniser"}
+ADVISERS = {"with_translator", "with_recogniser", "with_pivot", "to_get"}
 """They return what to type, and are called for advice only."""
 WISHES = {"missing"}
 """What a voice needs; the service says in its own words that it has none."""

@@ -125,7 +125,7 @@ def command(
         audience += map(enter, captions.listeners(setup))
         trace_record = enter(listeners.traced(trace, str(file or "microphone"), notes.tell))
         sound = sound or enter(_open_microphone(microphone, setup, record, notes))
-        audience.append(enter(told.detected(system, notes)))
+        audience.append(enter(told.detected(system, notes, transcript)))
         audience.append(enter(told.pressed(setup, notes, advice)))
         if as_json:
             audience.append(enter(printed.json_lines(both)))

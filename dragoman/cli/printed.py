@@ -122,7 +122,8 @@ class PairedText:
         self._waiting: list[tuple[float, str]] = []  # lines of the translation, and since when
 
     def take(self, chunk: Chunk, update: Update) -> None:
-        self._language = update.language or self._language
+        if update.transcript_language:
+            self._language = self._spoken.language = update.transcript_language
         self._begun = self._begun or bool(update.transcript)
         now = update.hearing.audio_ms
         self._waiting += [(now, line) for line in self._said.add(update.said)]
@@ -159,7 +160,7 @@ class _Sentences:
     """Words as they come, a sentence at a time."""
 
     def __init__(self, language: str) -> None:
-        self._text, self._language = "", language
+        self._text, self.language = "", language
 
     @property
     def open(self) -> bool:
@@ -170,7 +171,7 @@ class _Sentences:
         """The sentences that end with these words."""
         for word in words:
             self._text += word
-            if word.strip() and ends_sentence(self._text.split()[-1], language=self._language):
+            if word.strip() and ends_sentence(self._text.split()[-1], language=self.language):
                 yield self.rest()
 
     def rest(self) -> str:
@@ -248,4 +249,5 @@ class JsonLines:
         }
         if self._both:
             row["transcript"] = "".join(update.transcript)
+            row["transcript_language"] = update.transcript_language
         self._write(json.dumps(row, ensure_ascii=False) + "\n")

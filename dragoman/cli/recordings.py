@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dragoman.cli.notes import Notes
     from dragoman.cli.sound import Part
     from dragoman.listeners import Listener, Report
-    from dragoman.setup import Setup
+    from dragoman.setup import System
     from dragoman.voices import Voice
 
 SUFFIXES = {
@@ -109,17 +109,18 @@ class Recording:
             *(("--trace", self.trace), ("--speak", dub.speak), ("--mix", dub.mix)),
         ]
 
-    def film(self, setup: Setup, part: Part) -> Film | None:
+    def film(self, system: System, part: Part) -> Film | None:
         """The film that is made of it, if one is: with its captions."""
         from dragoman.audio.film import Film
 
         if self.dub.film is None:
             return None
+        setup = system.setup
         shown = [(path, setup.target) for path in self.captions.translation[:1]]
         if self.captions.both is not None and not shown:
             shown.append((self.captions.both, setup.target))
         if self.captions.source is not None:
-            shown.append((self.captions.source, setup.source or ""))
+            shown.append((self.captions.source, system.transcript_language or ""))
         return Film(Path(self.file), setup.target, tuple(shown), part.end)
 
     def of(self, file: str) -> Recording:

@@ -106,6 +106,7 @@ class CaptionScreen:
     def __init__(self, setup: Setup, notes: Notes, title: str = "") -> None:
         self._setup, self._notes, self._title = setup, notes, title
         self._language = setup.source
+        self._through: str | None = None
         self._source = self._final = self._interim = ""
         self._heard_ms = 0.0
         self._lag = Lag()
@@ -121,6 +122,7 @@ class CaptionScreen:
     def take(self, chunk: Chunk, update: Update) -> None:
         self._lag.take(update)
         self._language = update.language or self._language
+        self._through = update.through
         self._source = (self._source + "".join(update.transcript))[-KEPT:]
         self._final = (self._final + "".join(update.said))[-KEPT:]
         self._interim = update.interim
@@ -180,8 +182,8 @@ class CaptionScreen:
     def _head(self) -> str:
         if self._notes.ending:
             return "Ending: the rest is said   Ctrl-C leaves it out"
-        spoken = self._language or "?"
-        return self._title or f"{spoken} → {self._setup.target}   Ctrl-C ends the talk"
+        way = [self._language or "?", *filter(None, [self._through]), self._setup.target]
+        return self._title or f"{' → '.join(way)}   Ctrl-C ends the talk"
 
     def _foot(self) -> str:
         if not self._lag.words:

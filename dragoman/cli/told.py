@@ -26,15 +26,16 @@ DOUBTED_S = 3.0  # of speech in an unexpected language after which that is told
 
 
 @contextmanager
-def detected(system: System, notes: Notes) -> Iterator[Listener]:
+def detected(system: System, notes: Notes, transcript: bool = False) -> Iterator[Listener]:
     """Tells which language is heard, once it is known, if nobody said which and the model hears
-    several; and if it turns out to be another one."""
-    yield _Detected(system, notes)
+    several; and if it turns out to be another one. Of a `transcript`, if it is in another."""
+    yield _Detected(system, notes, transcript)
 
 
 class _Detected:
-    def __init__(self, system: System, notes: Notes) -> None:
+    def __init__(self, system: System, notes: Notes, transcript: bool) -> None:
         self._system, self._notes = system, notes
+        self._transcript = transcript  # is shown, and nothing was told of it
         self._known = system.setup.source
         self._expected: str | None = None  # by the model
         self._doubted_s = 0.0
@@ -58,6 +59,12 @@ class _Detected:
                 return
             name = language_name(update.language)
             self._notes.tell(f"Heard: {name}. If that is wrong, name the language: --from CODE.")
+        if self._transcript and update.transcript and update.through and update.language:
+            self._transcript = False
+            self._notes.tell(
+                f"The transcript is in {language_name(update.through)}, by way of which "
+                f"{self._system.setup.model} translates {language_name(update.language)}."
+            )
 
 
 def language_name(code: str) -> str:

@@ -186,7 +186,7 @@ class FileRun:
             audience = [] if quiet else [enter(told.summary(setup, notes, wanted.advice))]
             spoken = []
             if voice is not None:
-                film = recording.film(setup, part)
+                film = recording.film(self._system, part)
                 how = {"live": sound.live, "quiet": quiet}
                 dubbed = recording.dub.narration(voice, notes.tell, **how, film=film)
                 spoken.append(enter(dubbed))
@@ -197,7 +197,7 @@ class FileRun:
                 audience += [] if headings is None else [headings.of(recording.file)]
                 audience.append(enter(printed.plain_text(setup, notes, wanted.both)))
             if not quiet:
-                audience.append(enter(told.detected(self._system, notes)))
+                audience.append(enter(told.detected(self._system, notes, self._transcript)))
             if sound.live and not quiet:
                 audience.append(enter(told.pressed(setup, notes, wanted.advice)))
             offset = part.start if wanted.from_there or before is not None else None

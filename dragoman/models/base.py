@@ -197,7 +197,8 @@ class Stream(Protocol):
     def transcript(self) -> tuple[str, ...]:
         """Source words, with their spacing, that became final since the last `hear` began.
 
-        A stream that knows when each of them was heard has `transcript_ms` as well.
+        A stream that knows when each of them was heard has `transcript_ms` as well; one that
+        translates by way of another language, in which they then are, tells it by `through`.
         """
 
 

@@ -3,7 +3,8 @@
 Whisper translates into English and writes down what it hears. Into any other language a recogniser
 and a text translator do it together: Moonshine where English is spoken, which hears it as well as
 Whisper for a fraction of the work, else Whisper; and of the translators in the catalogue, the first
-that is on this machine.
+that is on this machine. Where none reads what is spoken, or nobody has said what that is, Whisper
+translates it into English for one that reads that.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from dragoman.store.catalogue import Model as Entry
 
 AUTO = "auto"
+PIVOT = "en"  # the language into which recognisers translate
 WHISPER = "whisper-base"
 RECOGNISERS = {"en": "moonshine-base"}  # of other languages: Whisper
 
@@ -25,24 +27,34 @@ def choose(source: str | None, target: str) -> str:
     """The name of the model for a pair of languages."""
     if target in ("en", source):
         return WHISPER
+    fitting, through = _translators(source, target), _through(source, target)
+    if source is not None and (here := _first_here(fitting)):
+        return f"{RECOGNISERS.get(source, WHISPER)}+{here.name}"
+    if here := _first_here(through):
+        return f"{WHISPER}+{here.name}"
     if source is None:
-        raise DragomanError(
-            f"To translate into '{target}', it has to be known which language is spoken (into "
-            "English, it may be found out).",
-            advice="say it with --from.",
-        )
-    fitting = _translators(source, target)
-    here = _first_here(fitting)
-    if here is None:
-        raise _nothing(source, target, fitting)
-    return f"{RECOGNISERS.get(source, WHISPER)}+{here.name}"
+        raise _unknown(target, through)
+    raise _nothing(source, target, fitting, through)
 
 
-def with_translator(recogniser: str, source: str | None, target: str) -> str:
-    """What puts a translator behind a recogniser: one that is here, or else one that can be had."""
-    fitting = _translators(source, target) if source else []
-    best = _first_here(fitting) or next(iter(fitting), None)
+def with_translator(
+    recogniser: str, source: str | None, target: str, *, pivots: bool = False
+) -> str:
+    """What puts a translator behind a recogniser: one that is here, or else one that can be had.
+    A recogniser that `pivots` may translate into English for it."""
+    fitting, through = _translators(source, target), _through(source, target) if pivots else []
+    best = _first_here(fitting) or _first_here(through) or next(iter([*fitting, *through]), None)
     return f"--model {recogniser}+{best.name if best else 'TRANSLATOR'}"
+
+
+def with_pivot(source: str, translator: str) -> str:
+    """What puts a recogniser before a translator that reads English, whatever is spoken; nothing
+    if that does not hear it either."""
+    from dragoman.store import catalogue
+
+    if source not in catalogue.model(WHISPER).languages:
+        return ""
+    return f"go by way of English: --model {WHISPER}+{translator}."
 
 
 def with_recogniser(translator: str) -> str:
@@ -55,9 +67,18 @@ def with_recogniser(translator: str) -> str:
     return f"--model {recogniser}+{translator}"
 
 
-def _translators(source: str, target: str) -> list[Entry]:
+def _translators(source: str | None, target: str) -> list[Entry]:
     """Who translates everything is larger, and no better, than who was made for the pair."""
+    if source is None:
+        return []
     return sorted(_fitting(source, target), key=lambda entry: entry.languages == ("mul",))
+
+
+def _through(source: str | None, target: str) -> list[Entry]:
+    """Who goes on from English, of those that need not be told that they read it."""
+    if source == PIVOT:
+        return []
+    return [one for one in _translators(PIVOT, target) if one.languages == (PIVOT,)]
 
 
 def _fitting(source: str, target: str) -> Iterator[Entry]:
@@ -80,15 +101,29 @@ def _first_here(fitting: Sequence[Entry]) -> Entry | None:
     return next((entry for entry in fitting if at_hand(entry.name)), None)
 
 
-def _nothing(source: str, target: str, fitting: list[Entry]) -> DragomanError:
+def _unknown(target: str, through: Sequence[Entry]) -> DragomanError:
+    return DragomanError(
+        f"To translate into '{target}', it has to be known which language is spoken (into "
+        "English, it may be found out).",
+        advice=", or ".join(["say it with --from", *to_get([], through)]) + ".",
+    )
+
+
+def _nothing(
+    source: str, target: str, fitting: Sequence[Entry], through: Sequence[Entry]
+) -> DragomanError:
     pair = f"Nothing here translates from '{source}' into '{target}'"
-    if not fitting:
+    if not (fitting or through):
         return DragomanError(
             f"{pair}, nor does anything in the catalogue.",
             advice="give a recogniser and a translator of your own with --model RECOGNISER+FOLDER.",
         )
-    where = ", typed in a clone of Dragoman, which it comes with" if fitting[0].ships else ""
-    return DragomanError(
-        f"{pair} yet.",
-        advice=f"get a translator with 'dragoman models get {fitting[0].name}'{where}.",
-    )
+    return DragomanError(f"{pair} yet.", advice=", or ".join(to_get(fitting, through)) + ".")
+
+
+def to_get(fitting: Sequence[Entry], through: Sequence[Entry]) -> Iterator[str]:
+    """How the first translator of each kind is got: for a pair of languages, and from English."""
+    for kind, entries in (("", fitting), (" that goes on from English", through)):
+        for entry in entries[:1]:
+            where = ", typed in a clone of Dragoman, which it comes with" if entry.ships else ""
+            yield f"get a translator{kind} with 'dragoman models get {entry.name}'{where}"

@@ -70,7 +70,7 @@ class Files:
         else:
             written = [e for e in talk.events if isinstance(e, Transcript)]
             heard = next((e.language for e in reversed(written) if e.language), None)
-            words, language = timed(written), begin.source or heard or "en"
+            words, language = timed(written), heard or begin.source or "en"
         if file.suffix == ".txt":
             return _paragraphs(words)
         return captions_of(file.suffix, self._cues_of(begin.talk, file.of, language).of(words))

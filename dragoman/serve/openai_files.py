@@ -179,7 +179,7 @@ async def _answer(service: Service, request: Request, form: FormData, translate:
     start = _start(service.system, form, translate)
     session = await service.start(start, live=False)
     words = session.transcripts if start.transcript else session.words
-    upload = Upload(service, session, file)
+    upload = Upload(service, session, file, transcript=start.transcript)
     if streamed:
         close = partial(service.drop, session)
         return await Streamed(session, words, upload, close).begin()
@@ -191,7 +191,9 @@ async def _answer(service: Service, request: Request, form: FormData, translate:
         return Response(status_code=_GONE)
     if session.fault is not None:
         raise session.fault
-    target = session.setup.target if not start.transcript else _spoken(session)
+    target = session.setup.target
+    if start.transcript:
+        target, translate = session.through or _spoken(session), session.through is not None
     # Half of a text shall not pass for the whole.
     told = {"warnings": upload.warnings} if upload.warnings else {}
     response = await asyncio.to_thread(  # captions take their time

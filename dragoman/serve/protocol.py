@@ -145,7 +145,7 @@ class Transcript(_Event, frozen=True, tag="transcript"):
     number: int
     text: str
     source_ms: float
-    language: str | None
+    language: str | None  # that they are in: English, where the model translates by way of it
 
 
 class Elsewhere(Struct, frozen=True, forbid_unknown_fields=True):

@@ -55,6 +55,8 @@ class Session:
         self.words: list[Said] = list(past.said)
         self.transcripts: list[Transcript] = list(past.transcripts)
         self.interim = ""
+        self.through: str | None = None
+        """The language in which the transcript is, where that is another than is spoken."""
         self.summary: Summary | None = None
         self.fault: Fault | None = None
         self.draining = False
@@ -233,12 +235,14 @@ class Session:
     def _write_down(self, update: Update) -> None:
         """What was spoken; the client may have the first words of it already, from elsewhere."""
         now = self._before_ms + update.hearing.audio_ms
+        if update.transcript:
+            self.through = update.through or self.through
         for word in self._source_times.place(update.transcript, now, update.transcript_lag_ms):
             at_ms = round(1000 * word.start, 1)
             self._written += 1
             if self._written > self.last_transcript:
                 self.transcripts.append(
-                    Transcript(self._written, word.text, at_ms, update.language)
+                    Transcript(self._written, word.text, at_ms, update.transcript_language)
                 )
 
     def _keep(self, now_ms: float) -> None:

@@ -22,6 +22,7 @@ from dragoman.errors import DragomanError, Told
 from dragoman.serve.protocol import Code, Fault
 from dragoman.serve.service import Service
 from dragoman.serve.session import Session
+from dragoman.text.languages import look_up
 
 _reader: ContextVar[object] = ContextVar("_reader")  # whose file is read, on whatever thread
 
@@ -29,8 +30,12 @@ _reader: ContextVar[object] = ContextVar("_reader")  # whose file is read, on wh
 class Upload:
     """The sound of a talk, from a file."""
 
-    def __init__(self, service: Service, session: Session, file: UploadFile) -> None:
+    def __init__(
+        self, service: Service, session: Session, file: UploadFile, *, transcript: bool
+    ) -> None:
+        """`transcript`: what is spoken is wanted, and not its translation."""
         self._service, self._session, self._file = service, session, file
+        self._transcript = transcript
         self.warnings: list[str] = []
         """What is wrong with the file, though it could be heard: that it is cut short, say."""
 
@@ -50,6 +55,17 @@ class Upload:
         while not session.finished:
             session.news.clear()
             await session.news.wait()
+        if self._transcript:
+            self._warn_of_another_language()
+
+    def _warn_of_another_language(self) -> None:
+        """Whoever wants what is spoken, and gets it in other words, is told so."""
+        through = self._session.through and look_up(self._session.through)
+        if through:
+            self.warnings.append(
+                f"This server translates by way of {through.name}: the text is in that, not in "
+                "the language that is spoken."
+            )
 
     async def _hear(self, path: Path) -> None:
         session, chunks = self._session, await asyncio.to_thread(open_audio, path)

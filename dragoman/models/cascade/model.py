@@ -1,5 +1,8 @@
 """A cascade: a recogniser writes down what it hears, a translator translates that.
 
+They meet in the language that is spoken, if the translator reads that; else in English, if the
+recogniser can translate into it: then that translation is the transcript.
+
 There is one policy, the interpreter's, and it judges translations. So that it can, every word of
 the transcript keeps the moment it was heard at: what a translated word looks at in the text becomes
 the sound that it looks at. The transcript settles by a rule of its own, late (`settled_words`): a
@@ -13,6 +16,7 @@ translated anew whenever more of it is heard.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -23,6 +27,7 @@ from dragoman.models.base import Ask, BatchError, Draft, Feature, Model, Sound, 
 from dragoman.models.cascade.plan import Planned, planned
 from dragoman.models.cascade.stream import CascadeStream, Part, words_of
 from dragoman.models.cascade.translator import Pair, Translator
+from dragoman.models.choose import PIVOT, with_pivot
 from dragoman.models.words import Words, words_after
 
 FRAME_MS = 20.0  # of the attention that policies see
@@ -55,8 +60,36 @@ class CascadeModel:
         return self._translator.speaks
 
     def open(self, source: str | None, target: str, *, transcript: bool = False) -> CascadeStream:
-        pair = self._translator.between(source, target)
+        try:
+            pair = self._translator.between(source, target)
+        except DragomanError as error:
+            return self._through_english(source, target, error)
+        if source is None and pair[0] == PIVOT and self._pivots:
+            with suppress(DragomanError):  # whatever is spoken
+                return CascadeStream(self._recogniser.open(None, PIVOT), pair, PIVOT)
         return CascadeStream(self._recogniser.open(pair[0], pair[0]), pair)
+
+    @property
+    def _pivots(self) -> bool:
+        """Whether the recogniser seems to translate into English; asked to, it may refuse."""
+        speaks, others = self._recogniser.speaks, set(self.hears) - {PIVOT}
+        return PIVOT in speaks and bool(others)
+
+    def _through_english(
+        self, source: str | None, target: str, refused: DragomanError
+    ) -> CascadeStream:
+        """For a translator that has refused to read what is spoken."""
+        if source is None or source in (PIVOT, target):
+            raise refused
+        try:
+            pair = self._translator.between(PIVOT, target)
+        except DragomanError:
+            raise refused from None
+        if self._pivots and source in self.hears:
+            with suppress(DragomanError):
+                return CascadeStream(self._recogniser.open(source, PIVOT), pair, PIVOT)
+        translator = self.name.partition("+")[2]
+        raise DragomanError(refused.what, advice=refused.advice or with_pivot(source, translator))
 
     def hear(self, streams: Sequence[Stream], sounds: Sequence[Sound]) -> None:
         """Hear, and write down what was heard."""

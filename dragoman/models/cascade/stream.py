@@ -44,7 +44,8 @@ class CascadeStream:
     forgotten."""
 
     speech: Stream  # the recogniser's
-    pair: Pair
+    pair: Pair  # of the translator
+    met: str | None = None  # the language into which the recogniser translates, if it may have to
     heard: Draft = field(default_factory=Draft)  # what the recogniser last wrote down
     final: tuple[Word, ...] = ()  # words of the open sentence that cannot change any more
     said: list[int] = field(default_factory=list)  # tokens of its translation
@@ -82,6 +83,11 @@ class CascadeStream:
     @property
     def language(self) -> str | None:
         return self.speech.language
+
+    @property
+    def through(self) -> str | None:
+        """The language between the one that is spoken and the target, if there is one."""
+        return None if self.language == self.met else self.met
 
     def listen(self) -> None:
         self.transcript, self.transcript_ms = (), ()

@@ -98,7 +98,8 @@ class WhisperModel(WindowModel[WhisperStream]):
             raise DragomanError(
                 f"Model '{self.name}' cannot translate from {heard} into '{target}': it translates "
                 "into English, or writes down what it hears in one language.",
-                advice=f"put a translator behind it: {with_translator(self.name, source, target)}.",
+                advice="put a translator behind it: "
+                f"{with_translator(self.name, source, target, pivots=True)}.",
             )
         return WhisperStream(
             target,

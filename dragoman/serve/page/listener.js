@@ -46,7 +46,8 @@ const TAKES = {
     if (!late) announcer.say(text);
   },
   interim: ({ text }) => target.perhaps(text),
-  transcript: ({ text, source_ms }) => {
+  transcript: ({ text, source_ms, language }) => {
+    if (language) source.language(language, direction(language));
     source.append(text, source_ms);
     show("spoken", true);
   },

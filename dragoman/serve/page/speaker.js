@@ -49,7 +49,7 @@ const TAKES = {
   interim: (event) => target.perhaps(event.text),
   transcript: (event) => {
     source.append(event.text, event.source_ms);
-    if (!$("from").value && event.language) nameSource(event.language);
+    if (event.language) nameSource(event.language);
   },
   state: (event) => fares(event.state),
   audience: (event) => tellAudience(event.listeners),
@@ -155,7 +155,7 @@ function wishes() {
 
 function clear() {
   [source, target].forEach((pane) => pane.clear());
-  nameSource($("from").value);
+  nameSource();
   target.language($("to").value, direction($("to").value));
   announcer.language($("to").value, direction($("to").value));
   $("target-name").textContent = nameOf("to") || "Translation";
@@ -164,10 +164,15 @@ function clear() {
   show("lag", true);
 }
 
-function nameSource(code) {
-  source.language(code, direction(code));
-  const name = offer?.hears.find((language) => language.code === code)?.name;
-  $("source-name").textContent = name ? `Spoken: ${name}` : "Spoken";
+// What is spoken, as far as somebody has said that, and what it is written down in: a server may
+// translate by way of English.
+function nameSource(written = "") {
+  const spoken = $("from").value;
+  source.language(written || spoken, direction(written || spoken));
+  const name = (code) => offer?.hears.find((language) => language.code === code)?.name;
+  const other = written !== spoken && name(written);
+  const said = name(spoken) ? `Spoken: ${name(spoken)}` : "Spoken";
+  $("source-name").textContent = other ? `${said}, in ${other}` : said;
 }
 
 function nameOf(id) {
