@@ -124,3 +124,17 @@ def test_words_that_are_said_late_are_not_torn_by_a_pause(tmp_path):
             file.take(chunk, Update((word,), "", hearing, None, silence_ms=now))
     (only,) = cues(path)
     assert " ".join(only[1:]) == "Ladies. And gentlemen, good morning to you all."
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_a_transcript_in_english_is_laid_out_as_english(tmp_path, both):
+    """Of Japanese that is translated by way of it: lines of 42 characters, and not of sixteen."""
+    path, text = tmp_path / "a.srt", "We will hold a long meeting in Tokyo."
+    how = listeners.captions(path, "de", source="ja") if both else None
+    with how or listeners.source_captions(path, "ja") as file:
+        for number, word in enumerate(text.split(), 1):
+            now = Hearing(*(500.0 * number,) * 4)
+            words = (f" {word}",)
+            update = Update((), "", now, None, words, 200.0, language="ja", through="en")
+            file.take(Chunk(np.zeros(0, np.float32), last=False), update)
+    assert [cue[1:] for cue in cues(path)] == [(text,)]

@@ -85,3 +85,9 @@ def test_the_words_of_the_speaker_are_told_where_they_are_wanted():
     assert "".join(spoken).split()[:3] == ["Dies", "ist", "der"]
     plain = dragoman.translate(silence(), **settings)
     assert not any(isinstance(event, dragoman.Transcript) for event in plain)
+
+
+def test_a_transcript_is_in_the_language_that_it_is_in():
+    english = {"transcript": (" Good",), "language": "fr", "through": "en"}
+    told = events_of(english, english | {"through": None})
+    assert [(one.text, one.language) for one in told] == [(" Good", "en"), (" Good", "fr")]

@@ -179,6 +179,18 @@ def test_a_note_makes_room_for_the_talk_once_it_was_read():
     assert "Something else is odd." in shown(24)
 
 
+@pytest.mark.parametrize(("through", "way"), [(None, "fr → de "), ("en", "fr → en → de ")])
+def test_the_screen_says_by_way_of_which_language_it_translates(through, way):
+    screen = CaptionScreen(Setup(source="fr", target="de"), Notes())
+    now = Hearing(*(1000.0,) * 4)
+    update = Update((" Wort",), "", now, language="fr", through=through)
+    screen.take(Chunk(np.zeros(0, np.float32), last=False), update)
+    console = Console(width=80, height=24)
+    with console.capture() as written:
+        console.print(screen)
+    assert written.get().startswith(way)
+
+
 def test_text_that_stays_the_same_is_laid_out_once(monkeypatch):
     """However often it is drawn; anew for other words and for another width."""
     laid_out = []

@@ -1,10 +1,12 @@
 """Both languages as lines: a sentence of the speaker comes before its translation."""
 
+import json
+
 import numpy as np
 import pytest
 
 from dragoman.audio.chunk import Chunk
-from dragoman.cli.printed import WAIT_MS, PairedText, PlainText
+from dragoman.cli.printed import WAIT_MS, JsonLines, PairedText, PlainText
 from dragoman.interpreter import Update
 from dragoman.setup import Setup
 from dragoman.trace import Hearing
@@ -119,3 +121,38 @@ def test_a_translation_does_not_wait_for_long(seconds, waits):
     assert shown[seconds] == ([] if waits else ["de: So geht es."])
     assert shown[-1][0].startswith("en: so it goes on and on")
     assert shown[-1][1:] == (["de: So geht es."] if waits else [])
+
+
+def through_english(said=(), transcript=(), heard_ms=1000.0):
+    """An update of French that is translated by way of English."""
+    now = Hearing(*(heard_ms,) * 4)
+    return Update(said, "", now, None, transcript, language="fr", through="en")
+
+
+def test_a_line_is_called_what_it_is():
+    lines = []
+    printer = PairedText(lines.append, Setup(source="fr", target="de"))
+    chunk = Chunk(np.zeros(0, np.float32), last=False)
+    printer.take(chunk, through_english((" Guten", " Tag."), (" Good", " day.")))
+    printer.end()
+    assert lines == ["en: Good day.\n", "de: Guten Tag.\n"]
+
+
+def test_a_sentence_ends_as_its_own_language_ends_one():
+    """German has dates in which English would end."""
+    lines = []
+    printer = PairedText(lines.append, Setup(source="de", target="es"))
+    spoken = tuple(f" {word}" for word in ["Room", "8.", "It", "is", "here."])
+    printer.take(Chunk(np.zeros(0, np.float32), last=False), through_english((), spoken))
+    printer.end()
+    assert lines == ["en: Room 8.\n", "en: It is here.\n"]
+
+
+@pytest.mark.parametrize("both", [True, False])
+def test_a_json_line_says_which_language_its_transcript_is_in(both):
+    rows = []
+    listener = JsonLines(rows.append, both)
+    listener.take(Chunk(np.zeros(0, np.float32), last=False), through_english((" Tag",), (" day",)))
+    row = json.loads(rows[0])
+    assert row["language"] == "fr"
+    assert row.get("transcript_language") == ("en" if both else None)

@@ -11,8 +11,13 @@ import numpy as np
 import pytest
 import soundfile
 
+from dragoman.cli.captions import CaptionFiles
+from dragoman.cli.recordings import Dub, Recording
+from dragoman.cli.sound import Part
+from dragoman.setup import Setup, System
 from tests.cli.commands import ROOT, dragoman, process
 from tests.cli.terminal import terminal
+from tests.scripted import ScriptedModel
 
 SYSTEM = ("--model", "tests.scripted:steady", "--from", "de", "--step", "500ms",
           "--policy", "greedy")  # fmt: skip
@@ -198,3 +203,22 @@ def test_the_model_is_loaded_once(talks):
         *SYSTEM[2:],
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_subtitles_of_the_speaker_are_in_the_language_of_the_transcript(tmp_path):
+    """Be that English, by way of which French is translated."""
+    model = ScriptedModel([])
+    open_stream = model.open
+
+    def open_through(source, target, **wanted):
+        stream = open_stream(source, target, **wanted)
+        stream.through = "en" if source == "fr" else None
+        return stream
+
+    model.open = open_through
+    captions = CaptionFiles((), tmp_path / "a.srt", None, resume=False)
+    dub = Dub(None, tmp_path / "film.mkv", None, None)
+    recording = Recording("talk.mkv", captions, None, dub)
+    for source, language in (("fr", "en"), ("es", "es"), (None, "")):
+        film = recording.film(System(Setup(source=source, target="de"), model), Part())
+        assert film.captions == ((tmp_path / "a.srt", language),)

@@ -259,6 +259,29 @@ def test_captions_of_the_speaker_and_of_both(tmp_path):
     assert "This is" in texts["both"]
 
 
+@pytest.mark.parametrize(
+    ("wanted", "through", "told"),
+    [(True, "en", 1), (False, "en", 0), (True, None, 0)],
+    ids=["in English", "not shown", "as it is spoken"],
+)
+def test_a_transcript_in_another_language_is_told_of_once(wanted, through, told):
+    notes, sentences = Notes(), []
+    notes.tell = sentences.append
+    setup = Setup(source="fr", target="de", model="whisper-base+mt-en")
+    with detected(System(setup), notes, wanted) as listener:
+        for second in range(1, 4):
+            now = Hearing(*(1000.0 * second,) * 4)
+            update = Update((), "", now, None, (" day",), language="fr", through=through)
+            listener.take(Chunk(np.zeros(16000, np.float32), last=False), update)
+    assert (
+        sentences
+        == [
+            "The transcript is in English (en), by way of which whisper-base+mt-en translates "
+            "French (fr)."
+        ][:told]
+    )
+
+
 @pytest.fixture
 def placed(tmp_path):
     """A recording of 41 s, a word every 400 ms, in which every moment can be told."""

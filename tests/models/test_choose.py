@@ -75,6 +75,52 @@ def test_what_goes_behind_a_recogniser_is_here_or_can_be_had(nothing_here):
     assert with_translator("mine", None, "de") == "--model mine+TRANSLATOR"
 
 
+def test_what_nobody_reads_goes_through_english(nothing_here):
+    put(nothing_here, "opus-en-de")
+    assert choose("fr", "de") == choose(None, "de") == "whisper-base+opus-en-de"
+    put(nothing_here, "mt-en")
+    assert choose("fr", "de") == choose(None, "de") == "whisper-base+mt-en"
+    assert choose("en", "de") == "moonshine-base+mt-en"
+    put(nothing_here, "nllb-600m")
+    assert choose("fr", "de") == "whisper-base+nllb-600m"  # which reads it as it is
+    assert choose(None, "de") == "whisper-base+mt-en"  # which need not be told
+
+
+def test_who_only_has_a_translator_of_everything_says_what_is_spoken(nothing_here):
+    put(nothing_here, "nllb-600m")
+    with pytest.raises(DragomanError) as refused:
+        choose(None, "fr")
+    assert str(refused.value) == (
+        "To translate into 'fr', it has to be known which language is spoken (into English, it may "
+        "be found out); say it with --from, or get a translator that goes on from English with "
+        "'dragoman models get opus-en-fr'."
+    )
+    with pytest.raises(DragomanError, match=r"with --from\.$"):
+        choose(None, "ja")  # into which nothing goes from English alone
+
+
+def test_both_ways_are_told_of_where_neither_can_be_gone(nothing_here):
+    with pytest.raises(DragomanError) as refused:
+        choose("fr", "es")
+    assert str(refused.value) == (
+        "Nothing here translates from 'fr' into 'es' yet; get a translator with 'dragoman models "
+        "get nllb-600m', or get a translator that goes on from English with 'dragoman models get "
+        "mt-en', typed in a clone of Dragoman, which it comes with."
+    )
+    with pytest.raises(DragomanError, match="'dragoman models get mt-en'") as refused:
+        choose("en", "es")
+    assert "goes on from English" not in str(refused.value)
+
+
+def test_behind_a_recogniser_that_translates_who_reads_english_will_do(nothing_here):
+    put(nothing_here, "mt-en")
+    assert with_translator("mine", "fr", "de", pivots=True) == "--model mine+mt-en"
+    assert with_translator("mine", None, "de", pivots=True) == "--model mine+mt-en"
+    assert with_translator("mine", "fr", "de") == "--model mine+nllb-600m"  # which can be had
+    put(nothing_here, "nllb-600m")
+    assert with_translator("mine", "fr", "de", pivots=True) == "--model mine+nllb-600m"
+
+
 def test_who_speaks_must_be_known(nothing_here):
     with pytest.raises(DragomanError, match="--from"):
         choose(None, "de")

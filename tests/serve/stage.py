@@ -52,6 +52,19 @@ def orator() -> Orator:
     return Orator()
 
 
+class ThroughEnglish(Orator):
+    """Translates by way of English, and writes that down."""
+
+    def open(self, source, target, *, transcript=False):
+        stream = super().open(source, target, transcript=transcript)
+        stream.through = "en"
+        return stream
+
+
+def through_english() -> ThroughEnglish:
+    return ThroughEnglish()
+
+
 def arabic_orator() -> Orator:
     return Orator(ARABIC)
 

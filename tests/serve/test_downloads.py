@@ -146,3 +146,11 @@ def test_a_file_is_made_once_for_all_who_ask(monkeypatch):
         return set(asked)
 
     assert asyncio.run(ask()) == {"1\n00:00:01,000 --> 00:00:01,840\nOne.\n\n"}
+
+
+def test_what_was_written_in_english_is_laid_out_as_english():
+    """Of Japanese that is translated by way of it: lines of 42 characters, and not of sixteen."""
+    words = ["We", "will", "hold", "a", "long", "meeting", "in", "Tokyo."]
+    written = [Transcript(n, f" {one}", 500.0 * n, "en") for n, one in enumerate(words, 1)]
+    talk = Told(len(words) + 1, (Talk(1, "ja", "de"), *written))
+    assert file_of("source.srt", talk).strip().splitlines()[2:] == [" ".join(words)]

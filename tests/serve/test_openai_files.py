@@ -114,6 +114,35 @@ def test_a_model_that_speaks_other_languages_alone_writes_down_what_it_hears(cli
     assert [(one.source, one.target) for one in started] == [("en", "de"), ("en", "es")]
 
 
+@pytest.fixture
+def through_english(served):
+    """It translates by way of English, which is what it writes down."""
+    model = served.system.model
+    open_stream = model.open
+
+    def open_through(source, target, *, transcript=False):
+        stream = open_stream(source, target, transcript=transcript)
+        stream.language, stream.through = "fr", "en"
+        return stream
+
+    model.open, model.speaks = open_through, ("de",)
+
+
+@pytest.mark.usefixtures("through_english")
+def test_whoever_wants_what_is_spoken_and_gets_english_is_told_so(client):
+    file, more = ("talk.wav", wav()), {"model": "any", "response_format": "verbose_json"}
+    told = client.audio.transcriptions.create(file=file, **more)
+    assert (told.text, told.task, told.language) == (SPOKEN, "translate", "fr")
+    (warning,) = told.warnings
+    assert warning == (
+        "This server translates by way of English: the text is in that, not in the language that "
+        "is spoken."
+    )
+    *_, done = client.audio.transcriptions.create(file=file, model="any", stream=True)
+    assert done.warnings == [warning]
+    assert not hasattr(translated(client), "warnings")  # of which it is no fault
+
+
 def test_captions_and_times(client):
     srt = translated(client, response_format="srt")
     assert srt.startswith("1\n00:00:")

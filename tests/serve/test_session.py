@@ -467,3 +467,13 @@ def test_who_asks_for_it_again_and_again_has_asked_once():
     session.flush()
     closing = [(0.0, False, True), (0.4, False, False), (pytest.approx(0.1), False, True)]
     assert heard(session) == closing
+
+
+def test_a_transcript_is_in_the_language_that_it_is_in():
+    session, _ = talk()
+    session.take(STEP, update(2000.0, (), (), through="en"))
+    assert session.through is None  # nothing was written
+    session.take(STEP, update(2000.0, (), (" Good",), through="en"))
+    session.take(STEP, update(2000.0, (), (" day",)))
+    assert [one.language for one in session.transcripts] == ["en", "de"]
+    assert session.through == "en"

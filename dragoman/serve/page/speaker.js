@@ -169,7 +169,8 @@ function clear() {
 function nameSource(written = "") {
   const spoken = $("from").value;
   source.language(written || spoken, direction(written || spoken));
-  const name = (code) => offer?.hears.find((language) => language.code === code)?.name;
+  const known = [...(offer?.hears ?? []), ...(offer?.speaks ?? [])];
+  const name = (code) => known.find((language) => language.code === code)?.name;
   const other = written !== spoken && name(written);
   const said = name(spoken) ? `Spoken: ${name(spoken)}` : "Spoken";
   $("source-name").textContent = other ? `${said}, in ${other}` : said;

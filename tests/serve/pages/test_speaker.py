@@ -60,6 +60,30 @@ def test_words_appear_and_never_change(visit):
         assert page.run("document.getElementById('announced').ariaLive") == "polite"
 
 
+@pytest.mark.parametrize(
+    ("orator", "chosen", "heading", "language"),
+    [
+        ("orator", "de", "Spoken: German", "de"),
+        ("orator", "", "Spoken, in German", "de"),
+        ("through_english", "de", "Spoken: German, in English", "en"),
+        ("through_english", "", "Spoken, in English", "en"),
+    ],
+)
+def test_what_is_written_is_called_what_it_is(visit, orator, chosen, heading, language):
+    with staged(orator) as stage:
+        page = visit(stage.address)
+        page.wait("document.getElementById('from').length > 1")
+        page.run(f"document.getElementById('from').value = '{chosen}'")
+        start(page, 4)
+        page.wait("document.getElementById('source').textContent")
+        listener = visit(link(page))
+        listener.wait("!document.getElementById('spoken').hidden")
+        assert page.text("source-name") == heading
+        for one in (page, listener):
+            assert one.run("document.getElementById('source').lang") == language
+        stop(page)
+
+
 TWIN = "twin.document.getElementById('{}')"
 
 
