@@ -57,8 +57,13 @@ class _Detected:
             self._known = update.language
             if len(self._system.model.hears) == 1:  # it cannot have been wrong
                 return
-            name = language_name(update.language)
+            name, code = language_name(update.language), update.language
             self._notes.tell(f"Heard: {name}. If that is wrong, name the language: --from CODE.")
+            if code == self._system.setup.target and update.through:
+                self._notes.tell(
+                    f"That goes into {language_name(update.through)} and back; what is spoken "
+                    f"itself is written down by --from {code} --to {code}."
+                )
         if self._transcript and update.transcript and update.through and update.language:
             self._transcript = False
             self._notes.tell(

@@ -260,6 +260,29 @@ def test_captions_of_the_speaker_and_of_both(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("target", "through", "told"), [("de", "en", 2), ("es", "en", 1), ("de", None, 1)]
+)
+def test_who_has_his_own_language_translated_back_is_told_how_to_get_it_as_it_is(
+    target, through, told
+):
+    notes, sentences = Notes(), []
+    notes.tell = sentences.append
+    system = System(Setup(target=target), SimpleNamespace(hears=("de", "en")))
+    with detected(system, notes) as listener:
+        now = Hearing(*(1000.0,) * 4)
+        update = Update((" Tag",), "", now, language="de", through=through)
+        listener.take(Chunk(np.zeros(16000, np.float32), last=False), update)
+    assert (
+        sentences
+        == [
+            "Heard: German (de). If that is wrong, name the language: --from CODE.",
+            "That goes into English (en) and back; what is spoken itself is written down by --from "
+            "de --to de.",
+        ][:told]
+    )
+
+
+@pytest.mark.parametrize(
     ("wanted", "through", "told"),
     [(True, "en", 1), (False, "en", 0), (True, None, 0)],
     ids=["in English", "not shown", "as it is spoken"],
