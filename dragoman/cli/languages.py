@@ -18,7 +18,8 @@ _output = grouped("Output")
 @_system("--model", metavar="NAME", default="whisper-base", help="Which model hears.")
 @_output("--json", "as_json", is_flag=True, help="One JSON object: code to name.")
 def command(search: str | None, model: str, as_json: bool) -> None:
-    """List the languages that a model hears; Whisper translates all of them into English.
+    """List the languages that a model hears; Whisper translates all of them into English, and by
+    way of that a translator behind it.
 
     SEARCH shows only those whose code or name contains it. 'dragoman models list' says what each
     model translates into.

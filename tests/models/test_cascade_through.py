@@ -117,6 +117,20 @@ def test_whoever_hears_english_alone_detects_nothing(hears, copies):
         model.open("fr", "de")
 
 
+def test_whoever_writes_no_english_is_not_asked_for_it():
+    model = cascade()
+    model._recogniser.speaks = ("fr",)
+    with pytest.raises(DragomanError, match="reads no 'fr'"):
+        model.open("fr", "de")
+    assert model.open(None, "de").language == "en"
+
+
+def test_a_translator_of_another_language_alone_gets_that():
+    model = cascade("fr", alone="fr")
+    assert model.open(None, "de").language == "fr"
+    assert model._recogniser.opened == [("fr", "fr")]
+
+
 def test_who_copies_what_it_hears_takes_it_for_what_the_translator_reads():
     assert cascade(copies=True).open(None, "de").language == "en"
 
@@ -135,6 +149,15 @@ def test_streams_through_english_and_others_are_one_batch():
                 written[place].add((update.language, update.transcript_language))
     assert said == [GERMAN] * len(talks)
     assert written == [{("fr", "en")}, {("en", "en")}, {("ja", "ja")}, {(None, "en")}]
+
+
+@pytest.mark.parametrize(("copies", "behind"), [(False, "mt-en"), (True, "nllb-600m")])
+def test_whisper_tells_which_translator_would_do(copies, behind, monkeypatch):
+    """One that reads English, if Whisper can translate into that; else one that can be had."""
+    monkeypatch.setattr("dragoman.store.at_hand", lambda name: name == "mt-en" or None)
+    model = WhisperModel("toy", ToyEngine(), vocabulary(), translates=not copies)
+    with pytest.raises(DragomanError, match=f"put a translator behind it: --model toy.{behind}"):
+        model.open("ja", "de")
 
 
 def test_whisper_is_asked_to_translate_and_to_write_down_in_one_batch():

@@ -123,6 +123,7 @@ def through_english(served):
     def open_through(source, target, *, transcript=False):
         stream = open_stream(source, target, transcript=transcript)
         stream.language, stream.through = "fr", "en"
+        stream.wanted = True  # as a cascade, which writes it down in any case
         return stream
 
     model.open, model.speaks = open_through, ("de",)

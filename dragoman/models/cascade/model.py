@@ -79,7 +79,7 @@ class CascadeModel:
         self, source: str | None, target: str, refused: DragomanError
     ) -> CascadeStream:
         """For a translator that has refused to read what is spoken."""
-        if source is None or source in (PIVOT, target):
+        if source is None or source == target:  # not there and back
             raise refused
         try:
             pair = self._translator.between(PIVOT, target)
@@ -89,7 +89,7 @@ class CascadeModel:
             with suppress(DragomanError):
                 return CascadeStream(self._recogniser.open(source, PIVOT), pair, PIVOT)
         translator = self.name.partition("+")[2]
-        raise DragomanError(refused.what, advice=refused.advice or with_pivot(source, translator))
+        raise DragomanError(refused.what, advice=with_pivot(source, translator))
 
     def hear(self, streams: Sequence[Stream], sounds: Sequence[Sound]) -> None:
         """Hear, and write down what was heard."""
