@@ -79,8 +79,14 @@ class CascadeModel:
         self, source: str | None, target: str, refused: DragomanError
     ) -> CascadeStream:
         """For a translator that has refused to read what is spoken."""
-        if source is None or source == target:  # not there and back
+        recogniser, _, translator = self.name.partition("+")
+        if source is None:
             raise refused
+        if source == target:  # not there and back
+            raise DragomanError(
+                f"Model '{self.name}' translates, and does not write down '{source}'.",
+                advice=f"a recogniser alone does: --model {recogniser}.",
+            )
         try:
             pair = self._translator.between(PIVOT, target)
         except DragomanError:
@@ -88,7 +94,6 @@ class CascadeModel:
         if self._pivots and source in self.hears:
             with suppress(DragomanError):
                 return CascadeStream(self._recogniser.open(source, PIVOT), pair, PIVOT)
-        translator = self.name.partition("+")[2]
         raise DragomanError(refused.what, advice=with_pivot(source, translator))
 
     def hear(self, streams: Sequence[Stream], sounds: Sequence[Sound]) -> None:
