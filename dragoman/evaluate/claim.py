@@ -19,31 +19,26 @@ from typing import Any
 
 from dragoman.corpora import Clip
 from dragoman.errors import DragomanError
-from dragoman.files import digest_of_ends, sentences_for, whole_file
+from dragoman.files import digest_of_ends, kept, whole_file
 from dragoman.metrics.logs import RUN
 from dragoman.models.load import is_cascade, is_function
 from dragoman.setup import Setup
 
-LOCK, MARK = ".lock", RUN
+MARK = RUN
 MAY_CHANGE = ("clips", "recordings")  # of a run that goes on
 Stamp = tuple[Path, int, int]  # a file, how large it is, when it was written
 
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Keep the folder to this process, or two would write into each other's traces; a kill gives
-    it back."""
-    from filelock import FileLock, Timeout
+    """Keep the folder to this process, or two would write into each other's traces."""
 
-    try:
-        with sentences_for(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(folder / LOCK).acquire(timeout=0)
-    except Timeout:
+    def refuse() -> None:
         raise DragomanError(
             f"Another process writes its traces to {folder}; wait for it, or choose another folder."
         ) from None
-    with lock:
+
+    with kept(folder, refuse):
         yield
 
 
