@@ -19,7 +19,7 @@ from dragoman.errors import DragomanError
 from dragoman.metrics import plain_text
 from dragoman.metrics.instance import Unit
 from dragoman.metrics.lines import Log
-from dragoman.metrics.logs import RUN, find_log, read_log
+from dragoman.metrics.logs import RUN, clips_left_out, find_log, read_log
 from dragoman.metrics.pieces import LongRules, StreamTool
 from dragoman.metrics.resegment import Aligner
 from dragoman.metrics.score import METRICS, Report, score_corpus
@@ -213,7 +213,9 @@ def _load_traces(file: Path, unit: Unit, *, skip: bool) -> Log:
     left_out: list[str] = []
     every = list(read_traces(file, faults=left_out if skip else None))
     # A talk that was cut short is scored as far as it goes, but a run is of whole clips.
-    run = file.with_name(RUN).is_file()
+    mark = file.with_name(RUN)
+    run = mark.is_file()
+    left_out += clips_left_out(mark) if run else []
     traces = list(read_traces(file, unfinished=False, faults=[])) if run else every
     if len(traces) < len(every):
         left_out.append(
