@@ -202,9 +202,12 @@ def load(path: Path, unit: Unit, *, strict: bool = True, skip: bool = False) -> 
         ours = is_trace(file)
     except OSError as error:
         raise DragomanError(f"Cannot read {file}: {error.strerror}.") from error
-    if not ours:
-        return read_log(file, unit, strict=strict, skip=skip)
-    return _load_traces(file, unit, skip=skip)
+    if ours:
+        log = _load_traces(file, unit, skip=skip)
+    else:
+        log = read_log(file, unit, strict=strict, skip=skip)
+    log.left_out[:0] = clips_left_out(file.with_name(RUN))
+    return log
 
 
 def _load_traces(file: Path, unit: Unit, *, skip: bool) -> Log:
@@ -213,9 +216,7 @@ def _load_traces(file: Path, unit: Unit, *, skip: bool) -> Log:
     left_out: list[str] = []
     every = list(read_traces(file, faults=left_out if skip else None))
     # A talk that was cut short is scored as far as it goes, but a run is of whole clips.
-    mark = file.with_name(RUN)
-    run = mark.is_file()
-    left_out += clips_left_out(mark) if run else []
+    run = file.with_name(RUN).is_file()
     traces = list(read_traces(file, unfinished=False, faults=[])) if run else every
     if len(traces) < len(every):
         left_out.append(

@@ -55,7 +55,8 @@ def find_log(path: Path) -> Path:
 
 
 def clips_left_out(mark: Path) -> list[str]:
-    """The clips that a run of ours could not interpret, and why; a damaged mark names none."""
+    """The clips that a run could not interpret, and why; of no run of ours, or a damaged mark,
+    none."""
     try:
         found = msgspec.json.decode(mark.read_bytes(), type=_Mark)
     except (OSError, msgspec.MsgspecError):
