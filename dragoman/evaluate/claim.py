@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,21 +17,19 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from dragoman import __version__
 from dragoman.corpora import Clip
 from dragoman.errors import DragomanError
 from dragoman.files import digest_of_ends, kept, whole_file
 from dragoman.metrics.logs import LEFT_OUT, RUN
 from dragoman.models.load import is_cascade, is_function
 from dragoman.setup import Setup
+from dragoman.versions import with_this_one
 
 MARK = RUN
 MAY_CHANGE = ("clips", "recordings")  # of a run that goes on
 NOTED: dict[str, Any] = {"device": None, "versions": [], LEFT_OUT: {}}
 """What is found out while a run goes on; not all of it is in marks of old."""
 Stamp = tuple[Path, int, int]  # a file, how large it is, when it was written
-
-log = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -119,21 +116,17 @@ def settle(folder: Path, device: str) -> None:
     and which version of Dragoman. Another version is told, as its scores may be others."""
     path = folder / MARK
     mark = _read_mark(path)
-    before, versions = mark.get("device", device), mark.get("versions", [__version__])
+    before = mark.get("device", device)
     if before not in (None, device):
         raise DragomanError(
             f"The folder {folder} holds clips that were interpreted on the device {before}, and "
             f"these would be on {device}; choose another folder.",
             advice=f"take --device {before} to go on with it.",
         )
-    if versions and versions[-1] != __version__:
-        log.warning(
-            "%s was begun by Dragoman %s and goes on with %s: its scores are of both.",
-            *(folder, versions[-1], __version__),
-        )
-    if before is None or versions[-1:] != [__version__]:
-        mark |= {"device": device, "versions": [*versions, __version__]}
-        _write_mark(path, mark)
+    if "versions" in mark:
+        found = {"device": device, "versions": with_this_one(folder, mark["versions"])}
+        if mark | found != mark:
+            _write_mark(path, mark | found)
 
 
 def note_left_out(folder: Path, failures: Mapping[int, str], heard: Collection[int]) -> None:

@@ -27,6 +27,7 @@ from dragoman import __version__
 from dragoman.errors import DragomanError
 from dragoman.files import LOCK, kept, remove, sentences_for, sweep, whole_file
 from dragoman.train.recipe import Recipe, read_recipe
+from dragoman.versions import with_this_one
 
 # Settings that may change when a run is resumed: they do not change what is learned.
 _FREE = (
@@ -84,6 +85,7 @@ class RunFolder:
         path, now = self.folder / "code.json", code_version()
         begun = json.loads(path.read_text(encoding="utf-8")) if resumed and path.exists() else now
         later: Any = begun.pop("later", [])
+        with_this_one(self.folder, [(later or [begun])[-1]["dragoman"]])
         if now != (later or [begun])[-1]:
             later = [*later, now]
         self.write_json("code.json", begun | ({"later": later} if later else {}))

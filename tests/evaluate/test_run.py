@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 import soundfile
 
-from dragoman import __version__
+from dragoman import __version__, versions
 from dragoman.awake import Awake
 from dragoman.corpora import Clip
 from dragoman.errors import DragomanError
-from dragoman.evaluate import claim
 from dragoman.evaluate.claim import NOTED, _weight_files, files_of, fingerprint, weights_of
 from dragoman.evaluate.run import TRACES, _here, run_corpus
 from dragoman.metrics.logs import clips_left_out
@@ -416,7 +415,7 @@ def without_notes(mark):
 def test_another_version_goes_on_with_a_run_and_tells_so_once(tmp_path, clips, monkeypatch, caplog):
     run_corpus(clips[:2], SETUP, tmp_path / "r")
     assert not caplog.text
-    monkeypatch.setattr(claim, "__version__", "9.9")
+    monkeypatch.setattr(versions, "__version__", "9.9")
     run_corpus(clips[:2], SETUP, tmp_path / "r")
     assert not caplog.text  # it only reads
     run_corpus(clips[:4], SETUP, tmp_path / "r")

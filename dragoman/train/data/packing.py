@@ -28,6 +28,7 @@ from dragoman.train.data.pack import (
     read_header,
     write_header,
 )
+from dragoman.versions import with_this_one
 from dragoman.workers import Workers
 
 T = TypeVar("T")
@@ -112,6 +113,7 @@ def begun(folder: Path, made_from: MadeFrom) -> Iterator[str]:
         _check_begun(folder, text)  # again: somebody may have been at work
         with whole_file(folder / _MADE_FROM, "wb") as stream:
             stream.write(text)
+        _note_version(folder)
         sweep(folder)
         yield fingerprint
 
@@ -128,6 +130,16 @@ def _check_begun(folder: Path, text: bytes) -> None:
         )
     if not path.exists() and folder.exists() and _others(folder):
         raise DragomanError(f"{folder} is not empty and not a pack; choose another folder.")
+
+
+def _note_version(folder: Path) -> None:
+    """Another version may speak or translate in another way: it is told, and noted."""
+    path = folder / "made_by.json"
+    before = msgspec.json.decode(path.read_bytes(), type=list[str]) if path.exists() else []
+    if not any(folder.glob("shard-*")):
+        before = []
+    with whole_file(path, "wb") as stream:
+        stream.write(msgspec.json.encode(with_this_one(folder, before)))
 
 
 def _others(folder: Path) -> bool:

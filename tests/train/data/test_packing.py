@@ -5,6 +5,7 @@ from threading import Thread
 
 import pytest
 
+from dragoman import __version__, versions
 from dragoman.errors import DragomanError
 from dragoman.files import kept
 from dragoman.train.data.packing import begun
@@ -89,3 +90,25 @@ def test_a_folder_of_something_else_is_not_touched(text, tmp_path):
     with pytest.raises(DragomanError, match="is not empty and not a pack"):
         pack_text(text, tmp_path / "music")
     assert [path.name for path in (tmp_path / "music").iterdir()] == ["song.mp3"]
+
+
+def test_another_version_goes_on_with_a_pack_and_tells_so(text, tmp_path, monkeypatch, caplog):
+    folder = tmp_path / "pack"
+    pack_text(text, folder)
+    monkeypatch.setattr(versions, "__version__", "9.9")
+    pack_text(text, folder)
+    assert not caplog.text  # it is made
+    (folder / "pack.json").unlink()
+    pack_text(text, folder)
+    told = f"{folder} was begun by Dragoman {__version__} and goes on with 9.9"
+    assert told in caplog.text
+    assert (folder / "made_by.json").read_text() == f'["{__version__}","9.9"]'
+
+
+def test_a_pack_of_which_nothing_came_is_begun_anew(tmp_path, monkeypatch, caplog):
+    with begun(tmp_path / "pack", {"text": "one"}):
+        pass
+    monkeypatch.setattr(versions, "__version__", "9.9")
+    with begun(tmp_path / "pack", {"text": "one"}):
+        pass
+    assert not caplog.text
