@@ -179,7 +179,7 @@ class CaptionScreen:
 
     def _head(self) -> str:
         if self._notes.ending:
-            return "Ending: the rest is said   Ctrl-C leaves it out"
+            return "Ending   Ctrl-C leaves the rest out"
         spoken = self._language or "?"
         return self._title or f"{spoken} → {self._setup.target}   Ctrl-C ends the talk"
 
