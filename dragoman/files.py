@@ -41,6 +41,8 @@ _TEMPORARY = re.compile(r"\..+\.(\d+)\.(\d{1,9})\.tmp", re.DOTALL)
 """What `temporary_for` makes of a name: no system has processes with longer numbers."""
 _numbers = itertools.count()
 _DAY = 24 * 3600.0
+LOCK = ".lock"
+"""The file by which a folder is kept to one process."""
 _LOOKED_AT = 1 << 20  # bytes at either end of a file
 
 
@@ -68,6 +70,24 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], None]) -> None:
     write(made)
     with whole_file(path, "wb") as stream:
         stream.write(made.getbuffer())
+
+
+@contextmanager
+def kept(folder: Path, taken: Callable[[], None]) -> Iterator[None]:
+    """Keep a folder to this process, or two would write into each other's files; a kill gives it
+    back. If another process keeps it, `taken` refuses that; else it is waited for."""
+    from filelock import FileLock, Timeout
+
+    with sentences_for(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / LOCK)
+        try:
+            holding = lock.acquire(timeout=0)
+        except Timeout:
+            taken()
+            holding = lock.acquire()
+    with holding:
+        yield
 
 
 def sweep(folder: Path) -> None:

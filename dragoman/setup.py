@@ -214,13 +214,19 @@ class System:
             compute=self.setup.compute,
         )
 
+    @property
+    def device(self) -> str:
+        """Where the model is, which is loaded for that."""
+        device: str = getattr(self.model, "device", "cpu")
+        return device
+
     @cached_property
     def vad(self) -> Vad | None:
         """What tells speech from silence. A model of the user's own gets all sound as it is."""
         own = self._given is not None or is_function(self.setup.model)
         if own:
             return None
-        if getattr(self.model, "device", "cpu") == "cpu":
+        if self.device == "cpu":
             return Vad.load()
         from dragoman.audio.vad_gpu import GpuVad
 

@@ -30,6 +30,7 @@ MAY_IMPORT = {
     "policies": {"models", "text", "knobs"},
     "clock": set(),
     "awake": set(),
+    "versions": set(),
     "utterance": {"models", "policies", "text"},
     "batch": {"models"},
     "interpreter": {
@@ -50,11 +51,12 @@ MAY_IMPORT = {
     "evaluate": {
         *("audio", "text", "store", "trace", "metrics", "models", "detectors", "policies"),
         *("interpreter", "voices", "setup", "clock", "awake", "corpora", "workers", "own"),
+        "versions",
     },
     "train": {
         *("audio", "text", "store", "trace", "metrics", "models", "detectors", "policies"),
         *("interpreter", "voices", "evaluate", "setup", "clock", "corpora", "listeners"),
-        "workers",
+        *("workers", "versions"),
     },
     "serve": {
         *("audio", "text", "models", "policies", "interpreter", "setup", "clock", "lag", "voices"),

@@ -44,6 +44,7 @@ def list_models(here: bool, as_json: bool) -> None:
     """List the models, what they can do on this machine, and which of them are here.
 
     Languages are those that a model hears, and after the arrow those that it translates into.
+    Size is what is fetched; of a model that is here, also what was made of it to load it sooner.
     Speed: fast, live (it keeps up with a speaker) or late, on the processors of this machine.
     What begins with ~ was not measured but estimated from the model's size. A star marks the
     model that is recommended here. Where only a part is here, `get` fetches the rest.

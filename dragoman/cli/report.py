@@ -28,7 +28,8 @@ def tell_problems(log: Log, report: Report, where: str = "") -> None:
     """Say on standard error what of a log was not scored, and what is wrong with the rest; of
     several logs `where` this is."""
     for problem in log.left_out:
-        tell(f"left out: {problem}")
+        named = where and str(log.path) not in problem
+        tell(f"left out{where if named else ''}: {problem}")
     size = len(report.instances)
     for what, indices in report.problems.items():
         tell(f"Sentences{where} with {what}, {len(indices)} of {size}: {first_of(indices)}")

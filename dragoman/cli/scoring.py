@@ -19,7 +19,7 @@ from dragoman.errors import DragomanError
 from dragoman.metrics import plain_text
 from dragoman.metrics.instance import Unit
 from dragoman.metrics.lines import Log
-from dragoman.metrics.logs import RUN, find_log, read_log
+from dragoman.metrics.logs import RUN, clips_left_out, find_log, read_log
 from dragoman.metrics.pieces import LongRules, StreamTool
 from dragoman.metrics.resegment import Aligner
 from dragoman.metrics.score import METRICS, Report, score_corpus
@@ -202,9 +202,12 @@ def load(path: Path, unit: Unit, *, strict: bool = True, skip: bool = False) -> 
         ours = is_trace(file)
     except OSError as error:
         raise DragomanError(f"Cannot read {file}: {error.strerror}.") from error
-    if not ours:
-        return read_log(file, unit, strict=strict, skip=skip)
-    return _load_traces(file, unit, skip=skip)
+    if ours:
+        log = _load_traces(file, unit, skip=skip)
+    else:
+        log = read_log(file, unit, strict=strict, skip=skip)
+    log.left_out[:0] = clips_left_out(file.with_name(RUN))
+    return log
 
 
 def _load_traces(file: Path, unit: Unit, *, skip: bool) -> Log:

@@ -181,7 +181,7 @@ class CaptionScreen:
 
     def _head(self) -> str:
         if self._notes.ending:
-            return "Ending: the rest is said   Ctrl-C leaves it out"
+            return "Ending   Ctrl-C leaves the rest out"
         way = [self._language or "?", *filter(None, [self._through]), self._setup.target]
         return self._title or f"{' → '.join(way)}   Ctrl-C ends the talk"
 

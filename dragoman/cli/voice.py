@@ -129,7 +129,7 @@ def command(
         click.echo(f"{unpack(out)}: a file for each utterance.")
     made, wall, work = header.hours - hours_before, time.perf_counter() - begun, _cpu() - cpu
     tell_pack(out, header)
-    if made > 0:
+    if made > 0 and (cluster or work > 0):  # else it was another process that made them
         click.echo(_speed(workers, made, wall, work))
 
 

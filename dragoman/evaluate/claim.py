@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cache
@@ -19,31 +19,29 @@ from typing import Any
 
 from dragoman.corpora import Clip
 from dragoman.errors import DragomanError
-from dragoman.files import digest_of_ends, sentences_for, whole_file
-from dragoman.metrics.logs import RUN
+from dragoman.files import digest_of_ends, kept, whole_file
+from dragoman.metrics.logs import LEFT_OUT, RUN
 from dragoman.models.load import is_cascade, is_function
 from dragoman.setup import Setup
+from dragoman.versions import with_this_one
 
-LOCK, MARK = ".lock", RUN
+MARK = RUN
 MAY_CHANGE = ("clips", "recordings")  # of a run that goes on
+NOTED: dict[str, Any] = {"device": None, "versions": [], LEFT_OUT: {}}
+"""What is found out while a run goes on; not all of it is in marks of old."""
 Stamp = tuple[Path, int, int]  # a file, how large it is, when it was written
 
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Keep the folder to this process, or two would write into each other's traces; a kill gives
-    it back."""
-    from filelock import FileLock, Timeout
+    """Keep the folder to this process, or two would write into each other's traces."""
 
-    try:
-        with sentences_for(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(folder / LOCK).acquire(timeout=0)
-    except Timeout:
+    def refuse() -> None:
         raise DragomanError(
             f"Another process writes its traces to {folder}; wait for it, or choose another folder."
         ) from None
-    with lock:
+
+    with kept(folder, refuse):
         yield
 
 
@@ -67,9 +65,9 @@ def claim(folder: Path, setup: Setup, clips: Sequence[Clip], *, heard: Collectio
     if known is not None:
         _refuse_other(known, mark, folder, clips)
         _refuse_other_sound(known, mark, folder, [clip for clip in clips if clip.index in heard])
+    mark |= NOTED if known is None else {key: known[key] for key in NOTED if key in known}
     if known is None or any(known.get(key, mark[key]) != mark[key] for key in MAY_CHANGE):
-        with whole_file(path) as file:
-            json.dump(mark, file, indent=1, ensure_ascii=False)
+        _write_mark(path, mark)
     setup.write(folder / "setup.yaml")
 
 
@@ -77,7 +75,7 @@ def _refuse_other(
     known: dict[str, Any], mark: dict[str, Any], folder: Path, clips: Sequence[Clip]
 ) -> None:
     """Say so if a folder holds another run than the one that is wanted."""
-    if known.get("setup") != mark["setup"]:
+    if not _same_setup(known, mark["setup"]):
         raise DragomanError(
             f"The folder {folder} holds another run (its setup differs); choose another folder."
         )
@@ -102,6 +100,44 @@ def _refuse_other(
                 f"The folder {folder} holds a run with {name} as it was before; it has been "
                 f"changed since. Remove it, or choose another folder."
             )
+
+
+def _same_setup(known: dict[str, Any], setup: dict[str, Any]) -> bool:
+    """Whether a run is of this setup. Its device is judged by what it was in fact, if that is
+    known: `auto` and the name of what it found are the same."""
+    before = known.get("setup")
+    if known.get("device") and isinstance(before, dict):
+        return before | {"device": None} == setup | {"device": None}
+    return before == setup
+
+
+def settle(folder: Path, device: str) -> None:
+    """Note who interprets the clips that come now: on which device, which is one for a whole run,
+    and which version of Dragoman. Another version is told, as its scores may be others."""
+    path = folder / MARK
+    mark = _read_mark(path)
+    before = mark.get("device", device)
+    if before not in (None, device):
+        raise DragomanError(
+            f"The folder {folder} holds clips that were interpreted on the device {before}, and "
+            f"these would be on {device}; choose another folder.",
+            advice=f"take --device {before} to go on with it.",
+        )
+    if "versions" in mark:
+        found = {"device": device, "versions": with_this_one(folder, mark["versions"])}
+        if mark | found != mark:
+            _write_mark(path, mark | found)
+
+
+def note_left_out(folder: Path, failures: Mapping[int, str], heard: Collection[int]) -> None:
+    """Note which clips could not be interpreted, and why, for whoever reads the scores later; not
+    those that could be after all."""
+    mark = _read_mark(folder / MARK)
+    before = mark.get(LEFT_OUT, {})
+    now = before | {str(index): told for index, told in failures.items()}
+    now = {index: told for index, told in now.items() if int(index) not in heard}
+    if now != before:
+        _write_mark(folder / MARK, mark | {LEFT_OUT: now})
 
 
 def _refuse_other_sound(
@@ -206,6 +242,11 @@ def _digest(stamps: tuple[Stamp, ...]) -> str:
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()[:16]
+
+
+def _write_mark(path: Path, mark: dict[str, Any]) -> None:
+    with whole_file(path) as file:
+        json.dump(mark, file, indent=1, ensure_ascii=False)
 
 
 def _read_mark(path: Path) -> dict[str, Any]:

@@ -37,6 +37,7 @@ class SystemResult:
     unit: Unit = "word"  # what a delay belongs to
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     notes: str = ""  # the setup, the failures
+    left_out: Sequence[int] = ()  # clips that could not be interpreted
 
 
 def write_report(
@@ -64,12 +65,15 @@ def write_report(
 
 
 def write_scores(path: Path, systems: Sequence[SystemResult]) -> None:
-    """The table of the report as tab-separated values; times in milliseconds."""
+    """The table of the report as tab-separated values; times in milliseconds. At its end, over how
+    many clips they are, and which were left out."""
     columns = [c for c in COLUMNS if any(s.scores.get(c) is not None for s in systems)]
-    rows = ["\t".join(["system", *columns])]
+    rows = ["\t".join(["system", *columns, "clips", "left_out"])]
     for system in systems:
         values = [system.scores.get(column) for column in columns]
-        rows.append("\t".join([system.name, *("" if v is None else f"{v:.6g}" for v in values)]))
+        scores = ["" if v is None else f"{v:.6g}" for v in values]
+        left_out = ",".join(map(str, system.left_out))
+        rows.append("\t".join([system.name, *scores, str(len(system.traces)), left_out]))
     with whole_file(path) as file:
         file.write("\n".join(rows) + "\n")
 

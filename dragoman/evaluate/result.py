@@ -79,6 +79,7 @@ def system_result(setup: Setup, run: Run, scorer: Scorer) -> SystemResult:
             if not isnan((interval := score.interval()).low)
         },
         notes=", ".join(filter(None, notes)),
+        left_out=[failure.index for failure in run.failures],
     )
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TextIO, cast
 
@@ -21,7 +21,7 @@ from dragoman.clock import SimulatedClock
 from dragoman.corpora import Clip
 from dragoman.detectors import NoEndsError
 from dragoman.errors import DragomanError
-from dragoman.evaluate.claim import claim, held
+from dragoman.evaluate.claim import claim, held, note_left_out, settle
 from dragoman.evaluate.names import told_apart
 from dragoman.files import sentences_for, whole_file
 from dragoman.interpreter import step
@@ -155,7 +155,13 @@ def run_corpus(
         clips = told_apart(clips)
         if only is not None:
             clips = [clip for clip in clips if clip.index in only]
-        return _run_in(folder, clips, partial(_outcomes, setup, workers, together, system), on_clip)
+        outcomes = partial(
+            _outcomes, setup, workers, together, system, cache(partial(settle, folder))
+        )
+        run = _run_in(folder, clips, outcomes, on_clip)
+        failures = {failure.index: str(failure) for failure in run.failures}
+        note_left_out(folder, failures, {trace.index for trace in run.traces})
+        return run
 
 
 def _run_in(
@@ -227,15 +233,20 @@ def _outcomes(
     workers: Workers | None,
     together: int,
     system: System | None,
+    on_device: Callable[[str], None],
     clips: Sequence[Clip],
 ) -> Iterator[Outcome]:
+    """What comes of the clips. `on_device` hears what interprets them before the first is told."""
     groups = [clips[at : at + together] for at in range(0, len(clips), together)]
     if not groups:
         return
     if workers is not None:
-        yield from workers.each(Interpreting(setup.with_changes(threads=1)), groups)
+        for device, outcome in workers.each(Interpreting(setup.with_changes(threads=1)), groups):
+            on_device(device)
+            yield outcome
         return
     ready = system or System(setup)
+    on_device(ready.device)
     for group in groups:
         yield from _attempt(ready, group)
 
@@ -245,16 +256,18 @@ _here: dict[Setup, System] = {}  # what this worker has loaded
 
 @dataclass(frozen=True, slots=True)
 class Interpreting:
-    """The work of one worker: clips by a setup, whose model it keeps for the next ones."""
+    """The work of one worker: clips by a setup, whose model it keeps for the next ones. It tells
+    what comes of each, and the device."""
 
     setup: Setup
 
-    def __call__(self, clips: Sequence[Clip], tell: Callable[[Outcome], None]) -> None:
+    def __call__(self, clips: Sequence[Clip], tell: Callable[[tuple[str, Outcome]], None]) -> None:
         if self.setup not in _here:
             _here.clear()
             _here[self.setup] = System(self.setup)
-        for outcome in _attempt(_here[self.setup], clips):
-            tell(outcome)
+        system = _here[self.setup]
+        for outcome in _attempt(system, clips):
+            tell((system.device, outcome))
 
 
 def _attempt(system: System, clips: Sequence[Clip]) -> list[Outcome]:

@@ -13,6 +13,7 @@ from dragoman.metrics.instance import Unit
 from dragoman.metrics.lines import Log, decode_line, read_lines
 
 RUN = "run.json"  # what a folder of a run of ours holds, beside its traces
+LEFT_OUT = "left_out"  # the clips that it has no traces of, by their numbers, and why
 
 
 def read_log(path: Path, unit: Unit = "word", *, strict: bool = True, skip: bool = False) -> Log:
@@ -51,6 +52,20 @@ def find_log(path: Path) -> Path:
     if not path.exists():
         raise DragomanError(f"There is no log at {path}.")
     return path
+
+
+def clips_left_out(mark: Path) -> list[str]:
+    """The clips that a run could not interpret, and why; of no run of ours, or a damaged mark,
+    none."""
+    try:
+        found = msgspec.json.decode(mark.read_bytes(), type=_Mark)
+    except (OSError, msgspec.MsgspecError):
+        return []
+    return [found.left_out[index] for index in sorted(found.left_out)]
+
+
+class _Mark(msgspec.Struct):
+    left_out: dict[int, str] = msgspec.field(default_factory=dict)
 
 
 def first_row(path: Path, *, skip: bool = False) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import ssl
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Sequence
 from contextlib import suppress
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -74,7 +74,7 @@ class Talk:
         up. `context`: for wss, if the usual certificates are not those to trust."""
         self._url, self._start, self._token = url, start or Start(), token
         self._patience = patience
-        self._ssl = context or (True if url.startswith("wss:") else None)  # True: the usual one
+        self._ssl = _certificates(url, context)
         self._kept = KeptSound(self._start.audio)
         self._ready: Ready | None = None
         self._heard = Heard(0, 0, 0, 0)
@@ -264,6 +264,19 @@ class Talk:
                     await socket.send(write(Stop()))
                     return
                 await kept.more.wait()
+
+
+def _certificates(
+    url: str, context: ssl.SSLContext | None
+) -> ssl.SSLContext | Literal[True] | None:
+    """Those to trust at an address: True are the usual ones, None is a connection without any."""
+    scheme = url.partition(":")[0].lower()
+    if scheme == "ws" and context is not None:
+        raise DragomanError(
+            f"'{url}' is an address without TLS, so no certificates are looked at: begin it with "
+            "wss://, or leave the context out."
+        )
+    return context or (True if scheme == "wss" else None)
 
 
 _T = TypeVar("_T", Said, Transcript)

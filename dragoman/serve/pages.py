@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
@@ -57,6 +58,7 @@ def page_routes(service: Service) -> list[BaseRoute]:
         Route("/hall/", _page("hall.html")),
         Route("/overlay/", _page("overlay.html")),
         *(Route(f"/{name}", _below) for name in ("room", "hall", "overlay")),
+        *(Route(f"/{name}/{{room}}/", _above) for name in ("room", "hall", "overlay")),
         Mount("/page", _WithHeaders(StaticFiles(directory=PAGE))),
         Route("/v1/languages", languages),
     ]
@@ -72,8 +74,17 @@ def _page(name: str) -> Callable[[Request], Awaitable[Response]]:
 async def _below(request: Request) -> Response:
     """To the same address with a slash, from which a page finds its files. Of all the address only
     its end is named: a proxy may have put the pages below a path of its own."""
-    query = f"?{request.url.query}" if request.url.query else ""
-    return RedirectResponse(f"{request.url.path.rpartition('/')[2]}/{query}")
+    return RedirectResponse(f"{request.url.path.rpartition('/')[2]}/{_query(request)}")
+
+
+async def _above(request: Request) -> Response:
+    """To the address of a room without the slash that somebody has put at its end: the files are
+    beside the folder that a page is in. It is named as in `_below`."""
+    return RedirectResponse(f"../{quote(request.path_params['room'])}{_query(request)}")
+
+
+def _query(request: Request) -> str:
+    return f"?{request.url.query}" if request.url.query else ""
 
 
 class _WithHeaders:

@@ -258,7 +258,8 @@ class Bar:
             self._progress.stop()
 
     def say(self, sentence: str) -> None:
-        self.console.print(sentence, markup=False, soft_wrap=True)
+        # A terminal breaks it between words, a file gets one line.
+        self.console.print(sentence, markup=False, soft_wrap=not self.console.is_terminal)
 
     def begin(self, what: str, total: int, done: int = 0) -> None:
         """Start over with another task, `done` bytes of which are already there."""

@@ -20,7 +20,7 @@ import torch
 
 from dragoman.audio.chunk import RATE
 from dragoman.errors import DragomanError
-from dragoman.files import sweep, whole_file
+from dragoman.files import whole_file
 from dragoman.store.home import sha256_of
 from dragoman.train.begun import Pair, cut_some
 from dragoman.train.data.corpus import Part, Ragged, TrainingSet
@@ -35,7 +35,7 @@ from dragoman.train.data.pack import (
     shard_path,
     write_header,
 )
-from dragoman.train.data.packing import MadeFrom, begin
+from dragoman.train.data.packing import MadeFrom, begun, is_finished
 from dragoman.train.data.sources import pack_of
 from dragoman.train.foreign import is_exported
 from dragoman.train.recipe import Batch, Data
@@ -98,18 +98,17 @@ def distill(
         "beam": beam,
         **({"cut": cut} if cut else {}),
     }
-    fingerprint = begin(out, made_from)
-    if (out / "pack.json").exists():
-        return read_header(out)
-    sweep(out)
-    place_on(teacher, device)
-    units = together or TOGETHER[teacher.task.device.type == "cuda"]
-    way = Way((source, target), beam, cut, Batch(units * UNIT, buckets=10))
-    reports: list[ShardReport] = []
-    for some in _shards(teacher, gold, out, way):
-        reports += some
-        progress(sum(one.items + len(one.faults) for one in reports), len(gold))
-    return _close(out, gold, reports, way.languages, fingerprint, made_from)
+    with begun(out, made_from) as fingerprint:
+        if is_finished(out):
+            return read_header(out)
+        place_on(teacher, device)
+        units = together or TOGETHER[teacher.task.device.type == "cuda"]
+        way = Way((source, target), beam, cut, Batch(units * UNIT, buckets=10))
+        reports: list[ShardReport] = []
+        for some in _shards(teacher, gold, out, way):
+            reports += some
+            progress(sum(one.items + len(one.faults) for one in reports), len(gold))
+        return _close(out, gold, reports, way.languages, fingerprint, made_from)
 
 
 def _shards(teacher: Trained, gold: Pack, out: Path, way: Way) -> Iterator[list[ShardReport]]:

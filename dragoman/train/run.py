@@ -25,8 +25,9 @@ import yaml
 
 from dragoman import __version__
 from dragoman.errors import DragomanError
-from dragoman.files import remove, sentences_for, sweep, whole_file
+from dragoman.files import LOCK, kept, remove, sentences_for, sweep, whole_file
 from dragoman.train.recipe import Recipe, read_recipe
+from dragoman.versions import with_this_one
 
 # Settings that may change when a run is resumed: they do not change what is learned.
 _FREE = (
@@ -37,7 +38,6 @@ _FREE = (
     "data.keep_states",
     "data.fault_limit",
 )
-LOCK = ".lock"
 _MADE = ("source.model", "target.model", "features.npz")  # before the first step
 
 
@@ -69,19 +69,15 @@ class RunFolder:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep the folder to this process; a kill gives it back."""
-        from filelock import FileLock, Timeout
+        """Keep the folder to this process."""
 
-        try:
-            with sentences_for(self.folder):
-                self.folder.mkdir(parents=True, exist_ok=True)
-                lock = FileLock(self.folder / LOCK).acquire(timeout=0)
-        except Timeout:
+        def refuse() -> None:
             raise DragomanError(
                 f"Another process is training in {self.folder}; wait for it, or choose another "
                 "folder with --run."
             ) from None
-        with lock:
+
+        with kept(self.folder, refuse):
             yield
 
     def _note_code(self, resumed: bool) -> None:
@@ -89,6 +85,7 @@ class RunFolder:
         path, now = self.folder / "code.json", code_version()
         begun = json.loads(path.read_text(encoding="utf-8")) if resumed and path.exists() else now
         later: Any = begun.pop("later", [])
+        with_this_one(self.folder, [(later or [begun])[-1]["dragoman"]])
         if now != (later or [begun])[-1]:
             later = [*later, now]
         self.write_json("code.json", begun | ({"later": later} if later else {}))

@@ -403,3 +403,14 @@ def test_what_one_log_has_of_no_sentence_is_not_compared(tmp_path):
     assert "LAAL_CA" not in found
     told = f"StartOffset_CA EndOffset_CA NumChunks_CA: sentences without a value in {second}, 30 of"
     assert told in result.stderr
+
+
+def test_a_clip_that_was_left_out_is_of_one_of_the_runs(tmp_path):
+    """Both lines were the same, and nobody was told of which run they were."""
+    first, second = tmp_path / "one", tmp_path / "other"
+    for folder in (first, second):
+        folder.mkdir()
+        write(folder / "instances.log")
+    (second / "run.json").write_text('{"left_out": {"30": "clip 30 (a.wav): it is none."}}')
+    result = CliRunner().invoke(command, [str(first), str(second), "--json"])
+    assert f"left out of {second}/instances.log: clip 30 (a.wav): it is none." in result.stderr

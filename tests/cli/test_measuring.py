@@ -355,6 +355,10 @@ def test_a_clip_without_word_ends_is_named_and_the_others_count(corpus, tmp_path
         report = json.loads(result.stdout)
         assert [row["index"] for row in report["sentences"]] == known
         assert len(report["left_out"]) == 1
+        done(*arguments, "--output", tmp_path / "run")
+        again = done("score", tmp_path / "run", "--json")  # the run remembers it
+        assert json.loads(again.stdout)["left_out"] == report["left_out"]
+        assert again.stderr.count(told) == 1
     ends.write_text("other.wav\t400\n")
     arguments[2:3] = [tmp_path / "other"] if command == "sweep" else arguments[2:3]
     with pytest.raises(DragomanError, match=r"None of the 4 clips .* no word ends of '\d.wav'"):

@@ -1,6 +1,7 @@
 """The report: its numbers, what was spoken, and how it looks on a phone."""
 
 import base64
+import csv
 import html
 import io
 import json
@@ -13,7 +14,9 @@ import numpy as np
 import pytest
 import soundfile
 
+from dragoman.audio.source import open_audio
 from dragoman.corpora import Clip
+from dragoman.evaluate import sounds
 from dragoman.evaluate.chart import Point, _round_step, curves
 from dragoman.evaluate.report import SystemResult, write_report, write_scores
 from dragoman.evaluate.result import Scorer, system_result
@@ -80,6 +83,29 @@ def test_sounds_keep_to_their_room(clips):
     assert not tight[1].sound
     none = spoken_clips(clips, "fr", 0)
     assert not any(each.sound or each.text for each in none.values())
+
+
+def test_no_sound_is_encoded_only_to_be_thrown_away(clips, monkeypatch):
+    """There were nine of ten talks of a parliament of which this happened."""
+    read = []
+
+    def reading(path, **options):
+        for chunk in open_audio(path, **options):
+            read.append(chunk.seconds)
+            yield chunk
+
+    monkeypatch.setattr(sounds, "open_audio", reading)
+    one = len(spoken_clips(clips[1:2], "de", 20)[1].sound) / 1_000_000
+    long, short = clips[0], clips[1]
+    read.clear()
+    # The first fills half of the room; of those that do not fit, one is tried.
+    many = [short, *(replace(long, index=index) for index in range(10, 60))]
+    some = spoken_clips(many, "de", 2 * one)
+    assert [index for index, each in some.items() if each.sound] == [1]
+    assert sum(read) < 1.5 + 3.5
+    read.clear()
+    assert not spoken_clips([long], "de", 0.005)[0].sound  # nor is it begun
+    assert not read
 
 
 def test_a_clip_without_sound_is_no_fault_of_the_report(clips):
@@ -240,7 +266,18 @@ def test_a_table_for_scripts_has_every_digit(tmp_path):
     write_scores(
         tmp_path / "s.tsv", [SystemResult("a", "c", {"BLEU": 12.345678, "AL": None}, {}, [], [])]
     )
-    assert (tmp_path / "s.tsv").read_text() == "system\tBLEU\na\t12.3457\n"
+    assert (tmp_path / "s.tsv").read_text() == ("system\tBLEU\tclips\tleft_out\na\t12.3457\t0\t\n")
+
+
+def test_a_table_for_scripts_says_over_how_many_clips_it_is_and_which_are_left_out(tmp_path, clips):
+    for broken in (clips[0], clips[2]):
+        broken.audio.write_bytes(b"not sound at all")
+    run = run_corpus(clips, SETUP, tmp_path / "run")
+    write_scores(tmp_path / "s.tsv", [system_result(SETUP, run, Scorer.of("en"))])
+    with (tmp_path / "s.tsv").open() as file:
+        (row,) = csv.DictReader(file, delimiter="\t")
+    assert row["clips"] == str(len(clips) - 2)
+    assert row["left_out"] == f"{clips[0].index},{clips[2].index}"
 
 
 # --- as it looks ----------------------------------------------------------------------------------

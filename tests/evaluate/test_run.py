@@ -12,14 +12,17 @@ import numpy as np
 import pytest
 import soundfile
 
+from dragoman import __version__, versions
 from dragoman.awake import Awake
 from dragoman.corpora import Clip
 from dragoman.errors import DragomanError
-from dragoman.evaluate.claim import _weight_files, files_of, fingerprint, weights_of
-from dragoman.evaluate.run import TRACES, run_corpus
+from dragoman.evaluate.claim import NOTED, _weight_files, files_of, fingerprint, weights_of
+from dragoman.evaluate.run import TRACES, _here, run_corpus
+from dragoman.metrics.logs import clips_left_out
 from dragoman.setup import Setup, System
 from dragoman.trace import read_traces
 from dragoman.workers import WarmProcesses, told_by
+from tests.scripted import ScriptedModel, steady
 
 SETUP = Setup(model="tests.scripted:steady", policy="greedy", source="de", step_ms=500)
 
@@ -331,7 +334,7 @@ def test_the_mark_is_written_whole_or_not_at_all(tmp_path, clips, monkeypatch):
 
     monkeypatch.setattr("dragoman.evaluate.claim.json.dump", slow_dump)
     run_corpus(clips, SETUP, tmp_path / "r")
-    assert seen == [False]
+    assert seen == [False, True]  # who interprets is noted later
     assert (tmp_path / "r" / "run.json").exists()
 
 
@@ -350,6 +353,89 @@ def test_two_runs_are_never_mixed(tmp_path, clips):
         run_corpus(clips, SETUP.with_changes(policy="offline"), tmp_path / "r")
     with pytest.raises(DragomanError, match="holds another run"):
         run_corpus(clips[::-1], SETUP, tmp_path / "r")
+
+
+def on(device):
+    """The model on some device."""
+    model = steady()
+    model.device = device
+    return System(SETUP, model)
+
+
+class Workers:
+    """They work in this process, on some device."""
+
+    def __init__(self, monkeypatch, device):
+        monkeypatch.setattr(ScriptedModel, "device", device, raising=False)
+
+    def each(self, work, tasks):
+        _here.clear()
+        for task in tasks:
+            yield from told_by(work, task)
+
+
+def test_a_run_does_not_go_on_with_another_device(tmp_path, clips):
+    """Whether it was named, or found: with `--device auto` the setup is the same."""
+    run_corpus(clips[:3], SETUP, tmp_path / "r", system=on("cpu"))
+    with pytest.raises(DragomanError, match="on the device cpu, and these would be on cuda") as why:
+        run_corpus(clips, SETUP, tmp_path / "r", system=on("cuda"))
+    assert "--device cpu" in why.value.advice
+    assert len(list(read_traces(tmp_path / "r" / TRACES))) == 3
+    run = run_corpus(clips, SETUP.with_changes(device="cpu"), tmp_path / "r", system=on("cpu"))
+    assert len(run.traces) == 5
+
+
+def test_workers_on_another_device_do_not_go_on_with_a_run(tmp_path, clips, monkeypatch):
+    run_corpus(clips[:3], SETUP, tmp_path / "r", workers=Workers(monkeypatch, "cuda"))
+    with pytest.raises(DragomanError, match="on the device cuda, and these would be on cpu"):
+        run_corpus(clips, SETUP, tmp_path / "r", workers=Workers(monkeypatch, "cpu"))
+    assert len(list(read_traces(tmp_path / "r" / TRACES))) == 3
+
+
+def test_what_is_interpreted_already_is_looked_at_on_any_device(tmp_path, clips):
+    run = run_corpus(clips, SETUP, tmp_path / "r", system=on("cuda"))
+    assert run_corpus(clips, SETUP, tmp_path / "r", system=on("cpu")).traces == run.traces
+
+
+def test_another_device_is_another_run_where_nobody_has_noted_which_it_was(tmp_path, clips):
+    run_corpus(clips[:3], SETUP, tmp_path / "r")
+    mark = json.loads((tmp_path / "r" / "run.json").read_text())
+    (tmp_path / "r" / "run.json").write_text(json.dumps(without_notes(mark)))
+    with pytest.raises(DragomanError, match="its setup differs"):
+        run_corpus(clips, SETUP.with_changes(device="cpu"), tmp_path / "r")
+    run_corpus(clips, SETUP, tmp_path / "r", system=on("cuda"))
+    mark = json.loads((tmp_path / "r" / "run.json").read_text())
+    assert mark == without_notes(mark)  # whoever began it: nobody knows still
+
+
+def without_notes(mark):
+    return {key: value for key, value in mark.items() if key not in NOTED}
+
+
+def test_another_version_goes_on_with_a_run_and_tells_so_once(tmp_path, clips, monkeypatch, caplog):
+    run_corpus(clips[:2], SETUP, tmp_path / "r")
+    assert not caplog.text
+    monkeypatch.setattr(versions, "__version__", "9.9")
+    run_corpus(clips[:2], SETUP, tmp_path / "r")
+    assert not caplog.text  # it only reads
+    run_corpus(clips[:4], SETUP, tmp_path / "r")
+    assert f"was begun by Dragoman {__version__} and goes on with 9.9" in caplog.text
+    run_corpus(clips, SETUP, tmp_path / "r")
+    assert caplog.text.count("goes on with") == 1
+    mark = json.loads((tmp_path / "r" / "run.json").read_text())
+    assert mark["versions"] == [__version__, "9.9"]
+
+
+def test_a_run_remembers_which_clips_were_left_out_and_why(tmp_path, clips):
+    whole = clips[2].audio.read_bytes()
+    for clip in clips[2:4]:
+        clip.audio.write_bytes(b"not sound at all")
+    run = run_corpus(clips, SETUP, tmp_path / "r")
+    assert clips_left_out(tmp_path / "r" / "run.json") == list(map(str, run.failures))
+    clips[2].audio.write_bytes(whole)
+    run_corpus(clips, SETUP, tmp_path / "r", only=[0, 2])
+    (left,) = clips_left_out(tmp_path / "r" / "run.json")
+    assert left.startswith("clip 3 (3.wav): ")
 
 
 def test_a_setup_that_does_not_fit_fails_the_run(tmp_path, clips):

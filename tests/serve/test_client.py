@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import ssl
 from contextlib import aclosing, asynccontextmanager
 from types import SimpleNamespace
 
@@ -93,6 +94,22 @@ def talked(server, talk, sound=None, patience=5.0):
 
 def said(number):
     return Said(number, f" Donaudampfschiff{number}", 300.0 * number, 123456.7, 1234.5, 0.123)
+
+
+@pytest.mark.parametrize("url", ["ws://127.0.0.1:9/x", "WS://127.0.0.1:9/x"])
+def test_certificates_for_an_address_without_tls_are_refused_with_a_sentence(url):
+    """Nothing would be looked at; it was the error of a library, in the middle of `run`."""
+    with pytest.raises(DragomanError, match="begin it with wss://"):
+        Talk(url, context=ssl.create_default_context())
+
+
+def test_an_address_may_be_in_capitals():
+    async def talk():
+        async with aclosing(Talk("WSS://127.0.0.1:9/x", patience=0.1).run(silence())) as events:
+            return [event async for event in events]
+
+    with pytest.raises(DragomanError, match="No server at WSS:"):
+        in_time(talk())
 
 
 def test_a_long_talk_is_gone_on_with():

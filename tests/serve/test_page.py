@@ -2,6 +2,7 @@
 
 import re
 from typing import get_args, get_type_hints
+from urllib.parse import urljoin
 
 import pytest
 
@@ -58,6 +59,22 @@ def test_a_page_without_a_room_finds_its_files_below_a_path_of_a_proxy(opened, p
     answer = web.get(f"{path}?lines=3&color=%23fff", follow_redirects=False)
     assert answer.headers["location"] == f"{path[1:]}/?lines=3&color=%23fff"
     assert web.get(f"{path}/", follow_redirects=False).status_code == 200
+
+
+@pytest.mark.parametrize("path", [path for path in PAGES if path.endswith("/abcdefgh")])
+def test_the_page_of_a_room_is_found_with_a_slash_at_its_end_below_a_path_of_a_proxy(opened, path):
+    """It led to `http://SITE/room/NAME`: without the proxy's path, and without its TLS."""
+    _, web = opened()
+    answer = web.get(f"{path}/?lines=3&color=%23fff", follow_redirects=False)
+    assert answer.headers["location"] == "../abcdefgh?lines=3&color=%23fff"
+    outside = urljoin(f"https://talks.example/interpreter{path}/", answer.headers["location"])
+    assert outside == f"https://talks.example/interpreter{path}?lines=3&color=%23fff"
+
+
+def test_a_name_with_other_letters_leads_to_itself(opened):
+    _, web = opened()
+    answer = web.get("/room/a%20%3Fb%22/", follow_redirects=False)
+    assert answer.headers["location"] == "../a%20%3Fb%22"
 
 
 def test_no_file_is_left_over():

@@ -173,3 +173,18 @@ def test_proxies_are_those_of_the_environment(server, to, monkeypatch):
     download(address, WANTED, to, "the file", Bar())
     assert to.read_bytes() == DATA
     assert server.asked == [(address, None)]
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_terminal_breaks_a_sentence_between_words_and_a_file_has_one_line(
+    terminal, monkeypatch, capsys
+):
+    monkeypatch.setenv("COLUMNS", "40")
+    bar = Bar()
+    bar.console._force_terminal = terminal
+    bar.say("Another process is working on mt-en; waiting for it.")
+    lines = capsys.readouterr().err.splitlines()
+    if terminal:
+        assert lines == ["Another process is working on mt-en; ", "waiting for it."]
+    else:
+        assert lines == ["Another process is working on mt-en; waiting for it."]

@@ -15,6 +15,7 @@ import pytest
 import torch
 import yaml
 
+from dragoman import __version__
 from dragoman.cli import main
 from dragoman.errors import DragomanError
 from dragoman.train import loop
@@ -370,14 +371,16 @@ def test_two_at_a_time_are_refused(whole, tiny):
     train(recipe_of(tiny), whole)  # which is finished, and free again
 
 
-def test_other_code_that_goes_on_is_noted(whole, tiny, tmp_path, monkeypatch):
+def test_other_code_that_goes_on_is_noted(whole, tiny, tmp_path, monkeypatch, caplog):
     run = Path(shutil.copytree(whole, tmp_path / "run"))
     monkeypatch.setattr("dragoman.train.run.code_version", lambda: {"dragoman": "later"})
+    monkeypatch.setattr("dragoman.versions.__version__", "later")
     for _ in range(2):
         train(recipe_of(tiny), run)
     code = json.loads((run / "code.json").read_text())
     assert set(code) >= {"git", "torch"}
     assert code["later"].count({"dragoman": "later"}) == 1  # whatever is edited meanwhile
+    assert caplog.text.count(f"begun by Dragoman {__version__} and goes on with later") == 1
 
 
 def test_half_written_files_are_swept_away(whole, tiny, tmp_path):

@@ -4,6 +4,8 @@
     shard-00000.pcm       sound, one item after the other (raw int16, FLAC or Ogg Opus)
     shard-00000.jsonl     one line per item: where its sound lies, its texts, its word ends
     faults.jsonl          what was skipped, and why
+    made_from.json        what the pack is a function of
+    made_by.json          the versions of Dragoman that worked on it
 
 All sound is 16 kHz mono. A shard is a function of its inputs alone, so packs are made by many
 processes at once, and an interrupted one goes on where it stopped.

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import logging
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -14,7 +17,7 @@ import msgspec
 
 from dragoman.audio.chunk import RATE
 from dragoman.errors import DragomanError
-from dragoman.files import sweep, whole_file
+from dragoman.files import LOCK, kept, sweep, whole_file
 from dragoman.train.data.faults import FAULTS, Faults, write_faults
 from dragoman.train.data.pack import (
     Codec,
@@ -25,6 +28,7 @@ from dragoman.train.data.pack import (
     read_header,
     write_header,
 )
+from dragoman.versions import with_this_one
 from dragoman.workers import Workers
 
 T = TypeVar("T")
@@ -32,6 +36,9 @@ Make = Callable[[Any, Tick], ShardReport]
 MadeFrom = dict[str, str | int | float | bool | None]
 Progress = Callable[[int, float], None]  # items and hours that are done
 TICK_SECONDS = 0.5
+_MADE_FROM = "made_from.json"
+
+log = logging.getLogger(__name__)
 
 
 class Partial(NamedTuple):
@@ -65,10 +72,90 @@ def make_pack(
 
     `made_from` says what the pack is a function of; a folder begun with something else is refused.
     """
-    fingerprint = begin(folder, made_from)
-    if (folder / "pack.json").exists():
-        return read_header(folder)
-    sweep(folder)
+    with begun(folder, made_from) as fingerprint:
+        if is_finished(folder):
+            return read_header(folder)
+        reports = _all_reports(folder, jobs, make, workers, fault_limit, progress)
+        items, hours = _size(reports)
+        if items == 0:
+            raise DragomanError(f"Nothing came into {folder}: the corpus has no usable item.")
+        write_faults(folder / FAULTS, [fault for report in reports for fault in report.faults])
+        shards = len(reports)
+        header = Header(codec, languages, spoken, shards, items, hours, fingerprint, made_from)
+        write_header(folder, header)
+    return header
+
+
+def is_finished(folder: Path) -> bool:
+    return (folder / "pack.json").exists()
+
+
+@contextmanager
+def begun(folder: Path, made_from: MadeFrom) -> Iterator[str]:
+    """Open a folder for a pack made from exactly this, and tell the fingerprint. Until the pack is
+    finished, the folder is kept to this process; another one's work is waited for.
+
+    What was begun from something else is refused, unless nothing has come of it yet.
+    """
+    text = msgspec.json.encode(made_from, order="sorted")
+    fingerprint = hashlib.sha256(text).hexdigest()
+    _check_begun(folder, text)
+    if is_finished(folder):
+        yield fingerprint
+        return
+
+    def tell() -> None:
+        if "--multiprocessing-fork" in sys.orig_argv:  # a worker's parent would wait for it
+            raise DragomanError(f"Another process is making the pack {folder}; wait for it.")
+        log.warning("Another process is making the pack %s; waiting for it.", folder)
+
+    with kept(folder, tell):
+        _check_begun(folder, text)  # again: somebody may have been at work
+        with whole_file(folder / _MADE_FROM, "wb") as stream:
+            stream.write(text)
+        _note_version(folder)
+        sweep(folder)
+        yield fingerprint
+
+
+def _check_begun(folder: Path, text: bytes) -> None:
+    """Refuse a folder of something else."""
+    path = folder / _MADE_FROM
+    if folder.exists() and not folder.is_dir():
+        raise DragomanError(f"{folder} is a file; choose another folder.")
+    if path.exists() and path.read_bytes() != text and any(folder.glob("shard-*")):
+        raise DragomanError(
+            f"{folder} was begun from other text or settings; choose another folder, "
+            "or delete it to begin again."
+        )
+    if not path.exists() and folder.exists() and _others(folder):
+        raise DragomanError(f"{folder} is not empty and not a pack; choose another folder.")
+
+
+def _note_version(folder: Path) -> None:
+    """Another version may speak or translate in another way: it is told, and noted."""
+    path = folder / "made_by.json"
+    before = msgspec.json.decode(path.read_bytes(), type=list[str]) if path.exists() else []
+    if not any(folder.glob("shard-*")):
+        before = []
+    with whole_file(path, "wb") as stream:
+        stream.write(msgspec.json.encode(with_this_one(folder, before)))
+
+
+def _others(folder: Path) -> bool:
+    """Whether there is anything in a folder but what keeps it to somebody."""
+    return any(path.name != LOCK for path in folder.iterdir())
+
+
+def _all_reports(
+    folder: Path,
+    jobs: Iterable[Job],
+    make: Make,
+    workers: Workers,
+    fault_limit: float,
+    progress: Progress,
+) -> list[ShardReport]:
+    """What is in the shards, in their order, once all are there."""
     faults = Faults(fault_limit)
     reports: dict[int, ShardReport] = {}
     news: dict[int, ShardReport | Partial] = {}
@@ -80,35 +167,7 @@ def make_pack(
             faults.add(one.faults)
         progress(*_size(news.values()))
     faults.check_small()
-    items, hours = _size(reports.values())
-    if items == 0:
-        raise DragomanError(f"Nothing came into {folder}: the corpus has no usable item.")
-    in_order = [fault for number in sorted(reports) for fault in reports[number].faults]
-    write_faults(folder / FAULTS, in_order)
-    header = Header(codec, languages, spoken, len(reports), items, hours, fingerprint, made_from)
-    write_header(folder, header)
-    return header
-
-
-def begin(folder: Path, made_from: MadeFrom) -> str:
-    """Open the folder for a pack made from exactly this, and return the fingerprint.
-
-    What was begun from something else is refused, unless nothing has come of it yet.
-    """
-    text = msgspec.json.encode(made_from, order="sorted")
-    path = folder / "made_from.json"
-    if folder.exists() and not folder.is_dir():
-        raise DragomanError(f"{folder} is a file; choose another folder.")
-    if path.exists() and path.read_bytes() != text and any(folder.glob("shard-*")):
-        raise DragomanError(
-            f"{folder} was begun from other text or settings; choose another folder, "
-            "or delete it to begin again."
-        )
-    if not path.exists() and folder.exists() and any(folder.iterdir()):
-        raise DragomanError(f"{folder} is not empty and not a pack; choose another folder.")
-    with whole_file(path, "wb") as stream:
-        stream.write(text)
-    return hashlib.sha256(text).hexdigest()
+    return [reports[number] for number in sorted(reports)]
 
 
 def hours_there(folder: Path) -> float:

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from dragoman.errors import DragomanError
-from dragoman.train.data.pack import Pack
+from dragoman.train.data.pack import Header, Pack
 from dragoman.train.data.texts import pack_text
 from dragoman.train.voicing import corpus, shard
 from dragoman.train.voicing.shard import VoicedShard, Voicing, make_shard, voice_row
@@ -391,3 +391,18 @@ def test_the_device_reaches_the_process_that_speaks(tmp_path, monkeypatch):
     monkeypatch.setattr(shard, "run_on", told.append)
     make_shard(VoicedShard(tmp_path, 0, [], replace(voicing(), device="cuda")), lambda *_: None)
     assert told == ["cuda"]
+
+
+def test_the_speed_is_not_told_of_what_another_process_has_spoken(tmp_path, monkeypatch):
+    """While this one waited for it; its own work was nothing, and that was divided by."""
+    from dragoman.cli.voice import command
+
+    header = Header("pcm", ["en", "de"], "en", 1, 3, 0.5, "", {})
+    monkeypatch.setattr(corpus, "voice_text", lambda *_, **__: header)
+    monkeypatch.setattr("dragoman.cli.voice._cpu", lambda: 7.0)
+    (tmp_path / "text.tsv").write_text("One.\tEins.\n")
+    result = CliRunner().invoke(
+        command, [str(tmp_path / "text.tsv"), str(tmp_path / "out")], catch_exceptions=False
+    )
+    assert "3 utterances, 0.50 hours of speech." in result.output
+    assert "an hour" not in result.output
