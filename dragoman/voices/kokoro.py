@@ -5,9 +5,9 @@ an accent, `af_bella+zm_yunxi`. English is read by hibari's dictionary, whose al
 own; the other languages by eSpeak NG. It speaks Japanese and Chinese as well, but eSpeak NG cannot
 read those for it.
 
-Nobody taught it German. Speakers of three other languages, blended, say it all the same, from
-sounds that these languages have; one of them alone has too much of an accent, and the English ones
-cannot be understood at all.
+Nobody taught it German. Speakers of three other languages, blended, say it all the same, in sounds
+that these languages have; each of them alone has too much of an accent. An English one had so
+much that little was understood.
 """
 
 from __future__ import annotations
