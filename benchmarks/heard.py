@@ -47,8 +47,8 @@ def run(options: Sequence[str] = ()) -> dict[str, float]:
     for name, tally in tallies.items():
         low, high = tally.interval
         span = f"{100 * low:.1f}…{100 * high:.1f}"
-        rate = f"{100 * tally.rate:7.1f}%"
-        print(f"{name:32}{tally.words:8}{rate}{span:>14}{tally.pace:8.1f}", flush=True)
+        wer = f"{100 * tally.rate:7.1f}%"
+        print(f"{name:32}{tally.words:8}{wer}{span:>14}{tally.pace:8.1f}", flush=True)
     return {name: tally.rate for name, tally in tallies.items()}
 
 
