@@ -3,13 +3,15 @@ what was said in them.
 
     python -m benchmarks heard --corpus autodub.de-en.tsv --language de --limit 40
 
-The corpus is one that `dragoman evaluate` reads. `pace` is letters a second, pauses included.
+The corpus is one that `dragoman evaluate` reads. `95 %` is where the WER is likely to be, by
+drawing recordings anew a thousand times (bootstrap). `pace` is letters a second, pauses included.
 """
 
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 from rapidfuzz.distance import Levenshtein
 
 from benchmarks.voices import ears, normal, recognise
@@ -41,9 +43,12 @@ def run(options: Sequence[str] = ()) -> dict[str, float]:
         for tally, (sound, rate) in zip(tallies.values(), sounds, strict=True):
             heard = normal(recognise(sound, rate, language, recogniser))
             tally.count(text, heard, len(sound) / rate)
-    print(f"{'spoken by':24}{'words':>8}{'WER':>8}{'pace':>8}")
+    print(f"{'spoken by':32}{'words':>8}{'WER':>8}{'95 %':>14}{'pace':>8}")
     for name, tally in tallies.items():
-        print(f"{name:24}{tally.words:8}{100 * tally.rate:7.1f}%{tally.pace:8.1f}", flush=True)
+        low, high = tally.interval
+        span = f"{100 * low:.1f}…{100 * high:.1f}"
+        wer = f"{100 * tally.rate:7.1f}%"
+        print(f"{name:32}{tally.words:8}{wer}{span:>14}{tally.pace:8.1f}", flush=True)
     return {name: tally.rate for name, tally in tallies.items()}
 
 
@@ -51,19 +56,34 @@ class Tally:
     """Words and how many of them were misheard, letters and seconds."""
 
     def __init__(self) -> None:
-        self.words = self._errors = self._letters = 0
+        self._words: list[int] = []
+        self._errors: list[int] = []
+        self._letters = 0
         self._seconds = 0.0
 
     def count(self, text: str, heard: list[str], seconds: float) -> None:
         wanted = normal(text)
-        self.words += len(wanted)
-        self._errors += Levenshtein.distance(wanted, heard)
+        self._words.append(len(wanted))
+        self._errors.append(Levenshtein.distance(wanted, heard))
         self._letters += len(text)
         self._seconds += seconds
 
     @property
+    def words(self) -> int:
+        return sum(self._words)
+
+    @property
     def rate(self) -> float:
-        return self._errors / max(1, self.words)
+        return sum(self._errors) / max(1, self.words)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Where the rate is likely to be."""
+        count = len(self._words)
+        drawn = np.random.default_rng(1).integers(0, count, (1000, count))
+        words, errors = np.array(self._words)[drawn], np.array(self._errors)[drawn]
+        low, high = np.percentile(errors.sum(axis=1) / words.sum(axis=1), (2.5, 97.5))
+        return float(low), float(high)
 
     @property
     def pace(self) -> float:

@@ -12,7 +12,7 @@ _ONES = (
 )
 _TENS = ("zwanzig", "dreißig", "vierzig", "fünfzig", "sechzig", "siebzig", "achtzig", "neunzig")
 _ALPHABET = """
-    a be ze de e ef ge ha i jot ka el em en o pe ku er es te u vau we iks ypsilon zet ä ö ü
+    a be ze de e eff ge ha i jot ka ell emm enn o pe ku er es te u vau we iks ypsilon zett ä ö ü
 """
 _LETTERS = dict(zip("abcdefghijklmnopqrstuvwxyzäöü", _ALPHABET.split(), strict=True))
 _UNITS = {
@@ -58,6 +58,25 @@ _ABBREVIATIONS = {
     r"\bo\.\s?[äÄ]\.": "oder Ähnliches",
     r"\bm\.\s?E\.": "meines Erachtens",
     r"\bTel\.": "Telefon",
+    r"\bz\.\s?B\.": "zum Beispiel",
+    r"\bd\.\s?h\.": "das heißt",
+    r"\bu\.\s?a\.": "unter anderem",
+    r"\bn\.\s?Chr\.": "nach Christus",
+    r"\bv\.\s?Chr\.": "vor Christus",
+    r"\bbzw\.": "beziehungsweise",
+    r"\busw\.": "und so weiter",
+    r"\betc\.": "et cetera",
+    r"\bevtl\.": "eventuell",
+    r"\bggf\.": "gegebenenfalls",
+    r"\bca\.": "circa",
+    r"\bDr\.": "Doktor",
+    r"\bProf\.": "Professor",
+    r"\bHr\.": "Herr",
+    r"\bFr\.(?=\s[A-ZÄÖÜ])": "Frau",
+    r"\bNr\.": "Nummer",
+    r"\bSt\.(?=\s[A-ZÄÖÜ])": "Sankt",
+    r"\bMio\.": "Millionen",
+    r"\bMrd\.": "Milliarden",
     r"\bEUR\b": "€",
     r"\bUSD\b": "$",
 }

@@ -1,9 +1,13 @@
-"""Kokoro 82M: natural voices for six languages, from the weight store.
+"""Kokoro 82M: natural voices for seven languages, from the weight store.
 
 A speaker is a table of numbers, and the mean of two is a speaker too: `af_bella+am_adam`, or with
 an accent, `af_bella+zm_yunxi`. English is read by hibari's dictionary, whose alphabet is Kokoro's
 own; the other languages by eSpeak NG. It speaks Japanese and Chinese as well, but eSpeak NG cannot
 read those for it.
+
+Nobody taught it German. Speakers of three other languages, blended, say it all the same, in sounds
+that these languages have; each of them alone has too much of an accent. An English one had so
+much that little was understood.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from dragoman.errors import DragomanError
 from dragoman.store import at_hand, get
 from dragoman.voices import espeak
 from dragoman.voices.base import Synthesiser
+from dragoman.voices.german_text import spell_out
 from dragoman.voices.network import load_network
 from dragoman.voices.phonemes import cut, transcribe
 from dragoman.voices.polish import join, polish
@@ -29,6 +34,7 @@ LONGEST = 400
 """Phonemes in one go; the network takes 510."""
 
 _SPEAKER_OF = {
+    "de": "if_sara+ef_dora+ff_siwis",
     "en": "af_heart",
     "es": "ef_dora",
     "fr": "ff_siwis",
@@ -36,7 +42,8 @@ _SPEAKER_OF = {
     "it": "if_sara",
     "pt": "pf_dora",
 }
-_LANGUAGE_OF_LETTER = {"a": "en", "b": "en", "e": "es", "f": "fr", "h": "hi", "i": "it", "p": "pt"}
+_INITIALS = {"de": "efi", "en": "ab", "es": "e", "fr": "f", "hi": "h", "it": "i", "pt": "p"}
+"""What the names of those begin with who can speak a language."""
 _READER = {"pt": "pt-br"}
 _LETTERS = {
     "a͡ɪ": "I",
@@ -51,6 +58,9 @@ _LETTERS = {
     "ɔ͡ɪ": "Y",
 }
 """Sounds that are one letter in Kokoro's alphabet."""
+_GERMAN = {"ɔ͡ø": "Y", "ʏ": "y", "ɑː": "aː", "ɜ": "əɾ", "r": "ɾ"}
+"""Sounds of German that its alphabet lacks or its speakers do not know, as near as they come. The
+"er" of "immer" has an r, as on a stage: without it, they say "imme"."""
 
 
 class KokoroVoice(Synthesiser):
@@ -76,10 +86,9 @@ class KokoroVoice(Synthesiser):
         """Phonemes in Kokoro's alphabet."""
         if self._language == "en":
             return str(self._english(" ".join(text.split())))
-        phonemes = transcribe(text, _READER.get(self._language, self._language))
-        for tied, letter in _LETTERS.items():
-            phonemes = phonemes.replace(tied, letter)
-        return phonemes
+        if self._language == "de":
+            return _respell(transcribe(spell_out(text), "de"), _GERMAN | _LETTERS)
+        return _respell(transcribe(text, _READER.get(self._language, self._language)), _LETTERS)
 
     def _synthesise(self, phonemes: str, speed: float) -> Samples:
         tokens = [self._vocabulary[letter] for letter in phonemes if letter in self._vocabulary]
@@ -113,6 +122,12 @@ class KokoroVoice(Synthesiser):
     @property
     def _english(self) -> Any:
         return _reader(self._speaker.startswith("b"))
+
+
+def _respell(phonemes: str, letters: dict[str, str]) -> str:
+    for sound, letter in letters.items():
+        phonemes = phonemes.replace(sound, letter)
+    return phonemes
 
 
 @cache
@@ -159,7 +174,7 @@ def _known(folder: Path) -> tuple[str, ...]:
 
 
 def _able(language: str, folder: Path) -> tuple[str, ...]:
-    return tuple(n for n in _known(folder) if _LANGUAGE_OF_LETTER.get(n[0]) == language)
+    return tuple(n for n in _known(folder) if n[0] in _INITIALS[language])
 
 
 def _check(speaker: str, language: str, folder: Path) -> str:

@@ -43,11 +43,19 @@ def _hibari(language: str, speaker: str | None) -> Voice:
 
 VOICES: dict[str, Offer] = {
     "hibari": Offer(
-        "American English, female",
+        "American, female",
         "Apache-2.0",
         lambda: ("en",),
         lambda language: None,
         _hibari,
+        alone=True,
+    ),
+    "dittli-de": Offer(
+        "German, male",
+        "Apache-2.0",
+        lambda: ("de",),
+        dittli.missing,
+        lambda language, speaker: dittli.DittliVoice(),
         alone=True,
     ),
     "kokoro": Offer(
@@ -59,19 +67,11 @@ VOICES: dict[str, Offer] = {
         draw=kokoro.draw,
     ),
     "piper-en_US-joe": Offer(
-        "American English, male",
+        "American, male",
         "CC0-1.0",
         lambda: ("en",),
         lambda language: piper.missing("piper-en_US-joe"),
         lambda language, speaker: piper.from_store("piper-en_US-joe"),
-        alone=True,
-    ),
-    "dittli-de": Offer(
-        "German, male",
-        "Apache-2.0",
-        lambda: ("de",),
-        dittli.missing,
-        lambda language, speaker: dittli.DittliVoice(),
         alone=True,
     ),
     "espeak": Offer(
@@ -90,7 +90,10 @@ VOICES: dict[str, Offer] = {
         local=False,
     ),
 }
-"""Best first: without a name, the first that has the language and is ready is taken."""
+"""Best first: without a name, the first that has the language and is ready is taken.
+
+Dittli stands before Kokoro although less of it is understood: it keeps up with a live talk on any
+machine, and Kokoro needs a core to itself."""
 
 
 def open_voice(name: str | None, language: str) -> Voice:

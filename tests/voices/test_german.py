@@ -150,8 +150,8 @@ def test_the_letters_of_foreign_names_are_not_lost(word, sounds):
         ("-5 °C, +3 % (−2)", "minus fünf Grad Celsius, plus drei Prozent (minus zwei)"),
         ("1 Jahr, 1 Stunde, 1 Million, 1 %", "ein Jahr, eine Stunde, eine Million, ein Prozent"),
         ("in Artikel 1 Absatz 21 Satz 1.", "in Artikel eins Absatz einundzwanzig Satz eins."),
-        ("CO₂, G20, H5N1, COVID-19", "ze o zwei, ge zwanzig, ha fünf en eins, COVID-neunzehn"),
-        ("die NATO und die OSZE", "die NATO und die o es zet e"),
+        ("CO₂, G20, H5N1, COVID-19", "ze o zwei, ge zwanzig, ha fünf enn eins, COVID-neunzehn"),
+        ("die NATO und die OSZE", "die NATO und die o es zett e"),
         ("200 km² und 5 t", "zweihundert Quadratkilometer und fünf Tonnen"),
         ("und/oder 2.0", "und oder zwei Punkt null"),
         ("Art. 5 Abs. 2, Fragen dieser Art.", "Artikel fünf Absatz zwei, Fragen dieser Art."),
@@ -162,6 +162,10 @@ def test_the_letters_of_foreign_names_are_not_lost(word, sounds):
         ("Plan B, die V-Leute, Karl V. und", "Plan be, die vau-Leute, Karl V. und"),
         ("der U.S. Präsident", "der u es Präsident"),
         ("z. T. und u.U., v. a.", "zum Teil und unter Umständen, vor allem"),
+        ("z. B. 3 Mio., d.h. ca. 5 Mrd. usw.", "zum Beispiel drei Millionen, das heißt circa fünf "
+         "Milliarden und so weiter"),
+        ("Fr. Dr. Abt bzw. Hr. Prof. Ott, Nr. 5", "Frau Doktor Abt beziehungsweise Herr Professor "
+         "Ott, Nummer fünf"),
         ("Siehe www.example.com/de. Ende", "Siehe we we we Punkt example Punkt com Schrägstrich "
          "de e. Ende"),
         ("an info@a-b.org!", "an info ät a Bindestrich b Punkt org!"),

@@ -10,7 +10,7 @@ from dragoman.voices import espeak, kokoro, open_voice
 from tests.voices.fakes import FakeNetwork
 from tests.voices.weights import need
 
-LETTERS = "$ ᵊ;:,.!?abdefhiklmnoprstuvwzɡɹʃʧʤəɪʊæɛɔˈˌːAIOWYɑθðŋʌ"
+LETTERS = "$ ᵊ;:,.!?abdefhijklmnoprstuvwyzɡɹʃʧʤʦəɪʊæɛɔˈˌːAIOWYɑθðŋʌɾ"
 
 
 @pytest.fixture
@@ -54,6 +54,34 @@ def test_british_speakers_read_the_british_way(model):
 def test_other_languages_are_read_by_espeak_with_their_punctuation(model):
     open_voice("kokoro", "es").speak("Muchas casas, ¿no?")
     assert read_back(model.asked[0]) == "$mˈuʧas kˈasas, nˈo?$"
+
+
+@pytest.fixture
+def german(monkeypatch):
+    """What eSpeak NG is asked to read in German; it reads all alike."""
+    asked = []
+
+    def read(clauses, voice):
+        asked.append((clauses, voice))
+        return ["fˈʏnf hˈɔ͡øzɜ t͡suː frˈa͡ʊən ɪm jˈanuːɑːɾ"]
+
+    monkeypatch.setattr(espeak, "missing", lambda language: None)
+    monkeypatch.setattr(espeak, "phonemes", read)
+    return asked
+
+
+def test_german_is_said_in_sounds_that_its_speakers_know(model, german):
+    open_voice("kokoro:ef_dora", "de").speak("z. B. 5 Häuser")
+    assert german == [(["zum Beispiel fünf Häuser"], "de")]
+    assert read_back(model.asked[0]) == "$fˈynf hˈYzəɾ ʦuː fɾˈWən ɪm jˈanuːaːɾ$"
+
+
+def test_german_is_spoken_by_those_who_are_understood(model, german):
+    with pytest.raises(
+        DragomanError, match="'af_heart' does not speak 'de'; choose one of ef_dora"
+    ):
+        open_voice("kokoro:af_heart", "de")
+    assert open_voice("kokoro:ef_dora+af_heart", "de").name == "kokoro:ef_dora+af_heart"
 
 
 def test_long_texts_are_spoken_in_pieces(model):
@@ -113,3 +141,12 @@ def test_the_real_network_speaks():
     sound = voice.speak("Good morning.")
     assert 0.5 < len(sound) / voice.rate < 2.0
     assert np.sqrt(np.mean(sound**2)) > 0.03
+
+
+@pytest.mark.weights
+@pytest.mark.skipif(not espeak.languages(), reason="eSpeak NG is not installed")
+def test_the_real_network_speaks_german():
+    need("kokoro")
+    voice = open_voice("kokoro", "de")
+    assert voice.name == "kokoro:if_sara+ef_dora+ff_siwis"
+    assert 0.5 < len(voice.speak("Guten Morgen.")) / voice.rate < 2.0

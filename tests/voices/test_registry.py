@@ -36,6 +36,15 @@ def test_english_is_spoken_without_anything_to_fetch():
     assert VOICES["hibari"].missing("en") is None
 
 
+def test_a_light_german_voice_comes_before_one_that_needs_a_core(monkeypatch):
+    ready = {"kokoro": offer("de", name="kokoro"), "dittli-de": offer("de", name="dittli-de")}
+    monkeypatch.setattr(
+        registry, "VOICES", {name: ready.get(name, VOICES[name]) for name in VOICES}
+    )
+    assert open_voice(None, "de").name == "dittli-de"
+    assert open_voice("kokoro", "de").name == "kokoro"
+
+
 @pytest.mark.parametrize(("language", "name"), [("en", "first"), ("es", "third"), ("de", "third")])
 def test_the_first_that_is_ready_and_has_the_language(voices, language, name):
     voice = open_voice(None, language)

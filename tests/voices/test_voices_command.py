@@ -90,7 +90,7 @@ def test_nothing_is_torn_on_a_narrow_terminal(columns, monkeypatch):
 
 def test_a_pipe_gets_a_row_a_voice():
     row = next(line for line in run().output.splitlines() if line.startswith("kokoro"))
-    assert row.split()[1:7] == ["en", "es", "fr", "hi", "it", "pt"]
+    assert row.split()[1:8] == ["de", "en", "es", "fr", "hi", "it", "pt"]
     assert "natural, 41 speakers" in row
 
 
