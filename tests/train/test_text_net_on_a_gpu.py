@@ -35,7 +35,7 @@ on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no G
 UNITS = 300
 SMALL = {"size": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_heads": 2}
 SMALL |= {"decoder_heads": 4, "encoder_ffn": 48, "decoder_ffn": 64}
-SHARED = {"shared_vocabulary": True, "tied_output": True}
+SHARED = {"shared_vocabulary": True, "tied_output": True, "encoder_layers": 1, "decoder_layers": 1}
 APART = {"shared_vocabulary": False, "tied_output": False}
 
 
@@ -118,12 +118,15 @@ NAMES = {
 def test_the_weights_are_those_of_the_net(folders, kind, settings):
     weights, _ = read(folders[kind])
     state = made_net(**settings).state_dict()
+    layers = settings.get("encoder_layers", 2)
     for name, module in NAMES.items():
+        if layers == 1 and "layer_1/" in name:
+            continue
         np.testing.assert_array_equal(weights.array(name), state[module], err_msg=name)
     for side, module in (("encoder", "embedding"), ("decoder", "decoder.embedding")):
         rows = state[f"{module}.weight"].numpy() * np.float32(32**0.5)
         np.testing.assert_allclose(weights.array(f"{side}/embeddings/weight"), rows, rtol=1e-6)
-    assert (weights.layers("encoder"), weights.layers("decoder")) == (2, 2)
+    assert (weights.layers("encoder"), weights.layers("decoder")) == (layers, layers)
 
 
 def test_positions_are_those_of_the_net():
