@@ -36,7 +36,7 @@ needs_ffmpeg = pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="ffmpeg
 
 @cache
 def bytes_of(name: str, times: int = 1) -> bytes:
-    """The noise, once or several times, as such a file: to write one takes longer than to hear it."""
+    """The noise, once or several times, as such a file: to write one takes longest."""
     file = io.BytesIO()
     with soundfile.SoundFile(file, "w", RATE, 1, **KINDS[name]) as sound:
         for part in np.split(np.tile(NOISE, times), times * SECONDS):  # libvorbis takes no more

@@ -18,7 +18,7 @@ NO_CHANCE = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0
 @pytest.mark.parametrize("net", ["conformer", "mma"])
 def test_a_compiled_net_learns_what_a_plain_one_learns(net, tiny, tmp_path):
     """`aot_eager` traces forward and backward as every backend does, and needs no C compiler."""
-    ears = tiny["net_settings"] | NO_CHANCE
+    ears = tiny["net_settings"] | NO_CHANCE | {"encoder_layers": 2}
     reader = {"decoder_layers": 1, "decoder_heads": 2, "decoder_ffn": 32, "noise": 0.0, "ratio": 2}
     base = merge(tiny, {
         "optimiser": {"rate": 0.5, "eps": 1.0, "warmup": 1},  # weights show gradients
