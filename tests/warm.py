@@ -121,7 +121,7 @@ def _be_copied(listening: socket.socket, life: int) -> tuple[dict, list[int]] | 
 
 
 def _copied_for(connection: socket.socket) -> tuple[dict, list[int]]:
-    """Make the copy; whoever asked is told its status by the process that returns from here not."""
+    """Make the copy, which alone returns from here; this process tells whoever asked its status."""
     size = array.array("i").itemsize * STREAMS
     request, parts, _, _ = connection.recvmsg(LONGEST, socket.CMSG_SPACE(size))
     streams = array.array("i")
