@@ -12,6 +12,7 @@ from collections import Counter
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import warm
 from tests.stuck import failing_after
 
 # Before any library reads it. Nets of tests are tiny, and several processes share the machine:
@@ -53,6 +54,10 @@ def pytest_runtest_call(item):
     """A test that waits for something that never comes fails, and the others run."""
     with failing_after(STUCK):
         return (yield)
+
+
+def pytest_sessionfinish():
+    warm.end()
 
 
 def pytest_terminal_summary(terminalreporter):

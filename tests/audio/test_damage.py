@@ -5,6 +5,7 @@ import itertools
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,8 @@ RATE = 16000
 SECONDS = 20
 BAD_AT = 8.0
 NOISE = np.random.default_rng(7).standard_normal(SECONDS * RATE).astype(np.float32) / 10
+ROOM = 1 << 19  # for the noise, and a part of it behind that
+SPECTRUM = np.fft.rfft(NOISE, ROOM)
 KINDS = {
     "talk.ogg": {"format": "OGG", "subtype": "VORBIS"},
     "talk.opus": {"format": "OGG", "subtype": "OPUS"},
@@ -31,10 +34,20 @@ HARMS = ("overwritten", "emptied", "dropped")
 needs_ffmpeg = pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="ffmpeg is not installed")
 
 
+@cache
+def bytes_of(name: str, times: int = 1) -> bytes:
+    """The noise, once or several times, as such a file: to write one takes longest."""
+    file = io.BytesIO()
+    with soundfile.SoundFile(file, "w", RATE, 1, **KINDS[name]) as sound:
+        for part in np.split(np.tile(NOISE, times), times * SECONDS):  # libvorbis takes no more
+            sound.write(part)
+    return file.getvalue()
+
+
 @pytest.fixture
 def written(tmp_path):
     def write(name: str) -> Path:
-        soundfile.write(tmp_path / name, NOISE, RATE, **KINDS[name])
+        (tmp_path / name).write_bytes(bytes_of(name))
         return tmp_path / name
 
     return write
@@ -54,9 +67,8 @@ def harm(path: Path, how: str, share: float = BAD_AT / SECONDS, size: int = 6000
 
 def place_of(part: np.ndarray) -> float:
     """Where in the recording a part of it is, in seconds."""
-    size = 1 << 20
-    spectra = np.fft.rfft(NOISE, size) * np.conj(np.fft.rfft(part, size))
-    return float(np.argmax(np.fft.irfft(spectra, size))) / RATE
+    spectra = SPECTRUM * np.conj(np.fft.rfft(part, ROOM))
+    return float(np.argmax(np.fft.irfft(spectra, ROOM))) / RATE
 
 
 @pytest.fixture
@@ -120,10 +132,7 @@ def mostly_harmed(request, tmp_path):
 
     def write(how: str) -> Path:
         path = tmp_path / request.param
-        kind = KINDS[request.param]
-        with soundfile.SoundFile(path, "w", RATE, 1, **kind) as file:
-            for part in np.split(np.tile(NOISE, LONG), LONG * SECONDS):  # libvorbis takes no more
-                file.write(part)
+        path.write_bytes(bytes_of(request.param, LONG))
         harm(path, how, share=0.2, size=int(0.6 * path.stat().st_size))
         return path
 

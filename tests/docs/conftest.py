@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,10 @@ import pytest
 import soundfile
 import yaml
 
+from dragoman.errors import DragomanError
+from dragoman.store import get
+from dragoman.store.home import folder_of, record_of
+from tests import warm
 from tests.audio.conftest import chirp
 from tests.docs.snippets import blocks
 from tests.golden import GOLDEN
@@ -54,7 +60,7 @@ wanted = set(takewhile(lambda word: not word.startswith("-"), sys.argv[3:]))
 assert sys.argv[1:3] == ["-m", "benchmarks"] and wanted <= set(names()), sys.argv
 """
 PROGRAMS = {
-    "dragoman": '#!/bin/sh\nexec "{python}" -m tests.docs.stand_in "$@"\n',
+    "dragoman": '#!/bin/sh\nexec {warm} "$@"\n',
     "simuleval": '#!/bin/sh\nexec "{python}" -m simuleval.cli "$@"\n',
     "make": '#!/bin/sh\nexec /usr/bin/env -i PATH="$PATH_BEFORE" make -n -C "{root}" "$@"\n',
     "pip": "#!{python}\n" + PIP,
@@ -82,8 +88,18 @@ def recordings(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="session")
+def listens():
+    """Where the net lies that tells speech from silence, and what the store has noted of it: every
+    command that hears wants it. Where it cannot be fetched, each command says so."""
+    with pytest.MonkeyPatch.context() as patch, suppress(DragomanError):
+        patch.delenv("DRAGOMAN_HOME", raising=False)
+        return get("silero-vad"), record_of("silero-vad")
+    return None
+
+
 @pytest.fixture
-def sandbox(recordings, tmp_path, monkeypatch):
+def sandbox(recordings, listens, tmp_path, monkeypatch):
     """The folder; it is where commands and snippets run."""
     shutil.copytree(recordings, tmp_path, dirs_exist_ok=True)
     _programs(tmp_path / "bin")
@@ -95,14 +111,20 @@ def sandbox(recordings, tmp_path, monkeypatch):
         (tmp_path / name).mkdir()
         (tmp_path / name / "model.bin").write_bytes(b"weights")
     monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path / "store"))
+    if listens is not None:
+        net, record = listens
+        shutil.copytree(net, folder_of("silero-vad"))
+        record_of("silero-vad").parent.mkdir()
+        shutil.copy2(record, record_of("silero-vad"))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 def _programs(folder: Path) -> None:
     folder.mkdir()
+    stand_in = shlex.join(warm.command("-m", "tests.docs.stand_in"))
     for name, text in PROGRAMS.items():
-        (folder / name).write_text(text.format(python=sys.executable, root=ROOT))
+        (folder / name).write_text(text.format(python=sys.executable, root=ROOT, warm=stand_in))
         (folder / name).chmod(0o755)
 
 

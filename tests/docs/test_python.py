@@ -147,7 +147,7 @@ def test_the_family_of_a_page_says_every_tone_once(policy, step_ms):
     for snippet in snippets(ROOT / "docs/models.md"):
         if "ToneModel" in snippet.text and snippet.kind == "python":
             exec(snippet.text, mine)
-    count = 76 if step_ms < 100 else 151  # half a minute: small pieces take longest
+    count = 46 if step_ms < 100 else 151  # 18 s: small pieces take longest
     parity = [place.bit_count() % 2 for place in range(count)]
     song = [3 + two - one for one, two in pairwise(parity)]  # no phrase of it comes twice in a row
     at = np.arange(3200) / 16000

@@ -89,7 +89,7 @@ def tiny(sung) -> dict:
         "net": "conformer",
         "task": "offline",
         "net_settings": {
-            **{"conv_channels": 16, "size": 16, "encoder_layers": 2, "decoder_layers": 1},
+            **{"conv_channels": 16, "size": 16, "encoder_layers": 1, "decoder_layers": 1},
             **{"encoder_heads": 2, "decoder_heads": 2, "encoder_ffn": 32, "decoder_ffn": 32},
             **{"kernel": 5, "ctc_layer": 1, "dropout": 0.1},
         },
@@ -186,3 +186,33 @@ def exported_teacher(teacher, tmp_path_factory) -> Path:
         export(trained.task.net, folder, surroundings(teacher, trained))
 
     return made_once(shared_folder(tmp_path_factory) / "exported-teacher", write)
+
+
+@pytest.fixture(scope="session")
+def tagged(tmp_path_factory):
+    """An untrained text net with one vocabulary for its source and two targets, and its graphs."""
+    from dragoman.train.data.vocabulary import Pieces, train_pieces
+    from dragoman.train.export import export
+    from dragoman.train.exporting import Surroundings
+    from dragoman.train.nets.base import Vocabularies
+    from dragoman.train.nets.registry import build
+    from dragoman.train.recipe import Units
+
+    torch = pytest.importorskip("torch")
+    texts = ["one house", "ein Haus", "una casa"] * 3
+    units = made_once(
+        shared_folder(tmp_path_factory) / "tagged.model",
+        lambda path: train_pieces(texts, Units("char", 60), path, ("de", "es")),
+    )
+    size = len(Pieces(units, Units("char", 60)))
+    torch.manual_seed(1)
+    small = TEXT_NET | {"size": 16, "encoder_ffn": 16, "decoder_ffn": 16}
+    shared = {"shared_vocabulary": True, "tied_output": True}
+    net = build("text-transformer", small | shared, Vocabularies(size, size)).eval()
+    with torch.no_grad():  # zeros that are alike would become one
+        for parameter in net.parameters():
+            if parameter.dim() == 1:
+                parameter += 0.1 * torch.randn_like(parameter)
+    around = Surroundings("en", "de,es", target_units=units, source_units=units, suffix=True)
+    folder = shared_folder(tmp_path_factory) / "tagged"
+    return net, made_once(folder, lambda path: export(net, path, around))

@@ -24,12 +24,10 @@ LAYERS = {
 }
 CHUNKS = {"kernel": 5, "chunk": 4, "right": 2, "left": 8}
 MONOTONIC = {"decoder_layers": 1, "decoder_heads": 2, "decoder_ffn": 24, "ratio": 3}
+# Every encoder once: those that an MMA listens with are not exported by themselves.
 NETS = {
     "transformer": ("transformer", LAYERS),
-    "compressed": ("transformer", {**LAYERS, "encoder_layers": 2, "ctc_compression": True}),
-    "conformer": ("conformer", {**LAYERS, "kernel": 5, "boundaries": True, "ctc_layer": 0}),
     "incremental": ("incremental", {**LAYERS, **CHUNKS}),
-    "s-transformer": ("s-transformer", {**LAYERS, "maps": 1, "penalty": "gauss", "ctc_layer": 0}),
     "vgg-blstm": (
         "vgg-blstm",
         {"features": 16, "channels": 2, "size": 16, "encoder_layers": 1, "attention": 8},
@@ -39,14 +37,22 @@ NETS = {
         {k: v for k, v in LAYERS.items() if k not in ("features", "conv_channels", "ctc_layer")}
         | {"tied_output": False},  # as its decoder's fellow has it; the exported teacher ties it
     ),
-    "mma": ("mma", {**MONOTONIC, "encoder_settings": {**LAYERS, "ctc_layer": 0}}),
+    "mma": (
+        "mma",
+        {
+            **MONOTONIC,
+            "encoder": "s-transformer",
+            "encoder_settings": {**LAYERS, "maps": 1, "penalty": "gauss", "ctc_layer": 0},
+        },
+    ),
     "mma-hard": (
         "mma",
         {
             **MONOTONIC,
             "attention": "hard",
-            "encoder": "incremental",
-            "encoder_settings": {**LAYERS, **CHUNKS},
+            "encoder": "conformer",
+            "encoder_settings": LAYERS
+            | {"kernel": 5, "encoder_layers": 2, "ctc_compression": True},
         },
     ),
     "mma-learned": (
@@ -75,8 +81,8 @@ NETS = {
     ),
 }
 SAME_DECODER = {
-    **dict.fromkeys(("compressed", "conformer", "incremental", "s-transformer"), "transformer"),
-    **{"text-transformer": "transformer", "joint-mma": "mma"},
+    **dict.fromkeys(("incremental", "text-transformer"), "transformer"),
+    "joint-mma": "mma",
 }
 """Nets whose decoder is that of another one, to the last weight: its graph is made once, and
 compared with each of them."""

@@ -230,9 +230,9 @@ def test_a_speech_without_a_pause_does_not_grow(model_of, label, monkeypatch):
     model = model_of(label)
     stream, words, random = model.open("en", "de"), 0, np.random.default_rng(0)
     spans, cuts = [], 0
-    for i in range(24):
+    for i in range(12):
         before = stream.start_ms
-        model.hear([stream], [Sound(sound(3.0, seed=i))])
+        model.hear([stream], [Sound(sound(6.0, seed=i))])
         draft = model.draft([stream], [Ask(avoid_end=True, max_tokens=2)])[0]
         # What an untrained net would stammer is replaced by words about what was just heard.
         tokens = tuple(int(token) for token in random.integers(4, len(model._target.names), size=8))

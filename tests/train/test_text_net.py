@@ -16,8 +16,6 @@ from dragoman.models.load import exported_net, load_model
 from dragoman.models.options import Options
 from dragoman.policies import make_policy
 from dragoman.train.data.pack import Pack
-from dragoman.train.export import export
-from dragoman.train.exporting import Surroundings
 from dragoman.train.search import translate
 from dragoman.train.trained import open_run
 from tests.models.word_for_word import translated
@@ -87,23 +85,14 @@ def test_halves_in_the_wrong_place(exported_teacher, exporter):
         load_model("tests.scripted:colours+nowhere")
 
 
-def test_a_net_with_several_targets_reads_a_tag(tmp_path):
+def test_a_net_with_several_targets_reads_a_tag(tagged):
     """The tag of the wanted language comes first; what looks at it looks at no word."""
-    from dragoman.train.data.vocabulary import Pieces, train_pieces
-    from dragoman.train.nets.base import Vocabularies
-    from dragoman.train.nets.registry import build
+    from dragoman.train.data.vocabulary import Pieces
     from dragoman.train.recipe import Units
 
-    units = tmp_path / "units.model"
-    train_pieces(["one house", "ein Haus", "una casa"] * 3, Units("char", 60), units, ("de", "es"))
-    vocabulary = Pieces(units, Units("char", 60))
-    torch.manual_seed(1)
-    small = {"size": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_heads": 2}
-    small |= {"decoder_heads": 2, "encoder_ffn": 16, "decoder_ffn": 16, "shared_vocabulary": True}
-    net = build("text-transformer", small, Vocabularies(len(vocabulary), len(vocabulary)))
-    around = Surroundings("en", "de,es", target_units=units, source_units=units, suffix=True)
-    export(net, tmp_path / "net", around)
-    made = TextNet.load(tmp_path / "net", options=Options(threads=1, beams=1))
+    net, folder = tagged
+    vocabulary = Pieces(folder / "target.model", Units("char", 60))
+    made = TextNet.load(folder, options=Options(threads=1, beams=1))
     words, plain = [" one", " house"], vocabulary.encode(["one house"])[0]
     for code in ("de", "es"):
         pair = made.between("en", code)
@@ -111,7 +100,7 @@ def test_a_net_with_several_targets_reads_a_tag(tmp_path):
         found = translated(made, words, (), closed=True, pair=pair)
         ids = torch.tensor([[vocabulary.tag(code), *plain]])
         with torch.no_grad():
-            encoded = net.eval().encode(ids, torch.tensor([ids.shape[1]]))
+            encoded = net.encode(ids, torch.tensor([ids.shape[1]]))
             expected = translate(net, encoded, 1, len(found.tokens))[0]
         assert list(found.tokens) == expected[: len(found.tokens)]
         assert found.tokens
