@@ -13,6 +13,7 @@ from dragoman.errors import DragomanError
 from dragoman.interpreter import Update
 from dragoman.lag import Lag
 from dragoman.listeners import Listener
+from dragoman.models.choose import lighter
 
 if TYPE_CHECKING:
     from dragoman.setup import Setup, System
@@ -123,6 +124,7 @@ def slow_advice(setup: Setup, *, auto: bool) -> str:
     cheaper += ["--beams 1"] if setup.beams > 1 else []
     ways = ["'--max-latency auto'"] if auto and cheaper else []
     ways += [" ".join(cheaper)] if cheaper else []
+    ways += [f"--model {less}"] if (less := lighter(setup.model, setup.source)) else []
     ways.append("a smaller model ('dragoman models list'); 'dragoman check' measures it.")
     return f"Try {', or '.join(ways)}"
 

@@ -57,7 +57,7 @@ def test_piped_both_languages_are_lines():
 
 
 def test_its_title_has_room_on_a_terminal_of_80_columns():
-    assert len(DEMOS["en-de"].headline("moonshine-base+mt-en")) <= 80
+    assert len(DEMOS["en-de"].headline("whisper-base+mt-en")) <= 80
 
 
 def test_of_a_demo_that_is_ended_early_the_speaker_says_what_was_heard():

@@ -78,7 +78,7 @@ def test_other_models_speak_english_and_detect(tmp_path):
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("mt-en", "translates text; put a recogniser before it: --model moonshine-base+mt-en."),
+        ("mt-en", "translates text; put a recogniser before it: --model whisper-base+mt-en."),
         ("opus-de-en", "translates text; put a recogniser before it: --model whisper-base+opus"),
         ("kokoro", "is a voice; --voice kokoro speaks with it"),
         ("silero-vad", "hears no words; 'dragoman models list' shows what does."),

@@ -409,6 +409,20 @@ def test_what_to_do_about_a_slow_machine_is_told_once(live, monkeypatch):
     assert sum("1.50 s of work per second." in one for one in heard) == 1
 
 
+@pytest.mark.parametrize(
+    ("source", "model", "lighter"),
+    [
+        ("en", "whisper-base+mt-en", True),
+        ("de", "whisper-base+mt-en", False),  # of which Moonshine knows nothing
+        ("en", "moonshine-base+mt-en", False),  # it is that already
+        ("en", "whisper-base", False),
+    ],
+)
+def test_who_hears_english_is_told_of_a_lighter_recogniser(source, model, lighter):
+    advice = slow_advice(Setup(model=model, source=source, target="de"), auto=False)
+    assert ("--model moonshine-base+mt-en" in advice) == lighter
+
+
 def test_the_summary_names_the_language_of_most_words():
     """After a pause another one may be taken for the speaker's, rightly or not."""
 

@@ -44,11 +44,11 @@ def test_into_other_languages_a_translator_that_is_here_stands_behind_a_recognis
         with pytest.raises(DragomanError, match="Nothing here translates from 'en' into 'de' yet"):
             choose("en", "de")  # nor is one whose files are cut
         os.truncate(folder / file, known.size)
-    assert choose("en", "de") == "moonshine-base+opus-en-de"
+    assert choose("en", "de") == "whisper-base+opus-en-de"
     with pytest.raises(DragomanError, match="'dragoman models get opus-en-fr'"):
         choose("en", "fr")
     monkeypatch.setattr("dragoman.store.at_hand", lambda name: name == "opus-en-fr" or None)
-    assert choose("en", "fr") == "moonshine-base+opus-en-fr"  # fetched into the store
+    assert choose("en", "fr") == "whisper-base+opus-en-fr"  # fetched into the store
 
 
 def test_where_nobody_has_a_translator_one_of_ones_own_is_asked_for(nothing_here, monkeypatch):
@@ -80,7 +80,7 @@ def test_what_nobody_reads_goes_through_english(nothing_here):
     assert choose("fr", "de") == choose(None, "de") == "whisper-base+opus-en-de"
     put(nothing_here, "mt-en")
     assert choose("fr", "de") == choose(None, "de") == "whisper-base+mt-en"
-    assert choose("en", "de") == "moonshine-base+mt-en"
+    assert choose("en", "de") == "whisper-base+mt-en"
     put(nothing_here, "nllb-600m")
     assert choose("fr", "de") == "whisper-base+nllb-600m"  # which reads it as it is
     assert choose(None, "de") == "whisper-base+mt-en"  # which need not be told
@@ -134,11 +134,11 @@ def test_the_models_that_ship_are_whole(name):
     place = next(place for place in places if place.is_dir())
     assert all(file.is_at(place / file_name) for file_name, file in entry.files.items())
     for target in entry.targets:
-        assert choose("en", target) == "moonshine-base+mt-en"
+        assert choose("en", target) == "whisper-base+mt-en"
 
 
 def test_a_setup_is_settled_once_its_languages_are_known():
     setup = Setup(source="en", target="es")
-    assert setup.settled().model == "moonshine-base+mt-en"
+    assert setup.settled().model == "whisper-base+mt-en"
     assert setup.with_changes(target="en").settled().model == "whisper-base"
     assert Setup(source="en", target="es", model="mine").settled().model == "mine"

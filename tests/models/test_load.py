@@ -129,7 +129,7 @@ def test_an_empty_name_is_not_the_folder_in_which_we_are(name):
     ("name", "way_out"),
     [
         ("moonshine-tiny+", r"a translator is missing .*, such as moonshine-tiny\+mt-en;"),
-        ("+mt-en", r"a recogniser is missing .*; try --model moonshine-base\+mt-en\."),
+        ("+mt-en", r"a recogniser is missing .*; try --model whisper-base\+mt-en\."),
         ("+opus-de-en", r"--model whisper-base\+opus-de-en\."),
         ("+nllb-600m", r"--model whisper-base\+nllb-600m\."),
         ("+./net", r"--model whisper-base\+\./net\."),

@@ -12,7 +12,7 @@ from dragoman.detectors import make_detector
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter, step
 from dragoman.models import Ask, Draft, Sound
-from dragoman.models.whisper.model import BOUNDS, STALLED, WhisperModel
+from dragoman.models.whisper.model import BOUNDS, STALLED, WRITING_BEAMS, WhisperModel
 from dragoman.models.whisper.stream import Transcript
 from dragoman.models.window import boundary
 from dragoman.policies import make_policy
@@ -410,6 +410,24 @@ def test_final_drafts_take_more_care():
     whisper = model(beams=1, final_beams=4)
     interpret(whisper, "greedy", tones([1, 2, 3]))
     assert [beams for _, beams in whisper._engine.prompts] == [1, 1, 4]
+
+
+def test_what_is_written_down_goes_on_from_the_draft_before_with_fewer_beams():
+    """A translation is searched anew each time, since it may begin otherwise; so is the end."""
+
+    def asked(target: str, **more) -> list[tuple[tuple[int, ...], int]]:
+        whisper = model(beams=5)
+        stream = whisper.open("de", target)
+        for words, final in (([1, 2, 3], False), ([4, 5], False), ([6], True)):
+            hear(whisper, stream, words, **more)
+            whisper.draft([stream], [Ask(final=final)])
+        return [(prompt.guess, beams) for prompt, beams in whisper._engine.prompts]
+
+    assert [beams for _, beams in asked("de")] == [WRITING_BEAMS, WRITING_BEAMS, 5]
+    guesses = [guess for guess, _ in asked("de")]
+    assert guesses[0] == guesses[2] == ()
+    assert guesses[1][:3] == (1, 2, 3)
+    assert asked("en") == [((), 5)] * 3
 
 
 def test_limits_of_an_ask_are_kept():

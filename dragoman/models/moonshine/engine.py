@@ -28,7 +28,7 @@ DECODERS = ("decoder_model_merged.onnx", "decoder_model_merged.ort")
 # Newest sound that Moonshine hears anew whenever there is more, in seconds. Its encoder was not
 # trained in steps: with one second behind it, a word that is hard to understand is wrong for good.
 # What is older than this is about to be final, anyhow (`cascade/stream.py`).
-ANEW = 5
+ANEW = 2
 CTC = "ctc/weight"  # of a net that counts source words
 
 

@@ -26,6 +26,7 @@ from dragoman.models.whisper.tokens import Vocabulary, WhisperUnits
 from dragoman.models.window import Bounds, Window
 
 BOUNDS = Bounds(long=12_000, too_long=20_000, kept=6_000, full=26_000, context=48)
+WRITING_BEAMS = 3  # of a draft of what was said, in the speaker's own language; more gain nothing
 STALLED = 3  # tokens before which a text does not end, where the net was silent too long
 
 
@@ -162,9 +163,10 @@ class WhisperModel(WindowModel[WhisperStream]):
     def speak(self, streams: Sequence[WhisperStream], asks: Sequence[Ask]) -> list[Found]:
         """Drafts with the same number of beams are made together."""
         prompts = [self._prompt(s, ask) for s, ask in zip(streams, asks, strict=True)]
+        widths = [self._beams_for(s, ask) for s, ask in zip(streams, asks, strict=True)]
         spoken: dict[int, Found] = {}
-        for beams in {self._beams_for(ask) for ask in asks}:
-            chosen = [i for i, ask in enumerate(asks) if self._beams_for(ask) == beams]
+        for beams in set(widths):
+            chosen = [i for i, width in enumerate(widths) if width == beams]
             states = [streams[i].states for i in chosen]
             made = self._engine.speak(states, [prompts[i] for i in chosen], beams)
             spoken |= dict(zip(chosen, made, strict=True))
@@ -186,10 +188,12 @@ class WhisperModel(WindowModel[WhisperStream]):
     def trimmed(self) -> None:
         release_memory()  # once per window: it costs a little
 
-    def _beams_for(self, ask: Ask) -> int:
+    def _beams_for(self, stream: WhisperStream, ask: Ask) -> int:
         if ask.hasty:
             return 1
-        return self._final_beams if ask.final else self._beams
+        if ask.final:
+            return self._final_beams
+        return min(self._beams, WRITING_BEAMS) if stream.writes_down else self._beams
 
     def _prompt(self, stream: WhisperStream, ask: Ask) -> Prompt:
         window = stream.window
@@ -201,10 +205,15 @@ class WhisperModel(WindowModel[WhisperStream]):
             most=max(0, most),
             said=tuple(window.said),
             context=(self._vocabulary.previous, *window.before) if window.before else (),
-            guess=self._guess(window, most) if self._beams_for(ask) == 1 else (),
+            guess=self._guess(window, most) if self._goes_on(stream, ask) else (),
             avoid_end=ask.avoid_end,
             least=min(STALLED, max(0, most)) if stream.stalled and not ask.final else 0,
         )
+
+    def _goes_on(self, stream: WhisperStream, ask: Ask) -> bool:
+        """Whether a draft goes on from the one before, as far as that is still likely: what is
+        written down changes little when more is heard, where a translation may begin otherwise."""
+        return self._beams_for(stream, ask) == 1 or (stream.writes_down and not ask.final)
 
     def _guess(self, window: Window, most: int) -> tuple[int, ...]:
         """What the draft before said beyond what was committed of it."""

@@ -191,6 +191,11 @@ class WhisperStream(WindowStream):
         frame = begin + int(quietest(levels, FRAME_MS) / FRAME_MS + 1e-6)
         return frame - frame % 2
 
+    @property
+    def writes_down(self) -> bool:
+        """Whether the text is to be what is said, in the speaker's own language."""
+        return self.language == self.target
+
     def detected(self, language: str) -> None:
         self.language = language
 
