@@ -415,12 +415,13 @@ def test_final_drafts_take_more_care():
 def test_what_is_written_down_goes_on_from_the_draft_before_with_fewer_beams():
     """A translation is searched anew each time, since it may begin otherwise; so is the end."""
 
-    def asked(target: str, **more) -> list[tuple[tuple[int, ...], int]]:
+    def asked(target: str) -> list[tuple[tuple[int, ...], int]]:
         whisper = model(beams=5)
         stream = whisper.open("de", target)
         for words, final in (([1, 2, 3], False), ([4, 5], False), ([6], True)):
-            hear(whisper, stream, words, **more)
-            whisper.draft([stream], [Ask(final=final)])
+            hear(whisper, stream, words)
+            (draft,) = whisper.draft([stream], [Ask(final=final)])
+            whisper.commit(stream, draft, 0)
         return [(prompt.guess, beams) for prompt, beams in whisper._engine.prompts]
 
     assert [beams for _, beams in asked("de")] == [WRITING_BEAMS, WRITING_BEAMS, 5]
