@@ -23,7 +23,7 @@ from dragoman.audio.chunk import RATE, Chunk, Samples
 from dragoman.audio.source import read_audio
 from dragoman.setup import Setup, System
 
-MODELS = "en-de:moonshine-base+mt-en en-es:moonshine-base+mt-en de-en:whisper-base"
+MODELS = "en-de:whisper-base+mt-en en-de:moonshine-base+mt-en de-en:whisper-base"
 SECONDS = 20  # of each sound without speech
 PHRASE = 3  # words that, said in a row and again, would be a loop
 LITTLE, OFTEN = 0.5, 3  # words a second in sound without speech; times that a phrase may be said

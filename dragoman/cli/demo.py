@@ -58,7 +58,7 @@ def command(pair: str, fast: bool, speak: bool, threads: int) -> None:
     """Interpret a recording into another language while it plays.
 
     Above, what is spoken; below, its translation, and how far behind the speaker it is. The first
-    run fetches the model (German: Whisper base, 148 MB; English: Moonshine base, 65 MB).
+    run fetches the model (Whisper base, 148 MB).
     """
     from dragoman import listeners
     from dragoman.cli import told
