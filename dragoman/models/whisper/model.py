@@ -124,7 +124,16 @@ class WhisperModel(WindowModel[WhisperStream]):
             stream.encoded(states, view)
         seen = [stream for stream, _ in looking]
         self._detect(seen, made)
+        self._doubt(seen, made)
         self._write_down(seen, made, views)
+
+    def _doubt(self, streams: Sequence[WhisperStream], states: Sequence[Any]) -> None:
+        """Find out whether the language is spoken that was told."""
+        due = [i for i, one in enumerate(streams) if self._vocabulary.multilingual and one.doubtful]
+        if due:
+            told = self._engine.languages([states[index] for index in due])
+            for index, found in zip(due, told, strict=True):
+                streams[index].judge(found.get(streams[index].target, 0.0))
 
     def _detect(self, streams: Sequence[WhisperStream], states: Sequence[Any]) -> None:
         """Find languages out, as long as nothing was said in the belief that they are known."""
@@ -161,12 +170,14 @@ class WhisperModel(WindowModel[WhisperStream]):
     # Searching.
 
     def speak(self, streams: Sequence[WhisperStream], asks: Sequence[Ask]) -> list[Found]:
-        """Drafts with the same number of beams are made together."""
+        """Drafts with the same number of beams are made together; none of another language."""
         prompts = [self._prompt(s, ask) for s, ask in zip(streams, asks, strict=True)]
+        spoken = {index: Found() for index, stream in enumerate(streams) if stream.foreign}
         widths = [self._beams_for(s, ask) for s, ask in zip(streams, asks, strict=True)]
-        spoken: dict[int, Found] = {}
         for beams in set(widths):
-            chosen = [i for i, width in enumerate(widths) if width == beams]
+            chosen = [i for i, width in enumerate(widths) if width == beams and i not in spoken]
+            if not chosen:
+                continue
             states = [streams[i].states for i in chosen]
             made = self._engine.speak(states, [prompts[i] for i in chosen], beams)
             spoken |= dict(zip(chosen, made, strict=True))
@@ -178,6 +189,8 @@ class WhisperModel(WindowModel[WhisperStream]):
         states = self._engine.encode([view])[0]
         self._detect([stream], [states])
         self._write_down([stream], [states], [view])
+        if stream.foreign:
+            return Found(), end * FRAME_MS
         prompt = self._prompt(stream, Ask(final=True))
         found = self._engine.speak([states], [prompt], self._final_beams)[0]
         return found, end * FRAME_MS

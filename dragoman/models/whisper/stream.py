@@ -26,6 +26,10 @@ PADDING = 4 * SECOND  # silence after the sound; with less of it the network loo
 SAME_LEVEL = 0.1  # scaled to levels that differ by less (1 dB), sound looks the same
 RENEW_MS = 1500.0  # of new sound, after which a window is renewed: its last seconds encoded again
 NEXT_MS = 200.0  # the look at a sentence's first word may move by less than this
+JUDGED_MS = 3000.0  # of sound by which one language is told from another
+# How likely a language is at least that is spoken: German is less likely to be English after three
+# to six seconds, English with an accent is not.
+FOREIGN = 0.05
 LEFT_MS, LEFT_WORDS = 400.0, 4  # of words before a window some sound may be left at its head
 
 Spoken = tuple[str, float]  # a word of the source, and when it was heard, in ms
@@ -140,6 +144,11 @@ class WhisperStream(WindowStream):
     writes: Transcript | None = None  # of the source, if somebody wants it
     states: Any = None  # what the encoder last made of the window
     whole: Encoding | None = None  # and when the window was last renewed
+    expected: str | None = field(init=False)  # the language that it was told
+    judged: bool = False  # that is what the window sounds like
+
+    def __post_init__(self) -> None:
+        self.expected = self.language
 
     @property
     def heard_ms(self) -> float:
@@ -166,6 +175,7 @@ class WhisperStream(WindowStream):
         """The window begins at an even frame: the encoder takes them two by two."""
         frame = int(until_ms / FRAME_MS + 1e-6)
         self.mel.forget(frame - frame % 2)
+        self.judged = False
         if self.writes is not None:
             self._tell(self.writes.forget(until_ms))
 
@@ -198,6 +208,24 @@ class WhisperStream(WindowStream):
 
     def detected(self, language: str) -> None:
         self.language = language
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether it is time to find out if what is to be written down is in the language that was
+        told: the net would put any other one into that."""
+        if self.judged or self.expected != self.target:
+            return False
+        return self.foreign or self.frames * FRAME_MS >= JUDGED_MS
+
+    def judge(self, likely: float) -> None:
+        """How likely the language that was told is, of all that the window holds."""
+        self.judged = likely >= FOREIGN
+        self.language = self.expected if self.judged else None
+
+    @property
+    def foreign(self) -> bool:
+        """Whether another language is spoken than was told."""
+        return self.expected is not None and self.language is None
 
     def encoded(self, states: Any, view: View[Any]) -> None:
         """Take what the encoder made of a view."""
