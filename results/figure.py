@@ -13,7 +13,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 PAGES = (
-    ("cascade.md", "The cascade, moonshine-base+mt-en"),
+    ("cascade.md", "The cascade, whisper-base+mt-en"),
     ("end-to-end.md", "End to end, st-en"),
 )
 WIDTH, ROW, TOP = 800, 26, 76
