@@ -292,7 +292,7 @@ def test_what_a_stream_keeps_is_what_its_window_holds(tmp_path, monkeypatch):
         assert samples <= BOUNDS.full * RATE / 1000
         assert len(states) == (samples - BEHIND) // STATE
         assert {array.shape[2] for array in states.memory.values()} == {len(states)}
-        kept = max(0, len(states) - 209)  # 5 s, 80,000 samples, are 208.3 states of 384
+        kept = max(0, len(states) - 84)  # 2 s, 32,000 samples, are 83.3 states of 384
         assert {array.shape[2] for array in states.past.values()} == {kept}
         most = max(most, kept)
         model.commit(stream, draft, len(draft.tokens))
