@@ -235,8 +235,8 @@ def test_languages_are_found_out_of_each_until_something_was_said():
 
 
 def hears(whisper, stream, likely: float, seconds: int) -> str:
-    """What is drafted of more words, a second each, in sound that is so likely German."""
-    whisper._engine.languages = lambda states: [{"de": likely, "en": 1 - likely}] * len(states)
+    """What is drafted of more words, a second each, in sound that is so likely English."""
+    whisper._engine.languages = lambda states: [{"en": likely, "de": 1 - likely}] * len(states)
     first = round(stream.heard_ms / 1000)
     words = list(range(first, first + seconds))
     whisper.hear([stream], [Sound(tones(words), SPEAKING)])
@@ -247,7 +247,7 @@ def hears(whisper, stream, likely: float, seconds: int) -> str:
 
 def test_what_is_in_another_language_than_was_told_is_not_written_down():
     whisper = WhisperModel("toy", ToyEngine(), vocabulary())
-    stream = whisper.open("de", "de")
+    stream = whisper.open("en", "en")
     assert hears(whisper, stream, 0.01, 2).count("w") == 2  # too little to tell
     assert hears(whisper, stream, 0.01, 2) == ""
     assert stream.language is None
@@ -255,7 +255,7 @@ def test_what_is_in_another_language_than_was_told_is_not_written_down():
     assert hears(whisper, stream, 0.02, 1) == ""
     assert len(whisper._engine.prompts) == asked  # no search is paid
     assert hears(whisper, stream, 0.06, 1).count("w") == 6  # nothing that was heard is lost
-    assert stream.language == "de"
+    assert stream.language == "en"
     assert hears(whisper, stream, 0.0, 1).count("w") == 7  # a window is judged once
     stream.forget(4000.0)
     assert hears(whisper, stream, 0.0, 1) == ""  # and the next one again
@@ -263,22 +263,25 @@ def test_what_is_in_another_language_than_was_told_is_not_written_down():
 
 def test_who_spoke_another_language_is_judged_by_little():
     whisper = WhisperModel("toy", ToyEngine(), vocabulary())
-    stream = whisper.open("de", "de")
+    stream = whisper.open("en", "en")
     assert hears(whisper, stream, 0.0, 4) == ""
     stream.forget(stream.heard_ms)
     assert hears(whisper, stream, 0.9, 1).count("w") == 1
 
 
-@pytest.mark.parametrize(("source", "target"), [("de", "en"), (None, "en")])
-def test_a_translation_is_of_whatever_is_spoken(source, target):
+@pytest.mark.parametrize(
+    ("source", "target", "likely"), [("de", "en", 0.0), (None, "en", 0.9), ("de", "de", 1.0)]
+)
+def test_a_translation_is_of_whatever_is_spoken(source, target, likely):
+    """And of languages that are not told apart for sure, what is written down."""
     whisper = WhisperModel("toy", ToyEngine(), vocabulary())
     stream = whisper.open(source, target)
-    assert hears(whisper, stream, 1.0, 4).count("w") == 4
+    assert hears(whisper, stream, likely, 4).count("w") == 4
 
 
 def test_a_full_window_of_another_language_is_not_written_down_either():
     whisper = WhisperModel("toy", ToyEngine(), vocabulary())
-    stream = whisper.open("de", "de")
+    stream = whisper.open("en", "en")
     for _ in range(10):
         assert "w" not in hears(whisper, stream, 0.0, 4)
     assert stream.window.settled.tokens == ()

@@ -26,7 +26,7 @@ from dragoman.models.whisper.tokens import Vocabulary, WhisperUnits
 from dragoman.models.window import Bounds, Window
 
 BOUNDS = Bounds(long=12_000, too_long=20_000, kept=6_000, full=26_000, context=48)
-WRITING_BEAMS = 3  # of a draft of what was said, in the speaker's own language; more gain nothing
+WRITING_BEAMS = 3  # of a draft of what was said, in the speaker's own language; more gain little
 STALLED = 3  # tokens before which a text does not end, where the net was silent too long
 
 

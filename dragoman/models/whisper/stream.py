@@ -27,9 +27,10 @@ SAME_LEVEL = 0.1  # scaled to levels that differ by less (1 dB), sound looks the
 RENEW_MS = 1500.0  # of new sound, after which a window is renewed: its last seconds encoded again
 NEXT_MS = 200.0  # the look at a sentence's first word may move by less than this
 JUDGED_MS = 3000.0  # of sound by which one language is told from another
-# How likely a language is at least that is spoken: German is less likely to be English after three
-# to six seconds, English with an accent is not.
-FOREIGN = 0.05
+# How likely English is at least where it is spoken, with whatever accent; after three to six
+# seconds of German it is less likely. Of languages that resemble each other, such as Croatian and
+# Serbian, one is taken for the other: those are not judged.
+FOREIGN, TOLD_APART = 0.05, frozenset({"en"})
 LEFT_MS, LEFT_WORDS = 400.0, 4  # of words before a window some sound may be left at its head
 
 Spoken = tuple[str, float]  # a word of the source, and when it was heard, in ms
@@ -213,7 +214,7 @@ class WhisperStream(WindowStream):
     def doubtful(self) -> bool:
         """Whether it is time to find out if what is to be written down is in the language that was
         told: the net would put any other one into that."""
-        if self.judged or self.expected != self.target:
+        if self.judged or self.expected != self.target or self.target not in TOLD_APART:
             return False
         return self.foreign or self.frames * FRAME_MS >= JUDGED_MS
 
