@@ -3,11 +3,11 @@
     dragoman voice europarl.en-de.tsv.xz packs/voiced --columns en,de,_,_ --noise 0.7 --cut 0.3
     dragoman distill weights/mt-en packs/voiced packs/voiced-de --to de
     python recipes/misheard.py packs/voiced packs/voiced-de heard.en-de.tsv
-    dragoman train recipes/mt-self.en-x.yaml 'data.train=[text:heard.en-de.tsv?columns=en,de]' ...
+    dragoman train recipes/mt-misheard.en-x.yaml
 
 Every row is what Moonshine hears in an item, and the item's translation: mishearings of real nets
 are other ones than slips that are made up. What has hardly anything in common with what was spoken
-is left out, since of that one can only learn to invent. A GPU does an hour of speech in a second.
+is left out, since of that one can only learn to invent. A GPU is used if there is one.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from rapidfuzz.distance import Levenshtein
 from dragoman.audio.chunk import RATE
 from dragoman.files import whole_file
 from dragoman.models.moonshine.engine import load_engine
+from dragoman.models.moonshine.model import SPARE, MoonshineModel
 from dragoman.models.moonshine.units import START, MoonshineUnits
 from dragoman.models.options import Options
 from dragoman.models.search import Prompt
@@ -31,7 +32,6 @@ from dragoman.train.data.pack import Pack
 
 RECOGNISER = "moonshine-base"
 TOGETHER = 256  # items whose sound is heard at the same time
-PER_SECOND, SPARE = 7.0, 10  # tokens at most, as in live use
 LEAST_ALIKE = 0.5  # in letters, of what was spoken and what was heard
 
 
@@ -63,7 +63,8 @@ def heard_in(pack: Pack, numbers: Sequence[int]) -> Iterator[tuple[int, str]]:
         some = by_length[begin : begin + TOGETHER]
         sounds = [pack.sound(number).astype(np.float32) / 32768 for number in some]
         windows = engine.encode([engine.new() for _ in some], sounds)
-        prompts = [Prompt((START,), SPARE + int(PER_SECOND * len(one) / RATE)) for one in sounds]
+        most = [SPARE + int(MoonshineModel.per_second * len(one) / RATE) for one in sounds]
+        prompts = [Prompt((START,), tokens) for tokens in most]
         for number, found in zip(some, engine.speak(windows, prompts, 1), strict=True):
             if text := " ".join(units.text(found.tokens).split()):
                 yield number, text

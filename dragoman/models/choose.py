@@ -3,8 +3,8 @@
 Whisper translates into English and writes down what it hears. Into any other language it does that
 before a text translator: of those in the catalogue, the first that is on this machine. Where none
 reads what is spoken, or nobody has said what that is, Whisper translates it into English for one
-that reads that. (Of English, Moonshine hears clear voices for two thirds of the work; it mishears
-far more of what people say whose language it is not: `results/cascade.md`.)
+that reads that. (Of English, Moonshine hears clear voices for three quarters of the work; it
+mishears far more of what people say whose language it is not: `results/cascade.md`.)
 """
 
 from __future__ import annotations
