@@ -26,7 +26,7 @@ FORBIDDEN = np.float32(-1e9)
 IMPOSSIBLE = -1e8  # what is less likely than this is not taken
 FURTHER = 4  # tokens by which a text that is behind may still get ahead of one that has ended
 NEAR = 5.0  # among tokens that are at most exp(5) times less likely, the best are soon found
-SURE = 0.5  # a token that was guessed and is likelier than all others together is not doubted
+SURE = 0.3  # a token that was guessed, is the likeliest and at least so likely is not doubted
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,16 +196,18 @@ class Search:
         while not self.over:
             row = slice(kept, kept + 1)
             now = Scores(scores.log_probs[row], scores.looks[row], scores.may_write)
-            alone = kept < len(guess) and self._stands(now.log_probs[0, guess[kept]])
+            alone = kept < len(guess) and self._stands(now.log_probs[0], guess[kept])
             followed = len(self.advance(now, beams=1 if alone else self._beams))
             if self.over or not alone or self.tokens[0] != guess[kept]:
                 break
             kept += 1
         return kept, followed
 
-    def _stands(self, log_prob: np.float32) -> bool:
+    def _stands(self, log_probs: Floats, token: int) -> bool:
         """Whether no other token is looked for beside one that was guessed."""
-        return self._beams == 1 or bool(log_prob >= np.log(SURE))
+        if self._beams == 1:
+            return True
+        return bool(log_probs[token] >= np.log(SURE)) and int(log_probs.argmax()) == token
 
     def advance(self, scores: Scores, beams: int | None = None) -> list[int]:
         """Take the next token of every text; for each text now followed, which one it continues."""

@@ -28,13 +28,24 @@ def test_a_wide_beam_finds_the_best_of_all(seed, said):
     assert sum(one.log_probs) == pytest.approx(log_prob(seed, said, best, ended=False), abs=1e-4)
 
 
-def test_of_a_guess_stays_what_is_likelier_than_all_else_together():
-    """From there on the best of all is found, as if there had been no guess."""
+@pytest.mark.parametrize(
+    ("guessed", "other", "stays"),
+    [(0.9, 0.1, True), (0.31, 0.3, True), (0.29, 0.2, False), (0.4, 0.5, False)],
+)
+def test_of_a_guess_stays_what_is_likeliest_and_not_unlikely(guessed, other, stays):
+    """Beside any other token of it, others are looked for."""
+    chances = scores({4: np.log(guessed), 5: np.log(other)}, {4: -0.1, 5: -3.0})
+    kept, followed = Search(Prompt((BOS,), 5, guess=(4,)), EOS, beams=2).follow_guess(chances)
+    assert (kept, followed) == ((1, 2) if stays else (0, 2))
+
+
+@pytest.mark.parametrize("wrong", range(5))
+def test_behind_what_stays_of_a_guess_the_best_of_all_is_found(wrong):
     kept_some, left_some = 0, 0
     for seed, said in itertools.product(range(20), [(), (4,), (5, 4, 4)]):
-        guess = found([seed], [prompt(5, said)])[0].tokens[:4]
-        logs = [log_prob(seed, said, guess[:n], ended=False) for n in range(len(guess) + 1)]
-        likely = [np.exp(after - before) >= 0.5 for before, after in itertools.pairwise(logs)]
+        first = found([seed], [prompt(5, said)])[0].tokens[:4]
+        guess = (*first[:wrong], *(9 - token for token in first[wrong:]))
+        likely = [stands(seed, said, guess[:n], guess[n]) for n in range(len(guess))]
         kept = sum(itertools.accumulate(likely, lambda a, b: a and b))
         rest = itertools.chain.from_iterable(
             itertools.product(WORDS, repeat=n) for n in range(5 - kept)
@@ -47,8 +58,16 @@ def test_of_a_guess_stays_what_is_likelier_than_all_else_together():
         assert found([seed], [prompt(5, said, guess=guess)], beams=40)[0].tokens == best
         kept_some += kept > 0
         left_some += kept < len(guess)
-    assert kept_some > 5
+    assert kept_some > 5 or wrong == 0
     assert left_some > 5
+
+
+def stands(seed, said, text, token) -> bool:
+    """Whether a token is likely after a text, and nothing is likelier."""
+    so_far = log_prob(seed, said, text, ended=False)
+    ends = log_prob(seed, said, text, ended=True)
+    after = {word: log_prob(seed, said, (*text, word), ended=False) for word in WORDS}
+    return np.exp(after[token] - so_far) >= 0.3 and after[token] == max(ends, *after.values())
 
 
 def test_what_was_said_counts_for_every_family():

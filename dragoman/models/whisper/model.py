@@ -26,7 +26,6 @@ from dragoman.models.whisper.tokens import Vocabulary, WhisperUnits
 from dragoman.models.window import Bounds, Window
 
 BOUNDS = Bounds(long=12_000, too_long=20_000, kept=6_000, full=26_000, context=48)
-WRITING_BEAMS = 3  # of a draft of what was said, in the speaker's own language; more gain little
 STALLED = 3  # tokens before which a text does not end, where the net was silent too long
 
 
@@ -173,7 +172,7 @@ class WhisperModel(WindowModel[WhisperStream]):
         """Drafts with the same number of beams are made together; none of another language."""
         prompts = [self._prompt(s, ask) for s, ask in zip(streams, asks, strict=True)]
         spoken = {index: Found() for index, stream in enumerate(streams) if stream.foreign}
-        widths = [self._beams_for(s, ask) for s, ask in zip(streams, asks, strict=True)]
+        widths = [self._beams_for(ask) for ask in asks]
         for beams in set(widths):
             chosen = [i for i, width in enumerate(widths) if width == beams and i not in spoken]
             if not chosen:
@@ -201,12 +200,10 @@ class WhisperModel(WindowModel[WhisperStream]):
     def trimmed(self) -> None:
         release_memory()  # once per window: it costs a little
 
-    def _beams_for(self, stream: WhisperStream, ask: Ask) -> int:
+    def _beams_for(self, ask: Ask) -> int:
         if ask.hasty:
             return 1
-        if ask.final:
-            return self._final_beams
-        return min(self._beams, WRITING_BEAMS) if stream.writes_down else self._beams
+        return self._final_beams if ask.final else self._beams
 
     def _prompt(self, stream: WhisperStream, ask: Ask) -> Prompt:
         window = stream.window
@@ -226,7 +223,7 @@ class WhisperModel(WindowModel[WhisperStream]):
     def _goes_on(self, stream: WhisperStream, ask: Ask) -> bool:
         """Whether a draft goes on from the one before, as far as that is still likely: what is
         written down changes little when more is heard, where a translation may begin otherwise."""
-        return self._beams_for(stream, ask) == 1 or (stream.writes_down and not ask.final)
+        return self._beams_for(ask) == 1 or (stream.writes_down and not ask.final)
 
     def _guess(self, window: Window, most: int) -> tuple[int, ...]:
         """What the draft before said beyond what was committed of it."""
