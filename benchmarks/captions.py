@@ -10,10 +10,12 @@ its first word a cue comes, on average.
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from html import unescape
 from itertools import pairwise
 from pathlib import Path
 
 from benchmarks.talks import talks, wanted
+from dragoman.errors import DragomanError
 from dragoman.text.captions import Cue, TimedWord, make_cues, width
 from dragoman.text.phrases import INSIDE, break_cost
 
@@ -29,15 +31,16 @@ RULES = {
         break_cost(one.split()[-1], two.split()[0]) < INSIDE for one, two in pairwise(cue.lines)
     ),
 }
-_CLOCK = re.compile(r"(\d+):(\d\d):(\d\d)[.,](\d{3})")
+_CLOCK = re.compile(r"(?:(\d+):)?(\d\d):(\d\d)[.,](\d{3})")
 
 
 def run() -> dict[str, float]:
     """Print a row for each talk or file; the share of cues that keep every rule, of each."""
     names = wanted()
     files = [name for name in names if name.endswith((".srt", ".vtt"))]
+    read_in = {name: named(name) for name in files}  # before any work on a recording
     print(f"{'talk':22}{'cues':>4}{'late':>6}" + "".join(f"{rule:>7}" for rule in (*RULES, "all")))
-    shares = {name: report(name, *named(name), None) for name in files}
+    shares = {name: report(name, *cues, None) for name, cues in read_in.items()}
     for talk in talks(name for name in names if name not in files):
         modes = {"offline": talk.spoken, "live": talk.said}
         if talk.spoken is talk.said:
@@ -50,8 +53,16 @@ def run() -> dict[str, float]:
 
 def named(name: str) -> tuple[list[Cue], bool]:
     """The cues of a caption file, and whether they are in two languages."""
-    path = name.removeprefix("both:")
-    return read(Path(path)), path != name
+    path = Path(name.removeprefix("both:"))
+    try:
+        return read(path), name.startswith("both:")
+    except FileNotFoundError:
+        raise DragomanError(
+            f"There is no file {path}; a caption file is named as it is, or both:FILE if it is in "
+            "two languages."
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DragomanError(f"{path} cannot be read as captions: {error}.") from None
 
 
 def report(name: str, cues: list[Cue], both: bool, words: list[TimedWord] | None) -> float:
@@ -87,18 +98,23 @@ def lateness(cues: list[Cue], words: list[TimedWord]) -> float:
 
 
 def read(path: Path) -> list[Cue]:
-    """The cues of a caption file."""
+    """The cues of a caption file; a `.vtt` may leave out numbers and hours."""
     cues = []
-    for block in path.read_text(encoding="utf-8").strip().split("\n\n"):
-        head, *lines = block[max(0, block.find("\n")) :].strip().split("\n")
-        if " --> " in head and lines:
-            start, end = (seconds(clock) for clock in head.split(" --> "))
-            cues.append(Cue(start, end, tuple(lines)))
+    for block in path.read_text(encoding="utf-8-sig").split("\n\n"):
+        lines = block.strip().split("\n")
+        place = next((n for n, line in enumerate(lines[:2]) if " --> " in line), None)
+        if place is not None and lines[place + 1 :]:
+            start, end = (seconds(clock) for clock in lines[place].split(" --> "))
+            text = (
+                map(unescape, lines[place + 1 :]) if path.suffix == ".vtt" else lines[place + 1 :]
+            )
+            cues.append(Cue(start, end, tuple(text)))
     return cues
 
 
 def seconds(clock: str) -> float:
-    found = _CLOCK.match(clock)
-    assert found is not None, clock
-    hours, minutes, whole, milli = map(int, found.groups())
+    found = _CLOCK.match(clock.strip())
+    if found is None:
+        raise DragomanError(f"'{clock}' is no time of a caption.")
+    hours, minutes, whole, milli = (int(part or 0) for part in found.groups())
     return hours * 3600 + minutes * 60 + whole + milli / 1000

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman.audio.source import open_audio
+from dragoman.errors import DragomanError
 from dragoman.setup import Setup, System
 from dragoman.store import get
 from dragoman.text.captions import TimedWord
@@ -43,6 +44,11 @@ def talks(names: Iterable[str]) -> list[Talk]:
 
 def _read(name: str) -> list[Talk]:
     languages, _, path = name.partition(":")
+    if not path:
+        raise DragomanError(
+            f"'{name}' in DRAGOMAN_BENCH_TALKS does not say its languages: such as de-en:talk.wav, "
+            "or en:talk.wav where it is written down."
+        )
     source, _, target = languages.partition("-")
     if path.endswith(".jsonl"):
         return [_from_trace(trace, path, target or source) for trace in read_traces(Path(path))]

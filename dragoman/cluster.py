@@ -16,7 +16,17 @@ from typing import Any
 
 import dragoman
 from dragoman.errors import DragomanError
-from dragoman.workers import KILLED, THREADS, News, Task, Work, one_thread, told_by
+from dragoman.workers import (
+    KILLED,
+    THREADS,
+    News,
+    Task,
+    Told,
+    Work,
+    done_apart,
+    news_of,
+    one_thread,
+)
 
 LOCAL = "local"
 """In place of an address: a cluster of this machine alone, for as long as the command runs."""
@@ -129,7 +139,7 @@ class Cluster:
                 if not running:
                     return
                 (done, *_), running = ray.wait(running, num_returns=1)
-                yield from answer(ray, done)
+                yield from news_of(answer(ray, done))
         finally:
             for one in running:
                 ray.cancel(one, force=True)
@@ -149,7 +159,7 @@ def check_room(ray: Any, workers: int, *, cores: int, gpu: bool) -> None:
         )
 
 
-def _do(folder: str, work: Work[Task, News], task: Task) -> list[News]:
+def _do(folder: str, work: Work[Task, News], task: Task) -> Told[News]:
     """Return what the work on a task tells, in the worker."""
     try:
         os.chdir(folder)
@@ -158,7 +168,7 @@ def _do(folder: str, work: Work[Task, News], task: Task) -> list[News]:
             f"The machine {socket.gethostname()} of the cluster has no folder {folder}; run the "
             "command in one that all its machines share."
         ) from error
-    return told_by(work, task)
+    return done_apart(work, task)
 
 
 def answer(ray: Any, promised: Any) -> Any:

@@ -5,6 +5,7 @@ Work is a function of a task; what it reports comes out of `each` as it comes.
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import pickle
@@ -20,7 +21,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from dragoman.errors import DragomanError
 
@@ -32,6 +33,8 @@ KILLED = (
     "A worker process was killed{why}, perhaps for want of memory; run the same command again to "
     "go on, with fewer processes if it recurs."
 )
+
+log = logging.getLogger(__name__)
 
 # Spawned, not forked: inference libraries hold threads that do not survive a fork.
 _context = multiprocessing.get_context("spawn")
@@ -55,6 +58,43 @@ def told_by(work: Work[Task, News], task: Task) -> list[News]:
 
 
 @dataclass(frozen=True, slots=True)
+class Told(Generic[News]):
+    """What a worker sends back of a task."""
+
+    news: list[News]
+    warnings: list[str]
+
+
+def done_apart(work: Work[Task, News], task: Task) -> Told[News]:
+    """In a worker: do the work; what it warns of is for whoever asked for it, and who alone can
+    see that another worker said the same."""
+    warnings: list[str] = []
+    handler = _Kept(warnings)
+    logger = logging.getLogger("dragoman")
+    logger.addHandler(handler)
+    try:
+        return Told(told_by(work, task), warnings)
+    finally:
+        logger.removeHandler(handler)
+
+
+class _Kept(logging.Handler):
+    def __init__(self, kept: list[str]) -> None:
+        super().__init__(logging.WARNING)
+        self._kept = kept
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._kept.append(record.getMessage())
+
+
+def news_of(told: Told[News]) -> list[News]:
+    """What a worker had to tell of a task; its warnings are given here."""
+    for warning in told.warnings:
+        log.warning("%s", warning)
+    return told.news
+
+
+@dataclass(frozen=True, slots=True)
 class WarmProcesses:
     """Processes that keep what they have loaded; a task reports when it is done."""
 
@@ -65,9 +105,9 @@ class WarmProcesses:
         with ProcessPoolExecutor(self.count, _context, initializer=end_with_parent) as pool:
             try:
                 # Who hands in the last may find that the first has killed its worker.
-                futures = [pool.submit(told_by, work, task) for task in tasks]
+                futures = [pool.submit(done_apart, work, task) for task in tasks]
                 for future in as_completed(futures):
-                    yield from future.result()
+                    yield from news_of(future.result())
             except BrokenProcessPool as error:
                 raise DragomanError(KILLED.format(why="")) from error
             finally:

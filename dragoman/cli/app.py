@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from dragoman import __version__
+from dragoman.cli.help import Context
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -69,22 +70,10 @@ def check_known(
         ctx.fail(f"No such command '{args[0]}'. {hint}")
 
 
-class InOrder(click.Group):
-    """A command with some commands below it, which are listed as their file has them."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        there = ", ".join(self.commands)
-        check_known(ctx, args, self.commands, f"There are {there}.")
-        return super().resolve_command(ctx, args)
-
-
 class LazyGroup(click.Group):
     """A click group that knows its commands' names and summaries without importing them."""
+
+    context_class = Context
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -144,6 +133,8 @@ def grouped(group: str) -> Callable[..., Decorator]:
 class GroupedCommand(click.Command):
     """A command whose help lists its options by group, in the order they were declared."""
 
+    context_class = Context
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
@@ -153,6 +144,29 @@ class GroupedCommand(click.Command):
         for title, rows in groups.items():
             with formatter.section(title):
                 formatter.write_dl(rows)
+
+
+class InOrder(click.Group):
+    """A command with some commands below it, which are listed as their file has them."""
+
+    context_class = Context
+    command_class = GroupedCommand
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        there = ", ".join(self.commands)
+        check_known(ctx, args, self.commands, f"There are {there}.")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """As click does, which cuts a summary off where it does not fit beside the name."""
+        with formatter.section("Commands"):
+            commands = self.commands.items()
+            formatter.write_dl([(name, one.get_short_help_str(200)) for name, one in commands])
 
 
 @click.group(

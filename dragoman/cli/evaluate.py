@@ -11,7 +11,7 @@ import click
 
 from dragoman.cli.app import GroupedCommand, grouped
 from dragoman.cli.corpus_options import chosen_workers, corpus_options, read_first
-from dragoman.cli.notes import tell, told_if_stopped
+from dragoman.cli.notes import tell, told_if_stopped, warned_once
 from dragoman.cli.outputs import check_folder, check_standard_output
 from dragoman.cli.ranges import PATH
 from dragoman.cli.setup_options import read_system, setup_options
@@ -71,6 +71,7 @@ def command(
     from dragoman.metrics import simuleval_log
     from dragoman.metrics.lines import Log
 
+    click.get_current_context().with_resource(warned_once())
     setup = read_system(tell, **system).setup
     scorer = Scorer.of(setup.target, unit)
     clips = read_first(corpus, setup, references, limit)

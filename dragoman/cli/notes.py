@@ -92,6 +92,22 @@ def open_notes() -> Iterator[Notes]:
         notes.hold(False)
 
 
+@contextmanager
+def warned_once() -> Iterator[None]:
+    """In here each warning is told once: a corpus reads a recording in many parts, and a sweep
+    reads it for every setting."""
+    told: set[str] = set()
+
+    def is_new(record: logging.LogRecord) -> bool:
+        before = len(told)
+        told.add(record.getMessage())
+        return len(told) > before
+
+    with open_notes() as notes:
+        notes.addFilter(is_new)
+        yield
+
+
 def one_reader() -> bool:
     """Whether the result and the notes are read in one place: a terminal, or `2>&1`."""
     if sys.stdout.isatty() and sys.stderr.isatty():

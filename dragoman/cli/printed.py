@@ -6,6 +6,8 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +20,9 @@ from dragoman.interpreter import Update
 from dragoman.lag import lived_ms
 from dragoman.listeners import Listener
 from dragoman.terminal import shown_on
+from dragoman.text.caption_layout import TimedWord
 from dragoman.text.sentences import ends_sentence
+from dragoman.text.word_times import TranscriptTimes
 
 if TYPE_CHECKING:
     from dragoman.setup import Setup
@@ -109,75 +113,95 @@ class PairedText:
     """Both languages, a sentence a line, each line with its language before it.
 
     The speaker's words may be written down later than they are translated. A line of the
-    translation waits until the speaker's sentence, if one is open or the first, has ended, but not
-    for long.
+    translation waits until they are written down as far as it goes, but not for long: then what
+    there is of the speaker's sentence comes before it.
     """
 
     def __init__(self, write: Callable[[str], None], setup: Setup) -> None:
         self._write, self._target = write, setup.target
         self._language = setup.source or "?"
         self._spoken, self._said = _Sentences(setup.source or ""), _Sentences(setup.target)
-        self._begun = False  # the speaker's words have: what is translated before is of them
-        self._answered = True  # a line of the translation came after the speaker's last
-        self._waiting: list[tuple[float, str]] = []  # lines of the translation, and since when
+        self._spoken_times, self._said_times = TranscriptTimes(), TranscriptTimes()
+        self._told = -1.0  # seconds up to which the speaker's words are printed
+        self._waiting: list[_Waiting] = []
 
     def take(self, chunk: Chunk, update: Update) -> None:
         if update.transcript_language:
             self._language = self._spoken.language = update.transcript_language
-        self._begun = self._begun or bool(update.transcript)
         now = update.hearing.audio_ms
-        self._waiting += [(now, line) for line in self._said.add(update.said)]
-        for line in self._spoken.add(update.transcript):
-            self._print(self._language, line)
-            self._answered = False
-            if self._waiting:
-                self._answer()
-        while self._waiting and self._is_due(now):
-            self._answer()
+        said = self._said_times.place(update.said, now, update.lag_ms)
+        self._waiting += [_Waiting(line, now) for line in self._said.add(said)]
+        spoken = self._spoken_times.place(update.transcript, now, update.transcript_lag_ms)
+        for line in self._spoken.add(spoken):
+            self._print_spoken(line)
+        self._answer(self._told)
+        if self._waiting and now - self._waiting[0].since_ms >= WAIT_MS:
+            self._print_spoken(self._spoken.rest())
+        while self._waiting and now - self._waiting[0].since_ms >= WAIT_MS:
+            self._answer(self._waiting[0].line.middle)
 
     def end(self) -> None:
-        self._print(self._language, self._spoken.rest())
-        while self._waiting:
-            self._answer()
-        self._print(self._target, self._said.rest())
+        self._print_spoken(self._spoken.rest())
+        self._answer(inf)
+        self._print(self._target, self._said.rest().text)
 
-    def _is_due(self, now: float) -> bool:
-        """Whether the first line that waits is to be printed, as nothing of the speaker's is to
-        come before it."""
-        nothing_open = self._begun and not self._spoken.open
-        return not self._answered or nothing_open or now - self._waiting[0][0] >= WAIT_MS
+    def _print_spoken(self, line: Line) -> None:
+        """And the lines of the translation that have waited for it."""
+        self._print(self._language, line.text)
+        self._told = max(self._told, line.end)
+        self._answer(self._told)
 
-    def _answer(self) -> None:
-        self._print(self._target, self._waiting.pop(0)[1])
-        self._answered = True
+    def _answer(self, until: float) -> None:
+        """Print the lines of the translation of what was spoken until then."""
+        while self._waiting and self._waiting[0].line.middle <= until:
+            self._print(self._target, self._waiting.pop(0).line.text)
 
     def _print(self, language: str, line: str) -> None:
         if line:
             self._write(f"{language}: {line}\n")
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A sentence, and when it was spoken, in seconds."""
+
+    text: str
+    start: float
+    end: float
+
+    @property
+    def middle(self) -> float:
+        return (self.start + self.end) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A line of the translation."""
+
+    line: Line
+    since_ms: float
+
+
 class _Sentences:
     """Words as they come, a sentence at a time."""
 
     def __init__(self, language: str) -> None:
-        self._text, self.language = "", language
+        self._words: list[TimedWord] = []
+        self.language = language
 
-    @property
-    def open(self) -> bool:
-        """Whether a sentence has begun that has not ended."""
-        return bool(self._text.strip())
-
-    def add(self, words: Sequence[str]) -> Iterator[str]:
+    def add(self, words: Sequence[TimedWord]) -> Iterator[Line]:
         """The sentences that end with these words."""
         for word in words:
-            self._text += word
-            if word.strip() and ends_sentence(self._text.split()[-1], language=self.language):
+            self._words.append(word)
+            text = "".join(word.text for word in self._words)
+            if word.text.strip() and ends_sentence(text.split()[-1], language=self.language):
                 yield self.rest()
 
-    def rest(self) -> str:
+    def rest(self) -> Line:
         """What has begun, which is then taken for ended."""
-        text, self._text = self._text.strip(), ""
-        return text
+        words, self._words = self._words, []
+        times = (words[0].start, words[-1].end) if words else (-1.0, -1.0)
+        return Line("".join(word.text for word in words).strip(), *times)
 
 
 @contextmanager

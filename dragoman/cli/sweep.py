@@ -19,7 +19,7 @@ from dragoman.cli.corpus_options import (
     tell_left_out,
     without_reference,
 )
-from dragoman.cli.notes import tell, told_if_stopped
+from dragoman.cli.notes import tell, told_if_stopped, warned_once
 from dragoman.cli.outputs import check_folder, check_standard_output
 from dragoman.cli.ranges import PATH, POLICY_SPECS, STEPS, Number
 from dragoman.cli.setup_options import read_setup, shared_setup_options
@@ -84,6 +84,7 @@ def command(
     from dragoman.metrics import simuleval_log
     from dragoman.setup import System
 
+    click.get_current_context().with_resource(warned_once())
     base = read_setup(**options)
     setups = grid(base, policies or STANDARD, steps)
     scorer = Scorer.of(base.target)

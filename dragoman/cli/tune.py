@@ -18,7 +18,7 @@ from dragoman.cli.corpus_options import (
     tell_failures,
     without_reference,
 )
-from dragoman.cli.notes import told_if_stopped
+from dragoman.cli.notes import told_if_stopped, warned_once
 from dragoman.cli.outputs import check_folder, check_outputs, check_standard_output
 from dragoman.cli.ranges import PATH, POLICY_SPECS, STEPS, Time
 from dragoman.cli.setup_options import read_setup, shared_setup_options
@@ -88,6 +88,7 @@ def command(
     from dragoman.evaluate.tune import tune
     from dragoman.setup import System
 
+    click.get_current_context().with_resource(warned_once())
     base = read_setup(**options)
     scorer = Scorer.of(base.target)
     candidates = grid(base, policies or CANDIDATES, steps)

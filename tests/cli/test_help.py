@@ -42,6 +42,21 @@ def test_help(names):
     assert all(option.help for option in ALL[names].params if isinstance(option, click.Option))
 
 
+@pytest.mark.parametrize("names", [(), *ALL], ids=" ".join)
+def test_help_on_a_narrow_terminal(names, monkeypatch):
+    """No line is broken by the terminal but those that are to be copied, and no name of an option
+    is; an explanation has room to be read."""
+    monkeypatch.setenv("COLUMNS", "40")
+    shown = CliRunner().invoke(dragoman, [*names, "--help"]).output
+    as_written = inspect.cleandoc(ALL[names].help or "").splitlines() if names else []
+    lines = [line for line in shown.splitlines() if line.strip() not in as_written]
+    assert max(len(line) for line in lines if not line.startswith("  -")) <= 40
+    assert not [line for line in lines if line.endswith("-") and not line.endswith("|-")]
+    assert "..." not in shown.partition("Commands:")[2]
+    wide = CliRunner().invoke(dragoman, [*names, "--help"], terminal_width=500).output
+    assert set(shown.split()) == set(wide.split())  # no word was broken
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_examples_are_understood(name):
     found = examples(ALL[name,])

@@ -494,3 +494,20 @@ def test_evaluate_that_was_killed_goes_on(corpus, tmp_path):
     assert len(result["sentences"]) == 4
     assert traces.read_text().count('"end"') == 4
     assert traces.read_text().startswith(kept)
+
+
+@pytest.mark.parametrize("command", ["evaluate", "sweep", "tune"])
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_what_is_wrong_with_a_recording_is_told_once(corpus, tmp_path, command, jobs):
+    """However many clips are in it, and however many processes and settings read it."""
+    recording = tmp_path / "0.wav"
+    recording.write_bytes(recording.read_bytes()[:-1000])
+    rows = [f"0.wav\t{start}\t{start + 1}\tWort\tword0" for start in range(4)]
+    corpus.write_text("\n".join(["audio\tstart\tend\tde\ten", *rows]) + "\n")
+    arguments = {
+        "evaluate": (),
+        "sweep": (tmp_path / "out", *QUICK[-2:]),
+        "tune": (tmp_path / "best.yaml", *QUICK[-2:], "--max-latency", "9s"),
+    }[command]
+    result = done(command, corpus, *arguments, *MODEL, "--jobs", jobs)
+    assert result.stderr.count("0.wav is cut short") == 1

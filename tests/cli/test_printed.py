@@ -1,6 +1,7 @@
 """Both languages as lines: a sentence of the speaker comes before its translation."""
 
 import json
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -13,15 +14,19 @@ from dragoman.trace import Hearing
 
 
 def printed(*steps, each_ms=1000.0):
-    """The lines after each step of (transcript, said), and those at the end."""
+    """The lines after each step of (transcript, said, and how many seconds ago either was spoken,
+    if it is known), and those at the end."""
     lines, seen = [], []
     printer = PairedText(lines.append, Setup(source="en", target="de"))
     chunk = Chunk(np.zeros(0, np.float32), last=False)
-    for number, (transcript, said) in enumerate(steps, 1):
+    for number, (transcript, said, *ago) in enumerate(steps, 1):
         now = number * each_ms
         words = tuple(f" {word}" for word in said.split())
         spoken = tuple(f" {word}" for word in transcript.split())
-        printer.take(chunk, Update(words, "", Hearing(now, now, now, now), None, spoken))
+        hearing = Hearing(now, now, now, now)
+        ago_ms = [1000 * seconds for seconds in ago] or [None, None]
+        update = Update(words, "", hearing, ago_ms[1], spoken, ago_ms[0])
+        printer.take(chunk, update)
         seen.append("".join(lines).splitlines())
         lines.clear()
     printer.end()
@@ -61,35 +66,39 @@ def test_a_shortened_word_ends_no_line():
 
 def test_a_translation_waits_for_the_end_of_the_speakers_sentence():
     """The end that the translation has heard is taken back: the sentence goes on."""
-    assert printed(
-        ("We speak", "Wir reden darüber."),
-        ("about it", ""),
-        ("at home.", "Zu"),
-        ("Then", "Hause."),
-        ("we go.", "Dann gehen wir."),
-    ) == [
-        [],
-        [],
-        ["en: We speak about it at home.", "de: Wir reden darüber."],
-        [],  # it cannot be told from the translation of what is open
-        ["en: Then we go.", "de: Zu Hause.", "de: Dann gehen wir."],
+    steps = [("We speak", "Wir reden darüber."), ("about it", ""), ("at home.", "Zu")]
+    steps += [("Then", "Hause."), ("we go.", "Dann gehen wir.")]
+    lines = printed(*steps)
+    assert lines[:2] == [[], []]
+    assert [*chain(*lines[2:])] == [
+        *("en: We speak about it at home.", "de: Wir reden darüber."),
+        *("de: Zu Hause.", "en: Then we go.", "de: Dann gehen wir."),
+    ]
+
+
+def test_it_is_printed_at_once_where_what_it_is_of_is_printed():
+    assert printed(("Yes, yes.", "Ja.", 1, 1), ("", "Ja, ja.", 0, 2)) == [
+        ["en: Yes, yes.", "de: Ja."],
+        ["de: Ja, ja."],
         [],
     ]
 
 
-def test_it_is_printed_at_once_where_nothing_of_the_speakers_is_open():
-    assert printed(("Yes.", "Ja."), ("", "Ja, ja.")) == [
+def test_it_waits_where_nothing_of_what_it_is_of_is_written_down_yet():
+    """Whisper writes down what is spoken with the translation, or after it."""
+    steps = [("Yes.", "Ja.", 0.5, 0.5), ("", "Und nun.", 0, 0.5), ("And now.", "", 1.5, 0)]
+    assert printed(*steps) == [
         ["en: Yes.", "de: Ja."],
-        ["de: Ja, ja."],
+        [],
+        ["en: And now.", "de: Und nun."],
         [],
     ]
 
 
 def test_the_first_sentence_is_waited_for_though_nothing_of_it_is_written_down_yet():
-    assert printed(("", "Ja."), ("", ""), ("Yes.", ""), ("", "Ja, ja.")) == [
+    assert printed(("", "Ja."), ("", ""), ("Yes.", "")) == [
         *([], []),
         ["en: Yes.", "de: Ja."],
-        ["de: Ja, ja."],
         [],
     ]
     assert printed(("", "Ja."), *[("", "")] * 4)[4] == ["de: Ja."]  # but not for long
@@ -104,7 +113,7 @@ def test_sentences_that_come_at_once_are_paired():
 
 
 def test_what_was_spoken_before_need_not_be_waited_for():
-    assert printed(("Yes. And", ""), ("so", "Ja."), ("on.", "")) == [
+    assert printed(("Yes. And", "", 0.5, 0), ("so", "Ja.", 0.5, 1.5), ("on.", "", 0.5, 0)) == [
         ["en: Yes."],
         ["de: Ja."],
         ["en: And so on."],
@@ -112,15 +121,25 @@ def test_what_was_spoken_before_need_not_be_waited_for():
     ]
 
 
-@pytest.mark.parametrize(("seconds", "waits"), [(3, True), (4, False)])
-def test_a_translation_does_not_wait_for_long(seconds, waits):
-    """A recogniser may write no full stops."""
+@pytest.mark.parametrize("seconds", [3, 4])
+def test_a_translation_does_not_wait_for_long(seconds):
+    """A recogniser may write no full stops: then what there is comes before the translation."""
     assert WAIT_MS == 4000.0
     steps = [("so it goes", "So geht es."), *[("on and on", "")] * seconds]
+    waits = seconds < 4
     shown = printed(*steps)
-    assert shown[seconds] == ([] if waits else ["de: So geht es."])
-    assert shown[-1][0].startswith("en: so it goes on and on")
-    assert shown[-1][1:] == (["de: So geht es."] if waits else [])
+    spoken = " ".join(["en: so it goes", *["on and on"] * seconds])
+    assert shown[seconds] == ([] if waits else [spoken, "de: So geht es."])
+    assert shown[-1] == ([spoken, "de: So geht es."] if waits else [])
+
+
+def test_nothing_is_printed_twice_where_sentences_never_end():
+    steps = [(f"a{n} b{n}", "Ja." if n % 3 else "") for n in range(20)]
+    lines = [*chain(*printed(*steps))]
+    spoken = " ".join(line.removeprefix("en: ") for line in lines if line.startswith("en: "))
+    assert spoken == " ".join(f"a{n} b{n}" for n in range(20))
+    assert sum(line == "de: Ja." for line in lines) == 13
+    assert lines[0].startswith("en: ")
 
 
 def through_english(said=(), transcript=(), heard_ms=1000.0):

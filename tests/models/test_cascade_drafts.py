@@ -370,7 +370,7 @@ def test_what_a_cascade_offers():
     ears.hears = ("en", "es")
     model = CascadeModel("both", ears, WordForWord())
     assert model.features == {Feature.ATTENTION, Feature.SILENCE, Feature.TRANSCRIPT}
-    assert (model.name, model.hears, model.speaks) == ("both", ("en", "es"), ("de",))
+    assert (model.name, model.hears, model.speaks) == ("both", ("en",), ("de",))  # reads no "es"
     stream = model.open(None, "de")
     assert (stream.language, stream.speech.language) == ("en", "en")
     stream.speech.language = None  # who listens finds that it is another one

@@ -130,6 +130,17 @@ def test_whoever_writes_no_english_is_not_asked_for_it():
     assert model.open(None, "de").language == "en"
 
 
+def test_it_hears_what_it_can_translate():
+    """A page offers no other."""
+    assert cascade().hears == ("en", "fr", "ja")  # German only into German
+    assert cascade(copies=True).hears == ("en",)
+    assert cascade("en", "fr", copies=True).hears == ("en", "fr")
+    silent = cascade(copies=True)
+    silent._translator = WordForWord()
+    silent._translator.speaks = ()  # it does not say what it writes
+    assert silent.hears == LANGUAGES
+
+
 def test_a_translator_of_another_language_alone_gets_that():
     model = cascade("fr", alone="fr")
     assert model.open(None, "de").language == "fr"

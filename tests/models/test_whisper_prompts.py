@@ -269,6 +269,17 @@ def test_who_spoke_another_language_is_judged_by_little():
     assert hears(whisper, stream, 0.9, 1).count("w") == 1
 
 
+def test_whose_language_is_known_may_have_an_accent():
+    """The same likelihood is too little of a speaker of whom nothing else is known."""
+    whisper = WhisperModel("toy", ToyEngine(), vocabulary())
+    stream, newcomer = whisper.open("en", "en"), whisper.open("en", "en")
+    assert hears(whisper, newcomer, 0.04, 3) == ""
+    assert hears(whisper, stream, 0.9, 3).count("w") == 3
+    for likely, words in ((0.04, 3), (0.01, 0), (0.04, 0), (0.9, 3), (0.04, 3)):
+        stream.forget(stream.heard_ms)
+        assert hears(whisper, stream, likely, 3).count("w") == words
+
+
 @pytest.mark.parametrize(
     ("source", "target", "likely"), [("de", "en", 0.0), (None, "en", 0.9), ("de", "de", 1.0)]
 )

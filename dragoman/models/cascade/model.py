@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -51,9 +51,17 @@ class CascadeModel:
         """Where the recogniser works, and with it the ear: cpu or cuda."""
         return getattr(self._recogniser, "device", "cpu")
 
-    @property
+    @cached_property
     def hears(self) -> tuple[str, ...]:
-        return self._recogniser.hears
+        """Of what the recogniser hears, what comes out translated."""
+        return tuple(code for code in self._recogniser.hears if self._translates(code))
+
+    def _translates(self, source: str) -> bool:
+        for target in self.speaks:
+            with suppress(DragomanError):
+                self.open(source, target)
+                return True
+        return not self.speaks  # nobody knows
 
     @property
     def speaks(self) -> tuple[str, ...]:
@@ -72,7 +80,7 @@ class CascadeModel:
     @property
     def _pivots(self) -> bool:
         """Whether the recogniser seems to translate into English; asked to, it may refuse."""
-        speaks, others = self._recogniser.speaks, set(self.hears) - {PIVOT}
+        speaks, others = self._recogniser.speaks, set(self._recogniser.hears) - {PIVOT}
         return PIVOT in speaks and bool(others)
 
     def _through_english(
@@ -91,7 +99,7 @@ class CascadeModel:
             pair = self._translator.between(PIVOT, target)
         except DragomanError:
             raise refused from None
-        if self._pivots and source in self.hears:
+        if self._pivots and source in self._recogniser.hears:
             with suppress(DragomanError):
                 return CascadeStream(self._recogniser.open(source, PIVOT), pair, PIVOT)
         raise DragomanError(refused.what, advice=with_pivot(source, translator))

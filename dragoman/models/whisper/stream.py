@@ -29,8 +29,9 @@ NEXT_MS = 200.0  # the look at a sentence's first word may move by less than thi
 JUDGED_MS = 3000.0  # of sound by which one language is told from another
 # How likely English is at least where it is spoken, with whatever accent; after three to six
 # seconds of German it is less likely. Of languages that resemble each other, such as Croatian and
-# Serbian, one is taken for the other: those are not judged.
-FOREIGN, TOLD_APART = 0.05, frozenset({"en"})
+# Serbian, one is taken for the other: those are not judged. Who was heard to speak English goes on
+# to do so, unless it is hardly possible: now and then an accent comes near another language.
+FOREIGN, FOREIGN_BY_NOW, TOLD_APART = 0.05, 0.02, frozenset({"en"})
 LEFT_MS, LEFT_WORDS = 400.0, 4  # of words before a window some sound may be left at its head
 
 Spoken = tuple[str, float]  # a word of the source, and when it was heard, in ms
@@ -147,6 +148,7 @@ class WhisperStream(WindowStream):
     whole: Encoding | None = None  # and when the window was last renewed
     expected: str | None = field(init=False)  # the language that it was told
     judged: bool = False  # that is what the window sounds like
+    known: bool = False  # that is what was heard last
 
     def __post_init__(self) -> None:
         self.expected = self.language
@@ -220,7 +222,7 @@ class WhisperStream(WindowStream):
 
     def judge(self, likely: float) -> None:
         """How likely the language that was told is, of all that the window holds."""
-        self.judged = likely >= FOREIGN
+        self.judged = self.known = likely >= (FOREIGN_BY_NOW if self.known else FOREIGN)
         self.language = self.expected if self.judged else None
 
     @property

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.serve.pages.looking import SHOWN, link, start, stop
+from tests.serve.pages.looking import SHOWN, STATE, link, start, stop
 from tests.serve.stage import ARABIC, staged
 
 
@@ -100,8 +100,8 @@ def test_who_hears_the_page_is_told_what_others_see(visit):
         page = visit(stage.address)
         page.call("Accessibility.enable")
         nodes = page.call("Accessibility.getFullAXTree")["nodes"]
-        names = {node["name"]["value"]: node for node in nodes if "name" in node}
-        assert {"Save", "Which microphone", "Delay"} <= set(names)
+        names = {node["name"]["value"].strip() for node in nodes if "name" in node}
+        assert {"Save", "Which microphone", "Delay"} <= names
         page.run("document.getElementById('latency').focus()")
         page.press("ArrowLeft")
         now = page.text("latency-now")
@@ -183,12 +183,24 @@ def contrast(page):
     return max(shades) / min(shades)
 
 
+EMPTY = "getComputedStyle(document.getElementById('target'), '::before').content"
+
+
 def test_an_empty_page_says_what_to_do_also_where_one_text_is_hidden(visit):
     with staged() as stage:
         page = visit(stage.address)
         page.run("document.getElementById('source-side').hidden = true")
-        told = page.run("getComputedStyle(document.getElementById('target'), '::before').content")
-        assert told.startswith('"Press Start')
+        assert page.run(EMPTY).startswith('"Press Start')
+
+
+def test_who_has_pressed_start_is_not_told_to_press_it(visit):
+    """Who waits in the queue reads that for long."""
+    with staged("endless_orator", streams=1) as stage:
+        first, second = visit(stage.address), visit(stage.address)
+        start(first)
+        second.click("#begin")
+        second.wait(f"{STATE} === 'queued'")
+        assert second.run(EMPTY).startswith('"The translation appears')
 
 
 def test_who_scrolls_up_to_read_is_left_there(visit):
