@@ -28,7 +28,8 @@ def in_time(work: Coroutine, seconds: float = DEADLINE):
 
 @contextmanager
 def command(*options: str, scheme: str = "ws", changed: str = ""):
-    """`dragoman serve` as a process, with what a line of Python has changed, and its address."""
+    """`dragoman serve` as a process, with what a line of Python has changed, and its address; what
+    it has `told` so far are lines."""
     code = ("-c", f"{changed}; import dragoman.__main__") if changed else ("-m", "dragoman")
     process = subprocess.Popen(
         [sys.executable, *code, "serve", "--port", "0", *options],
@@ -38,7 +39,7 @@ def command(*options: str, scheme: str = "ws", changed: str = ""):
         text=True,
     )
     try:
-        said = []
+        process.told = said = []
         for line in process.stderr:
             said.append(line)
             if line.startswith("Ready on "):
