@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from types import SimpleNamespace
 
@@ -14,6 +14,7 @@ from websockets.sync.client import connect
 from dragoman.clock import RealClock
 from dragoman.serve import scheduler as schedulers
 from dragoman.serve import service as services
+from dragoman.serve import visits as module
 from dragoman.serve.pressure import LATE, Level, Pressure
 from dragoman.serve.protocol import (
     Elsewhere,
@@ -280,5 +281,40 @@ def test_a_minute_later_one_may_come_again():
     visits.note("b")
     with pytest.raises(Fault):
         visits.note("a")
-    timer.now += 61
+    timer.now += 59.5
+    with pytest.raises(Fault, match="At most 2 connections a minute"):
+        visits.note("a")
+    timer.now += 0.5
     visits.note("a")
+
+
+def test_who_was_refused_has_not_come():
+    """Else whoever keeps on asking would never be let in again."""
+    timer = Timer()
+    visits = Visits(2, timer)
+    for second, welcome in (
+        (0, True),
+        (30, True),
+        (40, False),
+        (50, False),
+        (60, True),
+        (89, False),
+    ):
+        timer.now = 100.0 + second
+        with nullcontext() if welcome else pytest.raises(Fault):
+            visits.note("a")
+
+
+def test_of_more_addresses_than_are_remembered_those_that_came_last_are(monkeypatch):
+    monkeypatch.setattr(module, "MOST_ADDRESSES", 3)
+    visits = Visits(1, Timer())
+    for address in ("a", "b", "c"):
+        visits.note(address)
+    with pytest.raises(Fault):
+        visits.note("a")  # who is the newest by that
+    visits.note("d")
+    visits.note("b")  # is forgotten, and comes anew; so "c" is forgotten
+    for known in ("a", "d", "b"):
+        with pytest.raises(Fault):
+            visits.note(known)
+    visits.note("c")
