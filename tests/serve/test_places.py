@@ -10,7 +10,17 @@ import pytest
 from websockets.asyncio.server import serve
 
 from dragoman.serve import places
-from dragoman.serve.places import HEADER, NEW, Answer, Holding, Place, Question, addresses, ask
+from dragoman.serve.places import (
+    HEADER,
+    NEW,
+    Answer,
+    Holding,
+    Place,
+    Question,
+    addresses,
+    ask,
+    exchange,
+)
 from tests.serve.processes import in_time
 
 
@@ -55,6 +65,21 @@ def test_what_is_no_answer_is_none(reply, monkeypatch):
             return await ask(place, Question([]))
 
     assert in_time(asking()) is None
+
+
+def test_what_takes_longer_may_have_longer_or_less(monkeypatch):
+    """The patience for an answer is that which is given, whatever is usual."""
+
+    async def asking(usual, given):
+        async with process() as (place, _):
+            monkeypatch.setattr(places, "PATIENCE", usual)
+            begun = asyncio.get_running_loop().time()
+            async with asyncio.timeout(30):
+                assert await exchange(place, Question([]), given) is None
+            return asyncio.get_running_loop().time() - begun
+
+    assert in_time(asking(1e6, 0.3)) >= 0.3
+    assert in_time(asking(0.3, None)) >= 0.3
 
 
 def test_a_talk_that_is_to_begin_says_so_and_for_whom():
