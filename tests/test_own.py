@@ -1,7 +1,6 @@
 """Errors in code of the user's own, as sentences."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from dragoman.interpreter import Interpreter
 from dragoman.models.load import load_model
 from dragoman.own import OwnError, own_told
 from dragoman.policies import make_policy
+from tests import warm
 from tests.scripted import chunks_of, steady
 
 
@@ -81,7 +81,7 @@ def test_a_command_tells_it_in_one_sentence(tmp_path):
 
     soundfile.write(tmp_path / "a.wav", np.zeros(16000, np.float32), 16000)
     done = subprocess.run(
-        [sys.executable, "-m", "dragoman", "translate", str(tmp_path / "a.wav"), "--quiet"]
+        warm.command("-m", "dragoman", "translate", str(tmp_path / "a.wav"), "--quiet")
         + ["--model", "tests.scripted:steady", "--policy", "tests.own_policies.Fails"],
         cwd=Path(__file__).parents[1],
         capture_output=True,

@@ -3,6 +3,7 @@ with (tests/warm.py)."""
 
 import marshal
 import os
+import resource
 import socket
 import sys
 
@@ -10,6 +11,7 @@ connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
 connection.connect(sys.argv[1])
 request = {"arguments": sys.argv[2:], "folder": os.getcwd(), "environment": dict(os.environ)}
+request["largest"] = resource.getrlimit(resource.RLIMIT_FSIZE)
 socket.send_fds(connection, [marshal.dumps(request)], [0, 1, 2])
 for stream in (0, 1, 2):  # whoever reads them waits for the copy alone
     os.close(stream)

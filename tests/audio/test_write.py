@@ -1,7 +1,6 @@
 import errno
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ from dragoman.audio.chunk import RATE
 from dragoman.audio.source import read_audio
 from dragoman.audio.write import FORMATS, SoundWriter, write_sound
 from dragoman.errors import DragomanError
+from tests import warm
 from tests.audio.conftest import chirp
 
 STEP = 1 / 2**15
@@ -160,7 +160,7 @@ def test_what_finds_no_room_when_the_file_is_closed_is_told_and_nothing_is_left(
     limit = path.stat().st_size - 5  # libsndfile writes the last of most formats when it closes
     path.unlink()
     done = subprocess.run(
-        [sys.executable, "-c", ROOMLESS, path, str(limit)],
+        warm.command("-c", ROOMLESS, path, limit),
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,

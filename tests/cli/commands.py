@@ -9,6 +9,7 @@ from tempfile import TemporaryFile
 from unittest.mock import patch
 
 from dragoman.cli import main
+from tests import warm
 
 ROOT = Path(__file__).parents[2]
 
@@ -41,8 +42,8 @@ def dragoman(*args: object) -> subprocess.CompletedProcess[str]:
 
 
 def process(*args: object, **options) -> subprocess.CompletedProcess[str]:
-    """Return the same of a process: for what is about standard streams, limits or signals."""
+    """Return the same of a process: for what is about standard streams, or the size of files."""
     return subprocess.run(
-        [sys.executable, "-m", "dragoman", *map(str, args)],
+        warm.command("-m", "dragoman", *args),
         cwd=ROOT, capture_output=True, text=True, check=False, **options,
     )  # fmt: skip

@@ -8,14 +8,14 @@ import pty
 import select
 import signal
 import struct
-import subprocess
-import sys
 import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pyte
+
+from tests import warm
 
 ROOT = Path(__file__).parents[2]
 ENTER, LEAVE, HOME = b"\x1b[?1049h", b"\x1b[?1049l", b"\x1b[H"
@@ -25,7 +25,7 @@ ENTER, LEAVE, HOME = b"\x1b[?1049h", b"\x1b[?1049l", b"\x1b[H"
 class Terminal:
     """A program on a terminal of so many columns and lines, and what is on its screen."""
 
-    def __init__(self, master: int, process: subprocess.Popen[bytes], columns: int, lines: int):
+    def __init__(self, master: int, process: warm.Copy, columns: int, lines: int):
         self.process, self._master = process, master
         self.raw = b""
         self._screen = pyte.HistoryScreen(columns, lines, history=10_000, ratio=1.0)
@@ -156,10 +156,8 @@ def terminal(
     set_size(slave, columns, lines)
     names = {"COLUMNS", "LINES", "NO_COLOR", "CI"}
     env = {key: value for key, value in os.environ.items() if key not in names}
-    process = subprocess.Popen(
-        [sys.executable, *program, *map(str, args)],
-        cwd=ROOT, env=env | {"TERM": "xterm-256color"}, start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, hangup),
+    process = warm.Copy(
+        *program, *args, env=env | {"TERM": "xterm-256color"}, hangup=hangup,
         stdin=slave if stdin is None else stdin,
         stdout=slave if stdout is None else stdout,
         stderr=slave if stderr is None else stderr,

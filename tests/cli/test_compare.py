@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 from random import Random
 
@@ -16,6 +15,7 @@ from sacrebleu.significance import PairedTest
 from dragoman.cli.compare import command
 from dragoman.cli.wrap import filled
 from dragoman.errors import DragomanError
+from tests import warm
 from tests.cli.terminal import terminal
 
 ROOT = Path(__file__).parents[2]
@@ -223,7 +223,7 @@ def test_talks_of_other_lengths_are_told_by_their_names(tmp_path):
 def test_a_missing_log_is_a_sentence(tmp_path):
     log = write(tmp_path / "a.log")
     done = subprocess.run(
-        [sys.executable, "-m", "dragoman", "compare", str(log), str(tmp_path / "none.log")],
+        warm.command("-m", "dragoman", "compare", str(log), str(tmp_path / "none.log")),
         cwd=ROOT,
         capture_output=True,
         text=True,

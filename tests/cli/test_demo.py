@@ -19,6 +19,7 @@ from dragoman.errors import DragomanError
 from dragoman.interpreter import Update
 from dragoman.setup import Setup
 from dragoman.trace import Hearing
+from tests import warm
 from tests.cli.commands import dragoman
 from tests.cli.terminal import terminal
 
@@ -45,7 +46,7 @@ main(["demo", *sys.argv[1:]])
 
 def test_piped_both_languages_are_lines():
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPTED, "--fast"],
+        warm.command("-c", SCRIPTED, "--fast"),
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -1,17 +1,17 @@
 """The commands that interpret, on the scripted model: what they print and what they write."""
 
 import json
-import os
 import signal
 import subprocess
-import sys
 import time
 
 import numpy as np
 import pytest
 import soundfile
 
+from tests import warm
 from tests.cli.commands import ROOT, dragoman
+from tests.evaluate.simuleval_runs import run_cli
 
 WORDS = [f"word{i}" for i in range(12)]
 SYSTEM = ("--model", "tests.scripted:steady", "--from", "de", "--step", "500ms")
@@ -39,7 +39,7 @@ def test_translate_prints_words_and_a_summary(wav):
 
 
 def test_the_summary_stands_on_a_line_of_its_own(wav):
-    command = [sys.executable, "-m", "dragoman", "translate", str(wav), *SYSTEM]
+    command = warm.command("-m", "dragoman", "translate", str(wav), *SYSTEM)
     both = subprocess.run(command, cwd=ROOT, stdout=-1, stderr=subprocess.STDOUT, text=True)
     assert f"{WORDS[-1]}\n12 words from 5.0 s" in both.stdout
 
@@ -47,8 +47,8 @@ def test_the_summary_stands_on_a_line_of_its_own(wav):
 def test_translate_from_a_pipe_of_raw_samples(wav):
     samples, _ = soundfile.read(wav, dtype="int16")
     done = subprocess.run(
-        [sys.executable, "-m", "dragoman", "translate", "-", "--raw", "s16le:16000:1",
-         *SYSTEM, "--policy", "greedy", "--json"],
+        warm.command("-m", "dragoman", "translate", "-", "--raw", "s16le:16000:1",
+         *SYSTEM, "--policy", "greedy", "--json"),
         cwd=ROOT, input=samples.tobytes(), capture_output=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr.decode()
@@ -91,10 +91,9 @@ def test_a_recording_waits_while_the_process_is_stopped(wav, tmp_path):
     system = ("--model", "tests.talkers:slow", *SYSTEM[2:], "--policy", "greedy", "--end", "2")
     traces = {tmp_path / "fast.jsonl": (), tmp_path / "realtime.jsonl": ("--realtime",)}
     processes = [
-        subprocess.Popen(
-            [sys.executable, "-m", "dragoman", "translate", str(wav), *system, *pace,
-             "--trace", str(trace)],
-            cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        warm.Copy(
+            "-m", "dragoman", "translate", wav, *system, *pace, "--trace", trace,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )
         for trace, pace in traces.items()
     ]  # fmt: skip
@@ -117,11 +116,9 @@ def test_a_recording_waits_while_the_process_is_stopped(wav, tmp_path):
 
 
 def test_ctrl_c_says_the_rest_and_completes_the_files(wav, tmp_path):
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dragoman", "translate", str(wav), "--realtime", *SYSTEM,
-         "--policy", "offline", "--trace", str(tmp_path / "t.jsonl")],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+    process = warm.Copy(
+        "-m", "dragoman", "translate", wav, "--realtime", *SYSTEM, "--policy", "offline",
+        "--trace", tmp_path / "t.jsonl", stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     while not (tmp_path / "t.jsonl").exists() or "heard" not in (tmp_path / "t.jsonl").read_text():
         assert process.poll() is None, process.stderr.read()
@@ -156,13 +153,9 @@ def test_simuleval_scores_the_log_of_our_run(corpus, tmp_path):
     out = tmp_path / "run"
     done = dragoman("evaluate", corpus, *SYSTEM, "--policy", "wait-k:k=3", "--output", out)
     assert done.returncode == 0, done.stderr
-    scored = subprocess.run(
-        [sys.executable, "-m", "simuleval.cli", "--score-only", "--output", str(out),
-         "--quality-metrics", "BLEU", "--latency-metrics", "AL", "LAAL", "DAL", "AP"],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert scored.returncode == 0, scored.stderr[-1500:]
-    names, values = (line.split() for line in scored.stdout.splitlines())
+    words = ("--score-only", "--output", out, "--quality-metrics", "BLEU")
+    told = run_cli(tmp_path, *words, "--latency-metrics", "AL", "LAAL", "DAL", "AP")
+    names, values = (line.split() for line in told.splitlines())
     theirs = dict(zip(names, values[1:], strict=True))
     ours = json.loads(dragoman("score", out, "--json").stdout)["scores"]
     for name in ("BLEU", "AL", "LAAL", "DAL", "AP"):

@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from dragoman.evaluate.result import system_result
 from dragoman.metrics.comet import Comet
 from dragoman.metrics.logs import read_log
 from dragoman.setup import Setup
+from tests import warm
 from tests.cli.terminal import terminal
 from tests.golden.comet.toy import make
 
@@ -93,7 +93,7 @@ def test_a_full_disk_is_told_before_any_work(corpus, tmp_path, words):
     plan = [name, corpus, *rest, tmp_path / "runs"]
     plan = [tmp_path / word if word == "best.yaml" else word for word in plan]
     with open("/dev/full", "w") as full:
-        command = [sys.executable, "-m", "dragoman", *map(str, [*plan, *MODEL])]
+        command = warm.command("-m", "dragoman", *map(str, [*plan, *MODEL]))
         told = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True)
     assert told.returncode == 2
     assert told.stderr == (
@@ -473,9 +473,8 @@ def test_evaluate_that_was_killed_goes_on(corpus, tmp_path):
     folder = tmp_path / "run"
     slow = "tests.talkers:killed_in_the_middle"
     command = ["evaluate", corpus, "--model", slow, "--from", "de", "--output", folder, "--json"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dragoman", *map(str, command)],
-        cwd=ROOT,
+    process = warm.Copy(
+        *("-m", "dragoman", *command),
         env=os.environ | {"SLOWLY": "yes"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

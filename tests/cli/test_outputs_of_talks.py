@@ -3,13 +3,13 @@
 import os
 import resource
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
 
+from tests import warm
 from tests.cli.commands import ROOT, dragoman, process
 
 SYSTEM = ("--model", "tests.talkers:sentences", "--from", "de", "--step", "500ms",
@@ -86,7 +86,7 @@ def test_nor_the_file_that_the_text_goes_to(wav, tmp_path):
     out = tmp_path / "out.jsonl"
     with out.open("wb") as stdout:
         done = subprocess.run(
-            [sys.executable, "-m", "dragoman", "translate", wav, *SYSTEM, "--trace", out],
+            warm.command("-m", "dragoman", "translate", wav, *SYSTEM, "--trace", out),
             cwd=ROOT, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False,
         )  # fmt: skip
     assert done.returncode == 2

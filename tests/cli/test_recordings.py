@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 
 import numpy as np
@@ -15,6 +14,7 @@ from dragoman.cli.captions import CaptionFiles
 from dragoman.cli.recordings import Dub, Recording
 from dragoman.cli.sound import Part
 from dragoman.setup import Setup, System
+from tests import warm
 from tests.cli.commands import ROOT, dragoman, process
 from tests.cli.terminal import terminal
 from tests.scripted import ScriptedModel
@@ -135,10 +135,8 @@ def test_live_writes_captions_to_a_file(talks):
 def test_ctrl_c_ends_the_one_and_leaves_the_others(talks):
     args = ("--realtime", "--trace", f"{talks}/traces/")
     files = [str(talks / name) for name in ("a.wav", "c.flac")]
-    running = subprocess.Popen(
-        [sys.executable, "-m", "dragoman", "translate", *files, *SYSTEM, *args],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    running = warm.Copy("-m", "dragoman", "translate", *files, *SYSTEM, *args, **streams)
     trace = talks / "traces" / "a.jsonl"
     while not trace.exists() or "heard" not in trace.read_text():
         assert running.poll() is None, running.stderr.read()
@@ -178,7 +176,7 @@ def test_one_bar_is_for_all(talks):
 
 def test_a_reader_who_has_had_enough_ends_all(talks):
     files = [str(talks / name) for name in ("a.wav", "c.flac")] * 20
-    command = [sys.executable, "-m", "dragoman", "translate", *files, *SYSTEM]
+    command = warm.command("-m", "dragoman", "translate", *files, *SYSTEM)
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w") as stdout:
@@ -190,7 +188,7 @@ def test_a_reader_who_has_had_enough_ends_all(talks):
 
 def test_nor_are_recordings_heard_whose_text_finds_no_room(talks):
     files = [str(talks / name) for name in ("a.wav", "c.flac")]
-    command = [sys.executable, "-m", "dragoman", "translate", *files, *SYSTEM]
+    command = warm.command("-m", "dragoman", "translate", *files, *SYSTEM)
     with open("/dev/full", "w") as full:
         done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=-1, text=True, check=False)
     assert done.returncode == 2

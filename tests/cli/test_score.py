@@ -3,7 +3,6 @@
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from dragoman.errors import DragomanError
 from dragoman.metrics.comet import Comet
 from dragoman.metrics.score import METRICS
 from dragoman.trace import Hearing, Saying, Showing, Trace, TraceWriter
+from tests import warm
 from tests.golden import GOLDEN, golden_json
 from tests.golden.comet.toy import make
 
@@ -59,7 +59,7 @@ def score_json(*arguments):
 def run(*arguments):
     """Run the program as a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "dragoman", "score", *map(str, arguments)],
+        warm.command("-m", "dragoman", "score", *map(str, arguments)),
         cwd=ROOT,
         capture_output=True,
         text=True,

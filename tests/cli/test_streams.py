@@ -12,6 +12,7 @@ import pytest
 import soundfile
 
 from dragoman.cli import main
+from tests import warm
 from tests.cli.commands import dragoman, process
 from tests.cli.terminal import ROOT, terminal
 
@@ -55,7 +56,7 @@ def test_a_note_stands_above_the_bar(wav, tmp_path):
 def test_no_bar_stands_before_text_that_comes_through_a_pipe(wav):
     """`dragoman translate talk.wav | tee` shows it on the same terminal."""
     with terminal("translate", wav, *SYSTEM, stdout=subprocess.PIPE) as screen:
-        assert screen.process.stdout.read().decode() == TEXT
+        assert screen.process.stdout.read() == TEXT
         assert screen.rest() == 0
     assert screen.raw.startswith(b"32 words from 16.0 s")
 
@@ -95,7 +96,7 @@ def test_text_on_the_terminal_and_notes_in_a_file(wav, tmp_path):
 
 def test_neither_is_a_terminal(wav):
     done = subprocess.run(
-        [sys.executable, "-m", "dragoman", "translate", wav, *SYSTEM],
+        warm.command("-m", "dragoman", "translate", wav, *SYSTEM),
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.stdout == TEXT
@@ -117,9 +118,8 @@ def test_json_is_never_wrapped(wav, tmp_path, narrow):
 
 def test_a_reader_who_has_enough_ends_it_quietly(wav, tmp_path):
     captions = tmp_path / "talk.srt"
-    command = (
-        f"{sys.executable} -m dragoman translate {wav} {' '.join(SYSTEM)} --captions {captions}"
-    )
+    words = ("translate", wav, *SYSTEM, "--captions", captions)
+    command = shlex.join(warm.command("-m", "dragoman", *words))
     done = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {command} | head -n 1"],
         cwd=ROOT, capture_output=True, text=True, check=False,
@@ -134,7 +134,7 @@ def test_a_reader_who_has_enough_ends_it_quietly(wav, tmp_path):
 def test_a_full_disk_under_standard_output_is_a_sentence(wav):
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "dragoman", "translate", wav, *SYSTEM],
+            warm.command("-m", "dragoman", "translate", wav, *SYSTEM),
             cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False,
         )  # fmt: skip
     assert done.returncode == 2
@@ -147,7 +147,7 @@ def test_a_full_disk_under_standard_output_is_a_sentence(wav):
 def test_nor_is_it_a_traceback_of_other_commands(args):
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "dragoman", *args],
+            warm.command("-m", "dragoman", *args),
             cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False,
         )  # fmt: skip
     assert done.returncode == 2, done.stderr
@@ -160,7 +160,7 @@ def test_a_reader_who_went_away_is_no_fault():
     os.close(reader)
     with os.fdopen(writer, "wb") as gone:
         done = subprocess.run(
-            [sys.executable, "-m", "dragoman", "languages"],
+            warm.command("-m", "dragoman", "languages"),
             cwd=ROOT, stdout=gone, stderr=subprocess.PIPE, text=True, check=False,
         )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
@@ -219,7 +219,10 @@ def test_a_talk_goes_on_where_nobody_can_be_told_anything(where, wav):
 
 def test_a_letter_that_standard_output_cannot_write_is_a_question_mark():
     """Where the system's encoding is old, or somebody else's: umlauts ended a talk."""
-    done = process("models", "list", env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    done = subprocess.run(
+        [sys.executable, "-m", "dragoman", "models", "list"],
+        cwd=ROOT, capture_output=True, text=True, env=os.environ | {"PYTHONIOENCODING": "ascii"},
+    )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     assert "99?en" in done.stdout
 
@@ -276,8 +279,8 @@ def test_ctrl_c_twice_says_no_aborted(wav):
 def test_text_and_notes_in_one_pipe_do_not_meet_within_a_line(wav):
     """`2>&1`: the warning comes in the middle of the first sentence."""
     done = subprocess.run(
-        [sys.executable, "-m", "dragoman", "translate", wav, "--model", "tests.talkers:warning",
-         *SYSTEM[2:]],
+        warm.command("-m", "dragoman", "translate", wav, "--model", "tests.talkers:warning",
+         *SYSTEM[2:]),
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
     )  # fmt: skip
     lines = done.stdout.splitlines()

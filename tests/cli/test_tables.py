@@ -7,7 +7,6 @@ import pty
 import re
 import struct
 import subprocess
-import sys
 import termios
 from functools import cache
 from io import StringIO
@@ -20,6 +19,7 @@ from dragoman.cli.tables import Column, print_rows
 from dragoman.metrics.lines import Log
 from dragoman.metrics.score import METRICS, score_corpus
 from dragoman.metrics.timings import Rules
+from tests import warm
 from tests.golden import GOLDEN
 
 RUNS = GOLDEN / "live_runs"
@@ -44,7 +44,7 @@ for columns in map(int, sys.argv[1].split(",")):
 
 
 def command(name, logs=None):
-    return [sys.executable, "-m", "dragoman", name, *(logs or COMMANDS[name])]
+    return warm.command("-m", "dragoman", name, *(logs or COMMANDS[name]))
 
 
 def on_a_terminal(name, columns, logs=None):
@@ -56,7 +56,7 @@ def on_a_terminal(name, columns, logs=None):
 def in_every_window(name):
     """The same for all widths: one process, whose window becomes another one before each table."""
     widths = ",".join(map(str, WIDTHS))
-    seen = shown([sys.executable, "-c", AGAIN, widths, name, *COMMANDS[name]], 80)
+    seen = shown(warm.command("-c", AGAIN, widths, name, *COMMANDS[name]), 80)
     tables = dict(zip(WIDTHS, seen.split("\f\n")[:-1], strict=True))
     assert tables[20] != tables[72] != tables[120]
     return tables

@@ -1,10 +1,6 @@
 """Our interpreter as an agent of the real SimulEval, run as its users run it."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,9 +8,9 @@ import soundfile
 
 from dragoman.metrics.score import score_corpus
 from dragoman.metrics.timings import Rules
+from tests.evaluate.simuleval_runs import run_cli
 
 pytest.importorskip("simuleval", reason="SimulEval is not installed (pip install 'dragoman[dev]')")
-ROOT = Path(__file__).parents[2]
 
 
 def simuleval(folder, setup, *arguments, samples=41600, clips=("a.wav", "b.wav")):
@@ -24,21 +20,14 @@ def simuleval(folder, setup, *arguments, samples=41600, clips=("a.wav", "b.wav")
     (folder / "source.txt").write_text("".join(f"{folder / name}\n" for name in clips))
     (folder / "target.txt").write_text("word0 word1 word2\n" * len(clips))
     (folder / "setup.yaml").write_text(setup)
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "simuleval.cli"),
-            *("--agent-class", "dragoman.evaluate.simuleval_agent.DragomanAgent"),
-            *("--setup", folder / "setup.yaml", *arguments),
-            *("--source", folder / "source.txt", "--target", folder / "target.txt"),
-            *("--source-segment-size", "500", "--output", folder / "out"),
-            *("--quality-metrics", "BLEU", "--latency-metrics", "AL", "LAAL", "DAL"),
-        ],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
+    words = (
+        *("--agent-class", "dragoman.evaluate.simuleval_agent.DragomanAgent"),
+        *("--setup", folder / "setup.yaml", *arguments),
+        *("--source", folder / "source.txt", "--target", folder / "target.txt"),
+        *("--source-segment-size", "500", "--output", folder / "out"),
+        *("--quality-metrics", "BLEU", "--latency-metrics", "AL", "LAAL", "DAL"),
     )
-    assert done.returncode == 0, done.stderr[-2000:]
+    run_cli(folder, *words)
     names, values = (folder / "out/scores.tsv").read_text().splitlines()
     scores = dict(zip(names.split("\t"), map(float, values.split("\t")), strict=True))
     return [json.loads(line) for line in (folder / "out/instances.log").open()], scores

@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
+from tests import warm
+
 ROOT = Path(__file__).parents[2]
 DEADLINE = 100.0
 """Seconds after which a test fails that would else wait for ever."""
@@ -28,17 +30,11 @@ def in_time(work: Coroutine, seconds: float = DEADLINE):
 
 @contextmanager
 def command(*options: str, scheme: str = "ws", changed: str = ""):
-    """`dragoman serve` as a process, with what a line of Python has changed, and its address."""
-    code = ("-c", f"{changed}; import dragoman.__main__") if changed else ("-m", "dragoman")
-    process = subprocess.Popen(
-        [sys.executable, *code, "serve", "--port", "0", *options],
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *_paths()])},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    """`dragoman serve` as a process, with what a line of Python has changed, and its address; what
+    it has `told` so far are lines."""
+    process = _started(changed, ["serve", "--port", "0", *options])
     try:
-        said = []
+        process.told = said = []
         for line in process.stderr:
             said.append(line)
             if line.startswith("Ready on "):
@@ -54,6 +50,16 @@ def command(*options: str, scheme: str = "ws", changed: str = ""):
         process.wait()
         if os.environ.get("DRAGOMAN_LOG"):
             Path(os.environ["DRAGOMAN_LOG"]).write_text("".join(said))
+
+
+def _started(changed: str, words: list[str]) -> warm.Copy | subprocess.Popen[str]:
+    """What is changed must be so before anything is imported."""
+    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *_paths()])}
+    if not changed:
+        return warm.Copy("-m", "dragoman", *words, env=env, stderr=subprocess.PIPE)
+    code = f"{changed}; import dragoman.__main__"
+    command = [sys.executable, "-c", code, *words]
+    return subprocess.Popen(command, cwd=ROOT, env=env, stderr=subprocess.PIPE, text=True)
 
 
 def _paths() -> list[str]:

@@ -273,7 +273,8 @@ def test_what_a_client_did_wrong_explains_the_end_better_than_the_end_does():
 
 
 @pytest.mark.parametrize(
-    ("told", "code"), [(1000, 1000), (4404, 4404), (1005, 1012), (1006, 1012), (None, 1012)]
+    ("told", "code"),
+    [(1000, 1000), (4404, 4404), (1005, 1012), (1006, 1012), (1015, 1012), (None, 1012)],
 )
 def test_who_was_led_to_another_process_is_closed_with_a_code_that_can_be_sent(told, code):
     class There:

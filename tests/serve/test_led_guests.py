@@ -14,6 +14,7 @@ from websockets.exceptions import ConnectionClosed
 
 from dragoman.audio.pcm import to_pcm16
 from dragoman.serve import places, relay
+from dragoman.serve.places import Question
 from dragoman.serve.protocol import Close
 from dragoman.serve.relay import Beginnings, Line
 from tests.serve.clients import make_service, steady_words
@@ -223,6 +224,80 @@ def test_what_is_said_before_a_talk_begins_is_kept_within_bounds():
         said.append("x" * 1000)
     assert said.too_long
     assert sum(map(len, said.messages)) < 3_000_000
+
+
+def test_the_bounds_are_two_megabytes_of_which_each_message_takes_a_bit():
+    empty, long = Beginnings(), Beginnings()
+    for _ in range(20_971):  # times a hundred is just within
+        empty.append("")
+    assert not empty.too_long
+    empty.append("")
+    assert (empty.too_long, len(empty.messages)) == (True, 20_971)
+    long.append(b"x" * (2 * 1024 * 1024 - 100))
+    assert not long.too_long
+    long.append(b"")
+    assert (long.too_long, len(long.messages)) == (True, 1)
+
+
+@pytest.mark.parametrize(
+    ("answers", "asked"),
+    [("--", 2), ("-+--", 4), ("t-t--", 3), ("-t--", 3), ("t+-t+--", 5)],
+)
+def test_a_process_hangs_that_was_not_heard_of_twice_running(answers, asked, monkeypatch):
+    """`t`: it has told something meanwhile, so nobody asks; `+`: it answers; `-`: it does not."""
+    left, questions = list(answers), []
+
+    async def ask(place, question):
+        questions.append(question)
+        return "here" if left.pop(0) == "+" else None
+
+    monkeypatch.setattr(relay, "EVERY", 0.0)
+    monkeypatch.setattr(relay, "ask", ask)
+    with pytest.raises(TimeoutError):
+        in_time(relay.hanging(None, lambda: left[:1] == ["t"] and bool(left.pop(0))))
+    assert left == []
+    assert questions == [Question([])] * asked
+
+
+class Telling(There):
+    """A process that tells something and goes, with a code; what is sent to it is kept."""
+
+    def __init__(self, code, *frames):
+        self.close_code, self.frames, self.sent = code, frames, []
+
+    async def send(self, message):
+        self.sent.append(message)
+
+    async def __aiter__(self):
+        for frame in self.frames:
+            yield frame
+
+
+@pytest.mark.parametrize("skip", [0, 1, 2])
+def test_what_a_client_was_told_already_is_not_told_again(skip):
+    told, there = [], Telling(4401, "first", b"second", "third")
+
+    async def tell(frame):
+        told.append(frame)
+
+    async def led():
+        service = make_service()
+        socket = SimpleNamespace(
+            receive=asyncio.Event().wait, send_text=tell, send_bytes=tell, application_state=None
+        )
+
+        def connect(path, *, new, token):
+            assert (path, new, token, service.rooms.led) == ("/v1/x", True, "t", 1)
+            return there
+
+        place = SimpleNamespace(connect=connect, host="h", port=1)
+        line = Line(service, socket, skip=skip)
+        code = await line.serve(place, "/v1/x", ["a", b"b"], new=True, token="t")
+        return code, service.rooms.led
+
+    assert in_time(led()) == (4401, 0)
+    assert told == ["first", b"second", "third"][skip:]
+    assert there.sent == ["a", b"b"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no other system shares a port")

@@ -525,7 +525,7 @@ def test_a_file_may_come_slowly_and_with_pauses(monkeypatch):
         begun = time.monotonic()
         for number, at in enumerate(range(0, len(rest), 1000)):
             line.send(rest[at : at + 1000])
-            time.sleep(1 if number == 8 else 0.1)
+            time.sleep(0.5 if number == 8 else 0.1)
         assert time.monotonic() - begun > 2
         assert answered(line)[0] == 200
 

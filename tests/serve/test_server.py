@@ -7,7 +7,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 import urllib.request
@@ -35,6 +34,7 @@ from dragoman.serve.protocol import (
     write,
 )
 from dragoman.serve.run import Address, Server, allow_many_connections, make_server
+from tests import warm
 from tests.serve.clients import PATH, Client, make_service, silence, steady_words
 from tests.serve.running import running
 from tests.talkers import TEXT
@@ -343,12 +343,10 @@ def silence_samples():
 @contextmanager
 def command(*options):
     """`dragoman serve` as a process, and its address."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dragoman", "serve", "--port", "0", *options],
-        cwd=ROOT,
+    process = warm.Copy(
+        *("-m", "dragoman", "serve", "--port", "0", *options),
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         stderr=subprocess.PIPE,
-        text=True,
     )
     try:
         for line in process.stderr:
@@ -358,7 +356,7 @@ def command(*options):
         yield process, page.replace("http://", "ws://").rstrip("/") + PATH
     finally:
         process.kill()
-        process.communicate()
+        process.wait()
 
 
 def test_sigterm_lets_the_talk_finish():
@@ -392,12 +390,8 @@ def test_a_hangup_costs_no_talk(window):
     pty = pytest.importorskip("pty")
     ours, theirs = pty.openpty() if window else os.pipe()
     options = ("--model", "tests.scripted:steady", "--policy", "greedy", "--port", "0")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dragoman", "serve", *options],
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        stderr=theirs,
-    )
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    process = warm.Copy("-m", "dragoman", "serve", *options, env=env, stderr=theirs)
     try:
         os.close(theirs)
         told = b""

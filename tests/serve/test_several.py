@@ -28,6 +28,7 @@ from dragoman.serve.protocol import Audio, Start
 from dragoman.serve.run import Address
 from dragoman.serve.settings import Settings
 from dragoman.setup import Setup
+from tests import warm
 from tests.serve.clients import PATH
 from tests.serve.house import Ear, Mouth, ended, has, more, open_room
 from tests.serve.processes import DEADLINE, ROOT, command, in_time
@@ -177,7 +178,7 @@ def test_processes_end_with_a_parent_that_was_killed_and_an_address_is_not_share
     with command(*TWO) as (server, url):
         port = url.rpartition(":")[2]
         again = subprocess.run(
-            [sys.executable, "-m", "dragoman", "serve", *TWO, "--port", port],
+            warm.command("-m", "dragoman", "serve", *TWO, "--port", port),
             cwd=ROOT,
             capture_output=True,
             text=True,
@@ -260,7 +261,7 @@ async def a_moment():
 )
 def test_what_keeps_a_process_from_loading_is_a_sentence(model, complaint):
     told = subprocess.run(
-        [sys.executable, "-m", "dragoman", "serve", "--model", f"tests.serve.unloadable:{model}"]
+        warm.command("-m", "dragoman", "serve", "--model", f"tests.serve.unloadable:{model}")
         + ["--policy", "greedy", "--processes", "2", "--port", "0"],
         cwd=ROOT,
         capture_output=True,

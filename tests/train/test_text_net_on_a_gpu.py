@@ -117,6 +117,7 @@ def test_the_weights_are_those_of_the_net(folders, tagged, kind):
     """One vocabulary for source and target, and the output's, or three of their own."""
     net, folder = (made_net(**APART), folders["apart"]) if kind == "apart" else tagged
     weights, state = read(folder)[0], net.state_dict()
+    assert weights.path == folder / "decoder.onnx"
     layers, size = len(net.layers), net.config.size
     for name, module in NAMES.items():
         if layers > 1 or "layer_1/" not in name:
@@ -130,6 +131,15 @@ def test_the_weights_are_those_of_the_net(folders, tagged, kind):
 def test_positions_are_those_of_the_net():
     expected = sinusoids_of_torch(torch.arange(70), 32)
     np.testing.assert_allclose(sinusoids(70, 32), expected, atol=1e-5)
+
+
+def test_positions_of_few_numbers():
+    """One frequency, or two, of which the second turns ten thousand times as slowly."""
+    one, two = sinusoids(2, 2), sinusoids(2, 4)
+    np.testing.assert_allclose(one, [[0, 1], [0.841471, 0.540302]], atol=1e-6)
+    wanted = [[0, 0, 1, 1], [0.841471, 0.0001, 0.540302, 1]]
+    np.testing.assert_allclose(two, wanted, atol=1e-6)
+    assert (one.dtype, two.dtype) == (np.float32, np.float32)
 
 
 def test_units_behind_the_last_position_stand_at_it(folders):
@@ -243,6 +253,27 @@ def test_little_memory_means_several_batches_and_the_same_texts(folders, engine)
         np.testing.assert_allclose(one, other, atol=1e-4)
 
 
+@pytest.mark.parametrize("units", [1, 63, 64, 65])
+def test_a_sentence_may_fill_its_row_to_the_last(engine, units):
+    """Rows have 64 units, or 128."""
+    source = list(range(4, 4 + units))
+    with torch.no_grad():
+        net = made_net(**APART)
+        wanted = net.encode(torch.tensor([source]), torch.tensor([units])).states[0]
+    (found,) = engine.encode([source])
+    np.testing.assert_allclose(found, wanted, atol=1e-4)
+
+
+@pytest.mark.parametrize(("room", "together"), [(2.5, [2, 2, 1]), (5, [5]), (0.5, [1] * 5)])
+def test_as_many_sentences_go_together_as_there_is_memory_for(folders, monkeypatch, room, together):
+    engine, groups = engine_of(folders["apart"]), []
+    encoded = engine._encoded
+    monkeypatch.setattr(engine, "_encoded", lambda some: groups.append(len(some)) or encoded(some))
+    engine._speaker.memory = room * engine._encoder.bytes_of(64)
+    engine.encode([[4, 5, 6, 7]] * 5)
+    assert groups == together
+
+
 def test_a_sentence_takes_memory_for_its_rows_and_for_its_looks(engine):
     """Of ten units: sixteen rows of 32 numbers each, and a look of two heads at each of the ten."""
     assert engine._encoder.bytes_of(10) == 4 * 10 * (16 * 32 + 2 * 10)
@@ -277,6 +308,7 @@ def test_a_graph_that_lacks_a_layer_is_a_sentence(folders):
         ({}, None),
         ({"net": "mma"}, "A net 'mma'"),
         ({"decides": "monotonic"}, "A net 'text-transformer'"),
+        ({"settings": {}}, None),  # they are before the layers unless it is said
         ({"settings": {"pre_norm": False}}, "A text net with its norms behind the layers"),
     ],
 )
