@@ -16,7 +16,7 @@ from dragoman.audio.pcm import to_pcm16
 from dragoman.serve import places, relay
 from dragoman.serve.places import Question
 from dragoman.serve.protocol import Close
-from dragoman.serve.relay import Beginnings, Line
+from dragoman.serve.relay import Beginnings, Line, NoPlaceError
 from tests.serve.clients import make_service, steady_words
 from tests.serve.house import house, processes, threads
 from tests.serve.numbers import sound_of
@@ -298,6 +298,68 @@ def test_what_a_client_was_told_already_is_not_told_again(skip):
     assert in_time(led()) == (4401, 0)
     assert told == ["first", b"second", "third"][skip:]
     assert there.sent == ["a", b"b"]
+
+
+class Breaking(Telling):
+    """It cannot be reached, or the line to it breaks once it was."""
+
+    def __init__(self, met):
+        super().__init__(None)
+        self.met = met
+
+    async def __aenter__(self):
+        if not self.met:
+            raise OSError
+        return self
+
+    async def send(self, message):
+        raise OSError
+
+
+@pytest.mark.parametrize("new", [True, False])
+@pytest.mark.parametrize("met", [True, False])
+def test_only_who_was_never_met_may_be_as_if_nobody_had_been_asked(new, met):
+    """Of a talk that is to begin: with others it was begun there, and is gone on with."""
+
+    async def led():
+        place = SimpleNamespace(connect=lambda *_, **__: Breaking(met), host="h", port=1)
+        return await Line(make_service(), SimpleNamespace()).serve(place, "/", ["a"], new=new)
+
+    if new and not met:
+        with pytest.raises(NoPlaceError):
+            in_time(led())
+    else:
+        assert in_time(led()) == Close.COME_AGAIN
+
+
+@pytest.mark.parametrize("farewell", ["bye", None])
+def test_as_this_process_ends_a_client_that_cannot_come_back_takes_leave(farewell):
+    class Leaving(Telling):
+        """It tells something once it was taken leave of, or at once."""
+
+        async def __aiter__(self):
+            while farewell and farewell not in self.sent:
+                await asyncio.sleep(0)
+            yield "the rest"
+
+    there, told = Leaving(1000), []
+
+    async def tell(frame):
+        told.append(frame)
+
+    async def led():
+        service = make_service()
+        place = SimpleNamespace(connect=lambda *_, **__: there, host="h", port=1)
+        socket = SimpleNamespace(receive=asyncio.Event().wait, send_text=tell)
+        line = asyncio.create_task(Line(service, socket, farewell).serve(place, "/", ["a"]))
+        while not there.sent:
+            await asyncio.sleep(0)
+        service.stop_all()
+        return await line
+
+    assert in_time(led()) == 1000
+    assert there.sent == ["a", *([farewell] if farewell else [])]
+    assert told == ["the rest"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no other system shares a port")

@@ -274,6 +274,32 @@ def test_as_many_sentences_go_together_as_there_is_memory_for(folders, monkeypat
     assert groups == together
 
 
+@pytest.mark.parametrize(
+    ("room", "together"), [(9, [5]), (4.5, [3, 2]), (2.5, [2, 2, 1]), (0.5, [1] * 5)]
+)
+def test_texts_are_made_in_batches_of_about_the_same_size(folders, monkeypatch, room, together):
+    """As few as there is memory for; one goes in any case."""
+    engine, groups = engine_of(folders["apart"]), []
+    speaker = engine._speaker
+    stacked = speaker.stacked
+    monkeypatch.setattr(speaker, "stacked", lambda some: groups.append(len(some)) or stacked(some))
+    speaker.memory = room * speaker.decoder.bytes_of(64, 2)
+    sources = [[4 + n, 5, 6, 7] for n in range(5)]
+    found = engine._speaker.speak(engine.encode(sources), [Prompt((BOS,), 3, least=1)] * 5, 2)
+    assert groups == together
+    assert [len(one.looks[0]) for one in found] == [4] * 5
+
+
+def test_states_are_filled_up_to_as_few_as_may_be(engine):
+    states, counts = engine._speaker.stacked([torch.ones(3, 32), torch.ones(70, 32)])
+    assert (states.shape, counts.tolist()) == ((2, 128, 32), [3, 70])
+    assert states.sum(dim=(1, 2)).tolist() == [3 * 32, 70 * 32]
+
+
+def test_steps_are_not_captured_where_there_is_no_gpu(engine):
+    assert engine._speaker._buffers(1) == []
+
+
 def test_a_sentence_takes_memory_for_its_rows_and_for_its_looks(engine):
     """Of ten units: sixteen rows of 32 numbers each, and a look of two heads at each of the ten."""
     assert engine._encoder.bytes_of(10) == 4 * 10 * (16 * 32 + 2 * 10)
