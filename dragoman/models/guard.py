@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dragoman.models.search import Found
 
 LONGEST_LOOP = 24  # tokens
+PARROTED = 8  # tokens in a row that nobody says again as they were said before
 SILENT = 0.6  # probability of silence
 UNSURE = -1.0  # mean log-probability of a token
 EVIDENCE, ENOUGH = 24, 12  # newest tokens by which speech is judged; with fewer, there is a doubt
@@ -37,6 +38,14 @@ def cut_loop(said: Sequence[int], draft: Sequence[int]) -> int:
                 keep = index + 1 - equal
                 break
     return max(0, keep - before)
+
+
+def led_astray(before: Sequence[int], said: Sequence[int], draft: Sequence[int]) -> bool:
+    """Whether what was said `before` the window makes the net say it again, or loop, instead of
+    what is spoken: it goes on better without."""
+    known = {tuple(before[at : at + PARROTED]) for at in range(len(before) - PARROTED + 1)}
+    runs = (tuple(draft[at : at + PARROTED]) for at in range(len(draft) - PARROTED + 1))
+    return not known.isdisjoint(runs) or cut_loop(said, draft) < len(draft)
 
 
 def _distances(tokens: Sequence[int]) -> Counter[int]:

@@ -98,6 +98,10 @@ class Window:
         self.said, self.looks, self.before, self.unfinished = [], [], [], []
         self.settled = self.rest = Draft()
 
+    def forget_before(self) -> None:
+        """What was said before the window is no help to the net."""
+        self.before = []
+
     def _remember(self, tokens: Sequence[int]) -> None:
         kept = self.bounds.context
         self.before = [*self.before, *tokens][-kept:] if kept else []

@@ -1,9 +1,10 @@
 """Loops are cut after their first round; honest repetition is left alone."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.models.guard import cut_loop, invented, understood
+from dragoman.models.guard import cut_loop, invented, led_astray, understood
 from dragoman.models.whisper.model import most_tokens
 
 
@@ -106,3 +107,21 @@ def test_what_sounds_foreign_must_be_surer_however_little_there_is():
             assert not understood([-0.61] * count, final=final, foreign=True)
     assert understood([], final=False, foreign=True)
     assert understood([-9.0, *[-0.6] * 24], final=False, foreign=True)  # the newest 24
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "draft", "astray"),
+    [
+        (range(20), [], [30, *range(5, 13), 31], True),  # eight in a row, said again
+        (range(20), [], [30, *range(5, 12), 31], False),
+        (range(20), [], [*range(5, 12), 30, 12], False),  # with another between
+        (range(12, 20), [], range(12, 20), True),  # all of it
+        (range(13, 20), [], range(13, 20), False),
+        (range(20), [], range(30, 50), False),
+        (range(20), [], [7] * 5, True),  # a loop
+        (range(20), [30, 31, 32, 33, 34, 35], [30, 31, 32, 33, 34, 35, 36], True),
+        ([], [], [], False),
+    ],
+)
+def test_what_was_said_before_leads_astray(before, said, draft, astray):
+    assert led_astray([*before], said, [*draft]) is astray

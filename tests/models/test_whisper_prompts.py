@@ -9,6 +9,7 @@ import pytest
 from dragoman.audio.ear import Voice
 from dragoman.errors import DragomanError
 from dragoman.models import Ask, Draft, Sound
+from dragoman.models.search import Found
 from dragoman.models.whisper import engine
 from dragoman.models.whisper import model as module
 from dragoman.models.whisper.model import WhisperModel
@@ -56,6 +57,42 @@ def test_what_was_said_and_settled_counts():
     stream.window.before = [4, 5]
     model.draft([stream], [Ask(final=True)])
     assert prompts[-1][0].context == (vocabulary().previous, 4, 5)
+
+
+class Parrot(ToyEngine):
+    """Says again what was said before, if that is a sentence about many things."""
+
+    def _speak(self, states, prompt):
+        known = prompt.context[1:]
+        if len(known) < 10:
+            return super()._speak(states, prompt)
+        looks = tuple(np.eye(len(states), dtype=np.float32)[:1]) * len(known)
+        return Found(known, (-0.1,) * len(known), looks, ended=True)
+
+
+def test_what_leads_astray_is_forgotten():
+    """Of the others nothing is searched again, and they keep what they know."""
+    model = WhisperModel("toy", Parrot(), vocabulary())
+    streams = [model.open("de", "en") for _ in range(3)]
+    model.hear(streams, [Sound(tones([1, 2]), SPEAKING)] * 3)
+    long, short = [*range(4, 16)], [4, 5]
+    for stream, before in zip(streams, (short, long, []), strict=True):
+        stream.window.before = [*before]
+    drafts = model.draft(streams, [Ask(), Ask(hasty=True), Ask()])
+    assert [draft.text for draft in drafts] == [" w1 w2"] * 3
+    contexts = [(prompt.context[1:], beams) for prompt, beams in model._engine.prompts]
+    assert sorted(contexts[:3]) == [((), 5), ((4, 5), 5), (tuple(long), 1)]
+    assert contexts[3:] == [((), 1)]
+    assert [stream.window.before for stream in streams] == [short, [], []]
+
+
+def test_what_leads_astray_is_forgotten_where_a_part_is_drafted_for_good():
+    model = WhisperModel("toy", Parrot(), vocabulary())
+    stream = model.open("de", "en")
+    stream.window.before = [*range(4, 16)]
+    model.hear([stream], [Sound(tones([*range(20), *range(8)]), SPEAKING)])  # longer than a window
+    assert stream.window.settled.tokens[:5] == (0, 1, 2, 3, 4)
+    assert [len(prompt.context) for prompt, _ in model._engine.prompts[:2]] == [13, 0]
 
 
 @pytest.mark.parametrize(
@@ -275,7 +312,7 @@ def test_whose_language_is_known_may_have_an_accent():
     stream, newcomer = whisper.open("en", "en"), whisper.open("en", "en")
     assert hears(whisper, newcomer, 0.04, 3) == ""
     assert hears(whisper, stream, 0.9, 3).count("w") == 3
-    for likely, words in ((0.04, 3), (0.01, 0), (0.04, 0), (0.9, 3), (0.04, 3)):
+    for likely, words in ((0.004, 3), (0.002, 0), (0.04, 0), (0.9, 3), (0.04, 3)):
         stream.forget(stream.heard_ms)
         assert hears(whisper, stream, likely, 3).count("w") == words
 

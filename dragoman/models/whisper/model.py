@@ -15,7 +15,7 @@ from typing import Any
 from dragoman.errors import DragomanError
 from dragoman.models.base import Ask, Feature
 from dragoman.models.choose import with_translator
-from dragoman.models.guard import cut_loop
+from dragoman.models.guard import cut_loop, led_astray
 from dragoman.models.life import WindowModel
 from dragoman.models.options import Options
 from dragoman.models.search import Found, Prompt
@@ -169,6 +169,18 @@ class WhisperModel(WindowModel[WhisperStream]):
     # Searching.
 
     def speak(self, streams: Sequence[WhisperStream], asks: Sequence[Ask]) -> list[Found]:
+        """Where what was said before leads astray, once more without that."""
+        spoken = self._spoken(streams, asks)
+        astray = [i for i, one in enumerate(streams) if _led_astray(one, spoken[i])]
+        if astray:
+            for index in astray:
+                streams[index].window.forget_before()
+            again = self._spoken([streams[i] for i in astray], [asks[i] for i in astray])
+            for index, found in zip(astray, again, strict=True):
+                spoken[index] = found
+        return spoken
+
+    def _spoken(self, streams: Sequence[WhisperStream], asks: Sequence[Ask]) -> list[Found]:
         """Drafts with the same number of beams are made together; none of another language."""
         prompts = [self._prompt(s, ask) for s, ask in zip(streams, asks, strict=True)]
         spoken = {index: Found() for index, stream in enumerate(streams) if stream.foreign}
@@ -190,9 +202,15 @@ class WhisperModel(WindowModel[WhisperStream]):
         self._write_down([stream], [states], [view])
         if stream.foreign:
             return Found(), end * FRAME_MS
-        prompt = self._prompt(stream, Ask(final=True))
-        found = self._engine.speak([states], [prompt], self._final_beams)[0]
+        found = self._spoken_at_last(stream, states)
+        if _led_astray(stream, found):
+            stream.window.forget_before()
+            found = self._spoken_at_last(stream, states)
         return found, end * FRAME_MS
+
+    def _spoken_at_last(self, stream: WhisperStream, states: Any) -> Found:
+        prompt = self._prompt(stream, Ask(final=True))
+        return self._engine.speak([states], [prompt], self._final_beams)[0]
 
     def committed(self, stream: WhisperStream, tokens: int) -> None:
         stream.tell_written()
@@ -239,6 +257,11 @@ class WhisperModel(WindowModel[WhisperStream]):
 
     def _units(self, language: str) -> WhisperUnits:
         return WhisperUnits.of(self._vocabulary, language)
+
+
+def _led_astray(stream: WhisperStream, found: Found) -> bool:
+    window = stream.window
+    return bool(window.before) and led_astray(window.before, window.said, found.tokens)
 
 
 def most_tokens(ms: float, english: bool) -> int:

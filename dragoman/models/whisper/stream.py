@@ -29,9 +29,10 @@ NEXT_MS = 200.0  # the look at a sentence's first word may move by less than thi
 JUDGED_MS = 3000.0  # of sound by which one language is told from another
 # How likely English is at least where it is spoken, with whatever accent; after three to six
 # seconds of German it is less likely. Of languages that resemble each other, such as Croatian and
-# Serbian, one is taken for the other: those are not judged. Who was heard to speak English goes on
-# to do so, unless it is hardly possible: now and then an accent comes near another language.
-FOREIGN, FOREIGN_BY_NOW, TOLD_APART = 0.05, 0.02, frozenset({"en"})
+# Serbian, one is taken for the other: those are not judged. Who was heard to speak English is
+# doubted less, since accents come near other languages now and then (0.006 to 0.05), and it is
+# worse to say nothing of English for long: of six seconds of German, three quarters are below.
+FOREIGN, FOREIGN_BY_NOW, TOLD_APART = 0.05, 0.003, frozenset({"en"})
 LEFT_MS, LEFT_WORDS = 400.0, 4  # of words before a window some sound may be left at its head
 
 Spoken = tuple[str, float]  # a word of the source, and when it was heard, in ms
