@@ -26,7 +26,7 @@ FORBIDDEN = np.float32(-1e9)
 IMPOSSIBLE = -1e8  # what is less likely than this is not taken
 FURTHER = 4  # tokens by which a text that is behind may still get ahead of one that has ended
 NEAR = 5.0  # among tokens that are at most exp(5) times less likely, the best are soon found
-SURE = 0.3  # a token that was guessed, is the likeliest and at least so likely is not doubted
+SURE = 0.5  # a token that was guessed and is likelier than all others together is not doubted
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,7 @@ class Prompt:
     said: tuple[int, ...] = ()  # what was said of this window already
     context: tuple[int, ...] = ()  # what was said before this window
     guess: tuple[int, ...] = ()  # what may come next
+    sure: float = SURE  # what is the likeliest of it, and at least so likely, is not doubted
     avoid_end: bool = False  # where the text would end, take the next best token
     least: int = 0  # new tokens before which the text does not end
     final: bool = True  # the source has ended: a net that decides for itself must write
@@ -207,7 +208,8 @@ class Search:
         """Whether no other token is looked for beside one that was guessed."""
         if self._beams == 1:
             return True
-        return bool(log_probs[token] >= np.log(SURE)) and int(log_probs.argmax()) == token
+        likely = bool(log_probs[token] >= np.log(self.prompt.sure))
+        return likely and int(log_probs.argmax()) == token
 
     def advance(self, scores: Scores, beams: int | None = None) -> list[int]:
         """Take the next token of every text; for each text now followed, which one it continues."""

@@ -35,7 +35,9 @@ def test_a_wide_beam_finds_the_best_of_all(seed, said):
 def test_of_a_guess_stays_what_is_likeliest_and_not_unlikely(guessed, other, stays):
     """Beside any other token of it, others are looked for."""
     chances = scores({4: np.log(guessed), 5: np.log(other)}, {4: -0.1, 5: -3.0})
-    kept, followed = Search(Prompt((BOS,), 5, guess=(4,)), EOS, beams=2).follow_guess(chances)
+    kept, followed = Search(Prompt((BOS,), 5, guess=(4,), sure=0.3), EOS, beams=2).follow_guess(
+        chances
+    )
     assert (kept, followed) == ((1, 2) if stays else (0, 2))
 
 
@@ -55,7 +57,7 @@ def test_behind_what_stays_of_a_guess_the_best_of_all_is_found(wrong):
             return log_prob(seed, said, text, ended=True) / (len(said) + len(text) + 1)
 
         best = max((guess[:kept] + text for text in rest), key=worth)
-        assert found([seed], [prompt(5, said, guess=guess)], beams=40)[0].tokens == best
+        assert found([seed], [prompt(5, said, guess=guess, sure=0.3)], beams=40)[0].tokens == best
         kept_some += kept > 0
         left_some += kept < len(guess)
     assert kept_some > 5 or wrong == 0

@@ -12,7 +12,7 @@ from dragoman.detectors import make_detector
 from dragoman.errors import DragomanError
 from dragoman.interpreter import Interpreter, step
 from dragoman.models import Ask, Draft, Sound
-from dragoman.models.whisper.model import BOUNDS, STALLED, WhisperModel
+from dragoman.models.whisper.model import BOUNDS, STALLED, WRITTEN_SURE, WhisperModel
 from dragoman.models.whisper.stream import Transcript
 from dragoman.models.window import boundary
 from dragoman.policies import make_policy
@@ -422,6 +422,7 @@ def test_what_is_written_down_goes_on_from_the_draft_before():
             hear(whisper, stream, words)
             (draft,) = whisper.draft([stream], [Ask(final=final)])
             whisper.commit(stream, draft, 0)
+        assert {prompt.sure for prompt, _ in whisper._engine.prompts} == {WRITTEN_SURE}
         return [prompt.guess for prompt, _ in whisper._engine.prompts]
 
     first, second, last = asked("de")

@@ -26,6 +26,7 @@ from dragoman.models.whisper.tokens import Vocabulary, WhisperUnits
 from dragoman.models.window import Bounds, Window
 
 BOUNDS = Bounds(long=12_000, too_long=20_000, kept=6_000, full=26_000, context=48)
+WRITTEN_SURE = 0.3  # how likely a token that was written down must be, not to be doubted
 STALLED = 3  # tokens before which a text does not end, where the net was silent too long
 
 
@@ -234,6 +235,7 @@ class WhisperModel(WindowModel[WhisperStream]):
             said=tuple(window.said),
             context=(self._vocabulary.previous, *window.before) if window.before else (),
             guess=self._guess(window, most) if self._goes_on(stream, ask) else (),
+            sure=WRITTEN_SURE,
             avoid_end=ask.avoid_end,
             least=min(STALLED, max(0, most)) if stream.stalled and not ask.final else 0,
         )
