@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from dragoman.errors import DragomanError
-from dragoman.voices import VOICES, open_voice, registry
+from dragoman.store import catalogue
+from dragoman.voices import VOICES, kokoro, open_voice, registry
 from dragoman.voices.registry import Offer
 from tests.voices.fakes import ToneVoice
 
@@ -103,3 +104,7 @@ def test_a_speaker_stands_after_a_colon(voices):
 def test_a_voice_of_one_speaker_has_no_other(name, language):
     with pytest.raises(DragomanError, match=f"{name} has no speaker 'anna'; it has only one"):
         open_voice(f"{name}:anna", language)
+
+
+def test_what_the_store_says_that_kokoro_speaks_is_what_it_is_made_to_speak():
+    assert catalogue.model("kokoro").languages == tuple(sorted(kokoro.languages()))
