@@ -190,6 +190,7 @@ def installed(distributions, tmp_path_factory):
         check=True,
         capture_output=True,
         text=True,
+        env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},  # pip takes that for there
     )
     (site,) = (folder / "lib").glob("python*/site-packages")
     libraries = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
