@@ -7,7 +7,7 @@ encoded and nothing said.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -170,16 +170,10 @@ class WhisperModel(WindowModel[WhisperStream]):
     # Searching.
 
     def speak(self, streams: Sequence[WhisperStream], asks: Sequence[Ask]) -> list[Found]:
-        """Where what was said before leads astray, once more without that."""
-        spoken = self._spoken(streams, asks)
-        astray = [i for i, one in enumerate(streams) if _led_astray(one, spoken[i])]
-        if astray:
-            for index in astray:
-                streams[index].window.forget_before()
-            again = self._spoken([streams[i] for i in astray], [asks[i] for i in astray])
-            for index, found in zip(astray, again, strict=True):
-                spoken[index] = found
-        return spoken
+        def spoken(chosen: Sequence[int]) -> list[Found]:
+            return self._spoken([streams[i] for i in chosen], [asks[i] for i in chosen])
+
+        return _not_led_astray(streams, spoken)
 
     def _spoken(self, streams: Sequence[WhisperStream], asks: Sequence[Ask]) -> list[Found]:
         """Drafts with the same number of beams are made together; none of another language."""
@@ -203,15 +197,13 @@ class WhisperModel(WindowModel[WhisperStream]):
         self._write_down([stream], [states], [view])
         if stream.foreign:
             return Found(), end * FRAME_MS
-        found = self._spoken_at_last(stream, states)
-        if _led_astray(stream, found):
-            stream.window.forget_before()
-            found = self._spoken_at_last(stream, states)
-        return found, end * FRAME_MS
 
-    def _spoken_at_last(self, stream: WhisperStream, states: Any) -> Found:
-        prompt = self._prompt(stream, Ask(final=True))
-        return self._engine.speak([states], [prompt], self._final_beams)[0]
+        def spoken(_: Sequence[int]) -> list[Found]:
+            prompt = self._prompt(stream, Ask(final=True))
+            return self._engine.speak([states], [prompt], self._final_beams)
+
+        (found,) = _not_led_astray([stream], spoken)
+        return found, end * FRAME_MS
 
     def committed(self, stream: WhisperStream, tokens: int) -> None:
         stream.tell_written()
@@ -261,9 +253,23 @@ class WhisperModel(WindowModel[WhisperStream]):
         return WhisperUnits.of(self._vocabulary, language)
 
 
-def _led_astray(stream: WhisperStream, found: Found) -> bool:
-    window = stream.window
-    return bool(window.before) and led_astray(window.before, window.said, found.tokens)
+def _not_led_astray(
+    streams: Sequence[WhisperStream], search: Callable[[Sequence[int]], list[Found]]
+) -> list[Found]:
+    """What a search finds for streams; where what was said before leads astray, without that."""
+    found = search(range(len(streams)))
+    windows = [stream.window for stream in streams]
+    astray = [
+        index
+        for index, (window, one) in enumerate(zip(windows, found, strict=True))
+        if window.before and led_astray(window.before, window.said, one.tokens)
+    ]
+    if astray:
+        for index in astray:
+            windows[index].forget_before()
+        for index, again in zip(astray, search(astray), strict=True):
+            found[index] = again
+    return found
 
 
 def most_tokens(ms: float, english: bool) -> int:

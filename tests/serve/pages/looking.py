@@ -18,6 +18,12 @@ def start(page, words=3):
     page.wait(f"{SHOWN}.split(' ').length >= {words}")
 
 
+def queue_up(page):
+    """Ask to speak where somebody else does, and there is room for one."""
+    page.click("#begin")
+    page.wait(f"{STATE} === 'queued'")
+
+
 def stop(page):
     page.click("#end")
     page.wait(f"{STATE} === 'done'")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.serve.pages.looking import SHOWN, STATE, link, start, stop
+from tests.serve.pages.looking import SHOWN, link, queue_up, start, stop
 from tests.serve.stage import ARABIC, staged
 
 
@@ -198,8 +198,7 @@ def test_who_has_pressed_start_is_not_told_to_press_it(visit):
     with staged("endless_orator", streams=1) as stage:
         first, second = visit(stage.address), visit(stage.address)
         start(first)
-        second.click("#begin")
-        second.wait(f"{STATE} === 'queued'")
+        queue_up(second)
         assert second.run(EMPTY).startswith('"The translation appears')
 
 

@@ -8,7 +8,16 @@ import soundfile
 
 from dragoman.serve import scheduler, speech
 from tests.audio.conftest import chirp
-from tests.serve.pages.looking import SHOWN, STATE, link, start, stop, the_session, wait_until
+from tests.serve.pages.looking import (
+    SHOWN,
+    STATE,
+    link,
+    queue_up,
+    start,
+    stop,
+    the_session,
+    wait_until,
+)
 from tests.serve.stage import staged
 from tests.talkers import SPOKEN, TEXT
 from tests.voices.fakes import ToneVoice
@@ -151,8 +160,7 @@ def test_a_full_server_is_waited_for(visit):
     with staged("endless_orator", streams=1) as stage:
         first, second = visit(stage.address), visit(stage.address)
         start(first)
-        second.click("#begin")
-        second.wait(f"{STATE} === 'queued'")
+        queue_up(second)
         assert "queue" in second.text("state")
         stop(first)
         second.wait(f"{STATE} === 'listening'")
@@ -167,8 +175,7 @@ def test_a_file_waits_in_the_queue_and_is_heard_whole(visit, folder):
         soundfile.write(folder / "short.wav", chirp(1.0), 16000)
         second.choose("sound", "file")
         second.put_file("#file", folder / "short.wav")
-        second.click("#begin")
-        second.wait(f"{STATE} === 'queued'")
+        queue_up(second)
         second.run("new Promise((done) => setTimeout(done, 1200))")  # longer than the file
         stop(first)
         second.wait(f"{STATE} === 'done'")
@@ -180,8 +187,7 @@ def test_who_waits_in_the_queue_may_leave_it(visit):
     with staged("endless_orator", streams=1) as stage:
         first, second = visit(stage.address), visit(stage.address)
         start(first)
-        second.click("#begin")
-        second.wait(f"{STATE} === 'queued'")
+        queue_up(second)
         second.click("#end")
         second.wait(f"{STATE} === 'idle'")
         assert second.run("!document.getElementById('begin').hidden")
